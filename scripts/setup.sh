@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building needs and this machine lacks. Does nothing, quickly, when all are there.
+#
+#   scripts/setup.sh         what a user needs: compiler, CMake, libraries
+#   scripts/setup.sh --ci    also what .ci/run needs: clang, clang-format 14, ccache, python3
+set -euo pipefail
+
+packages=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libcli11-dev libspdlog-dev libfmt-dev
+  nlohmann-json3-dev catch2 libxxhash-dev libzstd-dev)
+case "${1-}" in
+  "") ;;
+  --ci) packages+=(clang clang-format-14 ccache python3) ;;
+  *)
+    echo "setup: unknown argument '$1': usage: scripts/setup.sh [--ci]" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "setup: no dpkg and apt-get here: install by hand what these Debian packages hold: ${packages[*]}" >&2
+  exit 1
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  if ! dpkg -s "$package" 2>/dev/null | grep -q '^Status: install ok installed'; then
+    missing+=("$package")
+  fi
+done
+if ((${#missing[@]} == 0)); then
+  echo "setup: all ${#packages[@]} packages are installed"
+  exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+  if ! command -v sudo >/dev/null; then
+    echo "setup: installing needs root and there is no sudo: as root, run: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+echo "setup: installing ${missing[*]}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() {
+  local command=(env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 "$@")
+  if ! "${as_root[@]}" "${command[@]}" >"$log" 2>&1 </dev/null; then
+    cat "$log" >&2
+    echo "setup: apt-get $1 failed, see above" >&2
+    exit 1
+  fi
+}
+apt update
+apt install -y --no-install-recommends "${missing[@]}"
+echo "setup: done"

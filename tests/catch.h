@@ -1,0 +1,8 @@
+#pragma once
+
+// The one place that includes Catch2: version 3 where it is installed, else version 2.
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
