@@ -1,0 +1,149 @@
+#include "core/error.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/bytes.h"
+#include "core/check.h"
+
+namespace fxopt {
+namespace {
+
+constexpr size_t kCodeDigits = 4;
+constexpr size_t kMaxCompared = 256;  // characters of a name: nobody mistypes a longer one
+
+enum class Newlines { kKeep, kEscape };
+
+// Names and paths come from files: bytes that would steer a terminal are shown as escapes.
+std::string printable(std::string_view text, Newlines newlines) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    const unsigned char c = static_cast<unsigned char>(text.front());
+    const bool is_layout = c == '\n' && newlines == Newlines::kKeep;
+    if (length == 0 || ((c < 0x20 || c == 0x7f) && !is_layout)) {
+      const std::string literal = quote(text.substr(0, 1));
+      out += literal.substr(1, literal.size() - 2);
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(std::max(length, size_t{1}));
+  }
+  return out;
+}
+
+// "file:12:9: ", "file: byte 40: ", or as much of it as is known.
+std::string format_place(const Where& where) {
+  std::string place = printable(where.file, Newlines::kEscape);
+  if (where.line > 0) {
+    if (!place.empty()) place += ':';
+    place += std::to_string(where.line);
+    if (where.column > 0) place += ":" + std::to_string(where.column);
+  } else if (where.column > 0 || where.has_byte) {
+    if (!place.empty()) place += ": ";
+    place += where.has_byte ? "byte " + std::to_string(where.byte) : "column " + std::to_string(where.column);
+  }
+  return place.empty() ? place : place + ": ";
+}
+
+void append_line(std::string& out, std::string_view label, std::string_view text) {
+  if (text.empty()) return;
+  out += "\n  ";
+  out += label;
+  out += printable(text, Newlines::kEscape);
+}
+
+void append_block(std::string& out, std::string_view text) {
+  const std::string lines = printable(text.substr(0, text.find_last_not_of('\n') + 1), Newlines::kKeep);
+  for (size_t begin = 0; begin < lines.size();) {
+    const size_t end = std::min(lines.find('\n', begin), lines.size());
+    out += "\n  " + lines.substr(begin, end - begin);
+    begin = end + 1;
+  }
+}
+
+// The number of insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before_previous, previous(b.size() + 1), current(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    current[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      current[j] = std::min({previous[j] + 1, current[j - 1] + 1, replaced});
+      const bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (is_swap) current[j] = std::min(current[j], before_previous[j - 2] + 1);
+    }
+    before_previous = previous;
+    previous.swap(current);
+  }
+  return previous[b.size()];
+}
+
+const ErrorInfo* find_row(uint32_t number) {
+  const std::vector<ErrorInfo>& rows = error_table();
+  const std::vector<ErrorInfo>::const_iterator row = std::lower_bound(
+      rows.begin(), rows.end(), number,
+      [](const ErrorInfo& info, uint32_t wanted) { return static_cast<uint32_t>(info.code) < wanted; });
+  return row != rows.end() && static_cast<uint32_t>(row->code) == number ? &*row : nullptr;
+}
+
+}  // namespace
+
+const ErrorInfo& error_info(ErrorCode code) {
+  const ErrorInfo* info = find_row(static_cast<uint32_t>(code));
+  FXOPT_CHECK(info != nullptr, "error code without a row: " + code_name(code));
+  return *info;
+}
+
+std::string code_name(ErrorCode code) {
+  std::string digits = std::to_string(static_cast<uint32_t>(code));
+  digits.insert(0, digits.size() < kCodeDigits ? kCodeDigits - digits.size() : 0, '0');
+  return "FX" + digits;
+}
+
+const ErrorInfo* find_error_info(std::string_view name) {
+  if (name.size() >= 2 && (name[0] == 'F' || name[0] == 'f') && (name[1] == 'X' || name[1] == 'x'))
+    name.remove_prefix(2);
+  if (name.empty() || name.size() > kCodeDigits) return nullptr;
+  uint32_t number = 0;
+  for (const char c : name) {
+    if (c < '0' || c > '9') return nullptr;
+    number = number * 10 + static_cast<uint32_t>(c - '0');
+  }
+  return find_row(number);
+}
+
+std::string format_error(const Error& error) {
+  const Where& where = error.where;
+  std::string out =
+      format_place(where) + "error[" + code_name(error.code) + "]: " + printable(error.message, Newlines::kKeep);
+  append_line(out, "graph: ", where.graph.empty() ? "" : "@" + where.graph);
+  const std::string field = where.field.empty() ? "" : where.node.empty() ? where.field : ", " + where.field;
+  append_line(out, where.node.empty() ? "field: " : "node: ", (where.node.empty() ? "" : "%" + where.node) + field);
+  append_line(out, "module: ", where.module_path);
+  append_line(out, "source: ", where.source);
+  append_block(out, where.excerpt);
+  if (!error.hint.empty()) out += "\n  hint: " + printable(error.hint, Newlines::kKeep);
+  return out;
+}
+
+std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates) {
+  if (name.size() > kMaxCompared) return {};
+  size_t limit = (name.size() + 2) / 3;
+  std::string_view closest;
+  bool found = false;
+  for (const std::string_view candidate : candidates) {
+    // The difference in length is a lower bound of the distance.
+    const size_t gap = std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size());
+    if (gap > limit) continue;
+    const size_t distance = edit_distance(name, candidate);
+    if (distance > limit || (found && distance == limit)) continue;
+    closest = candidate;
+    limit = distance;
+    found = true;
+  }
+  return closest;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fxopt {
+
+// What fxopt exits with: part of its contract, documented by `fxopt help exit-codes`.
+enum class ExitCode : int {
+  kDone = 0,
+  kBug = 1,
+  kUsage = 2,
+  kInputRejected = 3,
+  kNotEquivalent = 4,
+  kGateFailed = 5,
+  kRanksDiverge = 6,
+  kInfeasible = 7,
+  kUnsupported = 8,
+  kDevice = 9,
+  kFile = 10,
+};
+
+// Stable error codes, printed as FX followed by four digits: the first two are the family, which fixes the exit code.
+enum class ErrorCode : uint16_t {
+  kInternal = 101,
+
+  kUsage = 201,
+  kUnknownPass = 202,
+  kUnknownOption = 203,
+  kBadOptionValue = 204,
+  kBadPipeline = 205,
+  kPassOrder = 206,
+  kUnknownFormat = 207,
+  kUnknownTopic = 208,
+  kUnknownNode = 209,
+
+  kNotAFile = 301,      // magic missing: not an fxopt file
+  kVersion = 302,       // schema version this build does not read
+  kHashMismatch = 303,  // bytes were damaged
+  kMalformed = 304,     // protobuf or JSON that does not parse
+  kTruncated = 305,
+  kSyntax = 306,        // text form
+  kBadReference = 307,  // an index or name that names nothing
+  kDuplicateName = 308,
+  kLimit = 309,  // count, depth or size beyond what is read
+  kBadExpression = 310,
+  kBadValue = 311,  // a field whose value is not legal
+  kCountMismatch = 312,
+  kBadCompression = 313,
+
+  kVerifyStructure = 401,  // the verifier's groups, see ir/check/verify.h
+  kVerifyOrder = 402,
+  kVerifyValue = 403,
+  kVerifyAlias = 404,
+  kVerifyCollective = 405,
+  kVerifyPhase = 406,
+  kVerifyReference = 407,
+  kTagConflict = 410,      // --strict-tags
+  kTagUnrepeatable = 411,  // rule 3 of the tag list
+  kPhaseConflict = 412,    // a forward-marked node depends on a tangent
+
+  kBudgetExceeded = 501,
+
+  kUnknownSize = 801,
+  kUnsupportedOp = 802,
+  kUnsupportedGraph = 803,
+
+  kFileOpen = 1001,
+  kFileRead = 1002,
+  kFileWrite = 1003,
+  kFileTooLarge = 1004,
+};
+
+// Where an error or a diagnostic points. Every part may be empty; line and column count from 1, 0 when unknown.
+struct Where {
+  std::string file;
+  uint64_t line = 0;
+  uint64_t column = 0;
+  uint64_t byte = 0;  // offset in the file, for binary forms
+  bool has_byte = false;
+  std::string graph;
+  std::string node;
+  std::string field;  // path of the field inside the node: "args[1].list[0]"
+  std::string module_path;
+  std::string source;   // "model.py:123" as the tracer recorded it
+  std::string excerpt;  // the offending line of a text, with a caret line under it
+};
+
+struct Error {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;  // what is wrong and why: lower case, no full stop
+  std::string hint;     // what to do; may be empty
+  Where where;
+};
+
+struct ErrorInfo {
+  ErrorCode code;
+  ExitCode exit;
+  std::string_view title;
+  std::string_view explanation;  // printed by `fxopt help FX0306`
+};
+
+// All codes, sorted by number. The table `fxopt help` prints and the tests walk.
+const std::vector<ErrorInfo>& error_table();
+
+// The row of `code`. Every enumerator has one.
+const ErrorInfo& error_info(ErrorCode code);
+
+// "FX0306".
+std::string code_name(ErrorCode code);
+
+// The code written as "FX0306", "fx306" or "306"; nullptr when there is none.
+const ErrorInfo* find_error_info(std::string_view name);
+
+// For people, without a line feed at the end: "file:line:col: error[FX0306]: message", then, each on an indented line
+// of its own where there is one, graph, node and field, module path, source, the excerpt, and "hint: ...". Control
+// characters are escaped: much of this text comes from files.
+std::string format_error(const Error& error);
+
+// The candidate closest to `name` by edit distance (insertions, deletions, replacements, swaps of neighbours), when
+// close enough to be a slip (distance at most a third of the length, rounded up); empty otherwise, and for names beyond
+// 256 characters. Ties go to the earlier candidate. O(candidates * length^2).
+std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates);
+
+}  // namespace fxopt

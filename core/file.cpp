@@ -1,0 +1,305 @@
+// Plain POSIX calls and not iostreams: only they say why a call failed, flush to the disk, and create a file
+// exclusively.
+#include "core/file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <memory>
+#include <new>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include <zstd.h>
+
+namespace fxopt {
+namespace {
+
+constexpr size_t kChunk = size_t{1} << 20;
+constexpr int kZstdLevel = 19;
+
+// Closes what it holds. close() reports the failure a destructor would swallow.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  int get() const { return fd_; }
+  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+std::string shown_path(const std::string& path, std::string_view stream) {
+  return path == "-" ? std::string(stream) : path;
+}
+
+// What the system says about `error`, in our style: lower case.
+std::string system_message(int error) {
+  std::string text = std::generic_category().message(error);
+  if (text.size() > 1 && text[0] >= 'A' && text[0] <= 'Z' && !(text[1] >= 'A' && text[1] <= 'Z')) {
+    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  }
+  return text;
+}
+
+std::string hint_for(int error, bool writes) {
+  switch (error) {
+    case ENOENT:
+      return writes ? "create the folder first" : "check the path";
+    case ENOTDIR:
+      return "a part of the path is a file and no folder";
+    case EACCES:
+    case EPERM:
+      return writes ? "choose another place, or change the permissions" : "check the permissions";
+    case EROFS:
+      return "choose a place on a file system that can be written";
+    case ENOSPC:
+    case EDQUOT:
+      return "free space, or choose another disk";
+    case EISDIR:
+      return "name a file inside the folder";
+    default:
+      return "";
+  }
+}
+
+Error make_error(ErrorCode code, const std::string& file, std::string message, std::string hint = "") {
+  Error error{code, std::move(message), std::move(hint), {}};
+  error.where.file = file;
+  return error;
+}
+
+Error read_error(ErrorCode code, const std::string& file, std::string_view what, int number) {
+  return make_error(code, file, "cannot " + std::string(what) + ": " + system_message(number), hint_for(number, false));
+}
+
+Error write_error(const std::string& file, std::string_view what, int number) {
+  return make_error(ErrorCode::kFileWrite, file, "cannot " + std::string(what) + ": " + system_message(number),
+                    hint_for(number, true));
+}
+
+Error too_large(const std::string& file, uint64_t max_bytes) {
+  return make_error(ErrorCode::kFileTooLarge, file,
+                    "holds more than the " + std::to_string(max_bytes) + " bytes that are read",
+                    "check that this is the file you meant");
+}
+
+// Everything `fd` gives, up to `max_bytes`.
+Result<std::string> read_all(int fd, const std::string& file, uint64_t max_bytes) {
+  struct stat info {};
+  const bool has_size = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
+  const uint64_t size = has_size ? static_cast<uint64_t>(info.st_size) : 0;
+  if (size > max_bytes) return too_large(file, max_bytes);
+  std::string bytes;
+  size_t used = 0;
+  while (true) {
+    if (used == bytes.size()) {
+      // One byte beyond the size makes the last read find the end without growing.
+      bytes.resize(used == 0 && size > 0 ? size + 1 : used + std::max(used, kChunk));
+    }
+    const ssize_t count = ::read(fd, bytes.data() + used, std::min(bytes.size() - used, size_t{1} << 30));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return read_error(ErrorCode::kFileRead, file, "read the file", errno);
+    if (count == 0) break;
+    used += static_cast<size_t>(count);
+    if (used > max_bytes) return too_large(file, max_bytes);
+  }
+  bytes.resize(used);
+  return bytes;
+}
+
+bool is_zstd(std::string_view bytes) { return bytes.substr(0, 4) == "\x28\xb5\x2f\xfd"; }
+
+// Streams, so that neither a size that lies in the header nor a small file that unpacks to a huge one takes more memory
+// than `max_bytes` allows.
+Result<std::string> decompress(std::string_view packed, const std::string& file, uint64_t max_bytes) {
+  const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
+  if (context == nullptr) return make_error(ErrorCode::kFileTooLarge, file, "not enough memory to decompress");
+  std::string bytes;
+  const uint64_t promised = ZSTD_getFrameContentSize(packed.data(), packed.size());
+  // Beyond this ratio, which graphs do not reach, the promise is not believed and the text grows step by step.
+  if (promised <= packed.size() * uint64_t{64} && promised <= max_bytes) bytes.reserve(promised);
+  std::string chunk(ZSTD_DStreamOutSize(), '\0');
+  ZSTD_inBuffer in{packed.data(), packed.size(), 0};
+  size_t pending = 1;  // 0 at the end of a frame
+  bool is_full = true;
+  while (in.pos < in.size || is_full) {
+    ZSTD_outBuffer out{chunk.data(), chunk.size(), 0};
+    pending = ZSTD_decompressStream(context.get(), &out, &in);
+    if (ZSTD_isError(pending) != 0) {
+      Error error = make_error(ErrorCode::kBadCompression, file,
+                               std::string("the zstd data is damaged: ") + ZSTD_getErrorName(pending),
+                               "check the file with `zstd -t`, or copy it again");
+      error.where.byte = in.pos;
+      error.where.has_byte = true;
+      return error;
+    }
+    if (bytes.size() + out.pos > max_bytes) return too_large(file, max_bytes);
+    bytes.append(chunk, 0, out.pos);
+    is_full = out.pos == out.size && pending != 0;
+  }
+  if (pending != 0) {
+    Error error =
+        make_error(ErrorCode::kBadCompression, file, "the zstd data ends inside a frame", "copy the file again");
+    error.where.byte = packed.size();
+    error.where.has_byte = true;
+    return error;
+  }
+  return bytes;
+}
+
+Result<std::string> read_plain(const std::string& path, const std::string& file, uint64_t max_bytes) {
+  if (path == "-") return read_all(STDIN_FILENO, file, max_bytes);
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return read_error(ErrorCode::kFileOpen, file, "open the file", errno);
+  return read_all(fd.get(), file, max_bytes);
+}
+
+Result<std::string> compress(std::string_view bytes, const std::string& file) {
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), &ZSTD_freeCCtx);
+  if (context == nullptr) return make_error(ErrorCode::kFileWrite, file, "not enough memory to compress");
+  // One thread (the default), so that the same bytes in give the same bytes out on every machine.
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, kZstdLevel);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_contentSizeFlag, 1);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+  std::string packed(ZSTD_compressBound(bytes.size()), '\0');
+  const size_t size = ZSTD_compress2(context.get(), packed.data(), packed.size(), bytes.data(), bytes.size());
+  if (ZSTD_isError(size) != 0) {
+    return make_error(ErrorCode::kFileWrite, file, std::string("cannot compress: ") + ZSTD_getErrorName(size));
+  }
+  packed.resize(size);
+  return packed;
+}
+
+Status write_all(int fd, std::string_view bytes, const std::string& file) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd, bytes.data(), std::min(bytes.size(), size_t{1} << 30));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return write_error(file, "write the file", errno);
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  return ok_status();
+}
+
+Status write_special(const std::string& path, std::string_view bytes) {
+  // Appending means nothing to a device and, for a redirected standard output, goes on where the shell's file ends.
+  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (fd.get() < 0) return write_error(path, "open the file", errno);
+  Status status = write_all(fd.get(), bytes, path);
+  if (!status.ok()) return status;
+  return fd.close() ? ok_status() : Status(write_error(path, "write the file", errno));
+}
+
+// Another name of an open descriptor: renaming a file over it would replace the link, or leave its reader an old file.
+bool is_descriptor_path(std::string_view path) {
+  return path == "/dev/stdout" || path == "/dev/stderr" || path.starts_with("/dev/fd/") || path.starts_with("/proc/");
+}
+
+// The new file beside the target that becomes the target when it is complete; removed if it never does.
+class TemporaryFile {
+ public:
+  TemporaryFile(const std::string& target, mode_t mode) {
+    const size_t slash = target.rfind('/');
+    const std::string folder = slash == std::string::npos ? "" : target.substr(0, slash + 1);
+    const std::string stem = folder + ".fxopt-" + std::to_string(::getpid()) + "-";
+    do {
+      path_ = stem + std::to_string(number_++) + ".tmp";
+      fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    } while (fd_ < 0 && errno == EEXIST && number_ < kMaxAttempts);
+    exists_ = fd_ >= 0;
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (exists_) ::unlink(path_.c_str());
+  }
+
+  int fd() const { return fd_; }
+  bool flush_and_close() { return ::fsync(fd_) == 0 && ::close(std::exchange(fd_, -1)) == 0; }
+  bool rename_to(const std::string& target) {
+    if (::rename(path_.c_str(), target.c_str()) != 0) return false;
+    exists_ = false;
+    return true;
+  }
+
+ private:
+  static constexpr int kMaxAttempts = 10000;  // as many files may lie here after crashes of processes of our number
+
+  std::string path_;
+  int fd_ = -1;
+  int number_ = 0;
+  bool exists_ = false;
+};
+
+// `existing` describes the file that is replaced, null when there is none.
+Status write_regular(const std::string& target, const struct stat* existing, std::string_view bytes,
+                     const std::string& file) {
+  // A rename would replace a file its owner has protected from writing.
+  if (existing != nullptr && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
+    return write_error(file, "write the file", errno);
+  const mode_t permissions = existing != nullptr ? existing->st_mode & 07777 : 0666;
+  TemporaryFile temporary(target, permissions & 0777);  // a new file's permissions go through the umask here
+  if (temporary.fd() < 0) return write_error(file, "create a file in the same folder", errno);
+  if (existing != nullptr && ::fchmod(temporary.fd(), permissions) != 0) {
+    return write_error(file, "keep the permissions of the file", errno);
+  }
+  Status status = write_all(temporary.fd(), bytes, file);
+  if (!status.ok()) return status;
+  if (!temporary.flush_and_close()) return write_error(file, "write the file", errno);
+  if (!temporary.rename_to(target)) return write_error(file, "replace the file", errno);
+  return ok_status();
+}
+
+Status write_path(const std::string& path, std::string_view bytes) {
+  if (path == "-") {
+    std::fflush(stdout);  // what was printed before comes before
+    return write_all(STDOUT_FILENO, bytes, shown_path(path, "standard output"));
+  }
+  struct stat info {};
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (!exists && errno != ENOENT) return write_error(path, "write the file", errno);
+  if (exists && S_ISDIR(info.st_mode)) return write_error(path, "write the file", EISDIR);
+  if (is_descriptor_path(path) || (exists && !S_ISREG(info.st_mode))) return write_special(path, bytes);
+  if (!exists) return write_regular(path, nullptr, bytes, path);
+  // Through symbolic links, so that the link stays and the file it names is replaced.
+  const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
+  if (resolved == nullptr) return write_error(path, "resolve the path", errno);
+  return write_regular(resolved.get(), &info, bytes, path);
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, uint64_t max_bytes) {
+  const std::string file = shown_path(path, "standard input");
+  try {
+    Result<std::string> bytes = read_plain(path, file, max_bytes);
+    if (!bytes.ok() || !is_zstd(*bytes)) return bytes;
+    return decompress(*bytes, file, max_bytes);
+  } catch (const std::bad_alloc&) {
+    return make_error(ErrorCode::kFileTooLarge, file, "does not fit into memory");
+  }
+}
+
+Status write_file(const std::string& path, std::string_view bytes) {
+  try {
+    if (!path.ends_with(".zst")) return write_path(path, bytes);
+    const Result<std::string> packed = compress(bytes, path);
+    if (!packed.ok()) return packed.error();
+    return write_path(path, *packed);
+  } catch (const std::bad_alloc&) {
+    return make_error(ErrorCode::kFileWrite, path, "not enough memory to compress");
+  }
+}
+
+}  // namespace fxopt

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <utility>
+#include <variant>
+
+#include "core/check.h"
+#include "core/error.h"
+
+namespace fxopt {
+
+// A value, or the error that kept it from being made. Errors are the user's input or machine; a mistake of ours is a
+// FXOPT_CHECK. Must be looked at.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}      // NOLINT: implicit on purpose, so that `return value;` works
+  Result(Error error) : state_(std::move(error)) {}  // NOLINT
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  const T& value() const& {
+    FXOPT_CHECK(ok(), "value of a failed result");
+    return std::get<0>(state_);
+  }
+  T& value() & {
+    FXOPT_CHECK(ok(), "value of a failed result");
+    return std::get<0>(state_);
+  }
+  T&& value() && {
+    FXOPT_CHECK(ok(), "value of a failed result");
+    return std::get<0>(std::move(state_));
+  }
+  const T& operator*() const& { return value(); }
+  T& operator*() & { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  const T* operator->() const { return &value(); }
+  T* operator->() { return &value(); }
+
+  const Error& error() const& {
+    FXOPT_CHECK(!ok(), "error of a good result");
+    return std::get<1>(state_);
+  }
+  Error& error() & {
+    FXOPT_CHECK(!ok(), "error of a good result");
+    return std::get<1>(state_);
+  }
+  Error&& error() && {
+    FXOPT_CHECK(!ok(), "error of a good result");
+    return std::get<1>(std::move(state_));
+  }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+// A Result that carries nothing.
+struct Unit {};
+using Status = Result<Unit>;
+inline Status ok_status() { return Unit{}; }
+
+}  // namespace fxopt

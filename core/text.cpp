@@ -1,0 +1,45 @@
+#include "core/text.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace fxopt {
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) out += separator;
+    out += parts[i];
+  }
+  return out;
+}
+
+std::string format_double(double value) {
+  if (std::isnan(value)) return "nan";
+  std::array<char, 32> buffer{};  // the longest shortest form, as in -2.2250738585072014e-308, has 24 characters
+  const std::to_chars_result end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  std::string text(buffer.data(), end.ptr);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::optional<double> parse_double(std::string_view text) {
+  const std::string_view magnitude = text.substr(text.empty() || text.front() != '-' ? 0 : 1);
+  // from_chars also takes "infinity", "nan(...)" and other cases of the letters, which format_double never writes.
+  const bool is_word = magnitude == "inf" || magnitude == "nan";
+  if (!is_word && magnitude.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return std::nullopt;
+  double value = 0;
+  const std::from_chars_result result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<int64_t> parse_int64(std::string_view text) {
+  int64_t value = 0;
+  const std::from_chars_result result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace fxopt

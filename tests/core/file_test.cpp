@@ -1,0 +1,221 @@
+#include "core/file.h"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/catch.h"
+#include "tests/core/temp_folder.h"
+
+namespace fxopt {
+namespace {
+
+mode_t permissions(const std::string& path) {
+  struct stat info {};
+  REQUIRE(stat(path.c_str(), &info) == 0);
+  return info.st_mode & 07777;
+}
+
+std::string random_text(size_t size) {
+  std::mt19937_64 random(3);
+  std::string text;
+  while (text.size() < size) text += "node " + std::to_string(random() % 1000) + "\n";
+  text.resize(size);
+  return text;
+}
+
+// As it lies on the disk: read_file would decompress it.
+std::string raw_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+}  // namespace
+
+TEST_CASE("what is written is read back") {
+  const TempFolder folder;
+  const std::string path = folder / "a.pb";
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{5000000}}) {
+    const std::string bytes = random_text(size);
+    REQUIRE(write_file(path, bytes).ok());
+    const Result<std::string> back = read_file(path);
+    REQUIRE(back.ok());
+    CHECK((*back == bytes));
+    CHECK(folder.num_entries() == 1);
+  }
+}
+
+TEST_CASE("a new file gets the permissions of the umask, a replaced one keeps its own") {
+  const TempFolder folder;
+  const mode_t old_mask = umask(027);
+  REQUIRE(write_file(folder / "new", "1").ok());
+  umask(old_mask);
+  CHECK(permissions(folder / "new") == 0640);
+  REQUIRE(chmod((folder / "new").c_str(), 0604) == 0);
+  REQUIRE(write_file(folder / "new", "2").ok());
+  CHECK(permissions(folder / "new") == 0604);
+  CHECK(read_file(folder / "new").value() == "2");
+}
+
+TEST_CASE("a symbolic link stays and the file it names is replaced") {
+  const TempFolder folder;
+  REQUIRE(write_file(folder / "file", "1").ok());
+  std::filesystem::create_symlink("file", folder / "link");
+  REQUIRE(write_file(folder / "link", "2").ok());
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(read_file(folder / "file").value() == "2");
+}
+
+TEST_CASE("a write that fails says why and leaves nothing behind") {
+  const TempFolder folder;
+  const Status missing = write_file(folder / "no/such/a.pb", "1");
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().code == ErrorCode::kFileWrite);
+  CHECK(missing.error().message == "cannot create a file in the same folder: no such file or directory");
+  CHECK(missing.error().hint == "create the folder first");
+  CHECK(missing.error().where.file == (folder / "no/such/a.pb"));
+
+  std::filesystem::create_directory(folder / "folder");
+  const Status is_folder = write_file(folder / "folder", "1");
+  REQUIRE_FALSE(is_folder.ok());
+  CHECK(is_folder.error().message == "cannot write the file: is a directory");
+  CHECK(folder.num_entries() == 1);
+}
+
+TEST_CASE("a disk that fills up while writing is reported") {
+  const Status full = write_file("/dev/full", "1");
+  REQUIRE_FALSE(full.ok());
+  CHECK(full.error().message == "cannot write the file: no space left on device");
+  CHECK(full.error().hint == "free space, or choose another disk");
+  CHECK(write_file("/dev/null", "1").ok());
+}
+
+TEST_CASE("an old file is intact when a write stops half way") {
+  const TempFolder folder;
+  REQUIRE(write_file(folder / "a.pb", "old").ok());
+  rlimit old_limit{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &old_limit) == 0);
+  const rlimit small_limit{4096, old_limit.rlim_max};
+  void (*const old_action)(int) = std::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small_limit) == 0);
+  const Status status = write_file(folder / "a.pb", std::string(100000, 'x'));
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &old_limit) == 0);
+  std::signal(SIGXFSZ, old_action);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().message == "cannot write the file: file too large");
+  CHECK(read_file(folder / "a.pb").value() == "old");
+  CHECK(folder.num_entries() == 1);
+}
+
+TEST_CASE("an old file is intact when it cannot be replaced") {
+  const TempFolder folder;
+  const std::string locked = folder / "locked";
+  std::filesystem::create_directory(locked);
+  REQUIRE(write_file(locked + "/a.pb", "old").ok());
+  // The superuser may write anywhere: as one, the test becomes another user for a while.
+  const uid_t user = geteuid();
+  const uid_t nobody = 65534;
+  REQUIRE(chmod((folder / "").c_str(), 0755) == 0);
+  if (user == 0) {
+    REQUIRE(chown(locked.c_str(), nobody, static_cast<gid_t>(-1)) == 0);
+    REQUIRE(chown((locked + "/a.pb").c_str(), nobody, static_cast<gid_t>(-1)) == 0);
+    REQUIRE(seteuid(nobody) == 0);
+  }
+  REQUIRE(chmod(locked.c_str(), 0555) == 0);
+  const Status read_only_folder = write_file(locked + "/a.pb", "new");
+  REQUIRE(chmod(locked.c_str(), 0755) == 0);
+  REQUIRE(chmod((locked + "/a.pb").c_str(), 0444) == 0);
+  const Status read_only_file = write_file(locked + "/a.pb", "new");
+  if (user == 0) REQUIRE(seteuid(user) == 0);
+
+  REQUIRE_FALSE(read_only_folder.ok());
+  CHECK(read_only_folder.error().message == "cannot create a file in the same folder: permission denied");
+  REQUIRE_FALSE(read_only_file.ok());
+  CHECK(read_only_file.error().message == "cannot write the file: permission denied");
+  CHECK(read_file(locked + "/a.pb").value() == "old");
+  CHECK(std::distance(std::filesystem::directory_iterator(locked), {}) == 1);
+}
+
+TEST_CASE("a read that fails says why") {
+  const TempFolder folder;
+  const Result<std::string> missing = read_file(folder / "a.pb");
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().code == ErrorCode::kFileOpen);
+  CHECK(missing.error().message == "cannot open the file: no such file or directory");
+  CHECK(missing.error().hint == "check the path");
+  const Result<std::string> directory = read_file(folder / "");
+  REQUIRE_FALSE(directory.ok());
+  CHECK(directory.error().code == ErrorCode::kFileRead);
+  CHECK(directory.error().message == "cannot read the file: is a directory");
+}
+
+TEST_CASE("the limit counts bytes after decompression") {
+  const TempFolder folder;
+  for (const std::string name : {"plain", "packed.zst"}) {
+    REQUIRE(write_file(folder / name, std::string(3000000, 'x')).ok());
+    CHECK(read_file(folder / name, 3000000).ok());
+    const Result<std::string> beyond = read_file(folder / name, 2999999);
+    REQUIRE_FALSE(beyond.ok());
+    CHECK(beyond.error().code == ErrorCode::kFileTooLarge);
+    CHECK(beyond.error().message == "holds more than the 2999999 bytes that are read");
+  }
+  CHECK(read_file("/dev/zero", 5000000).error().code == ErrorCode::kFileTooLarge);
+}
+
+TEST_CASE("a .zst file is compressed, the same way each time, and recognised without its name") {
+  const TempFolder folder;
+  const std::string bytes = random_text(400000);
+  REQUIRE(write_file(folder / "a.pb.zst", bytes).ok());
+  REQUIRE(write_file(folder / "b.pb.zst", bytes).ok());
+  std::filesystem::rename(folder / "b.pb.zst", folder / "b.pb");
+  CHECK(std::filesystem::file_size(folder / "a.pb.zst") < bytes.size() / 2);
+  CHECK((read_file(folder / "a.pb.zst").value() == bytes));
+  CHECK((read_file(folder / "b.pb").value() == bytes));
+  REQUIRE(write_file(folder / "empty.zst", "").ok());
+  CHECK(read_file(folder / "empty.zst").value().empty());
+  const std::string raw = raw_bytes(folder / "a.pb.zst");
+  const unsigned descriptor = static_cast<unsigned char>(raw[4]);
+  CHECK((descriptor >> 6) != 0);  // the size of the content is stored
+  CHECK((descriptor & 4) != 0);   // so is a checksum
+}
+
+TEST_CASE("several frames in one file are one text") {
+  const TempFolder folder;
+  REQUIRE(write_file(folder / "a.zst", "one ").ok());
+  REQUIRE(write_file(folder / "b.zst", "two").ok());
+  REQUIRE(write_file(folder / "both", raw_bytes(folder / "a.zst") + raw_bytes(folder / "b.zst")).ok());
+  CHECK(read_file(folder / "both").value() == "one two");
+}
+
+TEST_CASE("compressed data that is cut or changed is rejected") {
+  const TempFolder folder;
+  REQUIRE(write_file(folder / "a.zst", random_text(300)).ok());
+  const std::string packed = raw_bytes(folder / "a.zst");
+  const std::string path = folder / "damaged";
+  for (size_t size = 4; size < packed.size(); ++size) {
+    REQUIRE(write_file(path, packed.substr(0, size)).ok());
+    const Result<std::string> cut = read_file(path);
+    CAPTURE(size);
+    REQUIRE_FALSE(cut.ok());
+    CHECK(cut.error().code == ErrorCode::kBadCompression);
+    CHECK(cut.error().message == "the zstd data ends inside a frame");
+    CHECK(cut.error().where.byte == size);
+  }
+  std::string changed = packed;
+  changed[changed.size() / 2] = static_cast<char>(changed[changed.size() / 2] ^ 1);
+  for (const std::string& bytes : {changed, packed + "x"}) {
+    REQUIRE(write_file(path, bytes).ok());
+    const Result<std::string> damaged = read_file(path);
+    REQUIRE_FALSE(damaged.ok());
+    CHECK(damaged.error().code == ErrorCode::kBadCompression);
+    CHECK(damaged.error().where.has_byte);
+  }
+}
+
+}  // namespace fxopt

@@ -1,0 +1,60 @@
+#include "core/text.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/catch.h"
+
+namespace fxopt {
+
+TEST_CASE("join puts the separator between parts only") {
+  CHECK(join({}, ", ").empty());
+  CHECK(join({"a"}, ", ") == "a");
+  CHECK(join({"a", "", "b"}, ", ") == "a, , b");
+}
+
+TEST_CASE("format_double is short and no integer") {
+  CHECK(format_double(0.0) == "0.0");
+  CHECK(format_double(-0.0) == "-0.0");
+  CHECK(format_double(1.0) == "1.0");
+  CHECK(format_double(0.1) == "0.1");
+  CHECK(format_double(1e300) == "1e+300");
+  CHECK(format_double(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(format_double(-std::numeric_limits<double>::infinity()) == "-inf");
+  CHECK(format_double(-std::numeric_limits<double>::quiet_NaN()) == "nan");
+}
+
+TEST_CASE("parse_double inverts format_double to the bit") {
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 20000; ++round) {
+    const double value = std::bit_cast<double>(random());
+    const std::string text = format_double(value);
+    CAPTURE(text);
+    const std::optional<double> back = parse_double(text);
+    REQUIRE(back.has_value());
+    const bool same =
+        std::isnan(value) ? std::isnan(*back) : std::bit_cast<uint64_t>(*back) == std::bit_cast<uint64_t>(value);
+    CHECK(same);
+    CHECK_FALSE(parse_int64(text).has_value());
+  }
+}
+
+TEST_CASE("numbers are read whole or not at all") {
+  CHECK(parse_double("1") == 1.0);
+  CHECK(parse_double("-2.5e3") == -2500.0);
+  for (const char* text :
+       {"", "-", "1x", " 1", "1 ", "+1", "1e", "1e999", "0x10", "infinity", "INF", "nan(1)", "--1"}) {
+    INFO(text);
+    CHECK_FALSE(parse_double(text).has_value());
+  }
+  CHECK(parse_int64("-9223372036854775808") == std::numeric_limits<int64_t>::min());
+  CHECK(parse_int64("9223372036854775807") == std::numeric_limits<int64_t>::max());
+  for (const char* text : {"", "-", "1.0", " 1", "1 ", "+1", "9223372036854775808", "-9223372036854775809", "0x1"}) {
+    INFO(text);
+    CHECK_FALSE(parse_int64(text).has_value());
+  }
+}
+
+}  // namespace fxopt
