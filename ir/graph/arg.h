@@ -1,0 +1,135 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "ir/graph/ids.h"
+#include "ir/graph/types.h"
+
+namespace fxopt {
+
+enum class ArgKind : uint8_t {
+  kNone,
+  kBool,
+  kInt,
+  kFloat,    // IEEE bits, so that nan payloads and -0.0 survive
+  kComplex,  // two kFloat children
+  kString,
+  kNode,  // an input: the only kind that is an edge
+  kExpr,
+  kDType,
+  kDevice,  // name such as "cuda:0"
+  kLayout,
+  kMemoryFormat,
+  kList,       // children
+  kTuple,      // children
+  kDict,       // children: key, value, key, value, ...
+  kSlice,      // three children: start, stop, step
+  kOp,         // an operator as an argument, by target name
+  kGraph,      // a subgraph, by name
+  kGroup,      // a process group, by uid
+  kGroupExpr,  // a rank-symbolic process group
+  kMesh,
+  kEnum,    // three children: type, name (kString), number (kInt or kNone)
+  kOpaque,  // three children: type, text (kString), payload (kBytes)
+  kBytes,
+  kValue,   // metadata only: what a tensor would be
+  kUidRef,  // metadata only: a node by uid, not an edge
+  kEllipsis,
+  kRngSlot,
+  kSet,      // metadata only: children
+  kUnknown,  // an alternative of a newer schema: its bytes as a string id
+};
+
+// A contiguous run of the graph's argument pool.
+struct ArgRange {
+  uint32_t first = 0;
+  uint32_t count = 0;
+};
+
+// One argument, 16 bytes. Strings are interned in the module, children stand contiguously in the graph's pool.
+class Arg {
+ public:
+  Arg() = default;
+
+  static Arg none() { return Arg(ArgKind::kNone); }
+  static Arg ellipsis() { return Arg(ArgKind::kEllipsis); }
+  static Arg boolean(bool value) { return Arg(ArgKind::kBool, value ? 1 : 0); }
+  static Arg integer(int64_t value) { return Arg(ArgKind::kInt, std::bit_cast<uint64_t>(value)); }
+  static Arg floating_bits(uint64_t bits) { return Arg(ArgKind::kFloat, bits); }
+  static Arg floating(double value) { return floating_bits(std::bit_cast<uint64_t>(value)); }
+  // Kinds whose payload is an interned string: kString, kDevice, kOp, kGraph, kGroup, kMesh, kBytes, kRngSlot,
+  // kUnknown.
+  static Arg named(ArgKind kind, StringId name) { return Arg(kind, name.index()); }
+  static Arg string(StringId text) { return named(ArgKind::kString, text); }
+  static Arg expr(ExprId id) { return Arg(ArgKind::kExpr, id.index()); }
+  static Arg group_expr(ExprId id) { return Arg(ArgKind::kGroupExpr, id.index()); }
+  static Arg dtype(DType value) { return Arg(ArgKind::kDType, static_cast<uint64_t>(value)); }
+  static Arg layout(Layout value) { return Arg(ArgKind::kLayout, static_cast<uint64_t>(value)); }
+  static Arg memory_format(MemoryFormat value) { return Arg(ArgKind::kMemoryFormat, static_cast<uint64_t>(value)); }
+  static Arg value(ValueId id) { return Arg(ArgKind::kValue, id.index()); }
+  static Arg uid_ref(uint64_t uid) { return Arg(ArgKind::kUidRef, uid); }
+  // An edge to `input`. Made by whoever builds arguments; Graph fills in the use when the argument becomes a node's.
+  static Arg node(NodeId input) {
+    Arg arg(ArgKind::kNode, UseId().index());
+    arg.count_ = input.index();
+    return arg;
+  }
+  // A kind with children; `type` is the Python type where it is not the plain one, such as torch.Size.
+  static Arg children(ArgKind kind, ArgRange range, StringId type = StringId()) {
+    Arg arg(kind, (uint64_t{type.index()} << 32) | range.first);
+    arg.count_ = range.count;
+    return arg;
+  }
+
+  ArgKind kind() const { return kind_; }
+  bool is(ArgKind kind) const { return kind_ == kind; }
+  bool has_children() const {
+    switch (kind_) {
+      case ArgKind::kComplex:
+      case ArgKind::kList:
+      case ArgKind::kTuple:
+      case ArgKind::kDict:
+      case ArgKind::kSlice:
+      case ArgKind::kEnum:
+      case ArgKind::kOpaque:
+      case ArgKind::kSet:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  bool as_bool() const { return payload_ != 0; }
+  int64_t as_int() const { return std::bit_cast<int64_t>(payload_); }
+  uint64_t as_bits() const { return payload_; }
+  double as_double() const { return std::bit_cast<double>(payload_); }
+  uint64_t as_uid() const { return payload_; }
+  StringId as_string() const { return StringId(payload_); }
+  ExprId as_expr() const { return ExprId(payload_); }
+  ValueId as_value() const { return ValueId(payload_); }
+  DType as_dtype() const { return static_cast<DType>(payload_); }
+  Layout as_layout() const { return static_cast<Layout>(payload_); }
+  MemoryFormat as_memory_format() const { return static_cast<MemoryFormat>(payload_); }
+  NodeId as_node() const { return NodeId(count_); }
+  UseId use() const { return UseId(payload_); }
+  ArgRange range() const { return {static_cast<uint32_t>(payload_), count_}; }
+  StringId type() const { return StringId(payload_ >> 32); }
+
+  // Unknown fields of a newer schema stand beside this argument, see Graph::arg_unknown.
+  bool has_unknown() const { return has_unknown_; }
+
+ private:
+  friend class Graph;
+  friend class Pool;
+  explicit Arg(ArgKind kind, uint64_t payload = 0) : kind_(kind), payload_(payload) {}
+
+  ArgKind kind_ = ArgKind::kNone;
+  bool has_unknown_ = false;
+  uint32_t count_ = 0;
+  uint64_t payload_ = 0;
+};
+
+static_assert(sizeof(Arg) == 16);
+
+}  // namespace fxopt

@@ -1,0 +1,274 @@
+#include "ir/graph/expr.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <unordered_set>
+
+#include "core/hash.h"
+
+namespace fxopt {
+namespace {
+
+using Value = std::optional<int64_t>;
+
+uint64_t hash_expr(const Expr& expr) {
+  uint64_t hash = hash_combine(static_cast<uint64_t>(expr.kind), static_cast<uint64_t>(expr.value));
+  hash = hash_combine(hash, expr.name.index());
+  for (const ExprId input : expr.inputs) hash = hash_combine(hash, input.index());
+  return hash;
+}
+
+bool is_same(const Expr& a, const Expr& b) {
+  return a.kind == b.kind && a.value == b.value && a.name == b.name && a.inputs == b.inputs;
+}
+
+Value checked_add(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? Value() : Value(sum);
+}
+
+Value checked_subtract(int64_t a, int64_t b) {
+  int64_t difference = 0;
+  return __builtin_sub_overflow(a, b, &difference) ? Value() : Value(difference);
+}
+
+Value checked_multiply(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? Value() : Value(product);
+}
+
+bool can_divide(int64_t a, int64_t b) { return b != 0 && !(a == std::numeric_limits<int64_t>::min() && b == -1); }
+
+Value floor_divide(int64_t a, int64_t b) {
+  if (!can_divide(a, b)) return std::nullopt;
+  const int64_t rest = a % b;
+  return a / b - (rest != 0 && (rest < 0) != (b < 0) ? 1 : 0);
+}
+
+Value floor_modulo(int64_t a, int64_t b) {
+  if (b == 0) return std::nullopt;
+  if (b == -1) return 0;  // the smallest integer % -1 traps
+  const int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+Value true_divide(int64_t a, int64_t b) {
+  if (!can_divide(a, b) || a % b != 0) return std::nullopt;
+  return a / b;
+}
+
+Value power(int64_t base, int64_t exponent) {
+  if (base == 1 || base == -1) return exponent % 2 == 0 ? 1 : base;
+  if (exponent < 0) return std::nullopt;  // a fraction, or a division by zero
+  if (base == 0) return exponent == 0 ? 1 : 0;
+  Value result = 1;
+  // A base of 2 or more overflows within 63 rounds.
+  for (int64_t i = 0; i < exponent && result.has_value(); ++i) result = checked_multiply(*result, base);
+  return result;
+}
+
+Value evaluate_binary(ExprKind kind, int64_t a, int64_t b) {
+  switch (kind) {
+    case ExprKind::kAdd:
+      return checked_add(a, b);
+    case ExprKind::kSub:
+      return checked_subtract(a, b);
+    case ExprKind::kMul:
+      return checked_multiply(a, b);
+    case ExprKind::kFloorDiv:
+      return floor_divide(a, b);
+    case ExprKind::kMod:
+      return floor_modulo(a, b);
+    case ExprKind::kTrueDiv:
+      return true_divide(a, b);
+    case ExprKind::kPow:
+      return power(a, b);
+    case ExprKind::kEq:
+      return a == b ? 1 : 0;
+    case ExprKind::kNe:
+      return a != b ? 1 : 0;
+    case ExprKind::kLe:
+      return a <= b ? 1 : 0;
+    case ExprKind::kGe:
+      return a >= b ? 1 : 0;
+    case ExprKind::kLt:
+      return a < b ? 1 : 0;
+    case ExprKind::kGt:
+      return a > b ? 1 : 0;
+    default:
+      return std::nullopt;
+  }
+}
+
+using Arguments = std::span<const int64_t>;
+
+Value call_max(Arguments x) { return *std::max_element(x.begin(), x.end()); }
+Value call_min(Arguments x) { return *std::min_element(x.begin(), x.end()); }
+Value call_abs(Arguments x) { return x[0] < 0 ? checked_subtract(0, x[0]) : x[0]; }
+Value call_not(Arguments x) { return x[0] == 0 ? 1 : 0; }
+
+Value call_and(Arguments x) {
+  return std::all_of(x.begin(), x.end(), [](int64_t value) { return value != 0; }) ? 1 : 0;
+}
+
+Value call_or(Arguments x) {
+  return std::any_of(x.begin(), x.end(), [](int64_t value) { return value != 0; }) ? 1 : 0;
+}
+
+Value call_ceil_div(Arguments x) {
+  const Value floor = floor_divide(x[0], x[1]);
+  if (!floor.has_value()) return std::nullopt;
+  return x[0] % x[1] == 0 ? floor : checked_add(*floor, 1);
+}
+
+Value call_mod(Arguments x) { return x[0] < 0 || x[1] < 0 ? Value() : floor_modulo(x[0], x[1]); }
+
+Value call_modular_indexing(Arguments x) {
+  const Value quotient = floor_divide(x[0], x[1]);
+  return quotient.has_value() ? floor_modulo(*quotient, x[2]) : Value();
+}
+
+struct Function {
+  std::string_view name;
+  size_t min_arguments;
+  size_t max_arguments;
+  Value (*evaluate)(Arguments);
+};
+
+constexpr size_t kAny = std::numeric_limits<size_t>::max();
+constexpr Function kFunctions[] = {
+    {"Max", 1, kAny, call_max}, {"Min", 1, kAny, call_min}, {"CeilDiv", 2, 2, call_ceil_div},
+    {"Mod", 2, 2, call_mod},    {"Abs", 1, 1, call_abs},    {"ModularIndexing", 3, 3, call_modular_indexing},
+    {"And", 1, kAny, call_and}, {"Or", 1, kAny, call_or},   {"Not", 1, 1, call_not},
+};
+
+Value evaluate_call(std::string_view name, const std::vector<Value>& inputs) {
+  if (name == "Where" && inputs.size() == 3) {
+    if (!inputs[0].has_value()) return std::nullopt;
+    return *inputs[0] != 0 ? inputs[1] : inputs[2];
+  }
+  std::vector<int64_t> arguments;
+  for (const Value& input : inputs) {
+    if (!input.has_value()) return std::nullopt;
+    arguments.push_back(*input);
+  }
+  for (const Function& function : kFunctions) {
+    if (function.name != name) continue;
+    const bool fits = arguments.size() >= function.min_arguments && arguments.size() <= function.max_arguments;
+    return fits ? function.evaluate(arguments) : Value();
+  }
+  return std::nullopt;
+}
+
+Value look_up(const SymbolValues& values, StringId name) {
+  const SymbolValues::const_iterator found = values.find(name);
+  return found == values.end() ? Value() : Value(found->second);
+}
+
+bool is_binary(ExprKind kind) {
+  switch (kind) {
+    case ExprKind::kInt:
+    case ExprKind::kFloat:
+    case ExprKind::kSymbol:
+    case ExprKind::kNeg:
+    case ExprKind::kCall:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+ExprId ExprTable::add(Expr expr) {
+  const uint64_t hash = hash_expr(expr);
+  const auto [begin, end] = index_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (is_same(exprs_[it->second.index()], expr)) return it->second;
+  }
+  const ExprId id(exprs_.size());
+  exprs_.push_back(std::move(expr));
+  index_.emplace(hash, id);
+  return id;
+}
+
+ExprId ExprTable::constant(int64_t value) { return add(Expr{ExprKind::kInt, value, StringId(), {}}); }
+
+ExprId ExprTable::floating(double value) {
+  if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
+  return add(Expr{ExprKind::kFloat, std::bit_cast<int64_t>(value), StringId(), {}});
+}
+
+ExprId ExprTable::symbol(StringId name) { return add(Expr{ExprKind::kSymbol, 0, name, {}}); }
+
+ExprId ExprTable::make(ExprKind kind, std::vector<ExprId> inputs, StringId name) {
+  for (const ExprId input : inputs) FXOPT_CHECK(input.index() < exprs_.size(), "operand of another table");
+  const bool is_call = kind == ExprKind::kCall;
+  FXOPT_CHECK(is_call || is_binary(kind) || kind == ExprKind::kNeg, "neither an operator nor a call");
+  FXOPT_CHECK(is_call || inputs.size() == (is_binary(kind) ? 2 : 1), "wrong number of operands");
+  FXOPT_CHECK(is_call == name.is_valid(), "a call has a name, an operator none");
+  return add(Expr{kind, 0, name, std::move(inputs)});
+}
+
+std::vector<ExprId> ExprTable::closure(ExprId id) const {
+  FXOPT_CHECK(id.index() < exprs_.size(), "expression of another table");
+  std::vector<ExprId> ids = {id};
+  std::unordered_set<ExprId> seen = {id};
+  for (size_t i = 0; i < ids.size(); ++i) {
+    for (const ExprId input : exprs_[ids[i].index()].inputs) {
+      if (seen.insert(input).second) ids.push_back(input);
+    }
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+std::optional<int64_t> ExprTable::evaluate(ExprId id, const SymbolValues& values) const {
+  const std::vector<ExprId> ids = closure(id);
+  std::vector<Value> results;
+  results.reserve(ids.size());
+  std::vector<Value> inputs;
+  for (const ExprId current : ids) {
+    const Expr& expr = exprs_[current.index()];
+    inputs.clear();
+    for (const ExprId input : expr.inputs) {
+      const std::vector<ExprId>::const_iterator at = std::lower_bound(ids.begin(), ids.end(), input);
+      inputs.push_back(results[static_cast<size_t>(at - ids.begin())]);
+    }
+    Value result;
+    if (expr.kind == ExprKind::kInt) {
+      result = expr.value;
+    } else if (expr.kind == ExprKind::kSymbol) {
+      result = look_up(values, expr.name);
+    } else if (expr.kind == ExprKind::kCall) {
+      result = evaluate_call((*strings_)[expr.name], inputs);
+    } else if (expr.kind == ExprKind::kNeg && inputs[0].has_value()) {
+      result = checked_subtract(0, *inputs[0]);
+    } else if (is_binary(expr.kind) && inputs[0].has_value() && inputs[1].has_value()) {
+      result = evaluate_binary(expr.kind, *inputs[0], *inputs[1]);
+    }
+    results.push_back(result);
+  }
+  return results.back();  // nothing below `id` has a larger id
+}
+
+std::vector<StringId> ExprTable::symbols(ExprId id) const {
+  FXOPT_CHECK(id.index() < exprs_.size(), "expression of another table");
+  std::vector<StringId> names;
+  std::unordered_set<ExprId> seen;
+  std::vector<ExprId> pending = {id};
+  while (!pending.empty()) {
+    const ExprId current = pending.back();
+    pending.pop_back();
+    if (!seen.insert(current).second) continue;
+    const Expr& expr = exprs_[current.index()];
+    if (expr.kind == ExprKind::kSymbol) names.push_back(expr.name);  // one expression for each symbol: never twice
+    pending.insert(pending.end(), expr.inputs.rbegin(), expr.inputs.rend());
+  }
+  return names;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/result.h"
+#include "ir/graph/ids.h"
+
+namespace fxopt {
+
+// Symbolic integers: trees over integer constants and symbols, with Python's semantics (floor division rounds down, the
+// modulo has the sign of the divisor). Kept as the tracer wrote them, hash-consed, so equal text means equal id; two
+// ids may still be equal as numbers, which equal() decides for polynomials.
+//
+// Grammar of the text (whitespace between tokens is free; printed canonically with single spaces around binary
+// operators and with no more brackets than it takes to read the same tree back):
+//
+//   expr    = cmp ;
+//   cmp     = sum [ ( "==" | "!=" | "<=" | ">=" | "<" | ">" ) sum ] ;
+//   sum     = product { ( "+" | "-" ) product } ;
+//   product = unary { ( "*" | "//" | "%" | "/" ) unary } ;
+//   unary   = "-" unary | power ;
+//   power   = atom [ "**" unary ] ;
+//   atom    = integer | float | symbol | function "(" [ expr { "," expr } ] ")" | "(" expr ")" ;
+//
+// A "-" right before an integer or float makes a negative constant, unless "**" follows, which binds tighter. A float
+// has a point or an exponent, or is `inf` or `nan`. A symbol or function is a word of letters, digits, '_' and '.' that
+// begins with a letter or '_'; any other name (and `inf` and `nan`) stands in double quotes, as quote() writes it.
+//
+// Functions with a meaning here: Max, Min, CeilDiv, Mod (non-negative operands), ModularIndexing, Abs, And, Or, Not,
+// Where. Any other name is carried, prints and compares, and evaluates to nothing.
+enum class ExprKind : uint8_t {
+  kInt,
+  kFloat,  // bits of a binary64 in `value`
+  kSymbol,
+  kAdd,
+  kSub,
+  kMul,
+  kFloorDiv,
+  kMod,
+  kTrueDiv,
+  kPow,
+  kNeg,
+  kEq,
+  kNe,
+  kLe,
+  kGe,
+  kLt,
+  kGt,
+  kCall,
+};
+
+struct Expr {
+  ExprKind kind = ExprKind::kInt;
+  int64_t value = 0;           // kInt, kFloat
+  StringId name;               // kSymbol, kCall
+  std::vector<ExprId> inputs;  // operands, already in the table
+};
+
+// The values symbols take. A symbol that is missing makes what depends on it unknown.
+using SymbolValues = std::unordered_map<StringId, int64_t>;
+
+// The expressions of one module. Ids are dense, inputs come before users. Shares the module's strings.
+class ExprTable {
+ public:
+  explicit ExprTable(Interner& strings) : strings_(&strings) {}
+
+  ExprId constant(int64_t value);
+  ExprId floating(double value);  // every NaN is the same one
+  ExprId symbol(StringId name);
+  // An operator or a call; `name` is the function of a call. O(inputs).
+  ExprId make(ExprKind kind, std::vector<ExprId> inputs, StringId name = StringId());
+
+  // Parses the grammar above. Errors: kBadExpression with the column; kLimit for nesting beyond 64 or more than 65,536
+  // nodes.
+  Result<ExprId> parse(std::string_view text);
+
+  // The text parse() reads back to the same id, within parse()'s limits. O(printed length), which may be exponential in
+  // the number of nodes where make() shared them.
+  std::string to_string(ExprId id) const;
+
+  const Expr& operator[](ExprId id) const { return exprs_[id.index()]; }
+  size_t size() const { return exprs_.size(); }
+
+  // The value under `values`: nothing when a symbol is unbound, a function unknown, a divisor zero, or a step
+  // overflows.
+  std::optional<int64_t> evaluate(ExprId id, const SymbolValues& values) const;
+
+  // True when both are the same polynomial after expansion, atoms being symbols and non-polynomial subtrees (which
+  // match when their operands do). Never true for expressions that differ; may be false for some that are equal.
+  // Bounded work: gives up (false) beyond 4,096 terms, 2^18 steps, or a coefficient of 64 bits.
+  bool equal(ExprId a, ExprId b) const;
+
+  // Names of the symbols `id` reads, in order of first appearance.
+  std::vector<StringId> symbols(ExprId id) const;
+
+ private:
+  ExprId add(Expr expr);
+  std::vector<ExprId> closure(ExprId id) const;  // `id` and all it is made of, in order of ids
+
+  friend class PolynomialForm;
+
+  Interner* strings_;
+  std::vector<Expr> exprs_;
+  std::unordered_multimap<uint64_t, ExprId> index_;  // looked up, never iterated
+};
+
+// An integer that may be symbolic: a number when `expr` is invalid, else the expression.
+struct Dim {
+  int64_t value = 0;
+  ExprId expr;
+
+  bool is_static() const { return !expr.is_valid(); }
+  bool operator==(const Dim&) const = default;
+};
+
+}  // namespace fxopt

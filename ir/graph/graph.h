@@ -1,0 +1,259 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph/arg.h"
+#include "ir/graph/ids.h"
+#include "ir/graph/pool.h"
+#include "ir/graph/records.h"
+#include "ir/graph/types.h"
+#include "ir/graph/value.h"
+
+namespace fxopt {
+
+class Module;
+struct Op;
+
+// A dependency that carries no data.
+struct ControlDep {
+  NodeId node;
+  ControlKind kind = ControlKind::kOrder;
+  bool operator==(const ControlDep&) const = default;
+};
+
+// Fields few nodes have.
+struct NodeExtra {
+  std::optional<TagVerdict> verdict;
+  std::vector<Origin> origins;
+  std::vector<ControlDep> control;
+  std::optional<StringId> stream;
+  std::optional<Bucket> bucket;
+  Capture capture = Capture::kUnspecified;
+  std::vector<Remark> remarks;
+  std::optional<InputSpec> input;
+  std::optional<RngUse> rng;
+  std::vector<StringId> event_record;
+  std::vector<StringId> event_wait;
+  std::string unknown;  // unknown fields of a newer schema, serialized
+};
+
+// One node. Passes read it; Graph's functions write what has invariants (inputs, order, names), passes write the rest.
+struct Node {
+  NodeKind kind = NodeKind::kUnspecified;
+  Phase phase = Phase::kUnspecified;
+  Tag tag = Tag::kNone;
+  bool erased = false;
+  bool has_seq_nr = false;
+  StringId name;
+  TargetId target;
+  ArgRange args;         // in the graph's pool
+  ArgRange kwargs;       // key (kString), value, key, value, ...
+  ArgRange meta;         // key (kString), value, ...
+  ValueId value;         // invalid: absent
+  StringId module_path;  // invalid: absent
+  StringId module_path_source;
+  RegionId region;
+  SourceId source;
+  ExtraId extra;
+  uint32_t phase_markers = 0;  // bit i: PhaseMarker i
+  uint64_t uid = 0;
+  int64_t seq_nr = 0;
+
+  bool is_call() const { return kind == NodeKind::kCallFunction; }
+};
+
+// An edge: `user` reads `input` at `slot` of the pool.
+struct Use {
+  NodeId input;
+  NodeId user;
+  ArgIndex slot;
+  UseId next;  // of the same input
+  UseId prev;
+};
+
+// One FX graph: nodes in schedule order. Every input is expected to stand before its user; a file may break that, which
+// the verifier reports and passes are never given.
+//
+// Ids are never reused. An erased node leaves a tombstone. All edits of inputs, order and names go through
+// this class, which alone keeps the use-lists.
+class Graph {
+ public:
+  Graph(Module& module, StringId name) : name_(name), module_(&module) {}
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  // -- the graph itself
+  Module& module() { return *module_; }
+  const Module& module() const { return *module_; }
+  StringId name() const { return name_; }
+  GraphKind kind = GraphKind::kUnspecified;
+  std::vector<OutputSpec> outputs;  // one for each leaf of the output's argument, or empty
+  std::vector<Attribute> attributes;
+  std::optional<int64_t> num_forward_outputs;
+  StringId in_spec, out_spec;
+  std::vector<SubclassLayout> subclasses;
+  StringId owner, class_name;
+  ArgRange meta;  // in pool()
+  std::string unknown;
+
+  // -- reading
+  const Node& operator[](NodeId id) const { return nodes_[id.index()]; }
+  Node& operator[](NodeId id) { return nodes_[id.index()]; }
+  size_t num_ids() const { return nodes_.size(); }  // ids are below this; the size for an IdMap
+  size_t num_nodes() const { return live_; }
+  size_t num_edges() const { return live_uses_; }
+  const Pool& pool() const { return pool_; }
+  Pool& pool() { return pool_; }
+  std::string_view name_of(NodeId id) const;
+  const Op& op(NodeId id) const;            // description of the target; opaque for what is not a call
+  const Value& value(NodeId id) const;      // the absent value when there is none
+  const NodeExtra* extra(NodeId id) const;  // nullptr when the node has none
+  NodeExtra& mutable_extra(NodeId id);      // made on demand
+  NodeId find(StringId name) const;         // invalid when there is no live node of that name
+  NodeId output() const;                    // the last output node; invalid when there is none
+
+  // Schedule order.
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = NodeId;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const NodeId*;
+    using reference = NodeId;
+    Iterator() = default;
+    Iterator(const Graph* graph, NodeId at) : graph_(graph), at_(at) {}
+    NodeId operator*() const { return at_; }
+    Iterator& operator++() {
+      at_ = graph_->next(at_);
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator old = *this;
+      ++*this;
+      return old;
+    }
+    bool operator==(const Iterator& other) const { return at_ == other.at_; }
+
+   private:
+    const Graph* graph_ = nullptr;
+    NodeId at_;
+  };
+  struct Range {
+    Iterator first, last;
+    Iterator begin() const { return first; }
+    Iterator end() const { return last; }
+  };
+  Range nodes() const { return {Iterator(this, first_), Iterator(this, NodeId())}; }
+  NodeId first() const { return first_; }
+  NodeId last() const { return last_; }
+  NodeId next(NodeId id) const { return links_[id.index()].next; }
+  NodeId prev(NodeId id) const { return links_[id.index()].prev; }
+  // Place in the schedule, from 0 without gaps. O(1); the first call after a change of order costs O(nodes).
+  uint32_t position(NodeId id) const;
+
+  // Inputs: each distinct node among args and kwargs, in order of first appearance. O(arguments).
+  std::vector<NodeId> inputs(NodeId id) const;
+  // Calls visit(NodeId input) for every edge, in argument order, repeats included. O(arguments), allocates nothing.
+  template <class Visit>
+  void for_each_input(NodeId id, Visit&& visit) const {
+    visit_edges(nodes_[id.index()].args, visit);
+    visit_edges(nodes_[id.index()].kwargs, visit);
+  }
+  // The edges of a node in argument order, repeats included. O(arguments).
+  std::vector<UseId> edges(NodeId id) const;
+  // Users: each distinct node that reads `id`, in schedule order. O(k log k) for k uses.
+  std::vector<NodeId> users(NodeId id) const;
+  bool has_users(NodeId id) const { return use_heads_[id.index()].first.is_valid(); }
+  uint32_t num_uses(NodeId id) const { return use_heads_[id.index()].count; }
+  // Uses in the order they were made, which may be any order: for questions whose answer does not depend on it.
+  UseId first_use(NodeId id) const { return use_heads_[id.index()].first; }
+  const Use& use(UseId id) const { return uses_[id.index()]; }
+
+  // Call arguments by position; `positional` beyond the end gives nullptr, as does a keyword that is not there.
+  const Arg* arg(NodeId id, size_t positional) const;
+  const Arg* kwarg(NodeId id, std::string_view name) const;
+  // A metadata entry of a node.
+  const Arg* meta_entry(NodeId id, std::string_view key) const;
+
+  // -- building and editing
+  // Appends a node without arguments. The name must be free (check with find()); the uid is taken as given, and the
+  // module's counter moves beyond it.
+  NodeId add_node(NodeKind kind, StringId name, TargetId target, uint64_t uid);
+  // A new node before `before` (invalid: at the end): fresh uid, name from `base` by fresh_name().
+  NodeId insert_node(NodeId before, NodeKind kind, std::string_view base, TargetId target);
+  // A copy of `original` before `before`: same target, arguments (edges go through `mapped`, where that is valid),
+  // keyword arguments, own metadata, phase, module path, source, region, value with the same storages. New uid, name
+  // from `base`. Tag, verdict, origins, remarks are not copied. O(size of the node).
+  NodeId clone_node(NodeId original, NodeId before, std::string_view base, const IdMap<NodeId, NodeId>& mapped);
+  // Gives a node its arguments: ranges already in pool(), whose kNode arguments become edges. Old edges go.
+  void set_args(NodeId id, ArgRange args, ArgRange kwargs);
+  // Lets one edge read another node.
+  void set_use(UseId use, NodeId input);
+  // Every edge to `from` reads `to` instead.
+  void replace_all_uses(NodeId from, NodeId to);
+  void move_before(NodeId id, NodeId before);
+  // Takes out a node that has no users. Control dependencies on it stay recorded; prune_control() rewires them.
+  void erase(NodeId id);
+  void rename(NodeId id, StringId name);
+  // Control dependencies on erased nodes become dependencies on what those waited for. O(control dependencies). Called
+  // by the pass manager after each pass.
+  void prune_control();
+  // A name no node of this graph has: `base` itself when free, else base_1, base_2, ... by the module's counters.
+  StringId fresh_name(std::string_view base);
+  // Replaces the metadata of a node; the range is in pool().
+  void set_meta(NodeId id, ArgRange entries) { nodes_[id.index()].meta = entries; }
+
+ private:
+  struct Links {
+    NodeId prev, next;
+  };
+  struct UseHead {
+    UseId first, last;
+    uint32_t count = 0;
+  };
+
+  template <class Visit>
+  void visit_edges(ArgRange range, Visit& visit) const {
+    for (const Arg& arg : pool_.args(range)) {
+      if (arg.is(ArgKind::kNode)) {
+        visit(arg.as_node());
+      } else if (arg.has_children()) {
+        visit_edges(arg.range(), visit);  // depth is bounded by every reader
+      }
+    }
+  }
+  void collect_edges(ArgRange range, std::vector<UseId>& out) const;
+  NodeId new_node(NodeKind kind, StringId name, TargetId target, uint64_t uid);
+  void link_before(NodeId id, NodeId before);
+  void unlink(NodeId id);
+  void add_uses(NodeId user, ArgRange range);
+  void drop_uses(ArgRange range);
+  void attach(UseId use, NodeId input);
+  void detach(UseId use);
+  Arg clone_arg(ArgIndex index, const IdMap<NodeId, NodeId>* mapped);
+  ArgRange clone_range(ArgRange range, const IdMap<NodeId, NodeId>* mapped);
+
+  StringId name_;
+  Module* module_;
+  Pool pool_;
+  std::vector<Node> nodes_;
+  std::vector<Links> links_;
+  std::vector<UseHead> use_heads_;
+  std::vector<Use> uses_;
+  std::deque<NodeExtra> extras_;
+  IdMap<StringId, NodeId> by_name_;
+  NodeId first_, last_;
+  size_t live_ = 0;
+  size_t live_uses_ = 0;
+  mutable std::vector<uint32_t> positions_;
+  mutable bool positions_valid_ = false;
+};
+
+}  // namespace fxopt

@@ -1,0 +1,173 @@
+#include "ir/graph/module.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "core/hash.h"
+
+namespace fxopt {
+namespace {
+
+uint64_t hash_dims(const std::vector<Dim>& dims) {
+  uint64_t hash = dims.size();
+  for (const Dim& dim : dims) {
+    hash = hash_combine(hash, static_cast<uint64_t>(dim.value));
+    hash = hash_combine(hash, dim.expr.index());
+  }
+  return hash;
+}
+
+bool same(const Source& a, const Source& b) {
+  return a.file == b.file && a.line == b.line && a.function == b.function && a.code == b.code && a.unknown == b.unknown;
+}
+
+uint64_t hash_source(const Source& source) {
+  uint64_t hash = hash_combine(source.file.index(), source.line);
+  hash = hash_combine(hash, source.function.index());
+  return hash_combine(hash, source.code.index());
+}
+
+bool same(const Region& a, const Region& b) {
+  return a.id == b.id && a.id_is_none == b.id_is_none && a.name == b.name &&
+         a.has_backward_hook == b.has_backward_hook && a.unknown == b.unknown;
+}
+
+uint64_t hash_region(const Region& region) {
+  uint64_t hash = hash_combine(region.id.has_value() ? 1 : 0, static_cast<uint64_t>(region.id.value_or(0)));
+  hash = hash_combine(hash, region.name.index());
+  return hash_combine(hash, (region.id_is_none ? 2U : 0U) + (region.has_backward_hook ? 1U : 0U));
+}
+
+// The id of the equal entry, or of a new one.
+template <class IdType, class T, class Equal>
+IdType intern_entry(std::vector<T>& table, std::unordered_multimap<uint64_t, IdType>& index, uint64_t hash,
+                    const T& entry, Equal equal) {
+  const auto [first, last] = index.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    if (equal(table[it->second.index()], entry)) return it->second;
+  }
+  const IdType id(table.size());
+  table.push_back(entry);
+  index.emplace(hash, id);
+  return id;
+}
+
+}  // namespace
+
+Module::Module() : exprs(strings) {}
+
+DimsId Module::dims(const std::vector<Dim>& dims) {
+  return intern_entry(dims_, dims_index_, hash_dims(dims), dims, [](const auto& a, const auto& b) { return a == b; });
+}
+
+DimsId Module::contiguous_strides(DimsId sizes) {
+  const std::vector<Dim> extent = dims(sizes);
+  std::vector<Dim> strides(extent.size());
+  Dim stride{1, ExprId()};
+  for (size_t i = extent.size(); i-- > 0;) {
+    strides[i] = stride;
+    const Dim& size = extent[i];
+    int64_t product = 0;
+    if (size.is_static() && stride.is_static() &&
+        !__builtin_mul_overflow(stride.value, std::max<int64_t>(size.value, 1), &product)) {
+      stride.value = product;
+    } else if (size.is_static() && size.value <= 1) {
+      continue;
+    } else {
+      const ExprId left = size.is_static() ? exprs.constant(size.value) : size.expr;
+      const ExprId right = stride.is_static() ? exprs.constant(stride.value) : stride.expr;
+      const bool unit = stride.is_static() && stride.value == 1;
+      stride = Dim{0, unit ? left : exprs.make(ExprKind::kMul, {right, left})};
+    }
+  }
+  return dims(strides);
+}
+
+TargetId Module::target(std::string_view target_name) {
+  const StringId text_id = intern(target_name);
+  TargetId& id = target_index_[text_id];
+  if (!id.is_valid()) {
+    id = TargetId(targets_.size());
+    targets_.push_back(Target{text_id, resolve(target_name)});
+  }
+  return id;
+}
+
+const Op* Module::resolve(std::string_view target_name) {
+  if (const Op* builtin = find_builtin_op(target_name)) return builtin;
+  for (const OpSchemaRecord& record : op_schemas) {
+    if (text(record.target) != target_name) continue;
+    const Result<Schema> schema = parse_schema(text(record.schema));
+    if (!schema.ok()) break;  // the verifier reports it
+    std::vector<std::string_view> tags;
+    for (const StringId tag : record.tags) tags.push_back(text(tag));
+    ops_.push_back(describe_op(target_name, *schema, tags, record.pure, record.effectful));
+    return &ops_.back();
+  }
+  return &opaque_op();
+}
+
+void Module::resolve_targets() {
+  for (Target& target : targets_) target.op = resolve(text(target.name));
+}
+
+SourceId Module::source(const Source& source) {
+  return intern_entry(sources_, source_index_, hash_source(source), source,
+                      [](const Source& a, const Source& b) { return same(a, b); });
+}
+
+RegionId Module::region(const Region& region) {
+  return intern_entry(regions_, region_index_, hash_region(region), region,
+                      [](const Region& a, const Region& b) { return same(a, b); });
+}
+
+uint32_t Module::placements(std::vector<Placement> list) {
+  if (list.empty()) return 0;
+  const auto found = std::find(placements_.begin(), placements_.end(), list);
+  if (found != placements_.end()) return static_cast<uint32_t>(found - placements_.begin()) + 1;
+  placements_.push_back(std::move(list));
+  return static_cast<uint32_t>(placements_.size());
+}
+
+const std::vector<Placement>& Module::placements(uint32_t index) const { return placements_[index - 1]; }
+
+StorageId Module::add_storage(StorageRecord record) {
+  const StorageId id(storages_.size());
+  const bool is_new = storage_index_.emplace(record.id, id).second;
+  FXOPT_CHECK(is_new, "storage id taken: " + std::to_string(record.id));
+  next_storage = std::max(next_storage, record.id + 1);
+  storages_.push_back(std::move(record));
+  return id;
+}
+
+StorageId Module::fresh_storage(Integer bytes, StringId device) {
+  StorageRecord record;
+  record.id = next_storage;
+  record.bytes = bytes;
+  record.device = device;
+  return add_storage(std::move(record));
+}
+
+StorageId Module::find_storage(uint64_t id) const {
+  const auto found = storage_index_.find(id);
+  return found == storage_index_.end() ? StorageId() : found->second;
+}
+
+Graph& Module::add_graph(StringId graph_name) {
+  FXOPT_CHECK(!find_graph(graph_name).is_valid(), "graph name taken: " + std::string(text(graph_name)));
+  graph_index_[graph_name] = GraphId(graphs_.size());
+  graphs_.push_back(std::make_unique<Graph>(*this, graph_name));
+  return *graphs_.back();
+}
+
+GraphId Module::find_graph(StringId graph_name) const {
+  return graph_name.is_valid() ? graph_index_[graph_name] : GraphId();
+}
+
+uint64_t& Module::name_counter(const Graph& graph, std::string_view base) {
+  const GraphId id = find_graph(graph.name());
+  FXOPT_CHECK(id.is_valid(), "graph of another module");
+  return name_counters.try_emplace({id.index(), std::string(base)}, 1).first->second;
+}
+
+}  // namespace fxopt

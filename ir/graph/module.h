@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/graph/expr.h"
+#include "ir/graph/graph.h"
+#include "ir/graph/ids.h"
+#include "ir/graph/pool.h"
+#include "ir/graph/records.h"
+#include "ir/ops/op.h"
+
+namespace fxopt {
+
+// What a call names, with the description passes ask.
+struct Target {
+  StringId name;
+  const Op* op = nullptr;  // never null
+};
+
+// Graphs with the strings, symbols, storages, groups, constants and counters they share. The first graph is the main
+// one.
+class Module {
+ public:
+  Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // -- shared tables
+  Interner strings;
+  ExprTable exprs;
+  Pool pool;  // of the module's own records and metadata
+
+  StringId intern(std::string_view text) { return strings.intern(text); }
+  std::string_view text(StringId id) const { return id.is_valid() ? strings[id] : std::string_view(); }
+
+  DimsId dims(const std::vector<Dim>& dims);
+  const std::vector<Dim>& dims(DimsId id) const { return dims_[id.index()]; }
+  // Row-major strides of `sizes` (a size below 1 counts as 1, as in the framework); symbolic sizes give symbolic
+  // strides.
+  DimsId contiguous_strides(DimsId sizes);
+
+  TargetId target(std::string_view name);
+  const Target& target(TargetId id) const { return targets_[id.index()]; }
+  size_t num_targets() const { return targets_.size(); }
+  // Resolves every target again; call after op_schemas changed.
+  void resolve_targets();
+
+  SourceId source(const Source& source);
+  const Source& source(SourceId id) const { return sources_[id.index()]; }
+  RegionId region(const Region& region);
+  const Region& region(RegionId id) const { return regions_[id.index()]; }
+  uint32_t placements(std::vector<Placement> list);                // for Tensor::placements; 0 for an empty list
+  const std::vector<Placement>& placements(uint32_t index) const;  // index from placements(), not 0
+
+  // -- storages: a dense id in memory, a 64-bit id in files
+  StorageId add_storage(StorageRecord record);  // record.id must be new
+  StorageId fresh_storage(Integer bytes, StringId device);
+  StorageId find_storage(uint64_t id) const;  // invalid when there is none
+  const StorageRecord& storage(StorageId id) const { return storages_[id.index()]; }
+  size_t num_storages() const { return storages_.size(); }
+
+  // -- graphs
+  Graph& add_graph(StringId name);  // the name must be free
+  size_t num_graphs() const { return graphs_.size(); }
+  Graph& graph(GraphId id) { return *graphs_[id.index()]; }
+  const Graph& graph(GraphId id) const { return *graphs_[id.index()]; }
+  GraphId find_graph(StringId name) const;  // invalid when there is none
+  Graph& main() { return *graphs_.front(); }
+  const Graph& main() const { return *graphs_.front(); }
+
+  // -- records
+  StringId name;
+  std::optional<Producer> producer;
+  std::vector<Invocation> invocations;
+  std::vector<Symbol> symbols;
+  std::vector<Assertion> assertions;
+  std::vector<ProcessGroup> groups;
+  std::vector<DeviceMesh> meshes;
+  std::vector<OpSchemaRecord> op_schemas;
+  std::vector<Constant> constants;
+  std::vector<RngSlot> rng_slots;
+  std::vector<Stream> streams;
+  std::optional<RankContext> rank;
+  std::vector<ErasedNode> erased;
+  ArgRange meta;  // in `pool`
+  std::string unknown;
+  std::optional<std::string> profile, memory_plan, certificate;  // serialized messages, carried
+
+  // -- counters: part of the file, so that a pipeline and its pieces number alike
+  uint64_t next_uid = 0;
+  uint64_t next_storage = 0;
+  std::map<std::pair<uint32_t, std::string>, uint64_t> name_counters;  // (graph position, base) -> next suffix
+
+  uint64_t fresh_uid() { return next_uid++; }
+
+  // The next suffix Graph::fresh_name tries for `base` in `graph`, a graph of this module.
+  uint64_t& name_counter(const Graph& graph, std::string_view base);
+
+ private:
+  const Op* resolve(std::string_view name);
+
+  std::vector<std::vector<Dim>> dims_;
+  std::unordered_multimap<uint64_t, DimsId> dims_index_;
+  std::deque<Target> targets_;
+  IdMap<StringId, TargetId> target_index_;
+  std::deque<Op> ops_;  // described by the file
+  std::vector<Source> sources_;
+  std::unordered_multimap<uint64_t, SourceId> source_index_;
+  std::vector<Region> regions_;
+  std::unordered_multimap<uint64_t, RegionId> region_index_;
+  std::vector<std::vector<Placement>> placements_;
+  std::deque<StorageRecord> storages_;
+  std::unordered_map<uint64_t, StorageId> storage_index_;
+  std::vector<std::unique_ptr<Graph>> graphs_;
+  IdMap<StringId, GraphId> graph_index_;
+};
+
+}  // namespace fxopt

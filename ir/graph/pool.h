@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/graph/arg.h"
+#include "ir/graph/value.h"
+
+namespace fxopt {
+
+// Storage for arguments and values. Children of a list, a tuple, a dict stand contiguously; nothing is ever removed
+// while the pool lives, so ranges and ids stay good.
+class Pool {
+ public:
+  const Arg& arg(ArgIndex index) const { return args_[index.index()]; }
+  std::span<const Arg> args(ArgRange range) const { return std::span(args_).subspan(range.first, range.count); }
+  std::span<const Arg> children(const Arg& arg) const { return args(arg.range()); }
+  ArgRange append(std::span<const Arg> items);
+  size_t num_args() const { return args_.size(); }
+
+  const Value& value(ValueId id) const { return values_[id.index()]; }
+  std::span<const Value> children(const Value& value) const {
+    return std::span(values_).subspan(value.first, value.count);
+  }
+  const Tensor& tensor(const Value& value) const { return tensors_[value.first]; }
+  Tensor& tensor(const Value& value) { return tensors_[value.first]; }
+  const Arg& scalar(const Value& value) const { return args_[value.first]; }
+  std::span<const StringId> keys(const Value& value) const { return std::span(keys_).subspan(value.keys, value.count); }
+  size_t num_values() const { return values_.size(); }
+
+  // Values are appended complete: children first, contiguously, then the parent.
+  ValueId append_value(const Value& value);
+  ValueId append_values(std::span<const Value> values);  // returns the first
+  uint32_t append_tensor(const Tensor& tensor);
+  uint32_t append_keys(std::span<const StringId> keys);
+  static Value absent_value() { return Value(); }
+  Value tensor_value(const Tensor& tensor);
+
+  // Serialized unknown fields beside an argument or a value; empty when there are none.
+  const std::string& arg_unknown(ArgIndex index) const;
+  const std::string& value_unknown(ValueId id) const;
+  // Marks the item and keeps the bytes. The item must already be in the pool.
+  void set_arg_unknown(ArgIndex index, std::string bytes);
+  void set_value_unknown(ValueId id, std::string bytes);
+
+ private:
+  friend class Graph;
+  std::vector<Arg> args_;
+  std::vector<Value> values_;
+  std::vector<Tensor> tensors_;
+  std::vector<StringId> keys_;
+  std::map<uint32_t, std::string> arg_unknown_;
+  std::map<uint32_t, std::string> value_unknown_;
+};
+
+// Builds nested arguments in one pass over any source, without a tree in between:
+//
+//   ArgStack stack(pool);
+//   const size_t outer = stack.mark();
+//   stack.push(Arg::integer(2));
+//   stack.push(Arg::integer(4));
+//   stack.close(ArgKind::kList, outer);      // replaces both by one list argument
+//   ArgRange args = stack.take(0);           // everything since mark 0, contiguous in the pool
+class ArgStack {
+ public:
+  explicit ArgStack(Pool& pool) : pool_(&pool) {}
+
+  size_t mark() const { return stack_.size(); }
+  void push(const Arg& arg) { push(arg, std::string()); }
+  void push(const Arg& arg, std::string unknown);
+  void close(ArgKind kind, size_t mark, StringId type = StringId(), std::string unknown = std::string());
+  ArgRange take(size_t mark);
+  void clear();
+
+ private:
+  Pool* pool_;
+  std::vector<Arg> stack_;
+  std::map<size_t, std::string> unknown_;  // by stack position
+};
+
+}  // namespace fxopt

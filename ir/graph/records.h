@@ -1,0 +1,584 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph/arg.h"
+#include "ir/graph/expr.h"
+#include "ir/graph/ids.h"
+#include "ir/graph/types.h"
+
+// The parts of a module that are records rather than tables: plain structs whose visit() names their fields once. The
+// protobuf mapping, the text form, equality and the completeness test against the schema all walk visit(), so a field
+// added here and in fxgraph.proto is carried everywhere. Field names are those of the schema.
+//
+// A visitor is called as field(name, member) and decides by the member's type: bool, int64_t, uint64_t, uint32_t,
+// std::string (raw bytes), StringId (invalid = absent), ExprField, Integer, an enumeration, std::optional or
+// std::vector of these, a nested record, ValueId (a tensor in the owner's pool) or MetaRange (entries in the owner's
+// pool). `unknown` holds unknown fields of a newer schema as serialized bytes.
+
+namespace fxopt {
+
+// An expression used as a field of a record (invalid = absent).
+struct ExprField {
+  ExprId id;
+  bool operator==(const ExprField&) const = default;
+};
+
+// The schema's Int: a number, an expression, or unknown (neither), which is not zero.
+struct Integer {
+  std::optional<int64_t> value;
+  ExprId expr;
+
+  static Integer of(int64_t number) { return Integer{number, ExprId()}; }
+  static Integer of(Dim dim) { return dim.is_static() ? of(dim.value) : Integer{std::nullopt, dim.expr}; }
+  bool is_known() const { return value.has_value() || expr.is_valid(); }
+  bool operator==(const Integer&) const = default;
+};
+
+// Metadata entries in the pool of whoever owns the record: key (kString), value, key, value, ...
+struct MetaRange {
+  ArgRange range;
+};
+
+// What made the module.
+struct Producer {
+  static constexpr const char* kMessage = "Producer";
+  StringId tool;
+  StringId version;
+  StringId framework;
+  StringId framework_version;
+  StringId recipe;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("tool", self.tool);
+    field("version", self.version);
+    field("framework", self.framework);
+    field("framework_version", self.framework_version);
+    field("recipe", self.recipe);
+  }
+};
+
+// A symbolic scalar and where it is defined.
+struct Symbol {
+  static constexpr const char* kMessage = "Symbol";
+  StringId name;
+  SymbolKind kind = SymbolKind{};
+  SymbolType type = SymbolType{};
+  std::optional<int64_t> min;
+  std::optional<int64_t> max;
+  std::optional<int64_t> hint;
+  StringId graph;
+  StringId node;
+  std::vector<StringId> key_path;
+  StringId source;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("name", self.name);
+    field("kind", self.kind);
+    field("type", self.type);
+    field("min", self.min);
+    field("max", self.max);
+    field("hint", self.hint);
+    field("graph", self.graph);
+    field("node", self.node);
+    field("key_path", self.key_path);
+    field("source", self.source);
+  }
+};
+
+// A condition the tracer relied on.
+struct Assertion {
+  static constexpr const char* kMessage = "Assertion";
+  ExprField condition;
+  StringId message;
+  StringId source;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("condition", self.condition);
+    field("message", self.message);
+    field("source", self.source);
+  }
+};
+
+// The bytes behind one or more tensors, as the file says.
+struct StorageRecord {
+  static constexpr const char* kMessage = "Storage";
+  uint64_t id = 0;
+  Integer bytes;
+  StringId device;
+  bool pinned = false;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("id", self.id);
+    field("bytes", self.bytes);
+    field("device", self.device);
+    field("pinned", self.pinned);
+  }
+};
+
+// A process group; two may have the same ranks.
+struct ProcessGroup {
+  static constexpr const char* kMessage = "ProcessGroup";
+  StringId uid;
+  std::vector<int64_t> ranks;
+  StringId description;
+  StringId backend;
+  StringId mesh;
+  std::vector<StringId> mesh_dims;
+  bool made_by_pass = false;
+  StringId made_by;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("uid", self.uid);
+    field("ranks", self.ranks);
+    field("description", self.description);
+    field("backend", self.backend);
+    field("mesh", self.mesh);
+    field("mesh_dims", self.mesh_dims);
+    field("made_by_pass", self.made_by_pass);
+    field("made_by", self.made_by);
+  }
+};
+
+// A mesh of ranks; `ranks` is row-major over `shape`.
+struct DeviceMesh {
+  static constexpr const char* kMessage = "DeviceMesh";
+  StringId name;
+  StringId device_type;
+  std::vector<int64_t> shape;
+  std::vector<StringId> dim_names;
+  std::vector<int64_t> ranks;
+  std::vector<int64_t> coordinate;
+  std::vector<StringId> groups;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("name", self.name);
+    field("device_type", self.device_type);
+    field("shape", self.shape);
+    field("dim_names", self.dim_names);
+    field("ranks", self.ranks);
+    field("coordinate", self.coordinate);
+    field("groups", self.groups);
+  }
+};
+
+// An operator's schema as the framework registered it.
+struct OpSchemaRecord {
+  static constexpr const char* kMessage = "OpSchema";
+  StringId target;
+  StringId schema;
+  std::vector<StringId> tags;
+  std::optional<bool> is_mutable;
+  std::optional<bool> effectful;
+  std::optional<bool> pure;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("target", self.target);
+    field("schema", self.schema);
+    field("tags", self.tags);
+    field("is_mutable", self.is_mutable);
+    field("effectful", self.effectful);
+    field("pure", self.pure);
+  }
+};
+
+// A tensor behind a get_attr: inline up to 1 KiB, else in a .safetensors file.
+struct Constant {
+  static constexpr const char* kMessage = "Constant";
+  StringId name;
+  ValueId tensor;
+  std::optional<std::string> inline_data;
+  StringId path;
+  StringId key;
+  std::optional<uint64_t> xxh64;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("name", self.name);
+    field("tensor", self.tensor);
+    field("inline_data", self.inline_data);
+    field("path", self.path);
+    field("key", self.key);
+    field("xxh64", self.xxh64);
+  }
+};
+
+// A random generator.
+struct RngSlot {
+  static constexpr const char* kMessage = "RngSlot";
+  StringId name;
+  StringId generator;
+  StringId device;
+  RngState state = RngState{};
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("name", self.name);
+    field("generator", self.generator);
+    field("device", self.device);
+    field("state", self.state);
+  }
+};
+
+// A device stream.
+struct Stream {
+  static constexpr const char* kMessage = "Stream";
+  StringId name;
+  StringId device;
+  std::optional<int64_t> priority;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("name", self.name);
+    field("device", self.device);
+    field("priority", self.priority);
+  }
+};
+
+// Which rank was traced.
+struct RankContext {
+  static constexpr const char* kMessage = "RankContext";
+  std::optional<int64_t> rank;
+  std::optional<int64_t> world_size;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("rank", self.rank);
+    field("world_size", self.world_size);
+  }
+};
+
+// What became of a tag: by which rule, in which pass.
+struct TagVerdict {
+  static constexpr const char* kMessage = "TagVerdict";
+  Verdict verdict = Verdict{};
+  uint32_t rule = 0;
+  StringId pass;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("verdict", self.verdict);
+    field("rule", self.rule);
+    field("pass", self.pass);
+  }
+};
+
+// An activation-checkpoint region.
+struct Region {
+  static constexpr const char* kMessage = "Region";
+  std::optional<int64_t> id;
+  bool id_is_none = false;
+  StringId name;
+  bool has_backward_hook = false;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("id", self.id);
+    field("id_is_none", self.id_is_none);
+    field("name", self.name);
+    field("has_backward_hook", self.has_backward_hook);
+  }
+};
+
+// A node this one was made from.
+struct Origin {
+  static constexpr const char* kMessage = "Origin";
+  StringId graph;
+  uint64_t uid = 0;
+  OriginKind kind = OriginKind{};
+  StringId pass;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("graph", self.graph);
+    field("uid", self.uid);
+    field("kind", self.kind);
+    field("pass", self.pass);
+  }
+};
+
+// A source location.
+struct Source {
+  static constexpr const char* kMessage = "Source";
+  StringId file;
+  uint32_t line = 0;
+  StringId function;
+  StringId code;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("file", self.file);
+    field("line", self.line);
+    field("function", self.function);
+    field("code", self.code);
+  }
+};
+
+// Where a bucketing plan put a collective.
+struct Bucket {
+  static constexpr const char* kMessage = "Bucket";
+  StringId id;
+  std::vector<StringId> plan_fqns;
+  StringId direction;
+  std::optional<int64_t> position;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("id", self.id);
+    field("plan_fqns", self.plan_fqns);
+    field("direction", self.direction);
+    field("position", self.position);
+  }
+};
+
+// Why a pass did not do something.
+struct Remark {
+  static constexpr const char* kMessage = "Remark";
+  StringId pass;
+  StringId code;
+  StringId text;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("pass", self.pass);
+    field("code", self.code);
+    field("text", self.text);
+  }
+};
+
+// Which draws of which slot a random node takes.
+struct RngUse {
+  static constexpr const char* kMessage = "RngUse";
+  StringId slot;
+  Integer seed;
+  Integer offset;
+  Integer increment;
+  std::vector<int64_t> grid;
+  std::vector<int64_t> block;
+  std::optional<uint64_t> order;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("slot", self.slot);
+    field("seed", self.seed);
+    field("offset", self.offset);
+    field("increment", self.increment);
+    field("grid", self.grid);
+    field("block", self.block);
+    field("order", self.order);
+  }
+};
+
+// A tagged node that a pass erased.
+struct ErasedNode {
+  static constexpr const char* kMessage = "ErasedNode";
+  StringId graph;
+  uint64_t uid = 0;
+  StringId name;
+  StringId target;
+  Tag tag = Tag{};
+  std::optional<TagVerdict> verdict;
+  StringId pass;
+  std::vector<Origin> origins;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("graph", self.graph);
+    field("uid", self.uid);
+    field("name", self.name);
+    field("target", self.target);
+    field("tag", self.tag);
+    field("verdict", self.verdict);
+    field("pass", self.pass);
+    field("origins", self.origins);
+  }
+};
+
+// The role of a placeholder.
+struct InputSpec {
+  static constexpr const char* kMessage = "InputSpec";
+  InputRole role = InputRole{};
+  StringId fqn;
+  bool guessed = false;
+  bool persistent = false;
+  bool donated = false;
+  bool static_address = false;
+  bool mutated = false;
+  std::optional<int64_t> alias_of_input;
+  std::vector<StringId> subclass_path;
+  std::optional<int64_t> user_index;
+  StringId optimizer_key;
+  std::optional<int64_t> saved_from_output;
+  StringId desc;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("role", self.role);
+    field("fqn", self.fqn);
+    field("guessed", self.guessed);
+    field("persistent", self.persistent);
+    field("donated", self.donated);
+    field("static_address", self.static_address);
+    field("mutated", self.mutated);
+    field("alias_of_input", self.alias_of_input);
+    field("subclass_path", self.subclass_path);
+    field("user_index", self.user_index);
+    field("optimizer_key", self.optimizer_key);
+    field("saved_from_output", self.saved_from_output);
+    field("desc", self.desc);
+  }
+};
+
+// The role of one leaf of the output.
+struct OutputSpec {
+  static constexpr const char* kMessage = "OutputSpec";
+  OutputRole role = OutputRole{};
+  StringId of;
+  StringId fqn;
+  bool guessed = false;
+  std::optional<int64_t> alias_of_input;
+  std::optional<int64_t> alias_of_output;
+  std::vector<StringId> subclass_path;
+  StringId desc;
+  bool no_version_check = false;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("role", self.role);
+    field("of", self.of);
+    field("fqn", self.fqn);
+    field("guessed", self.guessed);
+    field("alias_of_input", self.alias_of_input);
+    field("alias_of_output", self.alias_of_output);
+    field("subclass_path", self.subclass_path);
+    field("desc", self.desc);
+    field("no_version_check", self.no_version_check);
+  }
+};
+
+// A tensor subclass and the flat positions of its parts.
+struct SubclassLayout {
+  static constexpr const char* kMessage = "SubclassLayout";
+  StringId type;
+  StringId side;
+  int64_t first = 0;
+  int64_t count = 0;
+  std::vector<StringId> attributes;
+  MetaRange meta;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("type", self.type);
+    field("side", self.side);
+    field("first", self.first);
+    field("count", self.count);
+    field("attributes", self.attributes);
+    field("meta", self.meta);
+  }
+};
+
+// An object carried without being understood.
+struct OpaqueRecord {
+  static constexpr const char* kMessage = "Opaque";
+  StringId type;
+  StringId text;
+  std::string payload;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("type", self.type);
+    field("text", self.text);
+    field("payload", self.payload);
+  }
+};
+
+// What a get_attr target names.
+struct Attribute {
+  static constexpr const char* kMessage = "Attribute";
+  StringId path;
+  StringId constant;
+  StringId graph;
+  std::optional<OpaqueRecord> opaque;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("path", self.path);
+    field("constant", self.constant);
+    field("graph", self.graph);
+    field("opaque", self.opaque);
+  }
+};
+
+// Where an invocation reads an input.
+struct Binding {
+  static constexpr const char* kMessage = "Binding";
+  uint32_t input = 0;
+  std::optional<uint32_t> invocation;
+  uint32_t output = 0;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("input", self.input);
+    field("invocation", self.invocation);
+    field("output", self.output);
+  }
+};
+
+// One execution of a graph inside a step.
+struct Invocation {
+  static constexpr const char* kMessage = "Invocation";
+  StringId graph;
+  Integer stage;
+  Integer microbatch;
+  Integer peer;
+  std::vector<Binding> bindings;
+  StringId label;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("graph", self.graph);
+    field("stage", self.stage);
+    field("microbatch", self.microbatch);
+    field("peer", self.peer);
+    field("bindings", self.bindings);
+    field("label", self.label);
+  }
+};
+
+}  // namespace fxopt

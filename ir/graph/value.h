@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/graph/expr.h"
+#include "ir/graph/ids.h"
+#include "ir/graph/types.h"
+
+namespace fxopt {
+
+// Of a DTensor whose local part a tensor is.
+struct Placement {
+  PlacementKind kind = PlacementKind::kReplicate;
+  bool has_dim = false;
+  int64_t dim = 0;
+  bool has_split_factor = false;
+  int64_t split_factor = 0;
+  StringId reduce_op;
+  bool operator==(const Placement&) const = default;
+};
+
+// A tensor as the tracer saw it. Sizes, strides and offset are in elements.
+struct Tensor {
+  DType dtype = DType::kUnspecified;
+  Layout layout = Layout::kStrided;
+  bool requires_grad = false;
+  bool conjugate = false;
+  bool negative = false;
+  bool pinned = false;
+  DimsId sizes;
+  DimsId strides;  // invalid for layouts that have none
+  Dim offset;
+  StringId device;    // invalid: not recorded
+  StorageId storage;  // as the file says; invalid: not recorded. Analyses derive their own, see ir/analysis/storages.h
+  StringId mesh;      // of `placements`
+  StringId subclass;  // Python type where it is not a plain tensor
+  uint32_t placements = 0;  // 0: none, else 1 + index in Module::placements
+};
+
+enum class ValueKind : uint8_t {
+  kAbsent,  // nothing was recorded, which is not None
+  kNone,
+  kTensor,
+  kTuple,     // children
+  kList,      // children
+  kDict,      // children, with `keys`
+  kSymbolic,  // a symbolic int, float or bool
+  kScalar,    // a plain bool, int, float or string
+  kOpaque,    // a DeviceMesh, a Generator, ...
+  kGraph,
+  kUnknown,  // an alternative of a newer schema
+};
+
+// What a node produces. Children are ValueIds that stand contiguously in the graph's value pool.
+struct Value {
+  ValueKind kind = ValueKind::kAbsent;
+  SymbolType symbol_type = SymbolType::kInt;  // kSymbolic
+  bool has_unknown = false;                   // unknown fields stand beside it, see Graph::value_unknown
+  uint32_t first = 0;                         // children: first ValueId; kTensor: index in the graph's tensors;
+                                              // kScalar: ArgIndex; kSymbolic: ExprId
+  uint32_t count = 0;                         // children
+  StringId name;                              // kOpaque: type; kGraph: name
+  StringId mesh;                              // kOpaque
+  StringId group;                             // kOpaque
+  StringId text;                              // kOpaque: for people; kDict: unused
+  uint32_t keys = 0;                          // kDict: first of `count` names in the graph's key pool
+};
+
+}  // namespace fxopt

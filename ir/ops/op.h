@@ -1,0 +1,176 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace fxopt {
+
+// One argument or return of an operator's schema.
+struct SchemaArg {
+  std::string name;           // returns may have none
+  std::string type;           // without the alias annotation: "Tensor", "Tensor[]", "SymInt[]?", "Scalar"
+  std::string default_value;  // as written; meaningful when has_default
+  bool has_default = false;
+  bool keyword_only = false;
+  bool is_write = false;     // the annotation carries '!'
+  bool is_wildcard = false;  // the annotation contains '*': may alias anything
+  std::string alias_set;     // "a" of Tensor(a!), "a|b" of Tensor(a|b), empty without a named set
+
+  bool is_tensor() const { return type.starts_with("Tensor"); }
+  bool is_tensor_list() const { return type.starts_with("Tensor") && type.find('[') != std::string::npos; }
+};
+
+// A parsed schema such as "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)".
+struct Schema {
+  std::string name;      // "aten::add_"
+  std::string overload;  // "Tensor", empty for default
+  std::vector<SchemaArg> args;
+  std::vector<SchemaArg> returns;
+  bool variadic = false;
+
+  bool mutates() const;
+};
+
+// Parses the framework's schema syntax. Errors: kSyntax with the column; kLimit above 64 KiB, 255 arguments or 16
+// levels of brackets. O(length). Two arguments may have one name, as there.
+Result<Schema> parse_schema(std::string_view text);
+
+// What running an op does beyond computing its outputs from its inputs. A set of bits.
+enum class Effect : uint16_t {
+  kNone = 0,
+  kRandom = 1 << 0,            // draws from a generator
+  kMutates = 1 << 1,           // writes an argument, see Op::writes
+  kCollective = 1 << 2,        // issued on a process group, in the same order on every rank
+  kWaits = 1 << 3,             // waits for a collective or a copy
+  kHostSync = 1 << 4,          // makes the host wait for the device
+  kBarrier = 1 << 5,           // nothing with effects moves across
+  kAsserts = 1 << 6,           // checks a condition and yields nothing
+  kOpaque = 1 << 7,            // nobody described it: assume the worst
+  kNondeterministic = 1 << 8,  // two runs may differ in the last bits
+};
+constexpr Effect operator|(Effect a, Effect b) {
+  return static_cast<Effect>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
+}
+constexpr bool has_effect(Effect set, Effect bit) {
+  return (static_cast<uint16_t>(set) & static_cast<uint16_t>(bit)) != 0;
+}
+
+// How outputs relate to the storages of inputs, where the schema alone does not say. Where argument 0 is a list and the
+// output too, element i of the output relates to element i of the list.
+enum class ViewKind : uint8_t {
+  kNone,        // outputs own new storages, except what the schema's annotations say
+  kView,        // the output is a view of argument 0
+  kMaybeView,   // a view of argument 0 when strides allow, else a copy: decided from the recorded value
+  kMultiView,   // every element of the output list is a view of argument 0
+  kProjection,  // one element of a tuple or list: operator.getitem
+  kIdentity,    // returns argument 0 itself (wait_tensor, in-place ops that hand back self)
+};
+
+// What kind of work the op is, for cost models, reports and policies.
+enum class ComputeClass : uint8_t {
+  kOther,
+  kView,
+  kPointwise,
+  kReduction,
+  kContraction,
+  kAttention,
+  kConvolution,
+  kNormalization,
+  kGatherScatter,
+  kDataMovement,
+  kFactory,
+  kRandom,
+  kScalar,  // on the host
+  kSort,
+  kCollective,
+  kWait,
+  kHigherOrder,
+  kAssertion,
+  kOptimizer,
+};
+
+// Sets of ops that PyTorch's partitioner and torchtitan name, needed to reproduce their decisions. A set of bits.
+enum class OpSet : uint16_t {
+  kNone = 0,
+  kComputeIntensive = 1 << 0,   // the partitioner's compute_intensive_ops, by packet
+  kRecomputable = 1 << 1,       // its default recomputable ops
+  kPartitionerView = 1 << 2,    // its view_ops
+  kPartitionerRandom = 1 << 3,  // its random_ops
+  kTitanSave = 1 << 4,          // torchtitan's default save set, by overload
+  kPointwiseTag = 1 << 5,       // carries the framework's `pointwise` tag
+  kSeeded = 1 << 6,             // carries the framework's `nondeterministic_seeded` tag
+  kTitanMatmul = 1 << 7,        // what torchtitan's per-op policy counts
+};
+constexpr OpSet operator|(OpSet a, OpSet b) {
+  return static_cast<OpSet>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
+}
+constexpr bool has_op_set(OpSet set, OpSet bit) {
+  return (static_cast<uint16_t>(set) & static_cast<uint16_t>(bit)) != 0;
+}
+
+// Everything passes may ask about an operator. Passes never look at names.
+struct Op {
+  std::string name;              // "aten.mm.default"
+  std::optional<Schema> schema;  // none for higher-order ops and Python functions
+  Effect effects = Effect::kNone;
+  ViewKind view = ViewKind::kNone;
+  ComputeClass compute = ComputeClass::kOther;
+  OpSet sets = OpSet::kNone;
+  // Positions of arguments that are written: from the schema's annotations, plus those the schema hides.
+  std::vector<uint8_t> writes;
+  // True when a position of `writes` is not in the schema (batch norm's running statistics): a lie that is counted.
+  bool hides_writes = false;
+  // True when the output aliases argument 0 although the schema declares no alias (_unsafe_view).
+  bool hides_alias = false;
+  bool is_multi_output = false;  // yields a tuple or a list
+  bool has_subgraphs = false;    // runs graphs it is given: effects are those of the subgraphs
+  // For each return of the schema, the position of the argument whose storage it shares or may share, or -1: from the
+  // annotations and from what the schema hides. Empty without a schema.
+  std::vector<int16_t> aliases;
+  // Positions of the arguments that decide what one call does, or -1. Positions count keyword-only arguments too.
+  int16_t dropout_arg = -1;   // kRandom holds only where this probability is not known to be 0
+  int16_t training_arg = -1;  // `writes` happen only where this boolean is not known to be false
+  int16_t mask_arg = -1;      // a list of index tensors: a boolean one makes the host wait
+  // The operator it runs, given as an argument (higher-order ops). That operator's effects come on top, except kRandom,
+  // which is this op's to say: run_with_rng_state draws from a state it is given.
+  int16_t operator_arg = -1;
+
+  bool has(Effect bit) const { return has_effect(effects, bit); }
+  bool in(OpSet bit) const { return has_op_set(sets, bit); }
+  // No effect that would keep a node without users alive or forbid merging: neither random, nor mutating, nor
+  // collective, nor waiting, asserting, a barrier or opaque.
+  bool is_pure() const {
+    return (static_cast<uint16_t>(effects) & ~static_cast<uint16_t>(Effect::kHostSync | Effect::kNondeterministic)) ==
+           0;
+  }
+  bool is_opaque() const { return has(Effect::kOpaque); }
+};
+
+// The built-in description of `name`, or nullptr. The table covers aten, prims, _c10d_functional, the higher-order ops
+// and the Python scalar functions of traces. O(1) expected; rows are parsed on first use of the table.
+const Op* find_builtin_op(std::string_view name);
+
+// All built-in ops, sorted by name.
+const std::vector<const Op*>& builtin_ops();
+
+// An op nobody described: opaque.
+const Op& opaque_op();
+
+// An op described by a schema a file carries: effects and aliases from the annotations; `tags` are the framework's
+// operator tags. Pure only when told so (`pure`), else opaque apart from what the schema says it writes. An op whose
+// calls the framework keeps in order (`effectful`) is opaque and a barrier whatever `pure` says.
+// O(arguments * returns).
+Op describe_op(std::string_view name, const Schema& schema, const std::vector<std::string_view>& tags,
+               std::optional<bool> pure, std::optional<bool> effectful);
+
+// The names of effects, view kinds and compute classes, for reports.
+std::string_view compute_class_name(ComputeClass value);
+std::string_view view_kind_name(ViewKind value);
+std::vector<std::string_view> effect_names(Effect set);
+
+}  // namespace fxopt
