@@ -1,0 +1,87 @@
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "ir/ops/op.h"
+
+namespace fxopt {
+
+std::string_view compute_class_name(ComputeClass value) {
+  switch (value) {
+    case ComputeClass::kOther:
+      return "other";
+    case ComputeClass::kView:
+      return "view";
+    case ComputeClass::kPointwise:
+      return "pointwise";
+    case ComputeClass::kReduction:
+      return "reduction";
+    case ComputeClass::kContraction:
+      return "contraction";
+    case ComputeClass::kAttention:
+      return "attention";
+    case ComputeClass::kConvolution:
+      return "convolution";
+    case ComputeClass::kNormalization:
+      return "normalization";
+    case ComputeClass::kGatherScatter:
+      return "gather-scatter";
+    case ComputeClass::kDataMovement:
+      return "data-movement";
+    case ComputeClass::kFactory:
+      return "factory";
+    case ComputeClass::kRandom:
+      return "random";
+    case ComputeClass::kScalar:
+      return "scalar";
+    case ComputeClass::kSort:
+      return "sort";
+    case ComputeClass::kCollective:
+      return "collective";
+    case ComputeClass::kWait:
+      return "wait";
+    case ComputeClass::kHigherOrder:
+      return "higher-order";
+    case ComputeClass::kAssertion:
+      return "assertion";
+    case ComputeClass::kOptimizer:
+      return "optimizer";
+  }
+  FXOPT_CHECK(false, "no such compute class");
+  return {};
+}
+
+std::string_view view_kind_name(ViewKind value) {
+  switch (value) {
+    case ViewKind::kNone:
+      return "none";
+    case ViewKind::kView:
+      return "view";
+    case ViewKind::kMaybeView:
+      return "maybe-view";
+    case ViewKind::kMultiView:
+      return "multi-view";
+    case ViewKind::kProjection:
+      return "projection";
+    case ViewKind::kIdentity:
+      return "identity";
+  }
+  FXOPT_CHECK(false, "no such view kind");
+  return {};
+}
+
+std::vector<std::string_view> effect_names(Effect set) {
+  constexpr std::pair<Effect, std::string_view> kNames[] = {
+      {Effect::kRandom, "random"},   {Effect::kMutates, "mutates"},    {Effect::kCollective, "collective"},
+      {Effect::kWaits, "waits"},     {Effect::kHostSync, "host-sync"}, {Effect::kBarrier, "barrier"},
+      {Effect::kAsserts, "asserts"}, {Effect::kOpaque, "opaque"},      {Effect::kNondeterministic, "nondeterministic"},
+  };
+  std::vector<std::string_view> names;
+  for (const auto& [effect, name] : kNames) {
+    if (has_effect(set, effect)) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <iterator>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/check.h"
+#include "ir/ops/describe.h"
+#include "ir/ops/op.h"
+
+namespace fxopt {
+namespace {
+
+using C = ComputeClass;
+using E = Effect;
+using S = OpSet;
+using V = ViewKind;
+
+// What few rows need.
+struct RowExtra {
+  std::string_view hidden_writes = {};  // names of arguments that are written though the schema does not say so
+  std::string_view hidden_aliases =
+      {};                          // per return, the argument it aliases though the schema does not say so, or "-"
+  std::string_view training = {};  // the argument that switches the writes on
+  int16_t operator_arg = -1;
+  bool has_subgraphs = false;
+  bool is_multi_output = false;  // without a schema to say so
+};
+
+struct Row {
+  std::string_view name;
+  std::string_view schema;  // from its opening parenthesis on; empty: none
+  ComputeClass compute = C::kOther;
+  OpSet sets = S::kNone;
+  Effect effects = E::kNone;  // beyond those of the schema
+  ViewKind view = V::kNone;   // kNone: as the schema's annotations say
+  RowExtra extra = {};
+};
+
+constexpr Row kRows[] = {
+#include "ir/ops/aten.inc"
+#include "ir/ops/extra.inc"
+#include "ir/ops/libraries.inc"
+};
+
+// "a b" into its words; consumes them one by one.
+std::string_view next_word(std::string_view& words) {
+  const size_t end = std::min(words.find(' '), words.size());
+  const std::string_view word = words.substr(0, end);
+  words.remove_prefix(std::min(end + 1, words.size()));
+  return word;
+}
+
+int16_t known_arg(const Schema& schema, std::string_view name) {
+  const int16_t position = find_arg(schema, name);
+  FXOPT_CHECK(position >= 0, "op table: " + schema.name + " has no argument " + std::string(name));
+  return position;
+}
+
+// "aten.add.Tensor" is "aten::add.Tensor" in a schema, and "aten.mm.default" is "aten::mm".
+std::string schema_text(const Row& row) {
+  const size_t space = row.name.find('.');
+  const size_t overload = row.name.rfind('.');
+  FXOPT_CHECK(space < overload, "op table: no overload in " + std::string(row.name));
+  std::string text(row.name.substr(0, space));
+  text += "::";
+  text += row.name.substr(space + 1, overload - space - 1);
+  if (row.name.substr(overload) != ".default") text += row.name.substr(overload);
+  return text += row.schema;
+}
+
+// What the schema hides, on top of what read_schema() found.
+void add_hidden(const Row& row, Op& op) {
+  const Schema& schema = *op.schema;
+  for (std::string_view words = row.extra.hidden_writes; !words.empty();) {
+    op.writes.push_back(static_cast<uint8_t>(known_arg(schema, next_word(words))));
+    op.hides_writes = true;
+    op.effects = op.effects | E::kMutates;
+  }
+  std::sort(op.writes.begin(), op.writes.end());
+  std::string_view words = row.extra.hidden_aliases;
+  for (size_t i = 0; !words.empty(); ++i) {
+    const std::string_view name = next_word(words);
+    if (name == "-") continue;
+    op.aliases.at(i) = known_arg(schema, name);
+    op.hides_alias = true;
+  }
+  if (!row.extra.training.empty()) op.training_arg = known_arg(schema, row.extra.training);
+  if (row.view == V::kNone) return;
+  op.view = row.view;
+  if (op.aliases.at(0) != 0) op.hides_alias = true;
+  op.aliases[0] = 0;
+}
+
+Op make_op(const Row& row) {
+  Op op;
+  op.name = row.name;
+  op.compute = row.compute;
+  op.sets = row.sets;
+  op.effects = row.effects;
+  op.operator_arg = row.extra.operator_arg;
+  op.has_subgraphs = row.extra.has_subgraphs;
+  op.is_multi_output = row.extra.is_multi_output;
+  if (row.schema.empty()) {
+    op.view = row.view;
+    return op;
+  }
+  const Result<Schema> schema = parse_schema(schema_text(row));
+  FXOPT_CHECK(schema.ok(), "op table: " + std::string(row.name) + ": " + schema.error().message);
+  read_schema(*schema, op);
+  add_hidden(row, op);
+  return op;
+}
+
+class OpTable {
+ public:
+  OpTable() : ops_(std::size(kRows)) {
+    index_.reserve(std::size(kRows));
+    for (size_t i = 0; i < std::size(kRows); ++i) {
+      FXOPT_CHECK(index_.emplace(kRows[i].name, i).second, "op table: two rows for " + std::string(kRows[i].name));
+    }
+  }
+
+  const Op* find(std::string_view name) {
+    const auto found = index_.find(name);
+    return found == index_.end() ? nullptr : &get(found->second);
+  }
+
+  std::vector<const Op*> all() {
+    std::vector<const Op*> ops;
+    for (size_t i = 0; i < std::size(kRows); ++i) ops.push_back(&get(i));
+    std::sort(ops.begin(), ops.end(), [](const Op* left, const Op* right) { return left->name < right->name; });
+    return ops;
+  }
+
+ private:
+  // The op of row `i`, made when first asked for.
+  const Op& get(size_t i) {
+    if (const Op* op = ops_[i].load(std::memory_order_acquire)) return *op;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const Op* op = ops_[i].load(std::memory_order_relaxed)) return *op;
+    made_.push_back(make_op(kRows[i]));
+    ops_[i].store(&made_.back(), std::memory_order_release);
+    return made_.back();
+  }
+
+  std::unordered_map<std::string_view, size_t> index_;
+  std::vector<std::atomic<const Op*>> ops_;  // by row
+  std::deque<Op> made_;                      // guarded by mutex_; a deque keeps its elements where they are
+  std::mutex mutex_;
+};
+
+OpTable& table() {
+  static OpTable rows;
+  return rows;
+}
+
+}  // namespace
+
+const Op* find_builtin_op(std::string_view name) { return table().find(name); }
+
+const std::vector<const Op*>& builtin_ops() {
+  static const std::vector<const Op*> ops = table().all();
+  return ops;
+}
+
+}  // namespace fxopt

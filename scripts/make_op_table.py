@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Writes ir/ops/aten.inc and ir/ops/libraries.inc: the rows of the op table that come from PyTorch's own registry.
+
+Schemas, tags and the partitioner's op sets are read from the installed torch; what the registry does not say (kinds of
+work, effects without an annotation, schemas that are wrong) are the rules below. Ops that PyTorch does not register stand
+in ir/ops/extra.inc, by hand. Building fxopt never runs this.
+"""
+import argparse
+import importlib
+import pathlib
+import re
+
+# Importing these registers their ops.
+MODULES = """torch.distributed._functional_collectives torch.distributed._symmetric_memory torch.distributed.tensor
+torch.distributed.fsdp._fully_shard._fsdp_collectives torch.distributed.fsdp._fully_shard._fsdp_param
+torch.nn.attention.varlen torch._inductor.fx_passes.bucketing torch._inductor.inductor_prims torch._prims.rng_prims
+torch._functorch._activation_offloading.offload_ops torch._functorch._aot_autograd.streams torch._inductor.compile_fx
+torch._dynamo.variables.streams torch._dynamo.variables.memory torch._dynamo.tensor_version_op""".split()
+LIBRARIES = """_c10d_functional _c10d_functional_autograd c10d_functional c10d _dtensor symm_mem bucketing fsdp ao streams
+mempool profiler inductor inductor_prims prims rngprims coor torch_attn""".split()
+
+
+def rules(text):
+    """Lines `value: pattern pattern ...`, a deeper line continuing the one above, as (value, compiled pattern)."""
+    lines = re.sub(r"\n\s+", " ", text.strip()).splitlines()
+    return [(value, re.compile("|".join(patterns.split()))) for value, patterns in (line.split(": ", 1) for line in lines)]
+
+
+def first(table, *names):
+    return next((value for name in names for value, pattern in table if pattern.fullmatch(name)), None)
+
+
+# Compute classes, by the packet's name.
+CLASSES = rules(r"""
+kAssertion: _assert.* _functional_assert.* .*sym_constrain.* _linalg_check_errors _async_error
+kOptimizer: _foreach.* _fused_(adam|adamw|sgd|adagrad|muon).* _amp_.*
+kWait: wait_tensors?
+kScalar: item _local_scalar_dense _fused_sdp_choice equal allclose
+kAttention: .*attention.* _varlen_attn.*
+kContraction: mm bmm addmm baddbmm addbmm addmv addr mv dot vdot inner outer ger matmul(_backward)? linear(_backward)?
+  einsum _?bilinear _trilinear tensordot chain_matmul linalg_(matmul|multi_dot|vecdot|matrix_power) matrix_power kron
+  .*_mm _mm_plus_mm _(scaled_)?grouped_mm.* _scaled_mm.* _addmm_activation _scaled_addmm _mixed_dtypes_linear
+kRandom: (feature_|alpha_|feature_alpha_|native_|_fused_)?dropout rrelu(_with_noise)?(_functional)? philox_rand
+  inductor_.*(seed|rand|rng).* _philox_.*
+kNormalization: .*(batch|layer|group|instance|rms)_norm.* .*softmax.* local_response_norm renorm _?weight_norm.*
+kConvolution: .*conv(\d.*|olution.*|_tbc.*|_transpose.*|_depthwise.*|_double_backward.*)
+kSort: sort argsort msort topk kthvalue (nan)?median mode histc _?histogram.* bincount nonzero.* argwhere _?unique.*
+  searchsorted bucketize (nan)?quantile isin
+kDataMovement: cat concat concatenate _?chunk_cat.* [hvd]?stack (row|column)_stack _stack .*_pad\d?d.* constant_pad_nd pad
+  _pad_(circular|enum) roll flip fliplr flipud rot90 repeat tile tril triu clone copy _to_copy _copy_from.* copy_to
+  copy_strided contiguous to lift_fresh_copy convert_element_type device_put offload reload (?!index).*_copy all_gather_copy_in
+  _?pixel_(un)?shuffle channel_shuffle inductor_force_stride_order block_diag _pre_bucket.* _?pin_memory type_as col2im
+  im2col _autocast_.* diag_embed collapse reshape resize rev _cast_.* chalf
+kGatherScatter: _?embedding.* index.* _unsafe_index.* _unsafe_masked.* _index_put_impl gather.* scatter.* .*_scatter put
+  (select|slice|diagonal|unfold|index_select|gather)_backward masked_(scatter.*|select.*) repeat_interleave take.*
+  _?upsample.* .*grid_sampler.* one_hot value_selecting_reduction_backward _?segment_reduce.* nll_loss.*_backward
+kFactory: full.* empty.* new_.* zeros.* ones.* arange.* range iota scalar_tensor eye linspace logspace tri[lu]_indices
+  .*_window
+kReduction: sum.* _grad_sum_to_size mean var.* std.* prod cum.* .*logcumsumexp.* norm(_except_dim)? nuclear_norm
+  linalg_(vector_|matrix_)?norm frobenius_norm dist _?cdist.* _pdist.* trace all any nansum nanmean (special_)?logsumexp
+  count_nonzero aminmax arg(max|min) (?!_alloc).*pool.* .*_loss(\d?d)?(_forward)? binary_cross_entropy.* kl_div xor_sum
+  amax amin
+kPointwise: .*_loss.*backward (elu|hard\w+|leaky_relu|softplus|softshrink|mish)_backward hardswish fill zero floor_divide
+  _?prelu.* glu.* log_sigmoid.* [cs]elu relu6 polar complex _?conj_physical isclose (linalg_)?cross _masked_scale where
+  max min fma special_.* rrelu_with_noise_backward bitwise_.* logical_.* frexp hardtanh (clamp|clip).* divide multiply
+  subtract greater.* less.* not_equal arc.* absolute negative fix sgn cbrt signbit erf.* lgamma .*bessel.* ndtri zeta
+  nextafter shift_.* fmin fmax gcd rsub atan2 igammac? hypot __\w+__ logit.* maximum minimum
+""")
+# The rules below match a packet ("aten.index_put_") or a whole target.
+# Effects of which the schema says nothing.
+EFFECTS = rules(r"""
+kCollective: _?c10d(_functional(_autograd)?)?\.(?!wait|check|.*barrier|_wrap)\w+ _dtensor.shard_dim_alltoall
+  symm_mem\.(?!_async_input_mm|get_remote|memset32|stream_write|_rendezvous|_barrier|.*(signal|wait))\w+
+kWaits: .*\.wait_tensors? symm_mem\..*wait.*
+kBarrier: profiler\..* streams\..* mempool\..* c10d\.(.*barrier|check).* prims\.(_sink_tokens|_tensor_version|_unsafe_set_version.*)
+  symm_mem\.(_barrier|_rendezvous|.*(signal|_put|_get|get_remote|write_value|memset).*|memcpy_to_multicast_)
+  aten\.(_print|_async_error|record_stream) fsdp.record_grad_output_stream inductor.resize_storage_bytes_
+kHostSync: aten\.(is_nonzero|_linalg_check_errors|nonzero_numpy) aten.repeat_interleave.(self_)?Tensor prims.item
+  streams\.synchronize.* c10d\..*barrier.*
+kAsserts: aten\.(_assert|_functional_assert|.*sym_constrain|_linalg_check_errors|_async_error).* c10d.check_for_nan
+kOpaque: aten.set_ inductor.accumulate_grad_
+kRandom: inductor_prims.inductor_reserve_rng_state
+kNondeterministic: aten.index_(add|put|reduce)_? aten._unsafe_index_put aten._index_put_impl_ aten.put_? aten.histc
+  aten.scatter_(add|reduce)_? aten.bincount aten.kthvalue aten.median aten.(logcumsumexp|cumsum|cumprod)\w*
+  aten.embedding_dense_backward aten._embedding_bag\w*backward aten.nll_loss2d\w* aten.ctc_loss aten.grid_sampler_\w+_backward
+  aten._?adaptive_\w+_backward aten.avg_pool3d_backward aten.fractional_\w+_backward aten.max_(un)?pool\w+_backward
+  aten._?upsample_(linear|bilinear|bicubic|trilinear)\w+_backward aten.re(flection|plication)_pad\w+_backward
+  aten.\w+attention\w*_backward aten.convolution_backward torch_attn._varlen_attn_backward
+""")
+# Tagged nondeterministic_seeded, yet an argument names what they draw, or they draw nothing.
+DRAWS_NOTHING = re.compile(r"rngprims.philox_rand|aten\.(\w+attention_backward|_fused_sdp_choice|_fill_mem_eff_dropout_mask_|"
+                           r"\w+_no_dropout_inplace)")
+WRONG_WRITES = ["prims.as_strided.default"]  # annotated as a write, though a view
+# Views that may copy, which no annotation can say, and views whose alias the schema hides.
+VIEWS = rules(r"""
+kMaybeView: aten\.(reshape|reshape_as|contiguous|to|flatten|ravel|resolve_conj|resolve_neg|_autocast_to_\w+|pin_memory)
+  aten\.(type_as|sum_to_size|_grad_sum_to_size|conj_physical|atleast_[123]d|cartesian_prod|_cast_\w+|chalf)
+  aten\.(feature_|alpha_|feature_alpha_)?dropout prims.device_put
+kView: aten._unsafe_view inductor\.(_reinterpret_tensor|_alloc_from_pool)
+kMultiView: aten\.(unsafe_split|unsafe_split_with_sizes|unsafe_chunk|broadcast_tensors|meshgrid)
+kIdentity: aten\.(lift|lift_fresh|positive) (_?c10d_functional|ao)\.wait_tensors? _c10d_functional._wrap_tensor_autograd
+""")
+EXTRAS = rules(r"""
+writes=running_mean,running_var;training=training: aten.(native_|cudnn_)?batch_norm.default aten._batch_norm_impl_index.default
+writes=running_mean,running_var;training=use_input_stats: aten.instance_norm.default
+writes=running_mean,running_var: aten.(native_|cudnn_)?batch_norm aten.batch_norm_gather_stats(_with_counts)? aten.batch_norm_update_stats
+training=training: aten._native_batch_norm_legit.default
+writes=all_gather_output;aliases=all_gather_output,all_gather_output: fsdp.all_gather_copy_in
+writes=variable: inductor.resize_storage_bytes_
+writes=output_tensors;aliases=output_tensors,-: c10d.(allgather_|alltoall_|reduce_scatter_|scatter_)
+writes=output_tensor;aliases=output_tensor,-: c10d.(_allgather_base_|_reduce_scatter_base_|gather_into_tensor_)
+writes=tensors;aliases=tensors,-: c10d.(allreduce_|broadcast_)
+writes=tensors: c10d.(allreduce_coalesced_|recv_|recv_any_source_|reduce_)
+writes=output_tensors: c10d.gather_
+writes=output_lists: c10d.allgather_coalesced_
+writes=outputs: c10d.\w+_tensor_coalesced_
+writes=output: c10d.alltoall_base_
+""")
+FIELDS = {"writes": "hidden_writes", "aliases": "hidden_aliases", "training": "training"}
+TITAN_MATMUL = {"aten.mm.default", "aten.linear.default"}  # what its per-op policy counts
+TITAN_SAVE = """aten._scaled_dot_product_cudnn_attention.default aten._scaled_dot_product_attention_math.default
+aten._scaled_dot_product_fused_attention_overrideable.default aten.max.default aten.linear.default aten.topk.default
+torch_attn._varlen_attn.default _c10d_functional.reduce_scatter_tensor.default
+_c10d_functional.all_to_all_single.default""".split()
+# aten ops that no traced graph of a training step holds: other backends, sparse, nested, quantized, autograd's own.
+LEFT_OUT = re.compile("|".join(r"""
+.*(sparse|nested|mkldnn|mkl_|miopen|_mps|mps_|vulkan|quantize|fbgemm|cslt|_test_|foobar|_coo\b|_cs[rc]\b|_bs[rc]\b|rnn|lstm).*
+.*(gru\b|gru_|crow|ccol|zerotensor|dual|_jvp|q_per_|q_scale|q_zero|int_repr|qscheme|qparams|slow_conv|thnn|_nnpack|_spdiags).*
+.*(from_file|padded|coalesce|_dim[IV]|xla|lazy|_validate_|lobpcg|_batch_dim|_dyn_quant|int4pack|dense_dim|_to_cpu).*
+.*(rowwise_prune|saturate_weight|dense_tensors|linear_prepack|fake_quant|moving_avg|sobol|cpu_fallback|to_dense|packed_seq).*
+_?backward set_data retains?_grad requires_grad_ is_leaf output_nr _version data (_|col_|row_)?indices(_copy)? smm _spsolve
+_?values(_copy)? _fw_primal.* _has_.* is_(?!nonzero).* _is_.* _use_.* _debug_.* can_cast promote_types result_type _nnz hspmm
+_propagate_.* _transform_bias.* _transformer_.* _native_multi_head.* _triton_.* _cufft.* sspaddmm cudnn_is_acceptable set
+_reshape_from_tensor _shape_as_tensor native_norm shallow_copy_data_ resize_as _resize_output_? get_gradients""".split()))
+# Out-variants that the framework generates are rare in graphs: kept for these and for the partitioner's sets.
+KEEPS_GENERATED_OUT = re.compile("|".join(r"""(native_|_native_|cudnn_)?(batch|layer|group)_norm.* _?(log_)?softmax.* embedding.*
+index.* scatter.* slice_.* select_.* .*_copy native_dropout.* convolution.* max_pool2d.* _adaptive.* repeat _foreach.*
+_fused_(adam|sgd).* new_.* full.* empty.* rand.* bernoulli uniform normal.* constant_pad_nd roll flip""".split()))
+
+
+def tag_names(op):
+    return {str(tag).split(".")[-1] for tag in op.tags}
+
+
+def compute_class(names, op, tags, pointwise):
+    returns, packet = op._schema.returns, names[0].split(".")[1]
+    effects = [value for value, pattern in EFFECTS if any(map(pattern.fullmatch, names))]
+    by_name = first(CLASSES, packet, packet.rstrip("_"))
+    is_view = any(r.alias_info and not r.alias_info.is_write for r in returns) or names[1] in WRONG_WRITES
+    if "kCollective" in effects:
+        return "kCollective"
+    if by_name in ("kDataMovement", "kAssertion", "kWait", "kScalar") and not (is_view and packet == "reshape"):
+        return by_name
+    if "kBarrier" in effects:
+        return "kOther"
+    if returns and not any("Tensor" in str(r.type) for r in returns):
+        return "kScalar"
+    if is_view or "inplace_view" in tags or (first(VIEWS, *names) and not by_name):
+        return "kView"
+    for tag, name in [("pointwise", "kPointwise"), ("reduction", "kReduction"), ("view_copy", "kDataMovement")]:
+        if tag in tags and by_name not in ("kGatherScatter", "kRandom"):
+            return name
+    by_packet = "kPointwise" if pointwise & {packet, packet.rstrip("_")} else None
+    return by_name or by_packet or ("kRandom" if "nondeterministic_seeded" in tags else "kOther")
+
+
+def row(target, op, sets, pointwise):
+    tags, packet = tag_names(op), target.rsplit(".", 1)[0]
+    names = (packet, target)
+    flags = [name for name, members in sets.items() if packet in members]
+    flags += ["kTitanSave"] * (target in TITAN_SAVE or (packet in sets["kComputeIntensive"] and target.endswith(".default")))
+    flags += ["kTitanMatmul"] * (target in TITAN_MATMUL)
+    flags += ["kPointwiseTag"] * ("pointwise" in tags) + ["kSeeded"] * ("nondeterministic_seeded" in tags)
+    effects = {value for value, pattern in EFFECTS if any(map(pattern.fullmatch, names))}
+    if "nondeterministic_seeded" in tags and not DRAWS_NOTHING.fullmatch(packet):
+        effects.add("kRandom")
+    if tags & {"data_dependent_output", "dynamic_output_shape"} and packet != "aten.index":  # index: Op::mask_arg
+        effects.add("kHostSync")
+    schema = str(op._schema)
+    schema = schema[schema.index("("):].replace('"', '\\"').replace("!", "" if target in WRONG_WRITES else "!")
+    view = None if "out" in tags else first(VIEWS, *names)
+    extra = [field.split("=") for field in (first(EXTRAS, target, packet) or "").split(";") if field]
+    columns = [f'"{target}"', f'"{schema}"', "C::" + compute_class(names, op, tags, pointwise),
+               " | ".join("S::" + flag for flag in flags or ["kNone"]),
+               " | ".join("E::" + effect for effect in sorted(effects) or ["kNone"]), "V::" + (view or "kNone"),
+               "{" + ", ".join(f'.{FIELDS[name]} = "{value.replace(",", " ")}"' for name, value in extra) + "}"]
+    while columns[-1] == "{}" or columns[-1].endswith("::kNone"):
+        columns.pop()
+    return "{" + ", ".join(columns) + "},\n"
+
+
+def is_wanted(namespace, packet, op, dispatched, sets):
+    if namespace != "aten":
+        return namespace in LIBRARIES and "_jit_fut" not in packet
+    overload = op._overloadname
+    if f"aten::{packet}" + ("" if overload == "default" else "." + overload) not in dispatched:
+        return overload == "default" and packet in ("sym_size", "sym_stride", "_grad_sum_to_size")
+    if any(f"aten.{packet}" in members for members in sets.values()):
+        return True
+    if LEFT_OUT.fullmatch(packet):
+        return False
+    is_generated_out = "generated" in tag_names(op) and re.fullmatch(r".*out\d?", overload)
+    return not is_generated_out or KEEPS_GENERATED_OUT.fullmatch(packet) is not None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "ir" / "ops",
+                        help="folder of the two files (default: %(default)s)")
+    args = parser.parse_args()
+    import torch
+    for module in MODULES:
+        importlib.import_module(module)
+    from torch._functorch.partitioners import get_default_op_list
+    known = get_default_op_list()
+    sets = {"kComputeIntensive": known.compute_intensive_ops, "kRecomputable": known.recomputable_ops,
+            "kPartitionerView": known.view_ops, "kPartitionerRandom": known.random_ops}
+    sets = {name: {str(packet) for packet in packets} for name, packets in sets.items()}
+    dispatched = set(torch._C._dispatch_get_all_op_names())
+    found = {}
+    for schema in torch._C._jit_get_all_schemas():
+        namespace, packet = schema.name.split("::", 1)
+        overload = schema.overload_name or "default"
+        op = getattr(getattr(getattr(torch.ops, namespace), packet, None), overload, None)
+        if op is not None and is_wanted(namespace, packet, op, dispatched, sets):
+            found[f"{namespace}.{packet}.{overload}"] = op
+    pointwise = {target.split(".")[1] for target, op in found.items() if "pointwise" in tag_names(op)}
+    rows = {"aten.inc": [], "libraries.inc": []}
+    for target in sorted(found):
+        rows["aten.inc" if target.startswith("aten.") else "libraries.inc"].append(row(target, found[target], sets, pointwise))
+    head = f"// Written by scripts/make_op_table.py from PyTorch {torch.__version__.split('+')[0]}; not edited by hand.\n"
+    for name, lines in rows.items():
+        (args.out / name).write_text(head + "".join(lines))
+        print(f"{name}: {len(lines)} rows")
+
+
+if __name__ == "__main__":
+    main()
