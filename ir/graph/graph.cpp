@@ -39,7 +39,10 @@ NodeExtra& Graph::mutable_extra(NodeId id) {
   return extras_[node.extra.index()];
 }
 
-NodeId Graph::find(StringId name) const { return name.is_valid() ? std::as_const(by_name_)[name] : NodeId(); }
+NodeId Graph::find(StringId name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? NodeId() : found->second;
+}
 
 NodeId Graph::output() const {
   for (NodeId id = last_; id.is_valid(); id = prev(id)) {
@@ -338,7 +341,7 @@ void Graph::erase(NodeId id) {
   FXOPT_CHECK(!has_users(id), "erased node has users: " + std::string(name_of(id)));
   set_args(id, ArgRange(), ArgRange());
   unlink(id);
-  by_name_[node.name] = NodeId();
+  by_name_.erase(node.name);
   node.erased = true;
   --live_;
 }
@@ -346,7 +349,7 @@ void Graph::erase(NodeId id) {
 void Graph::rename(NodeId id, StringId name) {
   if (nodes_[id.index()].name == name) return;
   FXOPT_CHECK(!find(name).is_valid(), "name is taken: " + std::string(module_->text(name)));
-  by_name_[nodes_[id.index()].name] = NodeId();
+  by_name_.erase(nodes_[id.index()].name);
   nodes_[id.index()].name = name;
   by_name_[name] = id;
 }

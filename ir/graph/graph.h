@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/graph/arg.h"
@@ -248,7 +249,7 @@ class Graph {
   std::vector<UseHead> use_heads_;
   std::vector<Use> uses_;
   std::deque<NodeExtra> extras_;
-  IdMap<StringId, NodeId> by_name_;
+  std::unordered_map<StringId, NodeId> by_name_;  // looked up, never iterated
   NodeId first_, last_;
   size_t live_ = 0;
   size_t live_uses_ = 0;

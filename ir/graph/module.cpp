@@ -95,19 +95,20 @@ TargetId Module::target(std::string_view target_name) {
 
 const Op* Module::resolve(std::string_view target_name) {
   if (const Op* builtin = find_builtin_op(target_name)) return builtin;
-  for (const OpSchemaRecord& record : op_schemas) {
-    if (text(record.target) != target_name) continue;
-    const Result<Schema> schema = parse_schema(text(record.schema));
-    if (!schema.ok()) break;  // the verifier reports it
-    std::vector<std::string_view> tags;
-    for (const StringId tag : record.tags) tags.push_back(text(tag));
-    ops_.push_back(describe_op(target_name, *schema, tags, record.pure, record.effectful));
-    return &ops_.back();
-  }
-  return &opaque_op();
+  const auto found = schema_index_.find(strings.find(target_name));
+  if (found == schema_index_.end()) return &opaque_op();
+  const OpSchemaRecord& record = op_schemas[found->second];
+  const Result<Schema> schema = parse_schema(text(record.schema));
+  if (!schema.ok()) return &opaque_op();  // the verifier reports it
+  std::vector<std::string_view> tags;
+  for (const StringId tag : record.tags) tags.push_back(text(tag));
+  ops_.push_back(describe_op(target_name, *schema, tags, record.pure, record.effectful));
+  return &ops_.back();
 }
 
 void Module::resolve_targets() {
+  schema_index_.clear();
+  for (size_t i = 0; i < op_schemas.size(); ++i) schema_index_.emplace(op_schemas[i].target, i);
   for (Target& target : targets_) target.op = resolve(text(target.name));
 }
 
@@ -123,10 +124,19 @@ RegionId Module::region(const Region& region) {
 
 uint32_t Module::placements(std::vector<Placement> list) {
   if (list.empty()) return 0;
-  const auto found = std::find(placements_.begin(), placements_.end(), list);
-  if (found != placements_.end()) return static_cast<uint32_t>(found - placements_.begin()) + 1;
+  uint64_t hash = list.size();
+  for (const Placement& placement : list) {
+    hash = hash_combine(hash, static_cast<uint64_t>(placement.kind));
+    hash = hash_combine(hash, static_cast<uint64_t>(placement.dim));
+  }
+  const auto [first, last] = placement_index_.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    if (placements_[it->second - 1] == list) return it->second;
+  }
   placements_.push_back(std::move(list));
-  return static_cast<uint32_t>(placements_.size());
+  const uint32_t index = static_cast<uint32_t>(placements_.size());
+  placement_index_.emplace(hash, index);
+  return index;
 }
 
 const std::vector<Placement>& Module::placements(uint32_t index) const { return placements_[index - 1]; }

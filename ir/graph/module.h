@@ -51,7 +51,7 @@ class Module {
   TargetId target(std::string_view name);
   const Target& target(TargetId id) const { return targets_[id.index()]; }
   size_t num_targets() const { return targets_.size(); }
-  // Resolves every target again; call after op_schemas changed.
+  // Looks op_schemas up again for every target; call after they changed.
   void resolve_targets();
 
   SourceId source(const Source& source);
@@ -112,12 +112,14 @@ class Module {
   std::unordered_multimap<uint64_t, DimsId> dims_index_;
   std::deque<Target> targets_;
   IdMap<StringId, TargetId> target_index_;
-  std::deque<Op> ops_;  // described by the file
+  std::deque<Op> ops_;                                 // described by the file
+  std::unordered_map<StringId, size_t> schema_index_;  // target -> first record of op_schemas
   std::vector<Source> sources_;
   std::unordered_multimap<uint64_t, SourceId> source_index_;
   std::vector<Region> regions_;
   std::unordered_multimap<uint64_t, RegionId> region_index_;
   std::vector<std::vector<Placement>> placements_;
+  std::unordered_multimap<uint64_t, uint32_t> placement_index_;
   std::deque<StorageRecord> storages_;
   std::unordered_map<uint64_t, StorageId> storage_index_;
   std::vector<std::unique_ptr<Graph>> graphs_;
