@@ -1,0 +1,368 @@
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+#include "core/bytes.h"
+#include "ir/graph/module.h"
+#include "ir/io/fxg_lex.h"
+#include "ir/io/io.h"
+
+// The parser behind parse_text(). The grammar is in README.md beside this file.
+
+namespace fxopt {
+
+// Recursive descent over one text. A function that returns false or nothing has recorded the error, the first of which
+// is the result; nothing is recovered. Nesting is bounded by ReadLimits::max_depth, time is linear in the text.
+class TextParser {
+ public:
+  TextParser(std::string_view source, const std::string& file, const ReadLimits& limits);
+
+  Result<std::unique_ptr<Module>> run();
+
+ private:
+  struct ParsedValue {
+    Value value;
+    std::string unknown;
+  };
+  struct Callee {
+    NodeKind kind = NodeKind::kUnspecified;
+    TargetId target;
+  };
+  struct NodeArgs {
+    ArgRange args, kwargs;
+  };
+  // A node that was named before its definition.
+  struct LaterNode {
+    NodeId id;
+    std::optional<size_t> first_use;  // offset in the text
+  };
+  struct NodeFields;  // what stands in the braces behind a node
+
+  // fxg_parse.cpp: the module and its graphs
+  bool file_header();
+  bool module_item();
+  bool module_fields();
+  bool storage();
+  bool counters();
+  bool carried(std::optional<std::string>& message);
+  bool finish_module();
+  bool graph();
+  bool graph_fields();
+  bool graph_item();
+  bool finish_graph();
+  template <class Record>
+  bool single(std::optional<Record>& slot);
+  template <class Record>
+  bool append(std::vector<Record>& list);
+
+  // fxg_nodes.cpp: nodes and references to them
+  bool node();
+  bool return_node();
+  bool add_node(StringId name, size_t offset, const Callee& callee);
+  std::optional<Callee> callee(StringId name);
+  std::optional<std::string_view> bracketed_target();
+  bool call_arguments(NodeArgs& result);
+  bool node_fields(NodeId id);
+  bool apply(NodeFields& fields, NodeId id, size_t offset);
+  std::optional<NodeId> node_reference();
+  void scan_node_names();
+  bool undefined_node(std::string_view name, size_t offset);
+
+  // fxg_args.cpp: arguments
+  bool arg(uint32_t depth);  // pushes one argument on `stack_`
+  std::optional<Arg> plain_arg(uint32_t depth);
+  std::optional<Arg> word_arg(uint32_t depth);
+  std::optional<Arg> call_arg(uint32_t depth);
+  std::optional<Arg> number_arg();
+  std::optional<Arg> sequence(ArgKind kind, char close, uint32_t depth);
+  std::optional<Arg> tuple(uint32_t depth);
+  std::optional<Arg> dict(uint32_t depth);
+  std::optional<Arg> typed_arg(uint32_t depth);
+  std::optional<Arg> slice_arg(uint32_t depth);
+  std::optional<Arg> enum_arg();
+  std::optional<Arg> opaque_arg();
+  std::optional<Arg> complex_arg();
+  std::optional<Arg> op_arg();
+  std::optional<Arg> named_arg(ArgKind kind);
+  std::optional<Arg> bytes_arg(ArgKind kind);
+  std::optional<Arg> value_arg(uint32_t depth);
+  std::optional<uint64_t> float_bits();
+  bool meta(ArgRange& entries);
+  bool entry(StringId key);  // of keyword arguments or metadata: pushes the key and the argument behind its separator
+
+  // fxg_values.cpp: values and expressions
+  std::optional<ValueId> value();  // invalid for the absent value
+  std::optional<ValueId> tensor_field();
+  std::optional<ParsedValue> parsed_value(uint32_t depth);
+  std::optional<Value> plain_value(uint32_t depth, std::string& unknown);
+  std::optional<Value> word_value(uint32_t depth, std::string& unknown);
+  std::optional<Value> value_sequence(ValueKind kind, char close, uint32_t depth);
+  std::optional<Value> value_dict(uint32_t depth);
+  bool symbolic_value(std::optional<SymbolType> type, Value& result);
+  bool unknown_type(std::string_view word);
+  std::optional<Value> opaque_value();
+  std::optional<Value> tensor();
+  bool tensor_strides(Tensor& tensor);
+  bool tensor_place(Tensor& tensor);
+  bool tensor_storage(Tensor& tensor);
+  bool tensor_flags(Tensor& tensor);
+  bool tensor_flag(Tensor& tensor);
+  std::optional<DimsId> dims(char close);
+  std::optional<Dim> dim(char close);
+  void add_children(Value& parent, std::vector<ParsedValue>& children);
+
+  std::optional<ExprId> expression(size_t offset);
+  std::optional<ExprId> parenthesized();
+
+  // fxg_parse.cpp: words, strings, numbers
+  bool expect(char punct);
+  bool at_word(std::string_view what);               // false, with an error, when the current token is no identifier
+  std::optional<std::string_view> string_literal();  // good until the next one is read
+  std::optional<std::string> bytes_literal();
+  std::optional<std::string> suffix();     // of unknown fields: empty when there is none
+  std::optional<std::string_view> name();  // an identifier or a string, good until the next string is read
+  std::optional<StringId> interned();
+  template <std::integral T>
+  std::optional<T> integer();
+  template <class E>
+  std::optional<E> enumerator(std::string_view what);
+  bool check_depth(uint32_t depth);
+  bool check_length(size_t bytes);  // of the current token's text
+
+  // fields of records, see ir/graph/records.h
+  template <class Record>
+  bool fields(Record& record, char close);
+  template <class Record>
+  bool record(Record& record) {
+    return expect('{') && fields(record, '}');
+  }
+  template <class T>
+  bool field(T& value);
+  template <class T>
+  bool list_field(std::vector<T>& list);
+  bool control_dep(ControlDep& dep);
+  bool placement(Placement& placement);
+  template <class Record>
+  bool unknown_field(std::string_view field_name, size_t offset);
+
+  bool fail(ErrorCode code, size_t offset, std::string message, std::string hint = std::string());
+  bool fail_here(std::string message, std::string hint = std::string());
+  bool unexpected(std::string_view wanted);
+  size_t offset() const { return lexer_.token().offset; }
+  void use_pool(Pool& pool);
+
+  std::string_view source_;
+  std::string file_;
+  ReadLimits limits_;
+  Lexer lexer_;
+  std::unique_ptr<Module> module_;
+  std::optional<Error> error_;
+  std::string unescaped_;  // the last string that had escapes
+  Pool* pool_ = nullptr;
+  std::optional<ArgStack> stack_;
+  std::unordered_map<std::string_view, ExprId> expressions_;  // parsed before; looked up, never iterated
+  std::vector<Dim> dims_;                                     // of the list being read
+
+  Graph* graph_ = nullptr;
+  Lexer graph_begin_;
+  std::vector<NodeArgs> node_args_;  // of the graph's nodes, set when all nodes are there
+  std::unordered_map<std::string, LaterNode> later_nodes_;
+  bool scanned_ = false;
+  std::string node_name_;
+
+  bool may_name_nodes_ = false;  // inside the arguments of a node, but not inside metadata and values
+
+  uint64_t nodes_read_ = 0;
+  uint64_t expected_uid_ = 0;
+  uint64_t next_uid_ = 0;
+  std::optional<uint64_t> given_next_uid_, given_next_storage_;
+  bool has_module_fields_ = false;
+  bool has_counters_ = false;
+  size_t counters_at_ = 0;
+  bool has_meta_ = false;
+};
+
+// "did you mean 'x'?" for the candidate closest to `word`, or nothing. Long words are not looked for.
+std::string suggest(std::string_view word, const std::vector<std::string_view>& candidates);
+// `text` in quotes for a message, cut when it is long.
+std::string shown(std::string_view text);
+
+template <std::integral T>
+std::optional<T> TextParser::integer() {
+  if (lexer_.token().kind != TokenKind::kInteger) {
+    unexpected("an integer");
+    return std::nullopt;
+  }
+  const std::string_view digits = lexer_.text();
+  T value = 0;
+  const std::from_chars_result read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (read.ec != std::errc() || read.ptr != digits.data() + digits.size()) {
+    fail(ErrorCode::kBadValue, offset(),
+         "the number does not fit in " + std::to_string(8 * sizeof(T)) +
+             (std::is_signed_v<T> ? " bits with a sign" : " bits without a sign"));
+    return std::nullopt;
+  }
+  lexer_.advance();
+  return value;
+}
+
+template <class E>
+std::optional<E> TextParser::enumerator(std::string_view what) {
+  if (lexer_.is('?')) {
+    lexer_.advance();
+    const std::optional<std::underlying_type_t<E>> number = integer<std::underlying_type_t<E>>();
+    if (!number) return std::nullopt;
+    return static_cast<E>(*number);
+  }
+  if (!at_word(what)) return std::nullopt;
+  const std::optional<E> value = parse_enum<E>(lexer_.text());
+  if (value) {
+    lexer_.advance();
+    return value;
+  }
+  std::vector<std::string_view> names;
+  for (const EnumName<E>& entry : EnumNames<E>::kAll) names.push_back(entry.name);
+  fail_here(shown(lexer_.text()) + " is not " + std::string(what), suggest(lexer_.text(), names));
+  return std::nullopt;
+}
+
+template <class T>
+bool TextParser::list_field(std::vector<T>& list) {
+  if (!expect('[')) return false;
+  while (!lexer_.is(']')) {
+    T item{};
+    if constexpr (std::is_same_v<T, StringId>) {
+      const std::optional<StringId> text = interned();
+      if (!text) return false;
+      item = *text;
+    } else if (!field(item)) {
+      return false;
+    }
+    list.push_back(std::move(item));
+    if (!lexer_.is(',')) break;
+    lexer_.advance();
+  }
+  return expect(']');
+}
+
+template <class>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+template <class>
+inline constexpr bool kIsVector = false;
+template <class T>
+inline constexpr bool kIsVector<std::vector<T>> = true;
+
+template <class T>
+bool TextParser::field(T& value) {
+  const auto assign = [&value](auto&& read) {
+    if (!read) return false;
+    value = std::move(*read);
+    return true;
+  };
+  if constexpr (std::is_same_v<T, std::optional<StringId>>) {
+    return (value = interned()).has_value();
+  } else if constexpr (kIsOptional<T>) {
+    return field(value.emplace());
+  } else if constexpr (kIsVector<T>) {
+    return list_field(value);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (!lexer_.is_word("true") && !lexer_.is_word("false")) return unexpected("true or false");
+    value = lexer_.is_word("true");
+    lexer_.advance();
+    return true;
+  } else if constexpr (std::is_integral_v<T>) {
+    return assign(integer<T>());
+  } else if constexpr (std::is_enum_v<T>) {
+    return assign(enumerator<T>("a value of this field"));
+  } else if constexpr (std::is_same_v<T, StringId>) {
+    if (!assign(interned())) return false;
+    if (value.index() == 0) value = StringId();
+    return true;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return assign(bytes_literal());
+  } else if constexpr (std::is_same_v<T, ExprField>) {
+    const std::optional<ExprId> id = parenthesized();
+    if (id) value.id = *id;
+    return id.has_value();
+  } else if constexpr (std::is_same_v<T, Integer>) {
+    if (!lexer_.is('(')) return (value.value = integer<int64_t>()).has_value();
+    const std::optional<ExprId> id = parenthesized();
+    if (id) value.expr = *id;
+    return id.has_value();
+  } else if constexpr (std::is_same_v<T, ValueId>) {
+    return assign(tensor_field());
+  } else if constexpr (std::is_same_v<T, MetaRange>) {
+    return meta(value.range);
+  } else if constexpr (std::is_same_v<T, ControlDep>) {
+    return control_dep(value);
+  } else if constexpr (std::is_same_v<T, Placement>) {
+    return placement(value);
+  } else {
+    return record(value);
+  }
+}
+
+template <class Record>
+bool TextParser::fields(Record& item, char close) {
+  uint64_t seen = 0;
+  bool has_unknown = false;
+  while (!lexer_.is(close)) {
+    if (!at_word("a field name or " + quote(std::string_view(&close, 1)))) return false;
+    const std::string_view field_name = lexer_.text();
+    const size_t name_offset = offset();
+    lexer_.advance();
+    if (!expect('=')) return false;
+    bool found = false;
+    bool repeated = false;
+    bool ok = true;
+    unsigned index = 0;
+    Record::visit(item, [&]<class T>(std::string_view candidate, T& member) {
+      const uint64_t bit = uint64_t{1} << index++;
+      if (found || candidate != field_name) return;
+      found = true;
+      repeated = (seen & bit) != 0;
+      seen |= bit;
+      if (repeated) return;
+      ok = field(member);
+      if constexpr (std::is_same_v<Record, Symbol> && std::is_same_v<T, StringId>) {
+        if (candidate == "node" && !member.is_valid()) member = StringId(0);  // has presence: "" is not absent
+      }
+    });
+    if constexpr (requires { item.unknown; }) {
+      if (!found && field_name == "unknown") {
+        found = true;
+        repeated = has_unknown;
+        has_unknown = true;
+        ok = repeated || field(item.unknown);
+      }
+    }
+    if (!found) return unknown_field<Record>(field_name, name_offset);
+    if (repeated) {
+      return fail(ErrorCode::kDuplicateName, name_offset, "field " + shown(field_name) + " is given twice");
+    }
+    if (!ok) return false;
+    if (!lexer_.is(',')) break;
+    lexer_.advance();
+  }
+  return expect(close);
+}
+
+template <class Record>
+bool TextParser::unknown_field(std::string_view field_name, size_t at) {
+  Record blank{};
+  std::vector<std::string_view> names;
+  Record::visit(blank, [&names](std::string_view candidate, auto&) { names.push_back(candidate); });
+  return fail(ErrorCode::kSyntax, at, "there is no field " + shown(field_name) + " here", suggest(field_name, names));
+}
+
+}  // namespace fxopt

@@ -1,0 +1,394 @@
+// The lower half of the printer: arguments and values.
+
+#include <bit>
+#include <cmath>
+#include <span>
+
+#include "core/check.h"
+#include "core/text.h"
+#include "ir/io/fxg_print.h"
+#include "ir/io/strides.h"
+
+namespace fxopt {
+namespace {
+
+constexpr uint64_t kPlainNan = 0x7ff8000000000000;
+
+}  // namespace
+
+// An expression that reads as a plain integer stands in parentheses, because `4` alone is the number.
+void TextPrinter::dim(const Dim& dim) {
+  if (dim.is_static()) return number(dim.value);
+  const std::string text = module_.exprs.to_string(dim.expr);
+  const bool reads_as_number = text.find_first_not_of("-0123456789") == std::string::npos;
+  if (reads_as_number) out_ += '(';
+  out_ += text;
+  if (reads_as_number) out_ += ')';
+}
+
+void TextPrinter::floating(uint64_t bits) {
+  const double value = std::bit_cast<double>(bits);
+  if (std::isnan(value) && bits != kPlainNan) {
+    out_ += "float(";
+    hex(bits);
+    out_ += ')';
+  } else {
+    out_ += format_double(value);
+  }
+}
+
+void TextPrinter::placement(const Placement& item) {
+  out_ += '{';
+  Commas commas(out_);
+  member(commas, "kind", item.kind);
+  if (item.has_dim) member(commas, "dim", item.dim);
+  if (item.has_split_factor) member(commas, "split_factor", item.split_factor);
+  member_unless_default(commas, "reduce_op", item.reduce_op);
+  out_ += '}';
+}
+
+void TextPrinter::meta(ArgRange entries) {
+  out_ += '{';
+  for (uint32_t i = 0; i + 1 < entries.count; i += 2) {
+    const ArgIndex key(entries.first + i);
+    if (i > 0) out_ += ", ";
+    text(pool_->arg(key).as_string());
+    out_ += ": ";
+    entry_unknown(key);
+    arg(ArgIndex(key.index() + 1));
+  }
+  out_ += '}';
+}
+
+// Unknown fields of an entry of keyword arguments or metadata are kept beside its key.
+void TextPrinter::entry_unknown(ArgIndex key) {
+  if (!pool_->arg(key).has_unknown()) return;
+  out_ += '~';
+  bytes(pool_->arg_unknown(key));
+  out_ += ' ';
+}
+
+void TextPrinter::arg(ArgIndex index) {
+  const Arg& item = pool_->arg(index);
+  arg_without_suffix(item);
+  if (item.has_unknown()) {
+    out_ += '~';
+    bytes(pool_->arg_unknown(index));
+  }
+}
+
+void TextPrinter::arg_without_suffix(const Arg& arg) {
+  switch (arg.kind()) {
+    case ArgKind::kNone:
+      out_ += "None";
+      return;
+    case ArgKind::kEllipsis:
+      out_ += "...";
+      return;
+    case ArgKind::kBool:
+      out_ += arg.as_bool() ? "True" : "False";
+      return;
+    case ArgKind::kInt:
+      return number(arg.as_int());
+    case ArgKind::kFloat:
+      return floating(arg.as_bits());
+    case ArgKind::kNode:
+      return node_name(arg.as_node());
+    case ArgKind::kExpr:
+      return word_with_expr("sym", arg.as_expr());
+    case ArgKind::kGroupExpr:
+      return word_with_expr("group_expr", arg.as_expr());
+    case ArgKind::kDType:
+      return word_with_enum("dtype", arg.as_dtype());
+    case ArgKind::kLayout:
+      return word_with_enum("layout", arg.as_layout());
+    case ArgKind::kMemoryFormat:
+      return word_with_enum("memory_format", arg.as_memory_format());
+    case ArgKind::kUidRef:
+      out_ += "uid(";
+      number(arg.as_uid());
+      out_ += ')';
+      return;
+    case ArgKind::kValue:
+      out_ += "value(";
+      value(arg.as_value());
+      out_ += ')';
+      return;
+    default:
+      return arg.has_children() ? collection(arg) : text_arg(arg);
+  }
+}
+
+// The kinds that are a string.
+void TextPrinter::text_arg(const Arg& arg) {
+  const StringId id = arg.as_string();
+  switch (arg.kind()) {
+    case ArgKind::kString:
+      return text(id);
+    case ArgKind::kBytes:
+      return bytes(module_.text(id));
+    case ArgKind::kGraph:
+      out_ += '@';
+      return name(module_.text(id));
+    case ArgKind::kOp:
+      out_ += "op(";
+      name(module_.text(id));
+      out_ += ')';
+      return;
+    case ArgKind::kUnknown:
+      out_ += "unknown(";
+      bytes(module_.text(id));
+      out_ += ')';
+      return;
+    case ArgKind::kDevice:
+      return word_with_text("device", id);
+    case ArgKind::kGroup:
+      return word_with_text("group", id);
+    case ArgKind::kMesh:
+      return word_with_text("mesh", id);
+    case ArgKind::kRngSlot:
+      return word_with_text("rng_slot", id);
+    default:
+      FXOPT_CHECK(false, "argument kind without a text");
+  }
+}
+
+void TextPrinter::collection(const Arg& arg) {
+  const ArgRange range = arg.range();
+  const bool typed = !is_default(arg.type());
+  if (typed) {
+    out_ += "typed(";
+    text(arg.type());
+    out_ += ", ";
+  }
+  switch (arg.kind()) {
+    case ArgKind::kTuple:
+      items(range, "(", range.count == 1 ? ",)" : ")");
+      break;
+    case ArgKind::kSlice:
+      items(range, "slice(", ")");
+      break;
+    case ArgKind::kSet:
+      items(range, "set(", ")");
+      break;
+    case ArgKind::kComplex:
+      items(range, "complex(", ")");
+      break;
+    case ArgKind::kDict:
+      dict(range);
+      break;
+    case ArgKind::kEnum:
+      enum_arg(arg);
+      break;
+    case ArgKind::kOpaque:
+      opaque_arg(arg);
+      break;
+    default:
+      items(range, "[", "]");
+  }
+  if (typed) out_ += ')';
+}
+
+void TextPrinter::dict(ArgRange range) {
+  out_ += '{';
+  for (uint32_t i = 0; i + 1 < range.count; i += 2) {
+    if (i > 0) out_ += ", ";
+    arg(ArgIndex(range.first + i));
+    out_ += ": ";
+    arg(ArgIndex(range.first + i + 1));
+  }
+  out_ += '}';
+}
+
+void TextPrinter::node_name(NodeId id) {
+  FXOPT_CHECK(graph_ != nullptr, "a node among the module's own metadata");
+  out_ += '%';
+  name(graph_->name_of(id));
+}
+
+void TextPrinter::enum_arg(const Arg& arg) {
+  const ArgRange range = arg.range();
+  const bool has_number = !pool_->arg(ArgIndex(range.first + 2)).is(ArgKind::kNone);
+  items({range.first, has_number ? 3U : 2U}, "enum(", ")");
+}
+
+void TextPrinter::opaque_arg(const Arg& arg) {
+  const std::span<const Arg> parts = pool_->children(arg);
+  out_ += "opaque(";
+  text(parts[0].as_string());
+  const std::string_view payload = module_.text(parts[2].as_string());
+  if (!payload.empty() || !module_.text(parts[1].as_string()).empty()) {
+    out_ += ", ";
+    text(parts[1].as_string());
+  }
+  if (!payload.empty()) {
+    out_ += ", ";
+    bytes(payload);
+  }
+  out_ += ')';
+}
+
+void TextPrinter::items(ArgRange range, std::string_view open, std::string_view close) {
+  out_ += open;
+  for (uint32_t i = 0; i < range.count; ++i) {
+    if (i > 0) out_ += ", ";
+    arg(ArgIndex(range.first + i));
+  }
+  out_ += close;
+}
+
+void TextPrinter::value(ValueId id) {
+  value_without_suffix(id);
+  const Value& item = pool_->value(id);
+  if (item.has_unknown && item.kind != ValueKind::kUnknown) {
+    out_ += '~';
+    bytes(pool_->value_unknown(id));
+  }
+}
+
+void TextPrinter::value_without_suffix(ValueId id) {
+  const Value& item = pool_->value(id);
+  switch (item.kind) {
+    case ValueKind::kAbsent:
+      out_ += '_';
+      return;
+    case ValueKind::kNone:
+      out_ += "None";
+      return;
+    case ValueKind::kTensor:
+      return tensor(pool_->tensor(item));
+    case ValueKind::kTuple:
+      return values(item, "(", item.count == 1 ? ",)" : ")");
+    case ValueKind::kList:
+      return values(item, "[", "]");
+    case ValueKind::kDict:
+      return value_dict(item);
+    case ValueKind::kSymbolic:
+      return symbolic(item);
+    case ValueKind::kScalar:
+      out_ += "const(";
+      arg(ArgIndex(item.first));
+      out_ += ')';
+      return;
+    case ValueKind::kOpaque:
+      return opaque_value(item);
+    case ValueKind::kGraph:
+      out_ += "graph(@";
+      name(module_.text(item.name));
+      out_ += ')';
+      return;
+    case ValueKind::kUnknown:
+      out_ += "unknown(";
+      bytes(pool_->value_unknown(id));
+      out_ += ')';
+      return;
+  }
+}
+
+void TextPrinter::symbolic(const Value& value) {
+  if (name_of(value.symbol_type).empty()) {
+    out_ += "sym(";
+    enumerator(value.symbol_type);
+    out_ += ", ";
+  } else {
+    out_ += "sym_";
+    enumerator(value.symbol_type);
+    out_ += '(';
+  }
+  expr(ExprId(value.first));
+  out_ += ')';
+}
+
+void TextPrinter::values(const Value& value, std::string_view open, std::string_view close) {
+  out_ += open;
+  for (uint32_t i = 0; i < value.count; ++i) {
+    if (i > 0) out_ += ", ";
+    this->value(ValueId(value.first + i));
+  }
+  out_ += close;
+}
+
+void TextPrinter::value_dict(const Value& value) {
+  const std::span<const StringId> keys = pool_->keys(value);
+  out_ += '{';
+  for (uint32_t i = 0; i < value.count; ++i) {
+    if (i > 0) out_ += ", ";
+    text(keys[i]);
+    out_ += ": ";
+    this->value(ValueId(value.first + i));
+  }
+  out_ += '}';
+}
+
+void TextPrinter::opaque_value(const Value& value) {
+  out_ += "opaque(";
+  text(value.name);
+  Commas commas(out_);
+  commas.next();
+  member_unless_default(commas, "mesh", value.mesh);
+  member_unless_default(commas, "group", value.group);
+  member_unless_default(commas, "text", value.text);
+  out_ += ')';
+}
+
+void TextPrinter::tensor(const Tensor& tensor) {
+  enumerator(tensor.dtype);
+  dims(tensor.sizes, '[', ']');
+  if (tensor.strides.is_valid() && !module_.dims(tensor.strides).empty() && !are_strides_implied(module_, tensor)) {
+    dims(tensor.strides, '(', ')');
+  }
+  if (!tensor.offset.is_static()) {
+    word_with_expr("+", tensor.offset.expr);
+  } else if (tensor.offset.value != 0) {
+    out_ += '+';
+    number(tensor.offset.value);
+  }
+  if (!is_default(tensor.device)) {
+    out_ += '@';
+    const std::string_view device = module_.text(tensor.device);
+    out_ += is_bare_device(device) ? std::string(device) : quote(device);
+  }
+  if (tensor.storage.is_valid()) {
+    out_ += '$';
+    number(module_.storage(tensor.storage).id);
+  }
+  tensor_flags(tensor);
+}
+
+void TextPrinter::tensor_flags(const Tensor& tensor) {
+  const size_t begin = out_.size();
+  out_ += '{';
+  Commas commas(out_);
+  const auto flag = [&](bool set, std::string_view word) {
+    if (!set) return;
+    commas.next();
+    out_ += word;
+  };
+  flag(tensor.requires_grad, "requires_grad");
+  flag(tensor.conjugate, "conjugate");
+  flag(tensor.negative, "negative");
+  flag(tensor.pinned, "pinned");
+  member_unless_default(commas, "layout", tensor.layout);
+  member_unless_default(commas, "mesh", tensor.mesh);
+  if (tensor.placements != 0) member(commas, "placements", module_.placements(tensor.placements));
+  member_unless_default(commas, "subclass", tensor.subclass);
+  if (out_.size() == begin + 1) {
+    out_.pop_back();
+  } else {
+    out_ += '}';
+  }
+}
+
+void TextPrinter::dims(DimsId id, char open, char close) {
+  out_ += open;
+  if (id.is_valid()) {
+    Commas commas(out_);
+    for (const Dim& size : module_.dims(id)) {
+      commas.next();
+      dim(size);
+    }
+  }
+  out_ += close;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,80 @@
+#include "ir/io/io.h"
+
+#include <array>
+#include <utility>
+
+#include "core/check.h"
+#include "core/file.h"
+
+namespace fxopt {
+
+std::optional<Format> format_of_path(std::string_view path) {
+  constexpr std::array<std::pair<std::string_view, Format>, 3> kExtensions = {
+      {{".pb", Format::kPb}, {".fxg", Format::kText}, {".json", Format::kJson}}};
+  if (path.ends_with(".zst")) path.remove_suffix(4);
+  for (const auto& [extension, format] : kExtensions) {
+    if (path.ends_with(extension)) return format;
+  }
+  return std::nullopt;
+}
+
+Format format_of_bytes(std::string_view bytes) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  size_t at = bytes.find_first_not_of(kSpace);
+  if (at != std::string_view::npos && bytes[at] == '{') return Format::kJson;
+  while (at != std::string_view::npos && bytes[at] == '#') {
+    at = bytes.find('\n', at);
+    if (at != std::string_view::npos) at = bytes.find_first_not_of(kSpace, at);
+  }
+  if (at == std::string_view::npos) return Format::kPb;
+  const std::string_view rest = bytes.substr(at);
+  return rest.starts_with("fxg") ? Format::kText : Format::kPb;
+}
+
+Result<std::unique_ptr<Module>> parse_module(std::string_view bytes, Format format, const std::string& file,
+                                             const ReadLimits& limits) {
+  switch (format) {
+    case Format::kPb:
+      return parse_pb(bytes, file, limits);
+    case Format::kText:
+      return parse_text(bytes, file, limits);
+    case Format::kJson:
+      return parse_json(bytes, file, limits);
+  }
+  FXOPT_CHECK(false, "format without a reader");
+}
+
+Result<std::string> print_module(const Module& module, Format format) {
+  switch (format) {
+    case Format::kPb:
+      return print_pb(module);
+    case Format::kText:
+      return print_text(module);
+    case Format::kJson:
+      return print_json(module);
+  }
+  FXOPT_CHECK(false, "format without a writer");
+}
+
+Result<std::unique_ptr<Module>> load_module(const std::string& path, const ReadLimits& limits) {
+  Result<std::string> bytes = read_file(path);
+  if (!bytes.ok()) return std::move(bytes.error());
+  const std::string name = path == "-" ? "<stdin>" : path;
+  return parse_module(*bytes, format_of_bytes(*bytes), name, limits);
+}
+
+Status save_module(const Module& module, const std::string& path, std::optional<Format> format) {
+  if (!format.has_value()) format = path == "-" ? Format::kText : format_of_path(path);
+  if (!format.has_value()) {
+    return Error{ErrorCode::kUnknownFormat, "the form of " + path + " cannot be told from its name",
+                 "end the name in .pb, .fxg or .json, or give --format", Where()};
+  }
+  Result<std::string> bytes = print_module(module, *format);
+  if (!bytes.ok()) {
+    bytes.error().where.file = path;
+    return std::move(bytes.error());
+  }
+  return write_file(path, *bytes);
+}
+
+}  // namespace fxopt

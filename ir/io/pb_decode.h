@@ -1,0 +1,215 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "ir/graph/module.h"
+#include "ir/io/io.h"
+#include "ir/io/pb_unknown.h"
+#include "ir/io/record_pb.h"
+
+namespace google::protobuf {
+template <typename Element>
+class RepeatedPtrField;
+}  // namespace google::protobuf
+
+namespace fxopt::schema {
+class Arg;
+class ArgDict;
+class ArgList;
+class Int;
+class IntList;
+class MetaEntry;
+class NamedArg;
+class Node;
+class Tensor;
+class Value;
+}  // namespace fxopt::schema
+
+namespace fxopt {
+
+// Turns protobuf messages into the parts of a module: strings, expressions, records, arguments, values. A function that
+// fails returns nothing or false and leaves the reason in error(), to whose field path callers add their part on the
+// way out with in().
+class PbDecoder {
+ public:
+  PbDecoder(Module& module, const ReadLimits& limits) : module_(&module), limits_(limits) { enter(module.pool, 0); }
+
+  // From here on arguments and values go into `pool`, and node references are positions below `num_nodes`.
+  void enter(Pool& pool, size_t num_nodes);
+
+  Error& error() { return error_; }
+  bool fail(ErrorCode code, std::string message, std::string hint = std::string());
+  // Puts `step` before the field path of the error. Always false.
+  bool in(std::string_view step);
+  bool in(std::string_view step, size_t index);
+
+  bool add_string(std::string_view text);
+  size_t num_strings() const { return strings_.size(); }
+  // The string at `index` of the table.
+  std::optional<StringId> string(uint32_t index);
+  // As above; 0 is no string, for fields that do not tell absent from empty.
+  std::optional<StringId> optional_string(uint32_t index);
+  std::optional<ExprId> expr(uint32_t index);
+  std::optional<TargetId> target(uint32_t index);
+  // The node at `position` of the graph, which may come later.
+  std::optional<NodeId> node_id(uint32_t position);
+  template <class E>
+  std::optional<E> enumeration(int number) {
+    if (!is_enum_number(number)) return std::nullopt;
+    return static_cast<E>(number);
+  }
+
+  // Appends the arguments to the pool as one range.
+  std::optional<ArgRange> args(const google::protobuf::RepeatedPtrField<schema::Arg>& items);
+  std::optional<ArgRange> kwargs(const google::protobuf::RepeatedPtrField<schema::NamedArg>& items);
+  // Nodes may not be referred to in metadata.
+  std::optional<ArgRange> meta(const google::protobuf::RepeatedPtrField<schema::MetaEntry>& items);
+  // Invalid for a value that is absent.
+  std::optional<ValueId> value(const schema::Value& value);
+
+  template <IsRecord Record>
+  std::optional<Record> record(const google::protobuf::Message& message) {
+    Record result;
+    const std::vector<PbField>& fields = record_fields<Record>();
+    size_t next = 0;
+    bool ok = true;
+    bool is_plain = !has_own_unknown(message, *fields.front().reflection);
+    Record::visit(result, [&](const char* name, auto& member) {
+      const PbField& field = fields[next++];
+      if (ok && !read(message, field, member)) ok = in(name);
+      if constexpr (std::is_same_v<decltype(member), Integer&>)
+        is_plain &= !has_own_unknown(pb_submessage(message, field));
+    });
+    if (!ok) return std::nullopt;
+    if (!is_plain) result.unknown = unknown_fragment(message);
+    return result;
+  }
+  // A repeated field of records.
+  template <IsRecord Record, class Message>
+  bool records(const google::protobuf::RepeatedPtrField<Message>& items, std::vector<Record>& to,
+               std::string_view name) {
+    to.reserve(static_cast<size_t>(items.size()));
+    for (const Message& item : items) {
+      std::optional<Record> entry = record<Record>(item);
+      if (!entry.has_value()) return in(name, to.size());
+      to.push_back(*std::move(entry));
+    }
+    return true;
+  }
+  template <class Indices>
+  bool strings(const Indices& indices, std::vector<StringId>& to, std::string_view name) {
+    for (const uint32_t index : indices) {
+      const std::optional<StringId> id = string(index);
+      if (!id.has_value()) return in(name, to.size());
+      to.push_back(*id);
+    }
+    return true;
+  }
+
+ private:
+  using Message = google::protobuf::Message;
+
+  template <class T>
+  requires(std::is_same_v<T, bool> || std::is_same_v<T, int64_t> || std::is_same_v<T, uint64_t> ||
+           std::is_same_v<T, uint32_t> ||
+           std::is_same_v<T, std::string>) bool read(const Message& message, const PbField& field, T& member) {
+    pb_get(message, field, member);
+    return true;
+  }
+  template <class E>
+  requires std::is_enum_v<E>
+  bool read(const Message& message, const PbField& field, E& member) {
+    const std::optional<E> number = enumeration<E>(pb_get_enum(message, field));
+    if (number.has_value()) member = *number;
+    return number.has_value();
+  }
+  template <IsRecord Record>
+  bool read(const Message& message, const PbField& field, Record& member) {
+    std::optional<Record> entry = record<Record>(pb_submessage(message, field));
+    if (entry.has_value()) member = *std::move(entry);
+    return entry.has_value();
+  }
+  template <class T>
+  bool read(const Message& message, const PbField& field, std::optional<T>& member) {
+    return !pb_has(message, field) || read(message, field, member.emplace());
+  }
+  template <IsRecord Record>
+  bool read(const Message& message, const PbField& field, std::vector<Record>& member) {
+    for (int i = 0; i < pb_count(message, field); ++i) {
+      std::optional<Record> entry = record<Record>(pb_submessage(message, field, i));
+      if (!entry.has_value()) return at(member.size());
+      member.push_back(*std::move(entry));
+    }
+    return true;
+  }
+  bool read(const Message& message, const PbField& field, std::vector<int64_t>& member);
+  bool read(const Message& message, const PbField& field, std::vector<StringId>& member);
+  bool read(const Message& message, const PbField& field, StringId& member);
+  bool read(const Message& message, const PbField& field, ExprField& member);
+  bool read(const Message& message, const PbField& field, Integer& member);
+  bool read(const Message& message, const PbField& field, ValueId& member);
+  bool read(const Message& message, const PbField& field, MetaRange& member);
+
+  bool at(size_t index);
+  bool is_enum_number(int number);
+  bool is_depth(uint32_t depth);
+
+  bool push_arg(const schema::Arg& arg, uint32_t depth, std::string unknown);
+  bool push_args(const google::protobuf::RepeatedPtrField<schema::Arg>& items, uint32_t depth, std::string_view name);
+  bool push_children(const schema::Arg& arg, uint32_t depth, std::string unknown);
+  bool push_list(ArgKind kind, const schema::ArgList& list, std::string_view name, uint32_t depth, std::string unknown);
+  bool push_ints(ArgKind kind, const schema::IntList& list, std::string unknown);
+  bool push_dict(const schema::ArgDict& dict, uint32_t depth, std::string unknown);
+  bool push_enum(const schema::Arg& arg, std::string unknown);
+  bool push_opaque(const schema::Arg& arg, std::string unknown);
+  template <class Entry>
+  bool push_key(uint32_t name, const Entry& entry);
+  std::optional<Arg> leaf(const schema::Arg& arg, uint32_t depth);
+  std::optional<Arg> simple_leaf(const schema::Arg& arg);
+  std::optional<Arg> named(ArgKind kind, uint32_t index);
+  std::optional<Arg> node(uint32_t position);
+  static std::string arg_unknown(const schema::Arg& arg);
+
+  bool push_value(const schema::Value& value, uint32_t depth);
+  std::optional<Value> convert(const schema::Value& value, uint32_t depth);
+  std::optional<Value> convert_dict(const schema::Value& value, uint32_t depth);
+  std::optional<Value> convert_name(const schema::Value& value);
+  std::optional<Value> convert_opaque(const schema::Value& value);
+  template <class Items>
+  std::optional<Value> convert_children(ValueKind kind, const Items& items, std::string_view name, uint32_t depth);
+  ValueId take_values(size_t mark);
+  std::optional<Tensor> tensor(const schema::Tensor& tensor);
+  bool tensor_strides(const schema::Tensor& tensor, Tensor& to);
+  bool tensor_names(const schema::Tensor& tensor, Tensor& to);
+  bool tensor_placements(const schema::Tensor& tensor, Tensor& to);
+  std::optional<Dim> tensor_offset(const schema::Int& offset);
+  template <class Values, class Entries>
+  std::optional<DimsId> dims(const Values& values, const Entries& symbolic, std::string_view name);
+  static std::string value_unknown(const schema::Value& value);
+
+  Module* module_;
+  ReadLimits limits_;
+  Error error_;
+
+  std::vector<StringId> strings_;
+  std::vector<ExprId> exprs_;      // by string, invalid until parsed
+  std::vector<TargetId> targets_;  // by string, invalid until looked up
+  IdMap<DimsId, DimsId> contiguous_;
+
+  Pool* pool_ = nullptr;
+  std::optional<ArgStack> stack_;
+  size_t num_nodes_ = 0;
+  bool edges_allowed_ = false;
+  std::vector<Value> values_;                                   // complete, not yet in the pool
+  std::vector<std::pair<size_t, std::string>> values_unknown_;  // by place in values_, ascending
+  std::vector<Dim> dims_;
+};
+
+}  // namespace fxopt

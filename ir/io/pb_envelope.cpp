@@ -1,0 +1,192 @@
+#include "ir/io/pb_envelope.h"
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "core/bytes.h"
+#include "core/hash.h"
+#include "ir/io/pb_wire.h"
+
+namespace fxopt {
+namespace {
+
+// Field numbers of schema messages File and Counts. A test holds them against the descriptors.
+constexpr uint32_t kMagicField = 1;
+constexpr uint32_t kVersionField = 2;
+constexpr uint32_t kHashField = 3;
+constexpr uint32_t kCountsField = 4;
+constexpr uint32_t kModuleField = 5;
+constexpr size_t kNumFields = 6;
+
+constexpr std::array<WireType, kNumFields> kFieldTypes = {WireType::kVarint,  WireType::kFixed32, WireType::kVarint,
+                                                          WireType::kFixed64, WireType::kBytes,   WireType::kBytes};
+
+constexpr std::string_view kMagicBytes(
+    "\x0d"
+    "FXG1",
+    5);  // the field as every writer here begins a file
+
+struct Fields {
+  std::array<std::optional<WireField>, kNumFields> known;
+  std::string_view oddity;  // a field that does not belong there
+  size_t oddity_offset = 0;
+};
+
+Error error_at(ErrorCode code, std::string message, std::string hint, size_t byte) {
+  Error error;
+  error.code = code;
+  error.message = std::move(message);
+  error.hint = std::move(hint);
+  error.where.byte = byte;
+  error.where.has_byte = true;
+  return error;
+}
+
+std::string guess(std::string_view bytes) {
+  const auto begins = [bytes](std::string_view magic) { return bytes.starts_with(magic); };
+  if (begins("\x1f\x8b")) return "it looks like gzip: decompress it first";
+  if (begins("PK\x03\x04"))
+    return "it looks like a zip archive, as an exported program of the framework is: convert it first";
+  if (begins("\x28\xb5\x2f\xfd")) return "it looks like zstd inside of what was decompressed";
+  if (begins("\x80\x02") || begins("\x80\x04") || begins("\x80\x05")) {
+    return "it looks like a pickle, which is never read: convert it first";
+  }
+  if (begins("{") || begins("[")) return "it looks like JSON: give --format json";
+  const std::string_view head = bytes.substr(0, 64);
+  const size_t line = std::min(head.find('\n'), head.size());
+  if (quote(head.substr(0, line)).size() == line + 2) return "it looks like text: give --format fxg";
+  return "the form is protobuf message fxopt.schema.File";
+}
+
+Error not_a_file(std::string_view bytes) {
+  if (bytes.empty()) return error_at(ErrorCode::kTruncated, "the file is empty", "", 0);
+  if (kMagicBytes.starts_with(bytes)) {
+    return error_at(ErrorCode::kTruncated, "the file ends inside its first field", "copy or write it again",
+                    bytes.size());
+  }
+  return error_at(ErrorCode::kNotAFile, "the magic number FXG1 is missing", guess(bytes), 0);
+}
+
+Result<Fields> scan(std::string_view bytes) {
+  Fields fields;
+  WireReader reader(bytes);
+  while (const WireField* field = reader.next()) {
+    const size_t start = static_cast<size_t>(field->raw.data() - bytes.data());
+    const bool is_known = field->number < kNumFields && field->type == kFieldTypes[field->number];
+    if (!is_known) {
+      fields.oddity = "a field that this version does not have";
+      fields.oddity_offset = start;
+    } else if (fields.known[field->number].has_value()) {
+      fields.oddity = "a field that occurs twice";
+      fields.oddity_offset = start;
+    } else {
+      fields.known[field->number] = *field;
+    }
+  }
+  const std::optional<WireField>& magic = fields.known[kMagicField];
+  if (!magic.has_value() || magic->value != kPbMagic) return not_a_file(bytes);
+  if (reader.is_cut_off()) {
+    return error_at(ErrorCode::kTruncated, "the file ends early: " + std::string(reader.fault()),
+                    "copy or write it again", reader.offset());
+  }
+  if (!reader.fault().empty()) {
+    return error_at(ErrorCode::kMalformed, std::string(reader.fault()), "", reader.offset());
+  }
+  return fields;
+}
+
+Result<PbCounts> read_counts(const WireField& field, uint64_t offset) {
+  std::array<uint64_t, 5> counts{};
+  WireReader reader(field.payload);
+  while (const WireField* count = reader.next()) {
+    if (count->number >= counts.size() || count->type != WireType::kVarint) {
+      return error_at(ErrorCode::kMalformed, "a field in counts that this version does not have", "",
+                      offset + reader.offset());
+    }
+    counts[count->number] = count->value;
+  }
+  if (!reader.fault().empty()) {
+    return error_at(ErrorCode::kMalformed, std::string(reader.fault()), "", offset + reader.offset());
+  }
+  return PbCounts{counts[1], counts[2], counts[3], counts[4]};
+}
+
+}  // namespace
+
+Result<PbEnvelope> read_envelope(std::string_view bytes) {
+  if (bytes.size() > kMaxPbBytes) {
+    return error_at(ErrorCode::kFileTooLarge,
+                    "the binary form ends at 2 GiB and the file has " + human_bytes(static_cast<double>(bytes.size())),
+                    "", 0);
+  }
+  Result<Fields> scanned = scan(bytes);
+  if (!scanned.ok()) return std::move(scanned.error());
+  const Fields& fields = *scanned;
+  const auto offset_of = [bytes](const WireField& field) {
+    return static_cast<uint64_t>(field.payload.data() - bytes.data());
+  };
+  const uint64_t version = fields.known[kVersionField].has_value() ? fields.known[kVersionField]->value : 0;
+  if (version != kPbVersion) {
+    return error_at(ErrorCode::kVersion,
+                    "the file has schema version " + std::to_string(version) + " and this build reads " +
+                        std::to_string(kPbVersion),
+                    "use the fxopt that wrote it, or write it again", 0);
+  }
+  if (!fields.oddity.empty()) {
+    return error_at(ErrorCode::kMalformed, "around the module stands " + std::string(fields.oddity), "",
+                    fields.oddity_offset);
+  }
+  const std::optional<WireField>& module = fields.known[kModuleField];
+  if (!module.has_value()) {
+    return error_at(ErrorCode::kTruncated, "the module is missing", "copy or write it again", bytes.size());
+  }
+  PbEnvelope envelope;
+  envelope.module = module->payload;
+  envelope.module_offset = offset_of(*module);
+  const uint64_t told = fields.known[kHashField].has_value() ? fields.known[kHashField]->value : 0;
+  if (hash_bytes(envelope.module) != told) {
+    return error_at(ErrorCode::kHashMismatch, "the module does not have the hash that the file states",
+                    "the bytes were damaged: copy or write it again", envelope.module_offset);
+  }
+  if (const std::optional<WireField>& field = fields.known[kCountsField]) {
+    Result<PbCounts> counts = read_counts(*field, offset_of(*field));
+    if (!counts.ok()) return std::move(counts.error());
+    envelope.counts = *counts;
+  }
+  return envelope;
+}
+
+Result<std::string> write_envelope(const PbCounts& counts, std::vector<std::string> parts) {
+  std::string counted;
+  const std::array<uint64_t, 5> values = {0, counts.graphs, counts.nodes, counts.strings, counts.storages};
+  for (uint32_t number = 1; number < values.size(); ++number) {
+    if (values[number] != 0) append_varint_field(counted, number, values[number]);
+  }
+  size_t size = 0;
+  for (const std::string& part : parts) size += part.size();
+  std::string out;
+  append_fixed32_field(out, kMagicField, kPbMagic);
+  if (kPbVersion != 0) append_varint_field(out, kVersionField, kPbVersion);
+  const size_t hash_at = out.size();
+  append_fixed64_field(out, kHashField, 0);
+  append_bytes_field(out, kCountsField, counted);
+  append_bytes_header(out, kModuleField, size);
+  if (out.size() + size > kMaxPbBytes) {
+    return Error{ErrorCode::kFileTooLarge,
+                 "the binary form would take " + human_bytes(static_cast<double>(size)) + " and ends at 2 GiB",
+                 "split the module, or write text", Where()};
+  }
+  const size_t module_at = out.size();
+  out.reserve(module_at + size);
+  for (std::string& part : parts) {
+    out.append(part);
+    part = std::string();
+  }
+  std::string hash;
+  append_fixed64_field(hash, kHashField, hash_bytes(std::string_view(out).substr(module_at)));
+  out.replace(hash_at, hash.size(), hash);
+  return out;
+}
+
+}  // namespace fxopt

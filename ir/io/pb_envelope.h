@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace fxopt {
+
+// What stands around the module in a binary file: schema message File.
+
+inline constexpr uint32_t kPbMagic = 0x31475846;  // "FXG1" in the file
+inline constexpr uint32_t kPbVersion = 0;         // the schema version this build reads and writes
+inline constexpr size_t kMaxPbBytes = 0x7FFFFFFF - 1;
+
+struct PbCounts {
+  uint64_t graphs = 0;
+  uint64_t nodes = 0;
+  uint64_t strings = 0;
+  uint64_t storages = 0;
+};
+
+struct PbEnvelope {
+  PbCounts counts;
+  std::string_view module;  // serialized, its hash checked
+  uint64_t module_offset = 0;
+};
+
+// Finds the module in the bytes of a file and checks magic, version and hash. Everything in the envelope is known and
+// occurs once: nothing but the hash guards it, so a field of a newer schema there is refused. Errors: kNotAFile,
+// kVersion, kHashMismatch, kTruncated, kMalformed, kFileTooLarge. O(bytes).
+Result<PbEnvelope> read_envelope(std::string_view bytes);
+
+// The file around the module whose serialized form is the concatenation of `parts`, which are emptied on the way.
+// Error: kFileTooLarge.
+Result<std::string> write_envelope(const PbCounts& counts, std::vector<std::string> parts);
+
+}  // namespace fxopt

@@ -1,0 +1,465 @@
+// Reads the binary form. The bytes of the module are hashed before anything in them is parsed, and module and graphs
+// are walked field by field, so that one node at a time is a protobuf object. The string table may stand anywhere in
+// the module; a first walk collects it and the extents of everything else.
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "fxgraph.pb.h"
+
+#include "core/bytes.h"
+#include "core/hash.h"
+#include "ir/io/io.h"
+#include "ir/io/pb_decode.h"
+#include "ir/io/pb_envelope.h"
+#include "ir/io/pb_node.h"
+#include "ir/io/pb_unknown.h"
+#include "ir/io/pb_wire.h"
+
+namespace fxopt {
+namespace {
+
+using M = schema::Module;
+using G = schema::Graph;
+
+// Arguments take up to three messages a level (Arg, ArgDict, ArgItem) and stand a few levels below the module.
+int message_depth(const ReadLimits& limits) { return static_cast<int>(limits.max_depth) * 3 + 16; }
+
+// One field of the module, not yet parsed.
+struct Extent {
+  uint32_t number = 0;
+  uint64_t value = 0;
+  std::string_view bytes;
+};
+
+class PbReader {
+ public:
+  PbReader(const PbEnvelope& envelope, const ReadLimits& limits)
+      : envelope_(envelope),
+        limits_(limits),
+        module_(std::make_unique<Module>()),
+        decoder_(*module_, limits),
+        arena_(block_.data(), block_.size()) {}
+
+  Result<std::unique_ptr<Module>> read();
+
+ private:
+  bool index_module();
+  bool is_known(const WireField& field) const;
+  bool read_module();
+  bool read_first(const Extent& extent);
+  bool read_field(const Extent& extent);
+  bool read_merged(uint32_t number, std::string_view bytes);
+  bool read_counters();
+  bool read_name_counters(const schema::Counters& counters);
+  bool read_storage(const Extent& extent);
+  bool check_counts();
+
+  template <class Message, class Record>
+  bool append(const Extent& extent, const char* name, std::vector<Record>& to);
+  template <class Message, class Record>
+  bool assign(std::string_view bytes, const char* name, std::optional<Record>& to);
+  template <class Message>
+  bool carry(std::string_view bytes, const char* name, std::optional<std::string>& to);
+
+  bool read_graph(std::string_view bytes);
+  bool survey_graph(std::string_view bytes);
+  bool read_graph_field(Graph& graph, const WireField& field);
+  bool read_graph_name(Graph& graph, const WireField& field);
+  bool read_node(Graph& graph, std::string_view bytes);
+  bool parse(google::protobuf::Message& message, std::string_view bytes);
+  bool fail_at(const WireReader& reader, std::string_view bytes);
+  uint64_t offset_of(std::string_view bytes) const;
+  bool place(std::string_view bytes);
+
+  PbEnvelope envelope_;
+  ReadLimits limits_;
+  std::unique_ptr<Module> module_;
+  PbDecoder decoder_;
+  std::vector<Extent> extents_;
+  std::map<uint32_t, std::string> merged_;  // singular messages: several occurrences merge by concatenation
+  uint64_t num_nodes_ = 0;                  // of all graphs
+
+  // Of the graph that is being read.
+  std::array<char, 64 * 1024> block_;
+  google::protobuf::Arena arena_;  // of the one node that is a protobuf object; begins in block_
+  google::protobuf::RepeatedPtrField<schema::MetaEntry> graph_meta_;
+  std::vector<PbNodeArgs> node_args_;
+  uint32_t graph_name_ = 0;
+  size_t graph_nodes_ = 0;
+};
+
+Result<std::unique_ptr<Module>> PbReader::read() {
+  if (index_module() && read_module() && check_counts()) return std::move(module_);
+  return std::move(decoder_.error());
+}
+
+// ---- places of errors
+
+// Where `bytes` stand in the file; the module itself for what was put together from several places.
+uint64_t PbReader::offset_of(std::string_view bytes) const {
+  const std::less<const char*> before;
+  const char* first = envelope_.module.data();
+  const bool inside = !before(bytes.data(), first) && !before(first + envelope_.module.size(), bytes.data());
+  return envelope_.module_offset + (inside ? static_cast<uint64_t>(bytes.data() - first) : 0);
+}
+
+bool PbReader::place(std::string_view bytes) {
+  Where& where = decoder_.error().where;
+  if (!where.has_byte) where.byte = offset_of(bytes);
+  where.has_byte = true;
+  return false;
+}
+
+bool PbReader::fail_at(const WireReader& reader, std::string_view bytes) {
+  decoder_.fail(ErrorCode::kMalformed, std::string(reader.fault()));
+  return place(bytes.substr(reader.offset()));
+}
+
+bool PbReader::parse(google::protobuf::Message& message, std::string_view bytes) {
+  const int depth = message_depth(limits_);
+  if (parse_message(message, bytes, depth)) return true;
+  decoder_.error() = explain_parse_failure(bytes, *message.GetDescriptor(), offset_of(bytes), depth);
+  return false;
+}
+
+// ---- the module
+
+// Whether the schema knows the field, with the wire type it has here.
+bool PbReader::is_known(const WireField& field) const {
+  const google::protobuf::FieldDescriptor* known = M::descriptor()->FindFieldByNumber(static_cast<int>(field.number));
+  if (known == nullptr) return false;
+  return field.type == (field.number == M::kNameFieldNumber ? WireType::kVarint : WireType::kBytes);
+}
+
+bool PbReader::index_module() {
+  WireReader reader(envelope_.module);
+  while (const WireField* field = reader.next()) {
+    if (!is_known(*field)) {
+      module_->unknown.append(field->raw);
+      continue;
+    }
+    switch (field->number) {
+      case M::kStringsFieldNumber:
+        if (!decoder_.add_string(field->payload)) return place(field->raw);
+        break;
+      case M::kProducerFieldNumber:
+      case M::kRankFieldNumber:
+      case M::kCountersFieldNumber:
+      case M::kProfileFieldNumber:
+      case M::kMemoryPlanFieldNumber:
+      case M::kCertificateFieldNumber:
+        merged_[field->number].append(field->payload);
+        break;
+      default:
+        extents_.push_back(Extent{field->number, field->value, field->payload});
+    }
+  }
+  return reader.fault().empty() || fail_at(reader, envelope_.module);
+}
+
+bool PbReader::read_module() {
+  // Tensors refer to storages, targets are described by operator schemas.
+  for (const Extent& extent : extents_) {
+    if (!read_first(extent)) return place(extent.bytes);
+  }
+  for (const auto& [number, bytes] : merged_) {
+    if (!read_merged(number, bytes)) return place(envelope_.module);
+  }
+  google::protobuf::RepeatedPtrField<schema::MetaEntry> meta;
+  for (const Extent& extent : extents_) {
+    const bool is_meta = extent.number == M::kMetaFieldNumber;
+    if (!(is_meta ? parse(*meta.Add(), extent.bytes) : read_field(extent))) return place(extent.bytes);
+  }
+  const std::optional<ArgRange> range = decoder_.meta(meta);
+  if (!range.has_value()) return place(envelope_.module);
+  module_->meta = *range;
+  module_->resolve_targets();
+  for (const Extent& extent : extents_) {
+    if (extent.number == M::kGraphsFieldNumber && !read_graph(extent.bytes)) return place(extent.bytes);
+  }
+  return read_counters() || place(envelope_.module);
+}
+
+template <class Message, class Record>
+bool PbReader::append(const Extent& extent, const char* name, std::vector<Record>& to) {
+  Message message;
+  if (!parse(message, extent.bytes)) return decoder_.in(name, to.size());
+  std::optional<Record> record = decoder_.record<Record>(message);
+  if (!record.has_value()) return decoder_.in(name, to.size());
+  to.push_back(*std::move(record));
+  return true;
+}
+
+template <class Message, class Record>
+bool PbReader::assign(std::string_view bytes, const char* name, std::optional<Record>& to) {
+  Message message;
+  if (!parse(message, bytes)) return decoder_.in(name);
+  to = decoder_.record<Record>(message);
+  return to.has_value() || decoder_.in(name);
+}
+
+template <class Message>
+bool PbReader::carry(std::string_view bytes, const char* name, std::optional<std::string>& to) {
+  Message message;
+  if (!parse(message, bytes)) return decoder_.in(name);
+  to = std::string(bytes);
+  return true;
+}
+
+bool PbReader::read_storage(const Extent& extent) {
+  std::vector<StorageRecord> read;
+  if (!append<schema::Storage>(extent, "storages", read)) return false;
+  const uint64_t id = read.front().id;
+  if (id == UINT64_MAX) return decoder_.fail(ErrorCode::kLimit, "storage id " + std::to_string(id) + " is the largest");
+  if (module_->find_storage(id).is_valid()) {
+    return decoder_.fail(ErrorCode::kDuplicateName, "two storages have the id " + std::to_string(id));
+  }
+  module_->add_storage(std::move(read.front()));
+  return true;
+}
+
+bool PbReader::read_first(const Extent& extent) {
+  switch (extent.number) {
+    case M::kNameFieldNumber: {
+      const std::optional<StringId> name = decoder_.optional_string(static_cast<uint32_t>(extent.value));
+      if (name.has_value()) module_->name = *name;
+      return name.has_value() || decoder_.in("name");
+    }
+    case M::kStoragesFieldNumber:
+      return read_storage(extent);
+    case M::kOpSchemasFieldNumber:
+      return append<schema::OpSchema>(extent, "op_schemas", module_->op_schemas);
+    default:
+      return true;
+  }
+}
+
+bool PbReader::read_field(const Extent& extent) {
+  switch (extent.number) {
+    case M::kInvocationsFieldNumber:
+      return append<schema::Invocation>(extent, "invocations", module_->invocations);
+    case M::kSymbolsFieldNumber:
+      return append<schema::Symbol>(extent, "symbols", module_->symbols);
+    case M::kAssertionsFieldNumber:
+      return append<schema::Assertion>(extent, "assertions", module_->assertions);
+    case M::kGroupsFieldNumber:
+      return append<schema::ProcessGroup>(extent, "groups", module_->groups);
+    case M::kMeshesFieldNumber:
+      return append<schema::DeviceMesh>(extent, "meshes", module_->meshes);
+    case M::kConstantsFieldNumber:
+      return append<schema::Constant>(extent, "constants", module_->constants);
+    case M::kRngSlotsFieldNumber:
+      return append<schema::RngSlot>(extent, "rng_slots", module_->rng_slots);
+    case M::kStreamsFieldNumber:
+      return append<schema::Stream>(extent, "streams", module_->streams);
+    case M::kErasedFieldNumber:
+      return append<schema::ErasedNode>(extent, "erased", module_->erased);
+    default:
+      return true;
+  }
+}
+
+bool PbReader::read_merged(uint32_t number, std::string_view bytes) {
+  switch (number) {
+    case M::kProducerFieldNumber:
+      return assign<schema::Producer>(bytes, "producer", module_->producer);
+    case M::kRankFieldNumber:
+      return assign<schema::RankContext>(bytes, "rank", module_->rank);
+    case M::kProfileFieldNumber:
+      return carry<schema::Profile>(bytes, "profile", module_->profile);
+    case M::kMemoryPlanFieldNumber:
+      return carry<schema::MemoryPlan>(bytes, "memory_plan", module_->memory_plan);
+    case M::kCertificateFieldNumber:
+      return carry<schema::Certificate>(bytes, "certificate", module_->certificate);
+    default:
+      return true;
+  }
+}
+
+bool PbReader::read_counters() {
+  const auto found = merged_.find(M::kCountersFieldNumber);
+  if (found == merged_.end()) return true;
+  schema::Module holder;
+  schema::Counters& counters = *holder.mutable_counters();
+  if (!parse(counters, found->second)) return decoder_.in("counters");
+  if (counters.next_uid() < module_->next_uid || counters.next_storage() < module_->next_storage) {
+    decoder_.fail(ErrorCode::kBadValue, "a counter stands at or below a number that is taken",
+                  "leave `counters` out to have them derived");
+    return decoder_.in("counters");
+  }
+  module_->next_uid = counters.next_uid();
+  module_->next_storage = counters.next_storage();
+  module_->unknown.append(unknown_fragment(holder));
+  return read_name_counters(counters);
+}
+
+bool PbReader::read_name_counters(const schema::Counters& counters) {
+  for (int i = 0; i < counters.names_size(); ++i) {
+    const schema::NameCounter& entry = counters.names(i);
+    const std::optional<StringId> base = decoder_.string(entry.base());
+    if (!base.has_value()) return decoder_.in("counters.names", static_cast<size_t>(i));
+    if (entry.graph() >= module_->num_graphs()) {
+      decoder_.fail(ErrorCode::kBadReference,
+                    "graph " + std::to_string(entry.graph()) + " of " + std::to_string(module_->num_graphs()));
+      return decoder_.in("counters.names", static_cast<size_t>(i));
+    }
+    const std::string text(module_->text(*base));
+    if (!module_->name_counters.try_emplace({entry.graph(), text}, entry.next()).second) {
+      decoder_.fail(ErrorCode::kDuplicateName, "two counters for the base " + quote(text));
+      return decoder_.in("counters.names", static_cast<size_t>(i));
+    }
+  }
+  return true;
+}
+
+bool PbReader::check_counts() {
+  const PbCounts found{module_->num_graphs(), num_nodes_, decoder_.num_strings(), module_->num_storages()};
+  const std::array<std::tuple<const char*, uint64_t, uint64_t>, 4> pairs = {{
+      {"graphs", envelope_.counts.graphs, found.graphs},
+      {"nodes", envelope_.counts.nodes, found.nodes},
+      {"strings", envelope_.counts.strings, found.strings},
+      {"storages", envelope_.counts.storages, found.storages},
+  }};
+  for (const auto& [what, told, counted] : pairs) {
+    if (told == counted) continue;
+    return decoder_.fail(ErrorCode::kCountMismatch, "the file says it holds " + std::to_string(told) + " " + what +
+                                                        " and holds " + std::to_string(counted));
+  }
+  return true;
+}
+
+// ---- graphs
+
+// Finds the name and the number of nodes, which references are checked against.
+bool PbReader::survey_graph(std::string_view bytes) {
+  graph_name_ = 0;
+  graph_nodes_ = 0;
+  WireReader reader(bytes);
+  while (const WireField* field = reader.next()) {
+    if (field->number == G::kNodesFieldNumber && field->type == WireType::kBytes) ++graph_nodes_;
+    if (field->number == G::kNameFieldNumber && field->type == WireType::kVarint) {
+      graph_name_ = static_cast<uint32_t>(field->value);
+    }
+  }
+  if (!reader.fault().empty()) return fail_at(reader, bytes);
+  num_nodes_ += graph_nodes_;
+  if (num_nodes_ <= limits_.max_nodes) return true;
+  return decoder_.fail(ErrorCode::kLimit, "more than " + std::to_string(limits_.max_nodes) + " nodes");
+}
+
+bool PbReader::read_graph(std::string_view bytes) {
+  if (!survey_graph(bytes)) return false;
+  const std::optional<StringId> name = decoder_.string(graph_name_);
+  if (!name.has_value()) return decoder_.in("name");
+  if (module_->find_graph(*name).is_valid()) {
+    return decoder_.fail(ErrorCode::kDuplicateName, "two graphs are named " + quote(module_->text(*name)));
+  }
+  Graph& graph = module_->add_graph(*name);
+  decoder_.enter(graph.pool(), graph_nodes_);
+  node_args_.clear();
+  node_args_.reserve(graph_nodes_);
+  graph_meta_.Clear();
+  WireReader reader(bytes);
+  bool ok = true;
+  while (const WireField* field = ok ? reader.next() : nullptr) {
+    const bool is_node = field->number == G::kNodesFieldNumber && field->type == WireType::kBytes;
+    ok = is_node ? read_node(graph, field->payload) : read_graph_field(graph, *field);
+    if (!ok) place(field->raw);
+  }
+  const std::optional<ArgRange> meta = ok ? decoder_.meta(graph_meta_) : std::nullopt;
+  if (!meta.has_value()) {
+    decoder_.error().where.graph = module_->text(*name);
+    return false;
+  }
+  graph.meta = *meta;
+  // Edges come last: a node may be read before it stands in the file.
+  for (size_t i = 0; i < node_args_.size(); ++i) graph.set_args(NodeId(i), node_args_[i].args, node_args_[i].kwargs);
+  return true;
+}
+
+bool PbReader::read_node(Graph& graph, std::string_view bytes) {
+  const size_t position = node_args_.size();
+  arena_.Reset();
+  schema::Node& message = *google::protobuf::Arena::CreateMessage<schema::Node>(&arena_);
+  if (!parse(message, bytes)) return decoder_.in("nodes", position);
+  std::optional<PbNodeArgs> args = decode_node(decoder_, graph, message);
+  if (args.has_value()) {
+    node_args_.push_back(*args);
+    return true;
+  }
+  const std::optional<StringId> name =
+      message.name() < decoder_.num_strings() ? decoder_.string(message.name()) : std::nullopt;
+  decoder_.error().where.node = name.has_value() ? std::string(module_->text(*name)) : "#" + std::to_string(position);
+  return false;
+}
+
+bool PbReader::read_graph_field(Graph& graph, const WireField& field) {
+  const Extent extent{field.number, field.value, field.payload};
+  const bool is_bytes = field.type == WireType::kBytes;
+  const bool is_varint = field.type == WireType::kVarint;
+  switch (field.number) {
+    case G::kNameFieldNumber:
+    case G::kKindFieldNumber:
+    case G::kNumForwardOutputsFieldNumber:
+    case G::kInSpecFieldNumber:
+    case G::kOutSpecFieldNumber:
+    case G::kOwnerFieldNumber:
+    case G::kClassNameFieldNumber:
+      if (is_varint) return read_graph_name(graph, field);
+      break;
+    case G::kOutputsFieldNumber:
+      if (is_bytes) return append<schema::OutputSpec>(extent, "outputs", graph.outputs);
+      break;
+    case G::kAttributesFieldNumber:
+      if (is_bytes) return append<schema::Attribute>(extent, "attributes", graph.attributes);
+      break;
+    case G::kSubclassesFieldNumber:
+      if (is_bytes) return append<schema::SubclassLayout>(extent, "subclasses", graph.subclasses);
+      break;
+    case G::kMetaFieldNumber:
+      if (is_bytes) return parse(*graph_meta_.Add(), field.payload);
+      break;
+    default:
+      break;
+  }
+  graph.unknown.append(field.raw);
+  return true;
+}
+
+// The fields of a graph that are one number.
+bool PbReader::read_graph_name(Graph& graph, const WireField& field) {
+  if (field.number == G::kKindFieldNumber) {
+    const std::optional<GraphKind> kind = decoder_.enumeration<GraphKind>(static_cast<int>(field.value));
+    if (kind.has_value()) graph.kind = *kind;
+    return kind.has_value() || decoder_.in("kind");
+  }
+  if (field.number == G::kNumForwardOutputsFieldNumber) {
+    const uint64_t zigzag = field.value;
+    graph.num_forward_outputs = static_cast<int64_t>((zigzag >> 1) ^ (~(zigzag & 1) + 1));
+    return true;
+  }
+  const std::optional<StringId> text = decoder_.optional_string(static_cast<uint32_t>(field.value));
+  if (!text.has_value()) return decoder_.in(G::descriptor()->FindFieldByNumber(static_cast<int>(field.number))->name());
+  if (field.number == G::kInSpecFieldNumber) graph.in_spec = *text;
+  if (field.number == G::kOutSpecFieldNumber) graph.out_spec = *text;
+  if (field.number == G::kOwnerFieldNumber) graph.owner = *text;
+  if (field.number == G::kClassNameFieldNumber) graph.class_name = *text;
+  return true;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Module>> parse_pb(std::string_view bytes, const std::string& file, const ReadLimits& limits) {
+  silence_protobuf();
+  Result<PbEnvelope> envelope = read_envelope(bytes);
+  Result<std::unique_ptr<Module>> module =
+      envelope.ok() ? PbReader(*envelope, limits).read() : Result<std::unique_ptr<Module>>(envelope.error());
+  if (!module.ok()) module.error().where.file = file;
+  return module;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+
+namespace google::protobuf {
+class Descriptor;
+class Message;
+}  // namespace google::protobuf
+
+namespace fxopt {
+
+// The protobuf wire format as far as walking and writing the fields of one message needs it: the large messages (file,
+// module, graph) are never held as one protobuf object.
+
+enum class WireType : uint8_t {
+  kVarint = 0,
+  kFixed64 = 1,
+  kBytes = 2,
+  kStartGroup = 3,
+  kEndGroup = 4,
+  kFixed32 = 5,
+};
+
+struct WireField {
+  uint32_t number = 0;
+  WireType type = WireType::kVarint;
+  uint64_t value = 0;        // kVarint, kFixed64, kFixed32
+  std::string_view payload;  // kBytes
+  std::string_view raw;      // tag and content
+};
+
+// Walks the fields of one message. O(1) a field, except for groups, which are skipped whole.
+class WireReader {
+ public:
+  explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
+
+  // The next field, valid until the next call; nullptr at the end and at a fault.
+  const WireField* next();
+  // Why next() stopped before the end; empty when it did not.
+  std::string_view fault() const { return fault_; }
+  // True when more bytes could have made a field of what is there.
+  bool is_cut_off() const { return cut_off_; }
+  size_t offset() const { return at_; }  // of the field that next() looked at last
+
+ private:
+  bool read_tag();
+  bool read_content();
+  bool read_varint(uint64_t* value);
+  bool read_fixed(size_t width);
+  bool skip_group();
+  bool cut_off(std::string_view what);
+
+  std::string_view bytes_;
+  size_t at_ = 0;
+  size_t cursor_ = 0;
+  WireField field_;
+  std::vector<uint32_t> groups_;
+  std::string_view fault_;
+  bool cut_off_ = false;
+};
+
+void append_varint(std::string& out, uint64_t value);
+void append_varint_field(std::string& out, uint32_t number, uint64_t value);
+void append_fixed32_field(std::string& out, uint32_t number, uint32_t value);
+void append_fixed64_field(std::string& out, uint32_t number, uint64_t value);
+void append_bytes_field(std::string& out, uint32_t number, std::string_view bytes);
+// The tag and the length that stand before `size` bytes of field `number`.
+void append_bytes_header(std::string& out, uint32_t number, size_t size);
+
+// Parses `bytes` into `message`, which it clears first. Messages may nest `max_messages` deep. False when they do not
+// parse.
+bool parse_message(google::protobuf::Message& message, std::string_view bytes, int max_messages);
+
+// Why parse_message() refused `bytes` as a message of `type`: kLimit for nesting, else kMalformed, with the place in
+// Where::byte counted from `offset` and in Where::field.
+Error explain_parse_failure(std::string_view bytes, const google::protobuf::Descriptor& type, uint64_t offset,
+                            int max_messages);
+
+// Silences the library's own messages on standard error: faults are reported as errors. Every entry point calls it.
+void silence_protobuf();
+
+}  // namespace fxopt

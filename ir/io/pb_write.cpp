@@ -1,0 +1,222 @@
+// Writes the binary form: one node at a time as a protobuf object, graphs as finished byte strings, the string table
+// last though it stands first.
+#include <utility>
+
+#include "fxgraph.pb.h"
+
+#include "core/check.h"
+#include "ir/io/io.h"
+#include "ir/io/pb_encode.h"
+#include "ir/io/pb_envelope.h"
+#include "ir/io/pb_node.h"
+#include "ir/io/pb_wire.h"
+
+namespace fxopt {
+namespace {
+
+using M = schema::Module;
+using G = schema::Graph;
+
+class PbWriter {
+ public:
+  explicit PbWriter(const Module& module) : module_(module), encoder_(module) {}
+
+  Result<std::string> write();
+
+ private:
+  void append(std::string& out, uint32_t number, const google::protobuf::Message& message);
+  template <class Message, class Record>
+  void append_records(uint32_t number, const std::vector<Record>& records);
+  template <class Message, class Record>
+  void append_record(uint32_t number, const Record& record);
+  template <class Message>
+  void append_carried(uint32_t number, const std::optional<std::string>& bytes);
+  void append_meta(std::string& out, uint32_t number, ArgRange range);
+  void append_graph(const Graph& graph);
+  void append_records_of(const Graph& graph, std::string& out);
+  void append_module_records();
+  void append_counters(schema::Counters& counters);
+  void append_last();
+  std::string string_table() const;
+  bool is_full() const { return size_ > kMaxPbBytes; }
+
+  const Module& module_;
+  PbEncoder encoder_;
+  std::vector<std::string> parts_{std::string()};  // of the serialized module, after the string table
+  uint64_t size_ = 0;                              // of what append() wrote
+  uint64_t num_nodes_ = 0;
+};
+
+void PbWriter::append(std::string& out, uint32_t number, const google::protobuf::Message& message) {
+  const size_t size = message.ByteSizeLong();
+  size_ += size;
+  if (is_full()) return;
+  append_bytes_header(out, number, size);
+  const size_t start = out.size();
+  out.resize(start + size);
+  message.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(out.data()) + start);
+}
+
+template <class Message, class Record>
+void PbWriter::append_record(uint32_t number, const Record& record) {
+  Message message;
+  encoder_.record(record, message);
+  append(parts_.back(), number, message);
+}
+
+template <class Message, class Record>
+void PbWriter::append_records(uint32_t number, const std::vector<Record>& records) {
+  for (const Record& record : records) append_record<Message>(number, record);
+}
+
+template <class Message>
+void PbWriter::append_carried(uint32_t number, const std::optional<std::string>& bytes) {
+  if (!bytes.has_value()) return;
+  Message message;
+  encoder_.restore(message, *bytes);
+  append(parts_.back(), number, message);
+}
+
+void PbWriter::append_meta(std::string& out, uint32_t number, ArgRange range) {
+  google::protobuf::RepeatedPtrField<schema::MetaEntry> entries;
+  encoder_.meta(range, entries);
+  for (const schema::MetaEntry& entry : entries) append(out, number, entry);
+}
+
+void PbWriter::append_records_of(const Graph& graph, std::string& out) {
+  for (const OutputSpec& output : graph.outputs) {
+    schema::OutputSpec message;
+    encoder_.record(output, message);
+    append(out, G::kOutputsFieldNumber, message);
+  }
+  for (const Attribute& attribute : graph.attributes) {
+    schema::Attribute message;
+    encoder_.record(attribute, message);
+    append(out, G::kAttributesFieldNumber, message);
+  }
+  schema::Graph fields;
+  if (graph.num_forward_outputs.has_value()) fields.set_num_forward_outputs(*graph.num_forward_outputs);
+  fields.set_in_spec(encoder_.string(graph.in_spec));
+  fields.set_out_spec(encoder_.string(graph.out_spec));
+  fields.AppendToString(&out);
+  for (const SubclassLayout& subclass : graph.subclasses) {
+    schema::SubclassLayout message;
+    encoder_.record(subclass, message);
+    append(out, G::kSubclassesFieldNumber, message);
+  }
+  fields.Clear();
+  fields.set_owner(encoder_.string(graph.owner));
+  fields.set_class_name(encoder_.string(graph.class_name));
+  fields.AppendToString(&out);
+}
+
+void PbWriter::append_graph(const Graph& graph) {
+  encoder_.enter(&graph);
+  std::string out;
+  schema::Graph fields;
+  fields.set_name(encoder_.string(graph.name()));
+  fields.set_kind(static_cast<schema::GraphKind>(graph.kind));
+  fields.AppendToString(&out);
+  schema::Node message;
+  for (const NodeId id : graph.nodes()) {
+    message.Clear();
+    encode_node(encoder_, graph, id, message);
+    append(out, G::kNodesFieldNumber, message);
+    if (is_full()) return;
+    if (encoder_.error().has_value()) {
+      encoder_.error()->where.graph = module_.text(graph.name());
+      encoder_.error()->where.node = graph.name_of(id);
+      return;
+    }
+  }
+  append_records_of(graph, out);
+  append_meta(out, G::kMetaFieldNumber, graph.meta);
+  fields.Clear();
+  encoder_.restore(fields, graph.unknown);
+  fields.AppendToString(&out);
+  num_nodes_ += graph.num_nodes();
+  append_bytes_header(parts_.back(), M::kGraphsFieldNumber, out.size());
+  parts_.push_back(std::move(out));
+  parts_.emplace_back();
+  encoder_.enter(nullptr);
+}
+
+void PbWriter::append_module_records() {
+  append_records<schema::Invocation>(M::kInvocationsFieldNumber, module_.invocations);
+  append_records<schema::Symbol>(M::kSymbolsFieldNumber, module_.symbols);
+  append_records<schema::Assertion>(M::kAssertionsFieldNumber, module_.assertions);
+  for (size_t i = 0; i < module_.num_storages(); ++i) {
+    append_record<schema::Storage>(M::kStoragesFieldNumber, module_.storage(StorageId(i)));
+  }
+  append_records<schema::ProcessGroup>(M::kGroupsFieldNumber, module_.groups);
+  append_records<schema::DeviceMesh>(M::kMeshesFieldNumber, module_.meshes);
+  append_records<schema::OpSchema>(M::kOpSchemasFieldNumber, module_.op_schemas);
+  append_records<schema::Constant>(M::kConstantsFieldNumber, module_.constants);
+  append_records<schema::RngSlot>(M::kRngSlotsFieldNumber, module_.rng_slots);
+  append_records<schema::Stream>(M::kStreamsFieldNumber, module_.streams);
+  if (module_.rank.has_value()) append_record<schema::RankContext>(M::kRankFieldNumber, *module_.rank);
+}
+
+void PbWriter::append_counters(schema::Counters& counters) {
+  counters.set_next_uid(module_.next_uid);
+  counters.set_next_storage(module_.next_storage);
+  for (const auto& [key, next] : module_.name_counters) {
+    schema::NameCounter& entry = *counters.add_names();
+    entry.set_graph(key.first);
+    entry.set_base(encoder_.string(key.second));
+    entry.set_next(next);
+  }
+}
+
+void PbWriter::append_last() {
+  schema::Module last;
+  append_counters(*last.mutable_counters());
+  encoder_.restore(last, module_.unknown);
+  append(parts_.back(), M::kCountersFieldNumber, last.counters());
+  last.clear_counters();
+  append_records<schema::ErasedNode>(M::kErasedFieldNumber, module_.erased);
+  append_meta(parts_.back(), M::kMetaFieldNumber, module_.meta);
+  append_carried<schema::Profile>(M::kProfileFieldNumber, module_.profile);
+  append_carried<schema::MemoryPlan>(M::kMemoryPlanFieldNumber, module_.memory_plan);
+  append_carried<schema::Certificate>(M::kCertificateFieldNumber, module_.certificate);
+  last.AppendToString(&parts_.back());  // nothing but unknown fields
+}
+
+std::string PbWriter::string_table() const {
+  std::string out;
+  size_t size = 0;
+  for (const std::string_view text : encoder_.strings()) size += text.size() + 4;
+  out.reserve(size);
+  for (const std::string_view text : encoder_.strings()) append_bytes_field(out, M::kStringsFieldNumber, text);
+  return out;
+}
+
+Result<std::string> PbWriter::write() {
+  schema::Module fields;
+  fields.set_name(encoder_.string(module_.name));
+  fields.AppendToString(&parts_.back());
+  if (module_.producer.has_value()) append_record<schema::Producer>(M::kProducerFieldNumber, *module_.producer);
+  for (size_t i = 0; i < module_.num_graphs() && !encoder_.error().has_value(); ++i) {
+    append_graph(module_.graph(GraphId(i)));
+    if (is_full()) break;
+  }
+  append_module_records();
+  append_last();
+  if (encoder_.error().has_value()) return *encoder_.error();
+  if (is_full()) {
+    return Error{ErrorCode::kFileTooLarge, "the binary form would reach 2 GiB", "split the module, or write text",
+                 Where()};
+  }
+  const PbCounts counts{module_.num_graphs(), num_nodes_, encoder_.strings().size(), module_.num_storages()};
+  parts_.insert(parts_.begin(), string_table());
+  return write_envelope(counts, std::move(parts_));
+}
+
+}  // namespace
+
+Result<std::string> print_pb(const Module& module) {
+  silence_protobuf();
+  return PbWriter(module).write();
+}
+
+}  // namespace fxopt
