@@ -1,0 +1,285 @@
+#include "ir/analysis/memory.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fxopt {
+namespace {
+
+constexpr size_t kNumClasses = 11;
+
+std::optional<int64_t> evaluate(const Module& module, const Dim& dim, const SymbolValues& values) {
+  return dim.is_static() ? std::optional<int64_t>(dim.value) : module.exprs.evaluate(dim.expr, values);
+}
+
+MemoryClass class_of_input(const Graph& graph, NodeId node) {
+  const NodeExtra* extra = graph.extra(node);
+  if (extra == nullptr || !extra->input.has_value()) return MemoryClass::kInput;
+  switch (extra->input->role) {
+    case InputRole::kParameter:
+      return MemoryClass::kParameter;
+    case InputRole::kBuffer:
+      return MemoryClass::kBuffer;
+    case InputRole::kOptimizerState:
+      return MemoryClass::kOptimizerState;
+    case InputRole::kSavedValue:
+      return MemoryClass::kSavedValue;
+    case InputRole::kConstant:
+      return MemoryClass::kConstant;
+    default:
+      return MemoryClass::kInput;
+  }
+}
+
+bool is_recomputed(const Graph& graph, NodeId node) {
+  const NodeExtra* extra = graph.extra(node);
+  return extra != nullptr && std::any_of(extra->origins.begin(), extra->origins.end(),
+                                         [](const Origin& origin) { return origin.kind == OriginKind::kRecomputed; });
+}
+
+bool is_donated(const Graph& graph, NodeId node) {
+  const NodeExtra* extra = graph.extra(node);
+  return extra != nullptr && extra->input.has_value() && extra->input->donated;
+}
+
+class Analyzer {
+ public:
+  Analyzer(const Graph& graph, const StorageMap& storages, const MemoryOptions& options)
+      : graph_(graph),
+        storages_(storages),
+        options_(options),
+        values_(symbol_values(graph.module(), options.symbols)),
+        lifetimes_(storages.num_buffers()),
+        last_reader_is_backward_(storages.num_buffers(), false) {}
+
+  MemoryReport run() {
+    end_ = graph_.num_nodes() == 0 ? 0 : static_cast<uint32_t>(graph_.num_nodes() - 1);
+    for (size_t i = 0; i < lifetimes_.size(); ++i) start(BufferId(i));
+    for (const NodeId node : graph_.nodes()) touch(node);
+    mark_gradients();
+    for (size_t i = 0; i < lifetimes_.size(); ++i) classify(BufferId(i));
+    find_peaks();
+    report_.lifetimes = std::move(lifetimes_);
+    return std::move(report_);
+  }
+
+ private:
+  void start(BufferId id) {
+    const Buffer& buffer = storages_.buffer(id);
+    Lifetime& life = lifetimes_[id.index()];
+    life.buffer = id;
+    const bool owned = buffer.source == BufferSource::kNode;
+    const bool ends =
+        buffer.source == BufferSource::kPlaceholder && (options_.free_inputs || is_donated(graph_, buffer.producer));
+    life.first = owned ? graph_.position(buffer.producer) : 0;
+    life.last = owned || ends ? life.first : end_;
+    const std::optional<int64_t> bytes = bytes_of(buffer);
+    life.known = bytes.has_value();
+    life.bytes = bytes.value_or(0);
+    if (!life.known) {
+      ++report_.unknown_buffers;
+      report_.unknown_nodes.push_back(buffer.producer);
+    }
+  }
+
+  std::optional<int64_t> bytes_of(const Buffer& buffer) const {
+    const Module& module = graph_.module();
+    if (buffer.carried.is_valid()) {
+      const Integer& bytes = module.storage(buffer.carried).bytes;
+      if (bytes.value.has_value()) return bytes.value;
+      if (bytes.expr.is_valid()) return module.exprs.evaluate(bytes.expr, values_);
+    }
+    if (!buffer.value.is_valid()) return stands_for_tensor(buffer) ? std::nullopt : std::optional<int64_t>(0);
+    return storage_bytes(module, graph_.pool().tensor(graph_.pool().value(buffer.value)), values_);
+  }
+
+  // A node without a recorded value: a call may well make a tensor of unknown size, an attribute may be a subgraph.
+  bool stands_for_tensor(const Buffer& buffer) const { return buffer.source == BufferSource::kNode; }
+
+  void touch(NodeId node) {
+    const uint32_t place = graph_.position(node);
+    const uint32_t held = graph_.op(node).has(Effect::kCollective) ? std::max(place, last_wait(node)) : place;
+    const bool backward = graph_[node].phase == Phase::kBackward;
+    for (const BufferId id : storages_.reads(node)) {
+      extend(id, held);
+      if (backward) last_reader_is_backward_[id.index()] = true;
+    }
+    for (const BufferId id : storages_.buffers(node)) {
+      if (id.is_valid()) extend(id, held);
+    }
+  }
+
+  void extend(BufferId id, uint32_t place) {
+    Lifetime& life = lifetimes_[id.index()];
+    life.last = std::max(life.last, place);
+  }
+
+  // The place of the last wait on what `collective` started, looking through getitems; 0 without a wait.
+  uint32_t last_wait(NodeId collective) const {
+    uint32_t last = 0;
+    for (UseId use = graph_.first_use(collective); use.is_valid(); use = graph_.use(use).next) {
+      const NodeId user = graph_.use(use).user;
+      const Op& op = graph_.op(user);
+      if (op.has(Effect::kWaits)) last = std::max(last, graph_.position(user));
+      if (op.view == ViewKind::kProjection) last = std::max(last, last_wait(user));
+    }
+    return last;
+  }
+
+  void mark_gradients() {
+    const NodeId output = graph_.output();
+    if (!output.is_valid() || graph_.outputs.empty()) return;
+    size_t leaf = 0;
+    const ArgRange args = graph_[output].args;
+    for (const Arg& arg : graph_.pool().args(args)) mark_leaves(arg, leaf);
+  }
+
+  void mark_leaves(const Arg& arg, size_t& leaf) {
+    if (arg.has_children()) {
+      for (const Arg& child : graph_.pool().children(arg)) mark_leaves(child, leaf);
+      return;
+    }
+    const size_t position = leaf++;
+    if (!arg.is(ArgKind::kNode) || position >= graph_.outputs.size()) return;
+    if (graph_.outputs[position].role != OutputRole::kGradient) return;
+    for (const BufferId id : storages_.buffers(arg.as_node())) {
+      if (id.is_valid()) gradients_.push_back(id);
+    }
+  }
+
+  void classify(BufferId id) {
+    const Buffer& buffer = storages_.buffer(id);
+    Lifetime& life = lifetimes_[id.index()];
+    if (buffer.source == BufferSource::kPlaceholder) {
+      life.kind = class_of_input(graph_, buffer.producer);
+    } else if (buffer.source == BufferSource::kAttribute) {
+      life.kind = MemoryClass::kConstant;
+    } else if (std::binary_search(sorted_gradients().begin(), sorted_gradients().end(), id)) {
+      life.kind = MemoryClass::kGradient;
+    } else if (is_recomputed(graph_, buffer.producer)) {
+      life.kind = MemoryClass::kRecomputed;
+    } else if (graph_[buffer.producer].phase != Phase::kBackward && last_reader_is_backward_[id.index()]) {
+      life.kind = MemoryClass::kSavedValue;
+    } else if (graph_.op(buffer.producer).has(Effect::kCollective)) {
+      life.kind = MemoryClass::kCommunication;
+    } else {
+      life.kind = MemoryClass::kTemporary;
+    }
+  }
+
+  const std::vector<BufferId>& sorted_gradients() {
+    if (!gradients_sorted_) {
+      std::sort(gradients_.begin(), gradients_.end());
+      gradients_sorted_ = true;
+    }
+    return gradients_;
+  }
+
+  void find_peaks() {
+    std::vector<StringId> devices;
+    for (const Lifetime& life : lifetimes_) {
+      const StringId device = storages_.buffer(life.buffer).device;
+      if (life.bytes > 0 && std::find(devices.begin(), devices.end(), device) == devices.end())
+        devices.push_back(device);
+    }
+    std::vector<NodeId> schedule;
+    for (const NodeId node : graph_.nodes()) schedule.push_back(node);
+    for (const StringId device : devices) report_.devices.push_back(peak_of(device, schedule));
+    std::sort(report_.devices.begin(), report_.devices.end(), [this](const DevicePeak& a, const DevicePeak& b) {
+      if (a.bytes != b.bytes) return a.bytes > b.bytes;
+      return graph_.module().text(a.device) < graph_.module().text(b.device);
+    });
+  }
+
+  DevicePeak peak_of(StringId device, const std::vector<NodeId>& schedule) const {
+    DevicePeak peak;
+    peak.device = device;
+    std::vector<int64_t> change(schedule.size() + 1, 0);
+    for (const Lifetime& life : lifetimes_) {
+      if (storages_.buffer(life.buffer).device != device) continue;
+      change[life.first] += life.bytes;
+      change[life.last + 1] -= life.bytes;
+      if (storages_.buffer(life.buffer).source != BufferSource::kNode) peak.input_bytes += life.bytes;
+    }
+    int64_t live = 0;
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < schedule.size(); ++i) {
+      live += change[i];
+      if (live > peak.bytes) {
+        peak.bytes = live;
+        place = i;
+      }
+    }
+    peak.node = schedule[place];
+    for (const Lifetime& life : lifetimes_) {
+      if (storages_.buffer(life.buffer).device != device || life.first > place || life.last < place || life.bytes == 0)
+        continue;
+      peak.live.push_back(life);
+      peak.by_class[static_cast<size_t>(life.kind)] += life.bytes;
+    }
+    std::stable_sort(peak.live.begin(), peak.live.end(), [](const Lifetime& a, const Lifetime& b) {
+      if (a.bytes != b.bytes) return a.bytes > b.bytes;
+      return a.first < b.first;
+    });
+    return peak;
+  }
+
+  const Graph& graph_;
+  const StorageMap& storages_;
+  const MemoryOptions& options_;
+  SymbolValues values_;
+  MemoryReport report_;
+  std::vector<Lifetime> lifetimes_;
+  std::vector<bool> last_reader_is_backward_;
+  std::vector<BufferId> gradients_;
+  bool gradients_sorted_ = false;
+  uint32_t end_ = 0;
+};
+
+}  // namespace
+
+std::string_view memory_class_name(MemoryClass value) {
+  static constexpr std::string_view kNames[kNumClasses] = {"parameter",       "buffer",    "input",       "constant",
+                                                           "optimizer state", "gradient",  "saved value", "recomputed",
+                                                           "communication",   "temporary", "other"};
+  return kNames[static_cast<size_t>(value)];
+}
+
+MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, const MemoryOptions& options) {
+  return Analyzer(graph, storages, options).run();
+}
+
+std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values) {
+  if (!tensor.sizes.is_valid() || !tensor.strides.is_valid() || tensor.dtype == DType::kUnspecified)
+    return std::nullopt;
+  const std::vector<Dim>& sizes = module.dims(tensor.sizes);
+  const std::vector<Dim>& strides = module.dims(tensor.strides);
+  const std::optional<int64_t> offset = evaluate(module, tensor.offset, values);
+  if (!offset.has_value() || sizes.size() != strides.size()) return std::nullopt;
+  int64_t last = *offset;  // index of the last element
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const std::optional<int64_t> size = evaluate(module, sizes[i], values);
+    const std::optional<int64_t> stride = evaluate(module, strides[i], values);
+    if (!size.has_value() || !stride.has_value()) return std::nullopt;
+    if (*size == 0) return 0;
+    int64_t extent = 0;
+    if (__builtin_mul_overflow(*size - 1, *stride, &extent) || __builtin_add_overflow(last, extent, &last)) {
+      return std::nullopt;
+    }
+  }
+  int64_t bytes = 0;
+  if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, element_size(tensor.dtype), &bytes)) {
+    return std::nullopt;
+  }
+  return bytes;
+}
+
+SymbolValues symbol_values(const Module& module, const SymbolValues& given) {
+  SymbolValues values = given;
+  for (const Symbol& symbol : module.symbols) {
+    if (symbol.hint.has_value()) values.emplace(symbol.name, *symbol.hint);
+  }
+  return values;
+}
+
+}  // namespace fxopt

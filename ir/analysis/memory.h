@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/analysis/storages.h"
+#include "ir/graph/graph.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+
+// What a live storage is for.
+enum class MemoryClass : uint8_t {
+  kParameter,
+  kBuffer,
+  kInput,
+  kConstant,
+  kOptimizerState,
+  kGradient,       // leaves the graph as a gradient
+  kSavedValue,     // made in forward, read by backward
+  kRecomputed,     // made by a recomputed copy
+  kCommunication,  // made by a collective
+  kTemporary,
+  kOther,
+};
+std::string_view memory_class_name(MemoryClass value);
+
+// From where to where a buffer is live, as places in the schedule (Graph::position), both included.
+struct Lifetime {
+  BufferId buffer;
+  uint32_t first = 0;
+  uint32_t last = 0;
+  int64_t bytes = 0;  // 0 when `known` is false
+  bool known = true;  // false: a size depends on a symbol without a value
+  MemoryClass kind = MemoryClass::kTemporary;
+};
+
+struct MemoryOptions {
+  SymbolValues symbols;      // values for symbols; hints of the module fill in what is missing here
+  bool free_inputs = false;  // placeholders end at their last use, as if every one were donated
+};
+
+// The ideal peak of one device: unrounded bytes of live storages in schedule order. Placeholders and attributes are
+// live throughout unless donated, what the graph returns to the end; a node's inputs and outputs coexist; what a
+// collective reads and makes is held until its wait.
+struct DevicePeak {
+  StringId device;  // invalid: tensors without a recorded device
+  int64_t bytes = 0;
+  NodeId node;                 // the first node at which the peak is reached
+  int64_t input_bytes = 0;     // of placeholders and attributes on this device
+  std::vector<Lifetime> live;  // at the peak, largest first, ties by schedule position
+  int64_t by_class[11] = {};   // bytes at the peak by MemoryClass
+};
+
+struct MemoryReport {
+  std::vector<DevicePeak> devices;  // largest peak first, ties by name
+  size_t unknown_buffers = 0;       // sizes that could not be evaluated: every peak is then a lower bound
+  std::vector<Lifetime> lifetimes;  // all, by BufferId
+  std::vector<NodeId> unknown_nodes;
+
+  // The largest device's peak, 0 for a graph without tensors.
+  int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }
+};
+
+// O(nodes + edges + buffers log buffers).
+MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, const MemoryOptions& options = {});
+
+// Bytes of the storage behind a strided tensor that owns it: (offset + sum((size - 1) * stride) + 1) * element size, 0
+// when a size is 0; nothing when a symbol has no value.
+std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values);
+
+// The module's hints, overridden by `given`.
+SymbolValues symbol_values(const Module& module, const SymbolValues& given);
+
+}  // namespace fxopt

@@ -1,0 +1,78 @@
+#include "ir/analysis/phases.h"
+
+#include <optional>
+#include <utility>
+
+#include "ir/analysis/reach.h"
+#include "ir/analysis/storages.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+namespace {
+
+bool is_tangent(const Graph& graph, NodeId node) {
+  if (graph[node].kind != NodeKind::kPlaceholder) return false;
+  const NodeExtra* extra = graph.extra(node);
+  return extra != nullptr && extra->input.has_value() && extra->input->role == InputRole::kTangent;
+}
+
+Phase default_phase(const Graph& graph) {
+  switch (graph.kind) {
+    case GraphKind::kBackward:
+      return Phase::kBackward;
+    case GraphKind::kOptimizer:
+      return Phase::kOptimizer;
+    default:
+      return Phase::kForward;
+  }
+}
+
+// The parent of an unmarked getitem.
+NodeId projected(const Graph& graph, NodeId node) {
+  if (!graph[node].is_call() || graph.op(node).view != ViewKind::kProjection) return NodeId();
+  const Arg* parent = graph.arg(node, 0);
+  return parent != nullptr && parent->is(ArgKind::kNode) ? parent->as_node() : NodeId();
+}
+
+}  // namespace
+
+PhaseMap analyze_phases(const Graph& graph) {
+  PhaseMap map;
+  const Phase unmarked = default_phase(graph);
+  map.phase = IdMap<NodeId, Phase>(graph.num_ids(), unmarked);
+  if (graph.kind != GraphKind::kBackward) {
+    for (const NodeId node : graph.nodes()) {
+      if (is_tangent(graph, node)) map.seeds.push_back(node);
+    }
+  }
+  std::optional<Reach> closure;
+  if (!map.seeds.empty()) {
+    std::vector<ReachStart> starts;
+    for (const NodeId seed : map.seeds) starts.push_back({seed, 1});
+    closure = reach_forward(graph, StorageMap(graph), starts);
+  }
+  for (const NodeId node : graph.nodes()) {
+    const Phase mark = graph[node].phase;
+    const bool inside = closure.has_value() && std::as_const(closure->masks)[node] != 0;
+    if (mark != Phase::kUnspecified || graph[node].phase_markers != 0) map.has_markers = true;
+    if (graph[node].kind == NodeKind::kOutput) continue;
+    if (mark != Phase::kUnspecified) {
+      map.phase[node] = mark;
+      if (inside && (mark == Phase::kForward || mark == Phase::kLoss)) map.conflicts.push_back(node);
+    } else if (inside) {
+      map.phase[node] = Phase::kBackward;
+    } else if (const NodeId parent = projected(graph, node); parent.is_valid()) {
+      map.phase[node] = std::as_const(map.phase)[parent];
+    }
+  }
+  return map;
+}
+
+PhaseMap resolve_phases(const Graph& graph) {
+  PhaseMap map = analyze_phases(graph);
+  const bool may_hold_backward = graph.kind == GraphKind::kUnspecified || graph.kind == GraphKind::kJoint ||
+                                 graph.kind == GraphKind::kForwardLossBackward;
+  return map.has_markers || !may_hold_backward ? map : infer_phases(graph);
+}
+
+}  // namespace fxopt

@@ -1,0 +1,417 @@
+// One walk over the schedule gives every tensor a buffer.
+//
+//   placeholder        its own, shared by placeholders to which the file gives one storage (tied weights)
+//   get_attr           one per attribute
+//   view, identity     argument 0's
+//   maybe a view       argument 0's when the file says so or both are contiguous, else a new one in the same class
+//   getitem            that of the element it takes
+//   schema (a), (a!)   that of the argument with the same alias set
+//   undescribed        an input's where the file says so, else a new one; one class with every input
+//   anything else      a new one
+
+#include "ir/analysis/storages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/analysis/effects.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+namespace {
+
+// Tensors of a value, depth first. A value nobody recorded counts as one tensor, so that aliasing can be followed
+// through graphs without metadata.
+void collect_tensors(const Graph& graph, ValueId id, std::vector<ValueId>& out) {
+  const Value& value = graph.pool().value(id);
+  switch (value.kind) {
+    case ValueKind::kTensor:
+      out.push_back(id);
+      break;
+    case ValueKind::kTuple:
+    case ValueKind::kList:
+    case ValueKind::kDict:
+      for (uint32_t i = 0; i < value.count; ++i) collect_tensors(graph, ValueId(value.first + i), out);
+      break;
+    default:
+      break;
+  }
+}
+
+size_t count_tensors(const Graph& graph, const Value& value) {
+  if (value.kind == ValueKind::kTensor) return 1;
+  if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList && value.kind != ValueKind::kDict) return 0;
+  size_t count = 0;
+  for (const Value& child : graph.pool().children(value)) count += count_tensors(graph, child);
+  return count;
+}
+
+bool yields_no_tensor(const Op& op) {
+  return op.schema.has_value() && std::none_of(op.schema->returns.begin(), op.schema->returns.end(),
+                                               [](const SchemaArg& item) { return item.is_tensor(); });
+}
+
+bool is_contiguous(const Graph& graph, ValueId id) {
+  if (!id.is_valid()) return false;
+  const Value& value = graph.pool().value(id);
+  if (value.kind != ValueKind::kTensor) return false;
+  const Tensor& tensor = graph.pool().tensor(value);
+  if (!tensor.sizes.is_valid() || !tensor.strides.is_valid()) return false;
+  const std::vector<Dim>& sizes = graph.module().dims(tensor.sizes);
+  const std::vector<Dim>& strides = graph.module().dims(tensor.strides);
+  int64_t expected = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (!sizes[i].is_static() || !strides[i].is_static()) return false;
+    if (sizes[i].value != 1 && strides[i].value != expected) return false;
+    if (__builtin_mul_overflow(expected, std::max<int64_t>(sizes[i].value, 1), &expected)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+class StorageMap::Builder {
+ public:
+  Builder(const Graph& graph, StorageMap& map) : graph_(graph), map_(map) {}
+
+  void run() {
+    map_.values_.resize(graph_.num_ids());
+    map_.reads_.resize(graph_.num_ids());
+    map_.writes_.resize(graph_.num_ids());
+    for (const NodeId node : graph_.nodes()) visit(node);
+    finish_classes();
+  }
+
+ private:
+  struct Leaf {
+    ValueId value;  // invalid: nothing recorded
+    StorageId carried;
+  };
+
+  void visit(NodeId node) {
+    inputs_.clear();
+    graph_.for_each_input(node, [this](NodeId input) {
+      const std::span<const BufferId> buffers = map_.buffers(input);
+      inputs_.insert(inputs_.end(), buffers.begin(), buffers.end());
+    });
+    map_.reads_[node.index()] = append_sorted(inputs_);
+    collect_leaves(node);
+    result_.assign(leaves_.size(), BufferId());
+    switch (graph_[node].kind) {
+      case NodeKind::kPlaceholder:
+        visit_placeholder(node);
+        break;
+      case NodeKind::kGetAttr:
+        visit_attribute(node);
+        break;
+      case NodeKind::kOutput:
+        result_.clear();
+        break;
+      default:
+        visit_call(node);
+        break;
+    }
+    map_.values_[node.index()] = append(result_);
+    visit_writes(node);
+  }
+
+  void collect_leaves(NodeId node) {
+    leaves_.clear();
+    const ValueId value = graph_[node].value;
+    if (!value.is_valid() || graph_.pool().value(value).kind == ValueKind::kAbsent) {
+      if (!yields_no_tensor(graph_.op(node))) leaves_.push_back(Leaf());
+      return;
+    }
+    tensors_.clear();
+    collect_tensors(graph_, value, tensors_);
+    for (const ValueId id : tensors_) {
+      leaves_.push_back({id, graph_.pool().tensor(graph_.pool().value(id)).storage});
+    }
+  }
+
+  BufferId make(NodeId node, const Leaf& leaf, BufferSource source) {
+    Buffer buffer;
+    buffer.source = source;
+    buffer.producer = node;
+    buffer.value = leaf.value;
+    buffer.carried = leaf.carried;
+    if (leaf.value.is_valid()) buffer.device = graph_.pool().tensor(graph_.pool().value(leaf.value)).device;
+    const BufferId id(map_.buffers_.size());
+    map_.buffers_.push_back(buffer);
+    parents_.push_back(id);
+    if (leaf.carried.is_valid()) {
+      BufferId& first = first_of_carried_[leaf.carried];
+      if (first.is_valid()) {
+        map_.disagreements_.push_back({node, AliasDisagreement::kFileJoins});
+      } else {
+        first = id;
+      }
+    }
+    return id;
+  }
+
+  void visit_placeholder(NodeId node) {
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      const StorageId carried = leaves_[i].carried;
+      const BufferId shared = carried.is_valid() ? std::as_const(first_of_carried_)[carried] : BufferId();
+      result_[i] = shared.is_valid() ? shared : make(node, leaves_[i], BufferSource::kPlaceholder);
+    }
+  }
+
+  void visit_attribute(NodeId node) {
+    const TargetId target = graph_[node].target;
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      BufferId& shared = attributes_[target];
+      if (!shared.is_valid()) shared = make(node, leaves_[i], BufferSource::kAttribute);
+      result_[i] = shared;
+    }
+  }
+
+  void visit_call(NodeId node) {
+    const Op& op = graph_.op(node);
+    switch (op.view) {
+      case ViewKind::kProjection:
+        if (project(node)) return;
+        break;
+      case ViewKind::kView:
+      case ViewKind::kMultiView:
+      case ViewKind::kIdentity:
+        if (alias_first_argument(node)) return;
+        break;
+      case ViewKind::kMaybeView:
+        maybe_view(node);
+        return;
+      case ViewKind::kNone:
+        break;
+    }
+    if (op.schema.has_value()) alias_by_schema(node, op);
+    const bool ask_file = op.is_opaque() || op.has_subgraphs;
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      if (result_[i].is_valid()) continue;
+      if (ask_file) result_[i] = input_with_carried(leaves_[i].carried);
+      if (!result_[i].is_valid()) result_[i] = make(node, leaves_[i], BufferSource::kNode);
+    }
+    if (is_undescribed(node)) {
+      for (const BufferId input : inputs_) {
+        for (const BufferId made : result_) join(input, made);
+      }
+      for (size_t i = 1; i < inputs_.size(); ++i) join(inputs_[0], inputs_[i]);
+    }
+  }
+
+  // A call of which neither the table nor the file says anything: it may write what it is given and hand it back.
+  bool is_undescribed(NodeId node) const {
+    return graph_[node].kind != NodeKind::kOutput && graph_[node].kind != NodeKind::kPlaceholder &&
+           graph_[node].kind != NodeKind::kGetAttr && !graph_.op(node).schema.has_value() &&
+           has_effect(call_effects(graph_, node), Effect::kOpaque);
+  }
+
+  // getitem(parent, index): the parent's buffers of that element.
+  bool project(NodeId node) {
+    const Arg* parent_arg = graph_.arg(node, 0);
+    const Arg* index_arg = graph_.arg(node, 1);
+    if (parent_arg == nullptr || !parent_arg->is(ArgKind::kNode)) return false;
+    const NodeId parent = parent_arg->as_node();
+    const std::span<const BufferId> from = map_.buffers(parent);
+    const Value& value = graph_.value(parent);
+    if (value.kind == ValueKind::kTuple || value.kind == ValueKind::kList) {
+      if (index_arg == nullptr || !index_arg->is(ArgKind::kInt)) return false;
+      int64_t index = index_arg->as_int();
+      if (index < 0) index += value.count;
+      if (index < 0 || index >= value.count) return false;
+      size_t offset = 0;
+      const std::span<const Value> children = graph_.pool().children(value);
+      for (int64_t i = 0; i < index; ++i) offset += count_tensors(graph_, children[static_cast<size_t>(i)]);
+      const size_t count = count_tensors(graph_, children[static_cast<size_t>(index)]);
+      if (leaves_.size() == 1 && !leaves_[0].value.is_valid()) {
+        result_.assign(from.begin() + static_cast<std::ptrdiff_t>(offset),
+                       from.begin() + static_cast<std::ptrdiff_t>(offset + count));
+        return true;
+      }
+      if (count != leaves_.size()) return false;
+      for (size_t i = 0; i < count; ++i) take(node, i, from[offset + i]);
+      return true;
+    }
+    if (from.size() != 1) return false;  // nothing recorded: the parent's one stand-in
+    for (size_t i = 0; i < leaves_.size(); ++i) result_[i] = from[0];
+    return true;
+  }
+
+  bool alias_first_argument(NodeId node) {
+    const std::span<const BufferId> from = argument_buffers(node, 0);
+    if (from.empty()) return false;
+    for (size_t i = 0; i < leaves_.size(); ++i) take(node, i, from.size() == leaves_.size() ? from[i] : from[0]);
+    return true;
+  }
+
+  void maybe_view(NodeId node) {
+    const std::span<const BufferId> from = argument_buffers(node, 0);
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      if (from.empty()) {
+        result_[i] = make(node, leaves_[i], BufferSource::kNode);
+        continue;
+      }
+      const Arg* first = graph_.arg(node, 0);
+      const ValueId input_value = first->is(ArgKind::kNode) ? graph_[first->as_node()].value : ValueId();
+      const StorageId input_carried = carried_of(input_value);
+      const bool told = leaves_[i].carried.is_valid() && input_carried.is_valid();
+      const bool both_contiguous = is_contiguous(graph_, leaves_[i].value) && is_contiguous(graph_, input_value);
+      if (told ? leaves_[i].carried == input_carried : both_contiguous) {
+        result_[i] = from[0];
+      } else {
+        const BufferId base = from[0];  // make() may move what `from` points into
+        result_[i] = make(node, leaves_[i], BufferSource::kNode);
+        if (!told) join(base, result_[i]);
+      }
+    }
+  }
+
+  void alias_by_schema(NodeId node, const Op& op) {
+    for (size_t r = 0; r < op.aliases.size() && r < op.schema->returns.size(); ++r) {
+      if (op.aliases[r] < 0) continue;
+      const std::vector<BufferId> from = call_buffers(node, static_cast<size_t>(op.aliases[r]));
+      if (from.empty()) continue;
+      const auto [first, count] = return_leaves(node, *op.schema, r);
+      for (size_t i = 0; i < count; ++i) take(node, first + i, from.size() == count ? from[i] : from[0]);
+    }
+  }
+
+  // The leaves that belong to return `r`: first and count.
+  std::pair<size_t, size_t> return_leaves(NodeId node, const Schema& schema, size_t r) const {
+    if (schema.returns.size() == 1) return {0, leaves_.size()};
+    const Value& value = graph_.value(node);
+    if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList) return {0, r == 0 ? leaves_.size() : 0};
+    const std::span<const Value> children = graph_.pool().children(value);
+    if (r >= children.size()) return {0, 0};
+    size_t first = 0;
+    for (size_t i = 0; i < r; ++i) first += count_tensors(graph_, children[i]);
+    return {first, count_tensors(graph_, children[r])};
+  }
+
+  void visit_writes(NodeId node) {
+    if (is_undescribed(node)) {
+      map_.writes_[node.index()] = map_.reads_[node.index()];
+      return;
+    }
+    if (!is_writing_call(graph_, node)) return;
+    written_.clear();
+    for (const uint8_t position : graph_.op(node).writes) {
+      const std::vector<BufferId> buffers = call_buffers(node, position);
+      written_.insert(written_.end(), buffers.begin(), buffers.end());
+    }
+    map_.writes_[node.index()] = append_sorted(written_);
+  }
+
+  std::vector<BufferId> call_buffers(NodeId node, size_t position) const {
+    std::vector<BufferId> buffers;
+    if (const Arg* arg = call_argument(graph_, node, position)) collect_argument(*arg, buffers);
+    return buffers;
+  }
+
+  void collect_argument(const Arg& arg, std::vector<BufferId>& out) const {
+    if (arg.is(ArgKind::kNode)) {
+      const std::span<const BufferId> buffers = map_.buffers(arg.as_node());
+      out.insert(out.end(), buffers.begin(), buffers.end());
+    } else if (arg.has_children()) {
+      for (const Arg& child : graph_.pool().children(arg)) collect_argument(child, out);
+    }
+  }
+
+  std::span<const BufferId> argument_buffers(NodeId node, size_t position) {
+    const Arg* arg = graph_.arg(node, position);
+    argument_.clear();
+    if (arg != nullptr) collect_argument(*arg, argument_);
+    return argument_;
+  }
+
+  StorageId carried_of(ValueId value) const {
+    if (!value.is_valid() || graph_.pool().value(value).kind != ValueKind::kTensor) return StorageId();
+    return graph_.pool().tensor(graph_.pool().value(value)).storage;
+  }
+
+  BufferId input_with_carried(StorageId carried) const {
+    if (!carried.is_valid()) return BufferId();
+    for (const BufferId input : inputs_) {
+      if (map_.buffers_[input.index()].carried == carried) return input;
+    }
+    return BufferId();
+  }
+
+  // Leaf `i` of the current node stands on `buffer`; counts it when the file gives it another storage.
+  void take(NodeId node, size_t i, BufferId buffer) {
+    result_[i] = buffer;
+    const StorageId carried = leaves_[i].carried;
+    const StorageId expected = map_.buffers_[buffer.index()].carried;
+    if (!carried.is_valid() || !expected.is_valid() || carried == expected) return;
+    if (graph_.op(node).view == ViewKind::kProjection) return;  // said once, at the parent
+    const BufferId first = std::as_const(first_of_carried_)[carried];
+    if (first.is_valid() && first != buffer) return;  // follows from an earlier disagreement
+    map_.disagreements_.push_back({node, AliasDisagreement::kFileSplits});
+    first_of_carried_[carried] = buffer;
+  }
+
+  BufferId root(BufferId id) {
+    while (parents_[id.index()] != id) {
+      parents_[id.index()] = parents_[parents_[id.index()].index()];
+      id = parents_[id.index()];
+    }
+    return id;
+  }
+
+  void join(BufferId a, BufferId b) {
+    const BufferId root_a = root(a);
+    const BufferId root_b = root(b);
+    if (root_a != root_b) parents_[std::max(root_a, root_b).index()] = std::min(root_a, root_b);
+  }
+
+  Slice append(const std::vector<BufferId>& items) {
+    const Slice slice{static_cast<uint32_t>(map_.pool_.size()), static_cast<uint32_t>(items.size())};
+    map_.pool_.insert(map_.pool_.end(), items.begin(), items.end());
+    return slice;
+  }
+
+  Slice append_sorted(std::vector<BufferId> items) {
+    std::sort(items.begin(), items.end());
+    items.erase(std::unique(items.begin(), items.end()), items.end());
+    return append(items);
+  }
+
+  void finish_classes() {
+    const size_t count = map_.buffers_.size();
+    map_.classes_.resize(count);
+    map_.class_writes_.resize(count);
+    map_.class_external_.assign(count, false);
+    for (size_t i = 0; i < count; ++i) {
+      const BufferId top = root(BufferId(i));
+      map_.classes_[i] = top;
+      if (map_.buffers_[i].source != BufferSource::kNode) map_.class_external_[top.index()] = true;
+    }
+    for (const NodeId node : graph_.nodes()) {
+      for (const BufferId buffer : map_.writes(node)) {
+        std::vector<NodeId>& writes = map_.class_writes_[map_.classes_[buffer.index()].index()];
+        if (writes.empty() || writes.back() != node) writes.push_back(node);
+      }
+    }
+  }
+
+  const Graph& graph_;
+  StorageMap& map_;
+  std::vector<BufferId> parents_;
+  IdMap<StorageId, BufferId> first_of_carried_;
+  IdMap<TargetId, BufferId> attributes_;
+  std::vector<Leaf> leaves_;
+  std::vector<ValueId> tensors_;
+  std::vector<BufferId> inputs_, result_, written_, argument_;
+};
+
+StorageMap::StorageMap(const Graph& graph) : graph_(&graph) { Builder(graph, *this).run(); }
+
+bool StorageMap::written_between(BufferId buffer, NodeId after, NodeId before) const {
+  const std::vector<NodeId>& writes = class_writes_[classes_[buffer.index()].index()];
+  const uint32_t low = graph_->position(after);
+  const auto first = std::upper_bound(writes.begin(), writes.end(), low,
+                                      [this](uint32_t place, NodeId node) { return place < graph_->position(node); });
+  return first != writes.end() && graph_->position(*first) < graph_->position(before);
+}
+
+}  // namespace fxopt

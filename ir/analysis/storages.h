@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/graph/graph.h"
+
+namespace fxopt {
+
+// A storage as this graph's ops make it: views share one, everything else owns its own. Not the file's storage ids,
+// which tracers get wrong (a wait does not share its collective's storage in fake metadata, copies made by recompute
+// share their original's); those are used where the op table is silent.
+using BufferId = Id<struct BufferTag>;
+
+enum class BufferSource : uint8_t {
+  kNode,         // made by the node `producer`
+  kPlaceholder,  // belongs to the caller
+  kAttribute,    // a constant of the module
+};
+
+struct Buffer {
+  BufferSource source = BufferSource::kNode;
+  NodeId producer;    // the first node whose value has a tensor on it
+  ValueId value;      // that tensor
+  StorageId carried;  // what the file calls it; invalid when it says nothing
+  StringId device;
+};
+
+// One way the file's storage ids differ from the derived ones.
+enum class AliasDisagreement : uint8_t {
+  kFileSplits,  // the op hands back its input's storage, the file gives it another (a wait, in fake metadata)
+  kFileJoins,   // the op makes a new storage, the file gives it one that exists (a recomputed copy)
+};
+struct AliasRemark {
+  NodeId node;
+  AliasDisagreement kind;
+};
+
+// Which storages each node of one graph makes, reads and writes, and when they are written.
+//
+// Built in one pass over the schedule, O(nodes + edges + tensors). Valid until the graph changes.
+class StorageMap {
+ public:
+  explicit StorageMap(const Graph& graph);
+
+  size_t num_buffers() const { return buffers_.size(); }
+  const Buffer& buffer(BufferId id) const { return buffers_[id.index()]; }
+
+  // The buffer of each tensor in the node's value, depth first in order; invalid where the tensor has no storage (a
+  // layout without strides).
+  std::span<const BufferId> buffers(NodeId node) const { return slice(values_[node.index()]); }
+  // Buffers the node writes: by the op table and schema, sorted, each once. A call without any description is taken to
+  // write everything it reads; an opaque op with a schema writes what its annotations say.
+  std::span<const BufferId> writes(NodeId node) const { return slice(writes_[node.index()]); }
+  // Buffers of the tensors among the node's inputs, sorted, each once. A view reads nothing but is listed all the same:
+  // its result stands for the data.
+  std::span<const BufferId> reads(NodeId node) const { return slice(reads_[node.index()]); }
+
+  // Buffers that may share memory have one class: outputs of a call without any description may alias any of its
+  // inputs. Every question about legality is asked of classes, every question about bytes of buffers.
+  BufferId alias_class(BufferId id) const { return classes_[id.index()]; }
+
+  // True when some node in the schedule strictly after `after` and strictly before `before` writes the class of
+  // `buffer`. O(log writes).
+  bool written_between(BufferId buffer, NodeId after, NodeId before) const;
+  bool is_written(BufferId buffer) const { return !class_writes_[classes_[buffer.index()].index()].empty(); }
+
+  // True when code outside the graph can see the buffer's class: a placeholder's, an attribute's.
+  bool is_external(BufferId buffer) const { return class_external_[classes_[buffer.index()].index()]; }
+
+  // Where the file's storage ids disagree, in schedule order.
+  const std::vector<AliasRemark>& disagreements() const { return disagreements_; }
+
+ private:
+  struct Slice {
+    uint32_t first = 0;
+    uint32_t count = 0;
+  };
+  class Builder;
+
+  std::span<const BufferId> slice(Slice s) const { return std::span(pool_).subspan(s.first, s.count); }
+
+  const Graph* graph_;
+  std::vector<Buffer> buffers_;
+  std::vector<BufferId> pool_;
+  std::vector<Slice> values_, reads_, writes_;
+  std::vector<BufferId> classes_;
+  std::vector<std::vector<NodeId>> class_writes_;  // schedule order
+  std::vector<bool> class_external_;
+  std::vector<AliasRemark> disagreements_;
+};
+
+}  // namespace fxopt

@@ -1,0 +1,52 @@
+#include "ir/analysis/tags.h"
+
+#include <utility>
+
+#include "ir/analysis/tag_rules.h"
+
+namespace fxopt {
+namespace {
+
+int strength(Tag tag) {
+  switch (tag) {
+    case Tag::kNone:
+      return 0;
+    case Tag::kPreferSave:
+      return 1;
+    case Tag::kPreferOffload:
+      return 2;
+    case Tag::kPreferRecompute:
+      return 3;
+    case Tag::kMustSave:
+      return 4;
+    case Tag::kMustOffload:
+      return 5;
+    case Tag::kMustRecompute:
+      return 6;
+  }
+  return 0;
+}
+
+uint8_t rule_for(Tag winner, Tag loser) {
+  if (winner == loser) return 0;
+  if (loser == Tag::kNone) return kRuleMerged;
+  switch (winner) {
+    case Tag::kMustRecompute:
+      return kRuleMustRecompute;
+    case Tag::kMustSave:
+      return kRuleMustSave;
+    case Tag::kPreferRecompute:
+      return loser == Tag::kPreferOffload ? kRuleOffload : kRulePreferRecompute;
+    default:
+      return kRuleOffload;
+  }
+}
+
+}  // namespace
+
+MergedTag merge_tags(Tag a, Tag b) {
+  if (strength(a) < strength(b)) std::swap(a, b);
+  return {a, rule_for(a, b)};
+}
+
+}  // namespace fxopt
