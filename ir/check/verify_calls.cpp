@@ -1,0 +1,204 @@
+// Arguments of calls against schemas, and collectives against their waits.
+//
+// A functional collective returns at once; its result may be read after a wait. Views and getitems hand the result on
+// without reading it, so one walk over the schedule carries along which collective a node's value still waits for:
+//
+//   %a = all_reduce(%x)       %a waits for %a
+//   %v = view(%a)             %v waits for %a
+//   %y = neg(%v)              broken: reads what %a has not finished
+//   %w = wait_tensor(%v)      %w waits for nothing
+
+#include <algorithm>
+
+#include "ir/check/verifier.h"
+
+namespace fxopt {
+namespace {
+
+// Only the functional collectives leave the wait to the graph; all others are complete for whoever comes after them on
+// the stream. The op table has no word for the difference, which nothing but this check asks for.
+bool leaves_wait_to_graph(const Op& op) {
+  return op.has(Effect::kCollective) &&
+         (op.name.starts_with("_c10d_functional") || op.name.starts_with("c10d_functional"));
+}
+
+// What the wrapper returns waits by itself when it is read.
+constexpr std::string_view kSelfWaiting = "_c10d_functional._wrap_tensor_autograd.default";
+
+bool hands_on(const Op& op) {
+  return op.view != ViewKind::kNone && !op.has(Effect::kMutates) && op.name != kSelfWaiting;
+}
+
+// True for work on elements. Factories and host scalars ask for sizes; what nobody classified is believed.
+bool reads_elements(const Op& op) {
+  switch (op.compute) {
+    case ComputeClass::kPointwise:
+    case ComputeClass::kReduction:
+    case ComputeClass::kContraction:
+    case ComputeClass::kAttention:
+    case ComputeClass::kConvolution:
+    case ComputeClass::kNormalization:
+    case ComputeClass::kGatherScatter:
+    case ComputeClass::kDataMovement:
+    case ComputeClass::kSort:
+    case ComputeClass::kCollective:
+    case ComputeClass::kOptimizer:
+      return true;
+    case ComputeClass::kScalar:
+      return op.has(Effect::kHostSync);
+    default:
+      return false;
+  }
+}
+
+// True when a wait can have something to complete behind `op`: anything but plain computation. Copies count, since
+// offloading waits for them.
+bool can_complete_later(const Op& op) {
+  return !op.is_pure() || op.has_subgraphs || op.compute == ComputeClass::kDataMovement ||
+         op.compute == ComputeClass::kOther;
+}
+
+bool takes_position(const SchemaArg& arg) { return !arg.keyword_only; }
+
+}  // namespace
+
+const Schema* GraphVerifier::schema_of(NodeId id) const {
+  const Target& target = module_.target(graph_[id].target);
+  const uint32_t index = context_.schema_index(target.name);
+  if (index != 0) return &context_.schemas[index - 1];
+  return target.op->schema.has_value() ? &*target.op->schema : nullptr;
+}
+
+const Arg* GraphVerifier::argument(NodeId id, const Schema& schema, size_t position) const {
+  if (position >= schema.args.size()) return nullptr;
+  const SchemaArg& arg = schema.args[position];
+  const Arg* given = takes_position(arg) ? graph_.arg(id, position) : nullptr;
+  return given != nullptr ? given : graph_.kwarg(id, arg.name);
+}
+
+void GraphVerifier::check_schema(NodeId id) {
+  const Schema* schema = schema_of(id);
+  if (schema == nullptr || schema->variadic) return;
+  const size_t given = graph_[id].args.count;
+  const size_t positions = static_cast<size_t>(std::count_if(schema->args.begin(), schema->args.end(), takes_position));
+  if (given > positions) {
+    context_.add(ErrorCode::kVerifyAlias, at(id, "args"),
+                 std::to_string(given) + " positional arguments, the schema takes " + std::to_string(positions));
+  }
+  std::vector<bool> has(schema->args.size(), false);
+  std::fill_n(has.begin(), std::min(given, positions), true);
+  const std::span<const Arg> entries = graph_.pool().args(graph_[id].kwargs);
+  for (size_t i = 0; i + 1 < entries.size(); i += 2) {
+    if (!entries[i].is(ArgKind::kString)) continue;
+    const std::string_view name = context_.text(entries[i].as_string());
+    const std::vector<SchemaArg>::const_iterator found =
+        std::find_if(schema->args.begin(), schema->args.end(), [&](const SchemaArg& arg) { return arg.name == name; });
+    if (found == schema->args.end()) {
+      context_.add(ErrorCode::kVerifyAlias, at(id, "kwargs"), "the schema has no argument " + quoted(name));
+      continue;
+    }
+    const size_t position = static_cast<size_t>(found - schema->args.begin());
+    if (position < given && takes_position(*found)) {
+      context_.add(ErrorCode::kVerifyAlias, at(id, "kwargs"),
+                   "argument " + quoted(name) + " is given by position and by keyword");
+    }
+    has[position] = true;
+  }
+  for (size_t i = 0; i < has.size(); ++i) {
+    if (has[i] || schema->args[i].has_default) continue;
+    context_.add(ErrorCode::kVerifyAlias, at(id, "args"), "argument " + quoted(schema->args[i].name) + " is missing");
+  }
+}
+
+void GraphVerifier::check_collective(NodeId id) {
+  if (!graph_[id].is_call() || !graph_[id].target.is_valid()) {
+    completes_later_[id] = true;
+    return;
+  }
+  const Op& op = graph_.op(id);
+  const Arg* base = graph_.arg(id, 0);
+  const bool has_base = base != nullptr && is_edge(*base);
+  const bool base_completes_later = !has_base || completes_later_[base->as_node()];
+  completes_later_[id] = can_complete_later(op) || (hands_on(op) && base_completes_later);
+  if (op.has(Effect::kWaits)) {
+    check_wait(id);
+    return;
+  }
+  check_readers(id, op);
+  if (leaves_wait_to_graph(op)) {
+    unawaited_[id] = id;
+  } else if (hands_on(op) && has_base) {
+    const NodeId collective = unawaited_[base->as_node()];  // a copy: writing may move the table
+    unawaited_[id] = collective;
+  }
+  if (!op.has(Effect::kCollective) || !op.schema.has_value()) return;
+  check_group(id, *op.schema);
+  // What a collective writes can be waited for as well as what it returns.
+  for (const uint8_t position : op.writes) {
+    const Arg* written = argument(id, *op.schema, position);
+    if (written == nullptr) continue;
+    if (is_edge(*written)) completes_later_[written->as_node()] = true;
+    if (!written->is(ArgKind::kList)) continue;
+    for (const Arg& item : graph_.pool().children(*written)) {
+      if (is_edge(item)) completes_later_[item.as_node()] = true;
+    }
+  }
+}
+
+void GraphVerifier::check_readers(NodeId id, const Op& op) {
+  if (hands_on(op) || !reads_elements(op)) return;
+  const Node& node = graph_[id];
+  const bool may_overwrite = op.has(Effect::kCollective) && op.schema.has_value();
+  const auto visit = [&](std::string_view label, ArgRange range, ArgWalk::Keys keys) {
+    for (args_.start(label, range, keys); args_.next();) {
+      const Arg& arg = args_.arg();
+      if (!is_edge(arg)) continue;
+      const NodeId collective = unawaited_[arg.as_node()];
+      if (!collective.is_valid()) continue;
+      const bool is_written = may_overwrite && std::any_of(op.writes.begin(), op.writes.end(), [&](uint8_t position) {
+                                const Arg* written = argument(id, *op.schema, position);
+                                return written == &arg;
+                              });
+      if (is_written) continue;
+      context_.add(ErrorCode::kVerifyCollective, at(id, args_.path()),
+                   "reads the result of collective " + quoted_node(collective) + " before it was waited for",
+                   "read the result of a wait_tensor");
+    }
+  };
+  visit("args", node.args, ArgWalk::Keys::kNone);
+  visit("kwargs", node.kwargs, ArgWalk::Keys::kEven);
+}
+
+void GraphVerifier::check_wait(NodeId id) {
+  const Arg* waited = graph_.arg(id, 0);
+  if (waited == nullptr || !is_edge(*waited)) return;
+  const NodeId input = waited->as_node();
+  if (completes_later_[input] || !seen_[input]) return;
+  context_.add(ErrorCode::kVerifyCollective, at(id, "args[0]"),
+               "waits for " + quoted_node(input) + ", the result of " + graph_.op(input).name +
+                   ", which no collective completes");
+}
+
+// Traces give the group by name, which may stand as a plain string: check_args does not know it for a group.
+void GraphVerifier::check_group(NodeId id, const Schema& schema) {
+  const Arg* size = nullptr;
+  const Arg* group = nullptr;
+  for (size_t i = 0; i < schema.args.size(); ++i) {
+    if (schema.args[i].name == "group_size") size = argument(id, schema, i);
+    if (schema.args[i].name == "group_name") group = argument(id, schema, i);
+  }
+  if (group == nullptr || !(group->is(ArgKind::kGroup) || group->is(ArgKind::kString))) return;
+  const StringId uid = group->as_string();
+  if (group->is(ArgKind::kString)) {
+    context_.check_reference(context_.groups, uid, [&] { return at(id, "group_name"); });
+  }
+  const size_t ranks = context_.group_size(uid);
+  if (size == nullptr || !size->is(ArgKind::kInt) || ranks == 0 || size->as_int() == static_cast<int64_t>(ranks)) {
+    return;
+  }
+  context_.add(ErrorCode::kVerifyCollective, at(id, "group_size"),
+               "group_size is " + std::to_string(size->as_int()) + ", group " + context_.quoted_name(uid) + " has " +
+                   std::to_string(ranks) + " ranks");
+}
+
+}  // namespace fxopt
