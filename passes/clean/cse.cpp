@@ -1,0 +1,281 @@
+// Common-subexpression elimination by value numbering in schedule order.
+//
+//   %a = mm(%x, %w)                %a = mm(%x, %w)
+//   %b = mm(%x, %w)        =>      %c = add(%a, %a)
+//   %c = add(%a, %b)
+//
+// Key    Target, arguments with inputs replaced by what stands for them (kinds distinguish 1, 1.0 and True; floats by
+//        their bits), keyword arguments in order, stream, phase (forward and loss are one).
+// Legal  - the op is pure (with `collectives` also a collective or a wait), and no event hangs on either node;
+//        - nothing writes what the node reads between the two; a view reads no data, so it merges across writes;
+//        - the storage either node makes is never written: one of two buffers would stand for both;
+//        - not both storages are returned: the caller was handed two;
+//        - recorded values agree; control dependencies of the later node are also the earlier one's.
+//        An opaque op may write whatever it is given.
+// Tags   The survivor gets the merged tag (rule 12) and both origins; a tagged loser goes to the ledger.
+// Phases are never mixed unless asked: in a graph without markers they are inferred first.
+
+#include "passes/clean/cse.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/hash.h"
+#include "ir/analysis/effect_map.h"
+#include "ir/analysis/phases.h"
+#include "ir/analysis/possible_writes.h"
+#include "ir/analysis/storages.h"
+#include "ir/analysis/tags.h"
+#include "ir/analysis/values.h"
+#include "ir/graph/module.h"
+#include "passes/pipeline/provenance.h"
+
+namespace fxopt {
+namespace {
+
+constexpr std::string_view kPass = "cse";
+struct Merge {
+  NodeId gone;
+  NodeId kept;
+};
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const CseOptions& options, PassResult& result)
+      : graph_(graph),
+        options_(options),
+        result_(result),
+        phases_(resolve_phases(graph)),
+        storages_(graph),
+        effects_(graph),
+        writes_(graph, storages_, effects_),
+        stands_for_(graph.num_ids()),
+        returned_(storages_.num_buffers(), false) {
+    if (!graph.output().is_valid()) return;
+    for (const BufferId buffer : storages_.reads(graph.output())) {
+      if (buffer.is_valid()) returned_[storages_.alias_class(buffer)] = true;
+    }
+  }
+
+  std::vector<Merge> run() {
+    for (const NodeId node : graph_.nodes()) {
+      if (is_candidate(node)) look_up(node);
+      writes_.pass(node);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  bool is_candidate(NodeId node) {
+    const NodeExtra* extra = graph_.extra(node);
+    if (extra != nullptr && (!extra->event_record.empty() || !extra->event_wait.empty())) return false;
+    if (graph_[node].kind == NodeKind::kGetAttr) return true;
+    if (!graph_[node].is_call()) return false;
+    Effect allowed = Effect::kHostSync | Effect::kNondeterministic;
+    if (options_.collectives) allowed = allowed | Effect::kCollective | Effect::kWaits;
+    return EffectMap::without(effects_.of(node), allowed) == 0;
+  }
+
+  // -- equality of what is computed
+
+  NodeId resolve(NodeId node) const {
+    const NodeId other = stands_for_[node];
+    return other.is_valid() ? other : node;
+  }
+
+  std::optional<StringId> stream(NodeId node) const {
+    const NodeExtra* extra = graph_.extra(node);
+    return extra != nullptr ? extra->stream : std::nullopt;
+  }
+
+  uint64_t hash(NodeId node) const {
+    uint64_t seed = hash_combine(static_cast<uint64_t>(graph_[node].kind), graph_[node].target.index());
+    seed = hash_combine(seed, stream(node).value_or(StringId()).index());
+    seed = hash_args(seed, graph_[node].args);
+    return hash_args(seed, graph_[node].kwargs);
+  }
+
+  uint64_t hash_args(uint64_t seed, ArgRange range) const {
+    seed = hash_combine(seed, range.count);
+    for (const Arg& arg : graph_.pool().args(range)) {
+      seed = hash_combine(seed, static_cast<uint64_t>(arg.kind()));
+      if (arg.is(ArgKind::kNode)) {
+        seed = hash_combine(seed, resolve(arg.as_node()).index());
+      } else if (arg.has_children()) {
+        seed = hash_args(hash_combine(seed, arg.type().index()), arg.range());
+      } else {
+        seed = hash_combine(seed, arg.as_bits());
+      }
+    }
+    return seed;
+  }
+
+  bool computes_same(NodeId a, NodeId b) const {
+    const Node& one = graph_[a];
+    const Node& other = graph_[b];
+    return one.kind == other.kind && one.target == other.target && stream(a) == stream(b) &&
+           same_args(one.args, other.args) && same_args(one.kwargs, other.kwargs);
+  }
+
+  bool same_args(ArgRange a, ArgRange b) const {
+    if (a.count != b.count) return false;
+    for (uint32_t i = 0; i < a.count; ++i) {
+      const Arg& one = graph_.pool().arg(ArgIndex(a.first + i));
+      const Arg& other = graph_.pool().arg(ArgIndex(b.first + i));
+      if (one.kind() != other.kind() || one.has_unknown() || other.has_unknown()) return false;
+      if (one.is(ArgKind::kNode)) {
+        if (resolve(one.as_node()) != resolve(other.as_node())) return false;
+      } else if (one.has_children()) {
+        if (one.type() != other.type() || !same_args(one.range(), other.range())) return false;
+      } else if (one.as_bits() != other.as_bits()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool same_phase(NodeId a, NodeId b) const {
+    const Phase one = phases_.phase[a] == Phase::kLoss ? Phase::kForward : phases_.phase[a];
+    const Phase other = phases_.phase[b] == Phase::kLoss ? Phase::kForward : phases_.phase[b];
+    return options_.across_phases || one == other;
+  }
+
+  // The table holds at most one node for each value and phase.
+  void look_up(NodeId node) {
+    const uint64_t key = hash(node);
+    const auto [first, last] = table_.equal_range(key);
+    bool in_other_phase = false;
+    for (auto it = first; it != last; ++it) {
+      if (!computes_same(it->second, node)) continue;
+      if (!same_phase(it->second, node)) {
+        in_other_phase = true;
+      } else if (is_stale(it->second, node)) {
+        it->second = node;
+        return;
+      } else {
+        try_merge(it->second, node);
+        return;
+      }
+    }
+    if (in_other_phase) result_.note("cross-phase");
+    table_.emplace(key, node);
+  }
+
+  // -- legality
+
+  // A view's result says where the data is, not what it is.
+  bool reads_data(NodeId node) const {
+    switch (graph_.op(node).view) {
+      case ViewKind::kView:
+      case ViewKind::kMultiView:
+      case ViewKind::kProjection:
+        return false;
+      case ViewKind::kMaybeView:
+        return makes_storage(node);
+      default:
+        return graph_[node].is_call();
+    }
+  }
+
+  bool makes_storage(NodeId node) const {
+    const std::span<const BufferId> made = storages_.buffers(node);
+    return std::any_of(made.begin(), made.end(), [&](BufferId b) { return is_own(node, b); });
+  }
+
+  bool is_own(NodeId node, BufferId buffer) const {
+    return buffer.is_valid() && storages_.buffer(buffer).producer == node &&
+           storages_.buffer(buffer).source == BufferSource::kNode;
+  }
+
+  // True when `kept` can stand for no node from here on: what it read or made has been written.
+  bool is_stale(NodeId kept, NodeId node) const {
+    if (makes_written_storage(kept)) return true;
+    if (!reads_data(node)) return false;
+    const auto written = [&](BufferId buffer) {
+      if (!buffer.is_valid()) return false;
+      const NodeId write = writes_.last(buffer);
+      return write.is_valid() && graph_.position(write) > graph_.position(kept);
+    };
+    const std::span<const BufferId> before = storages_.reads(kept);
+    const std::span<const BufferId> now = storages_.reads(node);
+    return std::any_of(before.begin(), before.end(), written) || std::any_of(now.begin(), now.end(), written);
+  }
+
+  bool makes_written_storage(NodeId node) const {
+    const std::span<const BufferId> made = storages_.buffers(node);
+    return std::any_of(made.begin(), made.end(), [&](BufferId b) { return is_own(node, b) && writes_.ever(b); });
+  }
+
+  bool makes_returned_storage(NodeId node) const {
+    const std::span<const BufferId> made = storages_.buffers(node);
+    return std::any_of(made.begin(), made.end(), [&](BufferId b) {
+      return is_own(node, b) && std::as_const(returned_)[storages_.alias_class(b)];
+    });
+  }
+
+  bool waits_for_more(NodeId node, NodeId kept) const {
+    const NodeExtra* extra = graph_.extra(node);
+    if (extra == nullptr || extra->control.empty()) return false;
+    const NodeExtra* other = graph_.extra(kept);
+    return std::any_of(extra->control.begin(), extra->control.end(), [other](const ControlDep& dep) {
+      return other == nullptr || std::find(other->control.begin(), other->control.end(), dep) == other->control.end();
+    });
+  }
+
+  void try_merge(NodeId kept, NodeId node) {
+    const std::string same = "equal to '%" + std::string(graph_.name_of(kept)) + "', but ";
+    if (makes_written_storage(node)) {
+      result_.remark(graph_, node, "written", same + "what it makes is written in place");
+    } else if (!same_metadata(graph_, graph_[kept].value, graph_[node].value)) {
+      result_.remark(graph_, node, "values-differ", same + "their recorded values differ");
+    } else if (makes_returned_storage(kept) && makes_returned_storage(node)) {
+      result_.remark(graph_, node, "both-returned", same + "the caller is handed both storages");
+    } else if (waits_for_more(node, kept)) {
+      result_.remark(graph_, node, "ordered", same + "it waits for a control dependency");
+    } else {
+      stands_for_[node] = kept;
+      if (makes_returned_storage(node)) mark_returned(kept);
+      plan_.push_back({node, kept});
+    }
+  }
+
+  void mark_returned(NodeId node) {
+    for (const BufferId buffer : storages_.buffers(node)) {
+      if (buffer.is_valid()) returned_[storages_.alias_class(buffer)] = true;
+    }
+  }
+
+  const Graph& graph_;
+  const CseOptions& options_;
+  PassResult& result_;
+  PhaseMap phases_;
+  StorageMap storages_;
+  EffectMap effects_;
+  PossibleWrites writes_;
+  IdMap<NodeId, NodeId> stands_for_;
+  IdMap<BufferId, bool> returned_;                   // by alias class
+  std::unordered_multimap<uint64_t, NodeId> table_;  // looked up by key, entries told apart by computes_same()
+  std::vector<Merge> plan_;
+};
+
+}  // namespace
+
+Result<PassResult> cse(Graph& graph, const CseOptions& options) {
+  PassResult result;
+  const std::vector<Merge> plan = Planner(graph, options, result).run();
+  IdMap<NodeId, NodeId> replaced(graph.num_ids());
+  for (const auto& [gone, kept] : plan) {
+    graph[kept].tag = merge_tags(graph[kept].tag, graph[gone].tag).tag;
+    merge_into(graph, gone, kept, kPass);
+    replaced[gone] = kept;
+    graph.erase(gone);
+    result.count("merged");
+  }
+  if (!plan.empty()) retarget_control(graph, replaced);
+  return result;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "core/result.h"
+#include "passes/pipeline/pass.h"
+
+namespace fxopt {
+
+struct CseOptions {
+  bool across_phases = false;
+  bool collectives = false;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("across-phases", self.across_phases,
+          "Merge values of forward with those of backward, which undoes recomputation.");
+    field("collectives", self.collectives,
+          "Merge equal collectives and their waits (every rank must run the same pipeline).");
+  }
+};
+
+// Merges nodes that compute the same value from the same inputs and the same contents of memory; the first stays.
+//
+// Counters: merged. Notes: cross-phase (equal values of different phases, left apart).
+// Remarks: written, both-returned, values-differ, ordered.
+// O(nodes + edges + buffers) expected.
+Result<PassResult> cse(Graph& graph, const CseOptions& options);
+
+}  // namespace fxopt

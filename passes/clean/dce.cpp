@@ -1,0 +1,199 @@
+// Dead-code elimination.
+//
+// A node is live when it is
+//   a placeholder or the output                   the signature is not ours to change
+//   read by a live node                           by value, or by a control dependency other than pure order
+//   visible                                       opaque, an assertion, a barrier, an event; a wait or a collective and
+//   a
+//                                                 random op without recorded draws unless the options say otherwise
+//   a write somebody sees                         to memory of the caller, or to memory a live node reads later; a wait
+//                                                 counts as the write of what its collective fills
+//   where an unbacked symbol comes from           and a live node's sizes or arguments name the symbol
+//
+// One sweep from the end decides: whatever makes a node live stands behind it. A write counts for the whole memory
+// behind all views that may alias it, and nothing counts as overwritten, so a write is kept rather than lost.
+// Order-only control dependencies on erased nodes are rewired by the pass manager.
+
+#include "passes/clean/dce.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "ir/analysis/effect_map.h"
+#include "ir/analysis/storages.h"
+#include "ir/graph/module.h"
+#include "passes/pipeline/ledger.h"
+
+namespace fxopt {
+namespace {
+
+constexpr std::string_view kPass = "dce";
+class Liveness {
+ public:
+  Liveness(const Graph& graph, const DceOptions& options, PassResult& result)
+      : graph_(graph),
+        options_(options),
+        result_(result),
+        effects_(graph),
+        storages_(graph),
+        live_(graph.num_ids(), false),
+        read_later_(storages_.num_buffers(), false),
+        live_symbols_(graph.module().strings.size(), false),
+        seen_exprs_(graph.module().exprs.size(), false) {
+    for (const Symbol& symbol : graph.module().symbols) {
+      if (symbol.kind != SymbolKind::kUnbacked || symbol.graph != graph.name()) continue;
+      const NodeId source = graph.find(symbol.node);
+      if (source.is_valid()) defined_.emplace_back(source, symbol.name);
+    }
+    std::sort(defined_.begin(), defined_.end());
+  }
+
+  // Dead nodes, last first.
+  std::vector<NodeId> run() {
+    std::vector<NodeId> dead;
+    for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
+      if (std::as_const(live_)[node] || is_root(node)) {
+        visit_live(node);
+      } else {
+        dead.push_back(node);
+      }
+    }
+    return dead;
+  }
+
+ private:
+  bool is_root(NodeId node) {
+    const NodeKind kind = graph_[node].kind;
+    if (kind == NodeKind::kPlaceholder || kind == NodeKind::kOutput) return true;
+    const NodeExtra* extra = graph_.extra(node);
+    if (extra != nullptr && (!extra->event_record.empty() || !extra->event_wait.empty())) return true;
+    if (defines_live_symbol(node)) return true;
+    const Effect effects = effects_.of(node);
+    if (has_effect(effects, Effect::kOpaque | Effect::kAsserts | Effect::kBarrier)) return true;
+    if (has_effect(effects, Effect::kMutates) && writes_something_seen(node)) return true;
+    return is_kept_random(node, effects) || is_kept_collective(node, effects);
+  }
+
+  bool writes_something_seen(NodeId node) const {
+    if (options_.compat == Compat::kTorch) return true;
+    const std::span<const BufferId> writes = storages_.writes(node);
+    if (writes.empty()) return true;  // it says it writes, and what is not known
+    return std::any_of(writes.begin(), writes.end(), [this](BufferId buffer) { return is_seen(buffer); });
+  }
+
+  bool is_kept_random(NodeId node, Effect effects) {
+    if (!has_effect(effects, Effect::kRandom) || options_.random == DeadPolicy::kRemove) return false;
+    const NodeExtra* extra = graph_.extra(node);
+    if (extra != nullptr && extra->rng.has_value() && extra->rng->offset.is_known()) return false;
+    result_.remark(graph_, node, "random-kept", "nobody reads it, but its draws move those of later random ops");
+    return true;
+  }
+
+  bool is_kept_collective(NodeId node, Effect effects) {
+    const bool collective = has_effect(effects, Effect::kCollective);
+    const bool waits = has_effect(effects, Effect::kWaits);
+    if (!collective && !waits) return false;
+    if (waits && fills_something_read(node)) return true;
+    if (options_.collectives == DeadPolicy::kRemove) return false;
+    if (options_.compat == Compat::kTorch && !waits) return false;
+    result_.remark(graph_, node, "collective-kept", "nobody reads it, but other ranks take part in it");
+    return true;
+  }
+
+  // Data that flows only through the buffer a collective was given is there after the wait.
+  bool fills_something_read(NodeId node) const {
+    const std::span<const BufferId> reads = storages_.reads(node);
+    return std::any_of(reads.begin(), reads.end(), [this](BufferId buffer) { return is_seen(buffer); });
+  }
+
+  bool is_seen(BufferId buffer) const {
+    if (!buffer.is_valid()) return true;
+    return storages_.is_external(buffer) || read_later_[storages_.alias_class(buffer)];
+  }
+
+  void visit_live(NodeId node) {
+    graph_.for_each_input(node, [this](NodeId input) { live_[input] = true; });
+    for (const BufferId buffer : storages_.reads(node)) {
+      if (buffer.is_valid()) read_later_[storages_.alias_class(buffer)] = true;
+    }
+    if (const NodeExtra* extra = graph_.extra(node)) {
+      for (const ControlDep& dep : extra->control) {
+        if (dep.kind != ControlKind::kOrder) live_[dep.node] = true;
+      }
+    }
+    if (defined_.empty()) return;
+    note_value(graph_[node].value);
+    note_args(graph_[node].args);
+    note_args(graph_[node].kwargs);
+  }
+
+  // -- unbacked symbols
+
+  bool defines_live_symbol(NodeId node) const {
+    const auto first = std::lower_bound(defined_.begin(), defined_.end(), std::pair(node, StringId(0)));
+    for (auto it = first; it != defined_.end() && it->first == node; ++it) {
+      if (live_symbols_[it->second]) return true;
+    }
+    return false;
+  }
+
+  void note_expr(ExprId id) {
+    if (!id.is_valid() || std::as_const(seen_exprs_)[id]) return;
+    seen_exprs_[id] = true;
+    for (const StringId symbol : graph_.module().exprs.symbols(id)) live_symbols_[symbol] = true;
+  }
+
+  void note_dims(DimsId id) {
+    if (!id.is_valid()) return;
+    for (const Dim& dim : graph_.module().dims(id)) note_expr(dim.expr);
+  }
+
+  void note_value(ValueId id) {
+    if (!id.is_valid()) return;
+    const Value& value = graph_.pool().value(id);
+    if (value.kind == ValueKind::kTensor) {
+      const Tensor& tensor = graph_.pool().tensor(value);
+      note_dims(tensor.sizes);
+      note_dims(tensor.strides);
+      note_expr(tensor.offset.expr);
+    } else if (value.kind == ValueKind::kSymbolic) {
+      note_expr(ExprId(value.first));
+    } else if (value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict) {
+      for (uint32_t i = 0; i < value.count; ++i) note_value(ValueId(value.first + i));
+    }
+  }
+
+  void note_args(ArgRange range) {
+    for (const Arg& arg : graph_.pool().args(range)) {
+      if (arg.is(ArgKind::kExpr) || arg.is(ArgKind::kGroupExpr)) note_expr(arg.as_expr());
+      if (arg.has_children()) note_args(arg.range());
+    }
+  }
+
+  const Graph& graph_;
+  const DceOptions& options_;
+  PassResult& result_;
+  EffectMap effects_;
+  StorageMap storages_;
+  IdMap<NodeId, bool> live_;
+  IdMap<BufferId, bool> read_later_;                  // by alias class: a live node behind the one at hand reads it
+  std::vector<std::pair<NodeId, StringId>> defined_;  // unbacked symbols and their definitions, sorted
+  IdMap<StringId, bool> live_symbols_;
+  IdMap<ExprId, bool> seen_exprs_;
+};
+
+}  // namespace
+
+Result<PassResult> dce(Graph& graph, const DceOptions& options) {
+  PassResult result;
+  const std::vector<NodeId> dead = Liveness(graph, options, result).run();
+  for (const NodeId node : dead) {
+    record_erased(graph, node, kPass);
+    graph.erase(node);
+    result.count("erased");
+  }
+  return result;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,77 @@
+#include "passes/clean/infer_phase.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/analysis/phases.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+namespace {
+
+// The nearest seed `node` depends on, found breadth first over values; invalid when only a storage connects them.
+NodeId seed_of(const Graph& graph, const PhaseMap& phases, NodeId node) {
+  IdMap<NodeId, bool> is_seed(graph.num_ids(), false), seen(graph.num_ids(), false);
+  for (const NodeId seed : phases.seeds) is_seed[seed] = true;
+  std::vector<NodeId> pending{node};
+  for (size_t i = 0; i < pending.size(); ++i) {
+    if (std::as_const(is_seed)[pending[i]]) return pending[i];
+    graph.for_each_input(pending[i], [&](NodeId input) {
+      if (!std::as_const(seen)[input]) pending.push_back(input);
+      seen[input] = true;
+    });
+  }
+  return NodeId();
+}
+
+Error conflict_error(const Graph& graph, const PhaseMap& phases) {
+  const NodeId node = phases.conflicts.front();
+  const NodeId seed = seed_of(graph, phases, node);
+  Error error;
+  error.code = ErrorCode::kPhaseConflict;
+  error.message = "'%" + std::string(graph.name_of(node)) + "' is marked " + std::string(name_of(graph[node].phase)) +
+                  " but depends on " +
+                  (seed.is_valid() ? "tangent '%" + std::string(graph.name_of(seed)) + "'" : "a tangent by a storage");
+  if (phases.conflicts.size() > 1) error.message += ", as do " + std::to_string(phases.conflicts.size() - 1) + " more";
+  error.hint = "remove the mark, or the role of the placeholder if it is no tangent";
+  error.where.graph = graph.module().text(graph.name());
+  error.where.node = graph.name_of(node);
+  error.where.module_path = graph.module().text(graph[node].module_path);
+  return error;
+}
+
+bool has_backward_to_find(const Graph& graph) {
+  return graph.kind == GraphKind::kUnspecified || graph.kind == GraphKind::kJoint ||
+         graph.kind == GraphKind::kForwardLossBackward;
+}
+
+}  // namespace
+
+Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions&) {
+  PassResult result;
+  const PhaseMap marked = analyze_phases(graph);
+  if (!marked.conflicts.empty()) return conflict_error(graph, marked);
+  if (marked.has_markers) {
+    for (const NodeId node : graph.nodes()) result.note("marked", graph[node].phase != Phase::kUnspecified ? 1 : 0);
+    return result;
+  }
+  if (!has_backward_to_find(graph)) return result;
+  const PhaseMap phases = infer_phases(graph);
+  if (phases.seeds.empty()) {
+    if (graph.kind != GraphKind::kUnspecified && graph.output().is_valid()) {
+      result.remark(graph, graph.output(), "no-gradient-seed",
+                    "no gradient of a loss leads to an output: nothing inferred");
+    }
+    return result;
+  }
+  for (const NodeId node : graph.nodes()) {
+    if (graph[node].kind == NodeKind::kOutput) continue;
+    graph[node].phase = std::as_const(phases.phase)[node];
+    graph[node].phase_markers |= 1U << static_cast<uint32_t>(PhaseMarker::kInferred);
+    result.count(phases.is_backward(node) ? "backward" : "forward");
+  }
+  return result;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "core/result.h"
+#include "passes/pipeline/pass.h"
+
+namespace fxopt {
+
+struct InferPhaseOptions {
+  template <class Self, class Field>
+  static void visit(Self&, Field&&) {}
+};
+
+// Writes the phase of every node of a graph that carries no phase markers, by infer_phases() of ir/analysis/phases.h,
+// with the marker `inferred`. A graph that carries markers stays as it is.
+//
+// Counters: forward, backward (nodes that got that phase). Notes: marked (nodes that had one).
+// Errors: kPhaseConflict when a node marked forward depends on a tangent.
+// O(nodes + edges).
+Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions& options);
+
+}  // namespace fxopt

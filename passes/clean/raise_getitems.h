@@ -1,0 +1,18 @@
+#pragma once
+
+#include "core/result.h"
+#include "passes/pipeline/pass.h"
+
+namespace fxopt {
+
+struct RaiseGetitemsOptions {
+  template <class Self, class Field>
+  static void visit(Self&, Field&&) {}
+};
+
+// Moves every getitem right behind the node it takes from; getitems of one node keep their order.
+//
+// Counters: raised. Remarks: held (a control dependency or an event pins the getitem). O(nodes).
+Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions& options);
+
+}  // namespace fxopt

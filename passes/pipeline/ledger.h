@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+#include "ir/graph/graph.h"
+
+namespace fxopt {
+
+// Enters a tagged node that `pass` is about to erase into the module's ledger, with its verdict so far, so that every
+// tag ends a pipeline with one. Does nothing for an untagged node. O(1) amortised.
+void record_erased(Graph& graph, NodeId node, std::string_view pass);
+
+}  // namespace fxopt

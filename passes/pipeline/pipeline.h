@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+#include "passes/pipeline/registry.h"
+
+namespace fxopt {
+
+// One entry of a pipeline.
+struct PipelineStep {
+  const PassInfo* pass = nullptr;
+  std::string text;  // canonical: "remat{compat=torch}"
+  BoundPass run;
+};
+
+struct Pipeline {
+  std::vector<PipelineStep> steps;
+  std::string text() const;  // parse_pipeline() of it gives the same pipeline
+};
+
+// Parses 'cse,sac{policy=per-op,compat=torch},remat,dce'. Values may be quoted with '"'. Errors, each with the column
+// and the text with a caret in Where: kBadPipeline (syntax), kUnknownPass, kUnknownOption, kBadOptionValue, kPassOrder.
+Result<Pipeline> parse_pipeline(std::string_view text);
+
+// What `opt` runs when no --passes is given.
+std::string_view default_pipeline_text();
+
+// What one step did.
+struct StepReport {
+  std::string pass;
+  PassResult result;
+  double seconds = 0;
+  size_t nodes_before = 0;
+  size_t nodes_after = 0;
+};
+
+struct RunOptions {
+  bool verify = true;            // the structural verifier after each pass; off for timing only
+  bool check_hash = true;        // compare the claimed change with a structural hash
+  size_t stop_after = SIZE_MAX;  // run only the first so many steps
+  // Called after each step, with the step's index.
+  std::function<void(size_t, const PipelineStep&, const StepReport&, const Module&)> observer;
+};
+
+struct RunReport {
+  std::vector<StepReport> steps;
+};
+
+// Runs the pipeline over every top-level graph of the module, pass by pass. Errors: those of the passes; kVerify...
+// when a pass's output breaks an invariant. A pass that lies about having changed the graph is an InternalError.
+Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options = {});
+
+// A hash of everything a pass may change: nodes in order, names, targets, arguments, values, phases, tags, control
+// dependencies, rare fields. O(nodes + arguments).
+uint64_t structural_hash(const Module& module);
+
+}  // namespace fxopt

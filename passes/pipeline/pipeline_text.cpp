@@ -1,0 +1,235 @@
+// pipeline = [ step { "," step } ] ;
+// step     = name [ "{" [ option { "," option } ] "}" ] ;
+// option   = name "=" ( word | '"' { character | '\"' | '\\' } '"' ) ;
+//
+// Whitespace between tokens is free. A name is letters, digits, '-' and '_'; a word is any run of characters other than
+// whitespace and ",{}=" and quotes.
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "passes/pipeline/entry.h"
+#include "passes/pipeline/pipeline.h"
+
+namespace fxopt {
+namespace {
+
+struct Token {
+  std::string text;
+  size_t column = 0;  // from 0
+};
+
+struct OptionText {
+  Token name;
+  Token value;
+};
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+bool is_word_char(char c) {
+  return static_cast<unsigned char>(c) > ' ' && c != ',' && c != '{' && c != '}' && c != '=' && c != '"';
+}
+
+std::string print_value(const std::string& value) {
+  if (!value.empty() && std::all_of(value.begin(), value.end(), is_word_char)) return value;
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Result<Pipeline> run() {
+    Pipeline pipeline;
+    skip_space();
+    while (at_ < text_.size()) {
+      Result<PipelineStep> step = parse_step(pipeline);
+      if (!step.ok()) return std::move(step).error();
+      pipeline.steps.push_back(std::move(*step));
+      if (at_ == text_.size()) break;
+      if (text_[at_] != ',') return error(ErrorCode::kBadPipeline, at_, "expected ',' between passes", "");
+      ++at_;
+      skip_space();
+      if (at_ == text_.size()) return error(ErrorCode::kBadPipeline, at_, "expected a pass after ','", "");
+    }
+    return pipeline;
+  }
+
+ private:
+  Result<PipelineStep> parse_step(const Pipeline& before) {
+    Token name = parse_name();
+    if (name.text.empty()) return error(ErrorCode::kBadPipeline, at_, "expected the name of a pass", "");
+    PipelineStep step;
+    step.pass = find_pass(name.text);
+    if (step.pass == nullptr) return unknown_pass(name);
+    std::vector<OptionText> options;
+    if (at_ < text_.size() && text_[at_] == '{') {
+      Result<std::vector<OptionText>> parsed = parse_options();
+      if (!parsed.ok()) return std::move(parsed).error();
+      options = std::move(*parsed);
+    }
+    if (const std::optional<Error> broken = check_order(before, *step.pass, name.column)) return *broken;
+    Result<BoundPass> bound = bind(*step.pass, options);
+    if (!bound.ok()) return std::move(bound).error();
+    step.run = std::move(*bound);
+    step.text = print_step(*step.pass, options);
+    return step;
+  }
+
+  Result<std::vector<OptionText>> parse_options() {
+    std::vector<OptionText> options;
+    const size_t open = at_++;
+    skip_space();
+    while (at_ < text_.size() && text_[at_] != '}') {
+      OptionText option;
+      option.name = parse_name();
+      if (option.name.text.empty()) return error(ErrorCode::kBadPipeline, at_, "expected the name of an option", "");
+      for (const OptionText& other : options) {
+        if (other.name.text != option.name.text) continue;
+        return error(ErrorCode::kBadPipeline, option.name.column, "option '" + option.name.text + "' is given twice",
+                     "");
+      }
+      if (at_ == text_.size() || text_[at_] != '=') {
+        return error(ErrorCode::kBadPipeline, at_, "expected '=' after option '" + option.name.text + "'",
+                     options.empty() ? "" : "a value that holds ',' is written in double quotes");
+      }
+      ++at_;
+      skip_space();
+      Result<Token> value = parse_value();
+      if (!value.ok()) return std::move(value).error();
+      option.value = std::move(*value);
+      options.push_back(std::move(option));
+      if (at_ == text_.size() || text_[at_] == '}') break;
+      if (text_[at_] != ',') return error(ErrorCode::kBadPipeline, at_, "expected ',' or '}' after an option", "");
+      ++at_;
+      skip_space();
+      if (at_ < text_.size() && text_[at_] == '}') {
+        return error(ErrorCode::kBadPipeline, at_, "expected an option after ','", "");
+      }
+    }
+    if (at_ == text_.size()) return error(ErrorCode::kBadPipeline, open, "'{' is never closed", "");
+    ++at_;
+    skip_space();
+    return options;
+  }
+
+  Token parse_name() {
+    Token token;
+    token.column = at_;
+    while (at_ < text_.size() && is_name_char(text_[at_])) token.text += text_[at_++];
+    skip_space();
+    return token;
+  }
+
+  Result<Token> parse_value() {
+    Token token;
+    token.column = at_;
+    if (at_ < text_.size() && text_[at_] == '"') {
+      for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) {
+        if (text_[at_] == '\\' && at_ + 1 < text_.size() && (text_[at_ + 1] == '"' || text_[at_ + 1] == '\\')) ++at_;
+        token.text += text_[at_];
+      }
+      if (at_ == text_.size()) return error(ErrorCode::kBadPipeline, token.column, "quoted value is never closed", "");
+      ++at_;
+    } else {
+      while (at_ < text_.size() && is_word_char(text_[at_])) token.text += text_[at_++];
+      if (token.text.empty()) return error(ErrorCode::kBadPipeline, at_, "expected a value after '='", "");
+    }
+    skip_space();
+    return token;
+  }
+
+  void skip_space() {
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+  }
+
+  Result<BoundPass> bind(const PassInfo& pass, const std::vector<OptionText>& options) const {
+    OptionTexts given;
+    for (const OptionText& option : options) given.emplace_back(option.name.text, option.value.text);
+    Result<BoundPass> bound = pass.bind(given);
+    if (bound.ok()) return bound;
+    Error failed = std::move(bound).error();
+    for (const OptionText& option : options) {
+      if (option.name.text != failed.where.field) continue;
+      place(failed, failed.code == ErrorCode::kBadOptionValue ? option.value.column : option.name.column);
+    }
+    return failed;
+  }
+
+  // Only what differs from the defaults, in the order the pass declares its options.
+  static std::string print_step(const PassInfo& pass, const std::vector<OptionText>& options) {
+    std::string printed;
+    for (const PassOptionInfo& info : pass.options) {
+      for (const OptionText& option : options) {
+        if (option.name.text != info.name || option.value.text == info.default_value) continue;
+        printed += (printed.empty() ? "" : ",") + info.name + "=" + print_value(option.value.text);
+      }
+    }
+    return std::string(pass.name) + (printed.empty() ? "" : "{" + printed + "}");
+  }
+
+  // A rule is broken by the first run of a pass: running it again later, behind what it must precede, is harmless.
+  std::optional<Error> check_order(const Pipeline& before, const PassInfo& pass, size_t column) const {
+    for (const PipelineStep& step : before.steps) {
+      if (step.pass == &pass) return std::nullopt;
+      for (const auto& [other, reason] : pass.not_after) {
+        if (step.pass->name != other) continue;
+        return error(ErrorCode::kPassOrder, column,
+                     "'" + std::string(pass.name) + "' must not stand after '" + std::string(other) +
+                         "': " + std::string(reason),
+                     "put '" + std::string(pass.name) + "' before '" + std::string(other) + "'");
+      }
+    }
+    return std::nullopt;
+  }
+
+  Error unknown_pass(const Token& name) const {
+    std::vector<std::string_view> names;
+    for (const PassInfo& info : pass_registry()) names.push_back(info.name);
+    const std::string_view closest = closest_name(name.text, names);
+    const std::string hint =
+        closest.empty() ? "'fxopt passes' lists the passes" : "did you mean '" + std::string(closest) + "'";
+    return error(ErrorCode::kUnknownPass, name.column, "there is no pass '" + name.text + "'", hint);
+  }
+
+  Error error(ErrorCode code, size_t column, std::string message, std::string hint) const {
+    Error made;
+    made.code = code;
+    made.message = std::move(message);
+    made.hint = std::move(hint);
+    place(made, column);
+    return made;
+  }
+
+  void place(Error& made, size_t column) const {
+    std::string line(text_);
+    std::replace_if(line.begin(), line.end(), is_space, ' ');
+    made.where.column = column + 1;
+    made.where.excerpt = line + "\n" + std::string(column, ' ') + "^";
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+std::string Pipeline::text() const {
+  std::string joined;
+  for (const PipelineStep& step : steps) joined += (joined.empty() ? "" : ",") + step.text;
+  return joined;
+}
+
+Result<Pipeline> parse_pipeline(std::string_view text) { return Parser(text).run(); }
+
+}  // namespace fxopt

@@ -1,0 +1,99 @@
+#include "passes/pipeline/registry.h"
+
+#include <algorithm>
+
+#include "passes/clean/canonicalize.h"
+#include "passes/clean/cse.h"
+#include "passes/clean/dce.h"
+#include "passes/clean/infer_phase.h"
+#include "passes/clean/raise_getitems.h"
+#include "passes/pipeline/entry.h"
+#include "passes/recompute/remat.h"
+#include "passes/tag/sac.h"
+
+namespace fxopt {
+namespace {
+
+// The only list of passes.
+std::vector<PassInfo> make_registry() {
+  std::vector<PassInfo> passes = {
+      entry<canonicalize>("canonicalize", PassClass::kExact,
+                          "Remove aliases, identity views and views that undo each other."),
+      entry<cse>("cse", PassClass::kExact, "Merge nodes that compute the same value."),
+      entry<dce>("dce", PassClass::kExact, "Erase nodes nothing visible depends on."),
+      entry<infer_phase>("infer-phase", PassClass::kExact,
+                         "Tell forward from backward in a graph without phase markers.",
+                         {{"remat", "remat decides by phases and writes some, so there would be nothing left to infer"},
+                          {"sac", "sac tags forward values, so it must know which those are"}}),
+      entry<raise_getitems>("raise-getitems", PassClass::kExact, "Move getitems right behind the node they take from."),
+      entry<remat>("remat", PassClass::kExact, "Recompute in backward what the tags do not save."),
+      entry<sac>("sac", PassClass::kExact, "Tag forward values for saving or recomputing, by a policy.",
+                 {{"remat", "remat carries out tags, so tags written later would have no effect"}}),
+  };
+  std::sort(passes.begin(), passes.end(), [](const PassInfo& a, const PassInfo& b) { return a.name < b.name; });
+  return passes;
+}
+
+std::string list(const std::vector<std::string_view>& names) {
+  std::string joined;
+  for (const std::string_view name : names) joined += (joined.empty() ? "" : ", ") + std::string(name);
+  return joined;
+}
+
+std::string hint_for(std::string_view given, const std::vector<std::string_view>& names, std::string_view what) {
+  const std::string_view closest = closest_name(given, names);
+  if (!closest.empty()) return "did you mean '" + std::string(closest) + "'";
+  return std::string(what) + ": " + list(names);
+}
+
+}  // namespace
+
+std::string_view pass_class_name(PassClass value) {
+  switch (value) {
+    case PassClass::kExact:
+      return "exact";
+    case PassClass::kReordersReductions:
+      return "reorders reductions";
+    case PassClass::kChangesNumerics:
+      return "changes numerics";
+  }
+  return {};
+}
+
+Error unknown_option_error(std::string_view pass, std::string_view option, const std::vector<std::string_view>& names) {
+  Error error;
+  error.code = ErrorCode::kUnknownOption;
+  error.message = "'" + std::string(pass) + "' has no option '" + std::string(option) + "'";
+  error.hint = names.empty() ? "it takes no options" : hint_for(option, names, "its options");
+  error.where.field = option;
+  return error;
+}
+
+Error bad_option_error(std::string_view pass, std::string_view option, std::string_view value, std::string_view type,
+                       const std::vector<std::string_view>& choices) {
+  Error error;
+  error.code = ErrorCode::kBadOptionValue;
+  error.message =
+      "'" + std::string(value) + "' is no value of option '" + std::string(option) + "' of '" + std::string(pass) + "'";
+  if (!choices.empty()) {
+    error.hint = hint_for(value, choices, "choices");
+  } else {
+    error.hint = type == "bool" ? "write true or false" : "write a decimal integer of 64 bits";
+  }
+  error.where.field = option;
+  return error;
+}
+
+const std::vector<PassInfo>& pass_registry() {
+  static const std::vector<PassInfo> kRegistry = make_registry();
+  return kRegistry;
+}
+
+const PassInfo* find_pass(std::string_view name) {
+  const std::vector<PassInfo>& passes = pass_registry();
+  const auto found = std::lower_bound(passes.begin(), passes.end(), name,
+                                      [](const PassInfo& info, std::string_view wanted) { return info.name < wanted; });
+  return found != passes.end() && found->name == name ? &*found : nullptr;
+}
+
+}  // namespace fxopt

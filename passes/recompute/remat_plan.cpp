@@ -1,0 +1,181 @@
+#include "passes/recompute/remat_plan.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ir/analysis/effects.h"
+
+namespace fxopt {
+namespace {
+
+bool has_marker(const Node& node, PhaseMarker marker) {
+  return (node.phase_markers >> static_cast<uint32_t>(marker) & 1U) != 0;
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, const TagDecisions& decisions,
+          Compat compat)
+      : graph_(graph), phases_(phases), storages_(storages), decisions_(decisions), compat_(compat) {
+    plan_.recomputed = IdMap<NodeId, bool>(graph.num_ids(), false);
+    plan_.blocked = IdMap<NodeId, bool>(graph.num_ids(), false);
+    copied_in_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
+    unrepeatable_ = IdMap<NodeId, bool>(graph.num_ids(), false);
+    for (const NodeId node : decisions.unrepeatable) unrepeatable_[node] = true;
+  }
+
+  Result<RematPlan> run() {
+    for (const std::vector<NodeId>& region : regions()) {
+      ++region_number_;
+      RematRegion plan;
+      for (const NodeId consumer : region) {
+        Result<RematStep> step = plan_step(consumer);
+        if (!step.ok()) return std::move(step).error();
+        if (!step->copies.empty() || reads_copy(consumer)) plan.steps.push_back(std::move(*step));
+      }
+      if (plan.steps.empty()) continue;
+      plan.nodes = region;
+      plan_.regions.push_back(std::move(plan));
+    }
+    if (compat_ == Compat::kTorch && plan_.regions.size() > 1) {
+      Error error{ErrorCode::kUnsupportedGraph,
+                  std::to_string(plan_.regions.size()) +
+                      " disjoint backward regions need recomputation, and compat=torch allows one",
+                  "run remat without compat=torch, which handles any number",
+                  {}};
+      return error;
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  std::vector<std::vector<NodeId>> regions() const {
+    std::vector<std::vector<NodeId>> result;
+    IdMap<NodeId, bool> depends(graph_.num_ids(), false);
+    const bool use_phase_annotation = any_custom_phase();
+    bool open = false;
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind == NodeKind::kPlaceholder || graph_[node].kind == NodeKind::kOutput) continue;
+      bool inside = is_backward(node, use_phase_annotation);
+      if (compat_ == Compat::kFxopt) {
+        graph_.for_each_input(node, [&](NodeId input) { inside = inside || std::as_const(depends)[input]; });
+        depends[node] = inside;
+      }
+      if (inside) {
+        if (!open) result.emplace_back();
+        result.back().push_back(node);
+      }
+      open = inside;
+    }
+    return result;
+  }
+
+  bool any_custom_phase() const {
+    if (compat_ != Compat::kTorch) return false;
+    for (const NodeId node : graph_.nodes()) {
+      if (has_marker(graph_[node], PhaseMarker::kCustomPhaseBackward)) return true;
+    }
+    return false;
+  }
+
+  bool is_backward(NodeId node, bool use_phase_annotation) const {
+    if (compat_ == Compat::kFxopt) return phases_.is_backward(node);
+    const PhaseMarker marker =
+        use_phase_annotation ? PhaseMarker::kCustomPhaseBackward : PhaseMarker::kAutogradBackward;
+    return has_marker(graph_[node], marker) || has_marker(graph_[node], PhaseMarker::kInferred);
+  }
+
+  bool reads_copy(NodeId consumer) const {
+    bool found = false;
+    graph_.for_each_input(consumer, [&](NodeId input) { found = found || is_copied(input); });
+    return found;
+  }
+
+  bool is_copied(NodeId node) const { return copied_in_[node] == region_number_; }
+
+  // The copies `consumer` is the first of its region to need, by an explicit stack: chains may be long.
+  Result<RematStep> plan_step(NodeId consumer) {
+    RematStep step;
+    step.consumer = consumer;
+    pending_.clear();
+    graph_.for_each_input(consumer, [this](NodeId input) { pending_.push_back(input); });
+    while (!pending_.empty()) {
+      const NodeId node = pending_.back();
+      pending_.pop_back();
+      if (is_copied(node) || !decisions_.of[node].recompute || is_view_of_saved(node)) continue;
+      if (std::as_const(unrepeatable_)[node]) return unrepeatable_error(node, consumer);
+      if (!is_legal(node, consumer)) continue;
+      copied_in_[node] = region_number_;
+      plan_.recomputed[node] = true;
+      step.copies.push_back(node);
+      graph_.for_each_input(node, [this](NodeId input) { pending_.push_back(input); });
+    }
+    std::sort(step.copies.begin(), step.copies.end(),
+              [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
+    return step;
+  }
+
+  // A copy of a view whose storage stays alive anyway would free nothing.
+  bool is_view_of_saved(NodeId node) const {
+    if (compat_ == Compat::kTorch) return false;
+    const std::span<const BufferId> buffers = storages_.buffers(node);
+    return !buffers.empty() && std::all_of(buffers.begin(), buffers.end(), [&](BufferId id) {
+      const Buffer& buffer = storages_.buffer(id);
+      return buffer.source != BufferSource::kNode ||
+             (buffer.producer != node && !decisions_.of[buffer.producer].recompute);
+    });
+  }
+
+  bool is_legal(NodeId node, NodeId consumer) {
+    if (compat_ == Compat::kTorch) return true;
+    if (std::as_const(plan_.blocked)[node]) return false;
+    for (const BufferId buffer : storages_.reads(node)) {
+      if (storages_.written_between(buffer, node, consumer)) return block(node, "what it reads");
+    }
+    for (const BufferId buffer : storages_.buffers(node)) {
+      if (buffer.is_valid() && storages_.written_between(buffer, node, consumer)) return block(node, "its result");
+    }
+    return true;
+  }
+
+  bool block(NodeId node, std::string_view what) {
+    plan_.blocked[node] = true;
+    plan_.blocked_remarks.emplace_back(
+        node, "saved: " + std::string(what) + " is written before backward would recompute it");
+    return false;
+  }
+
+  Error unrepeatable_error(NodeId node, NodeId consumer) const {
+    Error error;
+    error.code = ErrorCode::kTagUnrepeatable;
+    error.message = "'%" + std::string(graph_.name_of(node)) + "' is tagged for recompute and backward needs it ('%" +
+                    std::string(graph_.name_of(consumer)) + "'), but it " + std::string(why_unrepeatable(graph_, node));
+    error.hint = "tag it MUST_SAVE, or let `sac` tag the graph, which saves such values";
+    error.where.graph = graph_.module().text(graph_.name());
+    error.where.node = graph_.name_of(node);
+    error.where.module_path = graph_.module().text(graph_[node].module_path);
+    return error;
+  }
+
+  const Graph& graph_;
+  const PhaseMap& phases_;
+  const StorageMap& storages_;
+  const TagDecisions& decisions_;
+  Compat compat_;
+  RematPlan plan_;
+  uint32_t region_number_ = 0;
+  IdMap<NodeId, uint32_t> copied_in_;
+  IdMap<NodeId, bool> unrepeatable_;
+  std::vector<NodeId> pending_;
+};
+
+}  // namespace
+
+Result<RematPlan> plan_remat(const Graph& graph, const PhaseMap& phases, const StorageMap& storages,
+                             const TagDecisions& decisions, Compat compat) {
+  return Planner(graph, phases, storages, decisions, compat).run();
+}
+
+}  // namespace fxopt

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+#include "ir/analysis/phases.h"
+#include "ir/analysis/storages.h"
+#include "ir/analysis/tag_rules.h"
+#include "passes/pipeline/pass.h"
+
+// What remat will do, decided on the unchanged graph.
+
+namespace fxopt {
+
+// What one backward node needs: copies to make before it, in forward order.
+struct RematStep {
+  NodeId consumer;
+  std::vector<NodeId> copies;
+};
+
+struct RematRegion {
+  std::vector<NodeId> nodes;     // all of it, in schedule order
+  std::vector<RematStep> steps;  // every node of the region that reads a copy
+};
+
+struct RematPlan {
+  std::vector<RematRegion> regions;
+  IdMap<NodeId, bool> recomputed;  // original -> some region copies it
+  IdMap<NodeId, bool> blocked;     // recompute wanted, rule 5 forbade it
+  std::vector<std::pair<NodeId, std::string>> blocked_remarks;
+};
+
+// Plans every backward region. Errors: kTagUnrepeatable, kUnsupportedGraph (compat=torch, several regions).
+// O(nodes + edges + copies log copies).
+Result<RematPlan> plan_remat(const Graph& graph, const PhaseMap& phases, const StorageMap& storages,
+                             const TagDecisions& decisions, Compat compat);
+
+}  // namespace fxopt

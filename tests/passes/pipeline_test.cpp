@@ -1,0 +1,287 @@
+// Pipeline text, option binding, the order rules, and the checks of the runner.
+
+#include "passes/pipeline/pipeline.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "ir/io/io.h"
+#include "passes/pipeline/entry.h"
+#include "tests/catch.h"
+
+namespace fxopt {
+namespace {
+
+enum class Colour : uint8_t { kRed, kBlue };
+
+struct PaintOptions {
+  bool loud = false;
+  int64_t coats = 2;
+  std::string where = "wall";
+  Colour colour = Colour::kRed;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("loud", self.loud, "Make noise.");
+    field("coats", self.coats, "How many.");
+    field("where", self.where, "Which part.");
+    field("colour", self.colour, "Which colour.");
+  }
+};
+
+}  // namespace
+
+template <>
+struct EnumNames<Colour> {
+  static constexpr EnumName<Colour> kAll[] = {{Colour::kRed, "red"}, {Colour::kBlue, "blue"}};
+};
+
+namespace {
+
+// Renames the first node when it paints anything, and counts what it is told to count.
+Result<PassResult> paint(Graph& graph, const PaintOptions& options) {
+  PassResult result;
+  if (options.where == "nowhere") return Error{ErrorCode::kUnsupportedGraph, "nothing to paint", "", {}};
+  if (options.colour == Colour::kBlue) graph[graph.first()].tag = Tag::kMustSave;
+  if (options.where == "cycle") {
+    const NodeId input = graph.first();
+    graph.move_before(input, NodeId());
+  }
+  result.count("painted", options.loud ? options.coats : 0);
+  return result;
+}
+
+PassInfo paint_row() { return entry<paint>("paint", PassClass::kExact, "Paint."); }
+
+Pipeline one_step(const OptionTexts& options) {
+  static const PassInfo kRow = paint_row();
+  Result<BoundPass> bound = kRow.bind(options);
+  REQUIRE(bound.ok());
+  Pipeline pipeline;
+  pipeline.steps.push_back({&kRow, "paint", std::move(*bound)});
+  return pipeline;
+}
+
+std::unique_ptr<Module> small_module() {
+  Result<std::unique_ptr<Module>> module = parse_text(
+      "graph @g {\n  %x: f32[4] = placeholder()\n  %y: f32[4] = aten.neg.default(%x)\n  return (%y,)\n}\n", "t");
+  REQUIRE(module.ok());
+  return std::move(*module);
+}
+
+Error pipeline_error(std::string_view text) {
+  const Result<Pipeline> pipeline = parse_pipeline(text);
+  INFO(text);
+  REQUIRE_FALSE(pipeline.ok());
+  return pipeline.error();
+}
+
+TEST_CASE("the registry is sorted and describes every option", "[passes][pipeline]") {
+  const std::vector<PassInfo>& passes = pass_registry();
+  REQUIRE(passes.size() >= 6);
+  for (size_t i = 0; i < passes.size(); ++i) {
+    INFO(passes[i].name);
+    if (i > 0) CHECK(passes[i - 1].name < passes[i].name);
+    CHECK(passes[i].summary.ends_with('.'));
+    CHECK(find_pass(passes[i].name) == &passes[i]);
+    for (const PassOptionInfo& option : passes[i].options) {
+      CHECK(option.help.ends_with('.'));
+      CHECK(passes[i].bind({{option.name, option.default_value}}).ok());
+    }
+    for (const auto& [other, reason] : passes[i].not_after) {
+      CHECK(find_pass(other) != nullptr);
+      CHECK_FALSE(reason.empty());
+    }
+  }
+  CHECK(find_pass("no-such-pass") == nullptr);
+  CHECK(pass_class_name(PassClass::kReordersReductions) == "reorders reductions");
+}
+
+TEST_CASE("options are described and bound by type", "[passes][pipeline]") {
+  const PassInfo row = paint_row();
+  REQUIRE(row.options.size() == 4);
+  CHECK(row.options[0].type == "bool");
+  CHECK(row.options[0].default_value == "false");
+  CHECK(row.options[1].type == "int");
+  CHECK(row.options[1].default_value == "2");
+  CHECK(row.options[2].type == "string");
+  CHECK(row.options[3].type == "enum");
+  CHECK(row.options[3].choices == std::vector<std::string>{"red", "blue"});
+
+  CHECK(row.bind({{"coats", "-9223372036854775808"}}).ok());
+  for (const std::string value : {"", "2x", "+2", "02", "1e3", "9223372036854775808"}) {
+    INFO(value);
+    const Result<BoundPass> bound = row.bind({{"coats", value}});
+    REQUIRE_FALSE(bound.ok());
+    CHECK(bound.error().code == ErrorCode::kBadOptionValue);
+    CHECK(bound.error().where.field == "coats");
+  }
+  CHECK(row.bind({{"loud", "yes"}}).error().hint == "write true or false");
+  CHECK(row.bind({{"colour", "blu"}}).error().hint == "did you mean 'blue'");
+  CHECK(row.bind({{"colour", "green-ish"}}).error().hint == "choices: red, blue");
+  const Error unknown = row.bind({{"color", "red"}}).error();
+  CHECK(unknown.code == ErrorCode::kUnknownOption);
+  CHECK(unknown.hint == "did you mean 'colour'");
+}
+
+TEST_CASE("pipeline text prints canonically and parses back", "[passes][pipeline]") {
+  const std::vector<std::pair<std::string, std::string>> texts = {
+      {"", ""},
+      {"  ", ""},
+      {"cse", "cse"},
+      {" cse , dce{ } ", "cse,dce"},
+      {"dce{random=remove,collectives=keep}", "dce{random=remove}"},
+      {"dce{compat=\"torch\",\n collectives = remove}", "dce{collectives=remove,compat=torch}"},
+      {"infer-phase,cse{across-phases=false},remat{compat=torch}", "infer-phase,cse,remat{compat=torch}"},
+  };
+  for (const auto& [text, canonical] : texts) {
+    INFO(text);
+    const Result<Pipeline> pipeline = parse_pipeline(text);
+    REQUIRE(pipeline.ok());
+    CHECK(pipeline->text() == canonical);
+    CHECK(parse_pipeline(canonical)->text() == canonical);
+  }
+  REQUIRE(parse_pipeline(default_pipeline_text()).ok());
+  CHECK(parse_pipeline(default_pipeline_text())->text() == default_pipeline_text());
+}
+
+TEST_CASE("pipeline errors point at the place", "[passes][pipeline]") {
+  struct Bad {
+    std::string text;
+    ErrorCode code;
+    uint64_t column;
+    std::string message;
+  };
+  const std::vector<Bad> bad = {
+      {",cse", ErrorCode::kBadPipeline, 1, "expected the name of a pass"},
+      {"cse,", ErrorCode::kBadPipeline, 5, "expected a pass after ','"},
+      {"cse dce", ErrorCode::kBadPipeline, 5, "expected ',' between passes"},
+      {"cse}", ErrorCode::kBadPipeline, 4, "expected ',' between passes"},
+      {"cse{", ErrorCode::kBadPipeline, 4, "'{' is never closed"},
+      {"dce{random}", ErrorCode::kBadPipeline, 11, "expected '=' after option 'random'"},
+      {"dce{random=}", ErrorCode::kBadPipeline, 12, "expected a value after '='"},
+      {"dce{random=\"remove}", ErrorCode::kBadPipeline, 12, "quoted value is never closed"},
+      {"dce{random=keep,}", ErrorCode::kBadPipeline, 17, "expected an option after ','"},
+      {"dce{random=keep;}", ErrorCode::kBadOptionValue, 12, "'keep;' is no value of option 'random' of 'dce'"},
+      {"dce{random=keep random=keep}", ErrorCode::kBadPipeline, 17, "expected ',' or '}' after an option"},
+      {"dce{random=keep,random=keep}", ErrorCode::kBadPipeline, 17, "option 'random' is given twice"},
+      {"cse,dec", ErrorCode::kUnknownPass, 5, "there is no pass 'dec'"},
+      {"dce{randon=keep}", ErrorCode::kUnknownOption, 5, "'dce' has no option 'randon'"},
+      {"cse{collectives=1}", ErrorCode::kBadOptionValue, 17, "'1' is no value of option 'collectives' of 'cse'"},
+  };
+  for (const Bad& expected : bad) {
+    const Error error = pipeline_error(expected.text);
+    CHECK(code_name(error.code) == code_name(expected.code));
+    CHECK(error.where.column == expected.column);
+    CHECK(error.message == expected.message);
+    CHECK(error.where.excerpt == expected.text + "\n" + std::string(expected.column - 1, ' ') + "^");
+  }
+  CHECK(pipeline_error("cse,dec").hint == "did you mean 'dce'");
+  CHECK(pipeline_error("zzzzzzzz").hint == "'fxopt passes' lists the passes");
+  CHECK(pipeline_error("infer-phase{x=1}").hint == "it takes no options");
+  CHECK(pipeline_error("sac{exclude=a,b}").hint == "a value that holds ',' is written in double quotes");
+  CHECK(parse_pipeline("sac{exclude=\"a,b\"}")->text() == "sac{exclude=\"a,b\"}");
+}
+
+TEST_CASE("a pass must not stand behind what it must precede", "[passes][pipeline]") {
+  const Error error = pipeline_error("cse,remat,infer-phase");
+  CHECK(error.code == ErrorCode::kPassOrder);
+  CHECK(error.where.column == 11);
+  CHECK(error.hint == "put 'infer-phase' before 'remat'");
+  CHECK(parse_pipeline("infer-phase,remat").ok());
+  CHECK(parse_pipeline("infer-phase,remat,infer-phase").ok());
+}
+
+TEST_CASE("a pass that lies about a change is found out", "[passes][pipeline]") {
+  const std::unique_ptr<Module> module = small_module();
+  CHECK(run_pipeline(*module, one_step({})).ok());
+  CHECK_THROWS_AS(run_pipeline(*module, one_step({{"loud", "true"}})), InternalError);
+  CHECK_THROWS_AS(run_pipeline(*module, one_step({{"colour", "blue"}})), InternalError);
+  const std::unique_ptr<Module> fresh = small_module();
+  const Result<RunReport> honest = run_pipeline(*fresh, one_step({{"loud", "true"}, {"colour", "blue"}}));
+  REQUIRE(honest.ok());
+  CHECK(honest->steps[0].result.counters().at("painted") == 2);
+  CHECK(honest->steps[0].nodes_before == 3);
+  RunOptions unchecked;
+  unchecked.check_hash = false;
+  CHECK(run_pipeline(*fresh, one_step({{"loud", "true"}}), unchecked).ok());
+}
+
+TEST_CASE("a broken output and a failed pass are errors that name the pass", "[passes][pipeline]") {
+  const OptionTexts breaking = {{"loud", "true"}, {"where", "cycle"}};
+  const Result<RunReport> broken = run_pipeline(*small_module(), one_step(breaking));
+  REQUIRE_FALSE(broken.ok());
+  CHECK(error_info(broken.error().code).exit == ExitCode::kNotEquivalent);
+  CHECK(broken.error().message.starts_with("after pass 1 (paint): "));
+  RunOptions unverified;
+  unverified.verify = false;
+  CHECK(run_pipeline(*small_module(), one_step(breaking), unverified).ok());
+
+  const Result<RunReport> failed = run_pipeline(*small_module(), one_step({{"where", "nowhere"}}));
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.error().message == "paint: nothing to paint");
+  CHECK(failed.error().where.graph == "g");
+}
+
+TEST_CASE("subgraphs are not run on, steps are observed and may be cut short", "[passes][pipeline]") {
+  const std::string text =
+      "graph @g {\n  attribute {path=\"body\", graph=\"sub\"}\n  %x: f32[4] = placeholder()\n"
+      "  %dead: f32[4] = aten.neg.default(%x)\n  return (%x,)\n}\n"
+      "graph @sub {\n  %x: f32[4] = placeholder()\n  %dead: f32[4] = aten.neg.default(%x)\n  return (%x,)\n}\n"
+      "graph @other {\n  %x: f32[4] = placeholder()\n  %dead: f32[4] = aten.neg.default(%x)\n  return (%x,)\n}\n";
+  Result<std::unique_ptr<Module>> module = parse_text(text, "t");
+  REQUIRE(module.ok());
+  std::vector<std::string> seen;
+  RunOptions options;
+  options.stop_after = 2;
+  options.observer = [&seen](size_t index, const PipelineStep& step, const StepReport& report, const Module&) {
+    seen.push_back(std::to_string(index) + " " + step.text + " " + std::to_string(report.nodes_after));
+  };
+  const Result<RunReport> report = run_pipeline(**module, *parse_pipeline("cse,dce,raise-getitems"), options);
+  REQUIRE(report.ok());
+  CHECK(report->steps.size() == 2);
+  CHECK(report->steps[1].result.counters().at("erased") == 2);
+  CHECK(seen == std::vector<std::string>{"0 cse 9", "1 dce 7"});
+}
+
+TEST_CASE("the structural hash sees every part a pass may change", "[passes][pipeline]") {
+  const std::unique_ptr<Module> module = small_module();
+  Graph& graph = module->main();
+  const NodeId node = graph.next(graph.first());
+  uint64_t last = structural_hash(*module);
+  CHECK(structural_hash(*module) == last);
+  graph.mutable_extra(node);  // empty rare fields are no change
+  CHECK(structural_hash(*module) == last);
+  const auto changed = [&](const char* what) {
+    INFO(what);
+    const uint64_t now = structural_hash(*module);
+    CHECK(now != last);
+    last = now;
+  };
+  graph.rename(node, module->intern("renamed"));
+  changed("name");
+  graph[node].phase = Phase::kBackward;
+  changed("phase");
+  graph[node].phase_markers = 4;
+  changed("markers");
+  graph.mutable_extra(node).verdict = TagVerdict{Verdict::kMoot, 0, StringId(), ""};
+  changed("verdict");
+  graph.mutable_extra(node).control.push_back({graph.first(), ControlKind::kKeepAlive});
+  changed("control");
+  graph.mutable_extra(node).origins.push_back(Origin{graph.name(), 7, OriginKind::kMerged, StringId(), ""});
+  changed("origins");
+  graph.mutable_extra(node).stream = module->intern("s");
+  changed("stream");
+  graph.pool().tensor(graph.pool().value(graph[node].value)).requires_grad = true;
+  changed("value");
+  graph.outputs.push_back(OutputSpec());
+  changed("outputs");
+  module->erased.push_back(ErasedNode());
+  changed("ledger");
+}
+
+}  // namespace
+}  // namespace fxopt
