@@ -1,0 +1,103 @@
+// fxopt help: commands, passes, error codes, concepts.
+
+#include <memory>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/app.h"
+#include "cli/files.h"
+#include "cli/report/passes.h"
+#include "cli/report/table.h"
+#include "cli/report/usage.h"
+#include "cli/topics.h"
+
+namespace fxopt {
+namespace {
+
+std::string error_text(const ErrorInfo& info) {
+  return code_name(info.code) + ": " + std::string(info.title) + "\n  " + wrap(info.explanation, 2) + "\n  exit code " +
+         std::to_string(static_cast<int>(info.exit)) + "\n";
+}
+
+std::string overview() {
+  const Application application;
+  std::ostringstream out;
+  out << usage_text(*application.app) << "\ntopics:\n";
+  Table table({Align::kLeft, Align::kLeft});
+  for (const Topic& topic : topics()) table.add({std::string(topic.name), std::string(topic.summary)});
+  table.add({"a command", "its arguments and options"});
+  table.add({"a pass", "what it does and its options"});
+  table.add({"an error code", "what FX0306 means and what to do; `fxopt help codes` lists all"});
+  table.print(out);
+  out << "\n`fxopt help TOPIC` explains one.\n";
+  return out.str();
+}
+
+std::string all_codes() {
+  std::ostringstream out;
+  Table table({Align::kLeft, Align::kRight, Align::kLeft}, 0);
+  table.add({"code", "exit", "meaning"});
+  for (const ErrorInfo& info : error_table()) {
+    table.add({code_name(info.code), std::to_string(static_cast<int>(info.exit)), std::string(info.title)});
+  }
+  table.print(out);
+  return out.str();
+}
+
+// Nothing when `name` is no topic.
+std::optional<std::string> topic_text(const std::string& name) {
+  if (name == "codes") return all_codes();
+  for (const Command& command : commands()) {
+    if (command.name != name) continue;
+    const Application application;
+    return usage_text(*application.app->get_subcommand(name));
+  }
+  for (const Topic& topic : topics()) {
+    if (topic.name == name) return topic.text;
+  }
+  if (const PassInfo* pass = find_pass(name)) return pass_text(*pass);
+  if (const ErrorInfo* info = find_error_info(name)) return error_text(*info);
+  return std::nullopt;
+}
+
+Error unknown_topic(const std::string& name) {
+  std::vector<std::string> codes;
+  for (const ErrorInfo& info : error_table()) codes.push_back(code_name(info.code));
+  std::vector<std::string_view> names{"codes"};
+  for (const Command& command : commands()) names.push_back(command.name);
+  for (const Topic& topic : topics()) names.push_back(topic.name);
+  for (const PassInfo& pass : pass_registry()) names.push_back(pass.name);
+  names.insert(names.end(), codes.begin(), codes.end());
+  return {ErrorCode::kUnknownTopic,
+          "there is no help topic '" + name + "'",
+          suggestion(name, names, "`fxopt help` lists the topics"),
+          {}};
+}
+
+void run_help(Console& console, const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    const std::optional<std::string> one = topic_text(name);
+    if (!one.has_value()) {
+      console.error(unknown_topic(name));
+      continue;
+    }
+    if (!text.empty()) text += "\n";
+    text += *one;
+  }
+  if (names.empty()) text = overview();
+  console.result()["text"] = text;
+  console.write_product(text);
+}
+
+}  // namespace
+
+CommandBody declare_help(CLI::App& app) {
+  const std::shared_ptr<std::vector<std::string>> names = std::make_shared<std::vector<std::string>>();
+  app.add_option("TOPIC", *names, "a command, a pass, an error code or a concept (default: list them)")
+      ->type_name("TOPIC");
+  return [names](Console& console) { run_help(console, *names); };
+}
+
+}  // namespace fxopt

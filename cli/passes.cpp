@@ -1,0 +1,43 @@
+// fxopt passes: the registry, for people and as data.
+
+#include "cli/report/passes.h"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/console.h"
+
+namespace fxopt {
+namespace {
+
+void run_passes(Console& console, const std::vector<std::string>& names) {
+  nlohmann::ordered_json& list = console.result()["passes"] = nlohmann::ordered_json::array();
+  if (names.empty()) {
+    for (const PassInfo& pass : pass_registry()) list.push_back(pass_json(pass));
+    console.write_product(pass_list_text());
+    return;
+  }
+  bool is_first = true;
+  for (const std::string& name : names) {
+    const PassInfo* pass = find_pass(name);
+    if (pass == nullptr) {
+      console.error(unknown_pass(name));
+      continue;
+    }
+    list.push_back(pass_json(*pass));
+    console.write_product((is_first ? "" : "\n") + pass_text(*pass));
+    is_first = false;
+  }
+}
+
+}  // namespace
+
+CommandBody declare_passes(CLI::App& app) {
+  const std::shared_ptr<std::vector<std::string>> names = std::make_shared<std::vector<std::string>>();
+  app.add_option("NAME", *names, "passes to describe (default: list all of them)")->type_name("PASS");
+  return [names](Console& console) { run_passes(console, *names); };
+}
+
+}  // namespace fxopt

@@ -1,0 +1,228 @@
+#include "cli/report/stats.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/files.h"
+#include "cli/report/json.h"
+#include "cli/report/table.h"
+#include "ir/analysis/memory.h"
+#include "ir/analysis/storages.h"
+
+namespace fxopt {
+namespace {
+
+constexpr size_t kMaxOpRows = 12;
+
+bool is_recomputed(const Graph& graph, NodeId node) {
+  const NodeExtra* extra = graph.extra(node);
+  return extra != nullptr && std::any_of(extra->origins.begin(), extra->origins.end(),
+                                         [](const Origin& origin) { return origin.kind == OriginKind::kRecomputed; });
+}
+
+void add_peaks(const Graph& graph, std::vector<PeakBytes>& peaks) {
+  const Module& module = graph.module();
+  const MemoryReport report = analyze_memory(graph, StorageMap(graph));
+  for (const DevicePeak& device : report.devices) {
+    peaks.push_back({std::string(module.text(graph.name())), std::string(module.text(device.device)), device.bytes,
+                     report.unknown_buffers});
+  }
+}
+
+int64_t count_of(const std::map<std::string, int64_t>& counts, const std::string& key) {
+  const std::map<std::string, int64_t>::const_iterator found = counts.find(key);
+  return found == counts.end() ? 0 : found->second;
+}
+
+struct OpChange {
+  std::string target;
+  int64_t before = 0;
+  int64_t after = 0;
+  int64_t size() const { return std::abs(after - before); }
+};
+
+// Targets whose count changed: the largest change first, ties by name.
+std::vector<OpChange> op_changes(const ModuleStats& before, const ModuleStats& after) {
+  std::vector<OpChange> changes;
+  for (const auto& [target, count] : before.ops) changes.push_back({target, count, count_of(after.ops, target)});
+  for (const auto& [target, count] : after.ops) {
+    if (!before.ops.contains(target)) changes.push_back({target, 0, count});
+  }
+  std::erase_if(changes, [](const OpChange& change) { return change.size() == 0; });
+  std::sort(changes.begin(), changes.end(), [](const OpChange& a, const OpChange& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a.target < b.target;
+  });
+  return changes;
+}
+
+std::string peak_name(const PeakBytes& peak) {
+  return "ideal peak, " + (peak.device.empty() ? "no device" : peak.device) + ", @" + peak.graph;
+}
+
+const PeakBytes* find_peak(const ModuleStats& stats, const PeakBytes& like) {
+  for (const PeakBytes& peak : stats.peaks) {
+    if (peak.graph == like.graph && peak.device == like.device) return &peak;
+  }
+  return nullptr;
+}
+
+void add_number(Table& table, const std::string& name, size_t before, size_t after) {
+  table.add({name, std::to_string(before), std::to_string(after),
+             signed_text(static_cast<int64_t>(after) - static_cast<int64_t>(before))});
+}
+
+void print_peaks(Table& table, const OptReport& report) {
+  for (const PeakBytes& before : report.before.peaks) {
+    const PeakBytes* after = find_peak(report.after, before);
+    const int64_t after_bytes = after == nullptr ? 0 : after->bytes;
+    const std::string bound = before.unknown_buffers > 0 ? "at least " : "";
+    const std::string change = percent_text(after_bytes - before.bytes, before.bytes);
+    table.add({peak_name(before), bound + bytes_text(before.bytes), bound + bytes_text(after_bytes), change});
+  }
+}
+
+std::string counters_text(const StepReport& step) {
+  std::string text;
+  for (const auto& [name, amount] : step.result.counters()) text += " " + name + "=" + std::to_string(amount);
+  for (const auto& [name, amount] : step.result.notes()) text += " (" + name + "=" + std::to_string(amount) + ")";
+  if (!step.result.remarks().empty()) text += " (remarks=" + std::to_string(step.result.remarks().size()) + ")";
+  return text.empty() ? "unchanged" : text.substr(1);
+}
+
+nlohmann::ordered_json stats_json(const ModuleStats& stats) {
+  nlohmann::ordered_json peaks = nlohmann::ordered_json::array();
+  for (const PeakBytes& peak : stats.peaks) {
+    peaks.push_back({{"model", "ideal"},
+                     {"graph", peak.graph},
+                     {"device", peak.device},
+                     {"bytes", peak.bytes},
+                     {"unknown_storages", peak.unknown_buffers}});
+  }
+  return {{"nodes", stats.nodes}, {"edges", stats.edges}, {"recomputed", stats.recomputed}, {"peaks", peaks}};
+}
+
+nlohmann::ordered_json remarks_json(const StepReport& step, Remarks remarks) {
+  if (remarks == Remarks::kCounted) {
+    std::map<std::string, int64_t> counts;
+    for (const PassRemark& remark : step.result.remarks()) ++counts[remark.code];
+    return counts;
+  }
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const PassRemark& remark : step.result.remarks()) {
+    list.push_back({{"code", remark.code}, {"node", remark.node_name}, {"text", remark.text}});
+  }
+  return list;
+}
+
+}  // namespace
+
+ModuleStats module_stats(const Module& module) {
+  ModuleStats stats;
+  IdMap<TargetId, int64_t> calls(module.num_targets());
+  for (size_t i = 0; i < module.num_graphs(); ++i) {
+    const Graph& graph = module.graph(GraphId(i));
+    stats.nodes += graph.num_nodes();
+    stats.edges += graph.num_edges();
+    for (const NodeId node : graph.nodes()) {
+      if (graph[node].is_call() && graph[node].target.is_valid()) ++calls[graph[node].target];
+      if (is_recomputed(graph, node)) ++stats.recomputed;
+    }
+  }
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const int64_t count = std::as_const(calls)[TargetId(i)];
+    if (count > 0) stats.ops[std::string(module.text(module.target(TargetId(i)).name))] += count;
+  }
+  for (const Graph* graph : top_level_graphs(module)) add_peaks(*graph, stats.peaks);
+  return stats;
+}
+
+void print_opt_report(std::ostream& out, const OptReport& report, Timing timing) {
+  out << printable_line(report.file) << " -> " << printable_line(report.output) << '\n';
+  Table numbers({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
+  numbers.add({"", "before", "after", "change"});
+  add_number(numbers, "nodes", report.before.nodes, report.after.nodes);
+  add_number(numbers, "edges", report.before.edges, report.after.edges);
+  add_number(numbers, "nodes recomputed", report.before.recomputed, report.after.recomputed);
+  print_peaks(numbers, report);
+  numbers.print(out);
+
+  print_passes(out, report, timing);
+  const std::vector<OpChange> changes = op_changes(report.before, report.after);
+  Table ops({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
+  for (size_t i = 0; i < changes.size() && i < kMaxOpRows; ++i) {
+    const OpChange& change = changes[i];
+    ops.add({change.target, std::to_string(change.before), std::to_string(change.after),
+             signed_text(change.after - change.before)});
+  }
+  if (!ops.empty()) out << "calls\n";
+  ops.print(out);
+  if (changes.size() > kMaxOpRows) out << "  and " << changes.size() - kMaxOpRows << " more targets\n";
+  if (!report.verdicts.empty()) out << "tags\n";
+  Table verdicts({Align::kLeft, Align::kRight});
+  for (const auto& [verdict, count] : report.verdicts) verdicts.add({verdict, std::to_string(count)});
+  verdicts.print(out);
+}
+
+void print_passes(std::ostream& out, const OptReport& report, Timing timing) {
+  Table table({Align::kLeft, Align::kRight, Align::kLeft});
+  double total = report.times.load + report.times.verify + report.times.write;
+  for (const StepReport& step : report.steps) {
+    table.add({step.pass, timing == Timing::kOn ? seconds_text(step.seconds) : "", counters_text(step)});
+    total += step.seconds;
+  }
+  if (timing == Timing::kOn) {
+    table.add({"load", seconds_text(report.times.load)});
+    table.add({"verify", seconds_text(report.times.verify)});
+    table.add({"write", seconds_text(report.times.write)});
+    table.add({"total", seconds_text(total)});
+  }
+  if (!table.empty()) out << "passes\n";
+  table.print(out);
+}
+
+void print_remarks(std::ostream& out, const std::vector<StepReport>& steps) {
+  for (const StepReport& step : steps) {
+    for (const PassRemark& remark : step.result.remarks()) {
+      out << "remark[" << remark.code << "]: " << step.pass << ": ";
+      if (!remark.node_name.empty()) out << '%' << printable_line(remark.node_name) << ": ";
+      out << printable_line(remark.text) << '\n';
+    }
+  }
+}
+
+nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, Remarks remarks) {
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const StepReport& step : report.steps) {
+    nlohmann::ordered_json row = {
+        {"pass", step.pass},
+        {"changed", step.result.changed()},
+        {"nodes_before", step.nodes_before},
+        {"nodes_after", step.nodes_after},
+        {"counters", step.result.counters()},
+        {"notes", step.result.notes()},
+        {"remarks", remarks_json(step, remarks)},
+    };
+    if (timing == Timing::kOn) row["seconds"] = step.seconds;
+    steps.push_back(std::move(row));
+  }
+  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
+  for (const OpChange& change : op_changes(report.before, report.after)) {
+    ops.push_back({{"target", change.target}, {"before", change.before}, {"after", change.after}});
+  }
+  nlohmann::ordered_json json = {
+      {"file", report.file},
+      {"output", report.output},
+      {"pipeline", report.pipeline},
+      {"before", stats_json(report.before)},
+      {"after", stats_json(report.after)},
+      {"calls_changed", ops},
+      {"tags", report.verdicts},
+      {"passes", steps},
+  };
+  if (timing == Timing::kOn) {
+    json["seconds"] = {{"load", report.times.load}, {"verify", report.times.verify}, {"write", report.times.write}};
+  }
+  return json;
+}
+
+}  // namespace fxopt

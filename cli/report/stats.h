@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "ir/graph/module.h"
+#include "passes/pipeline/pipeline.h"
+
+namespace fxopt {
+
+// The ideal peak of one device in one graph.
+struct PeakBytes {
+  std::string graph;
+  std::string device;
+  int64_t bytes = 0;
+  size_t unknown_buffers = 0;  // of the graph; then `bytes` is a lower bound
+};
+
+// What a report compares before and after.
+struct ModuleStats {
+  size_t nodes = 0;
+  size_t edges = 0;
+  size_t recomputed = 0;               // nodes that are copies made by recompute
+  std::map<std::string, int64_t> ops;  // calls by target
+  std::vector<PeakBytes> peaks;        // of the top-level graphs, in order, largest device first
+};
+
+// Of all graphs together; peaks of the top-level ones. O(nodes + edges + storages log storages).
+ModuleStats module_stats(const Module& module);
+
+// Seconds of the parts of one run that are not passes.
+struct RunTimes {
+  double load = 0;
+  double verify = 0;  // of the input
+  double write = 0;
+};
+
+// One input through `fxopt opt`.
+struct OptReport {
+  std::string file;
+  std::string output;
+  std::string pipeline;
+  ModuleStats before;
+  ModuleStats after;
+  std::vector<StepReport> steps;
+  std::map<std::string, int64_t> verdicts;  // see count_verdicts()
+  RunTimes times;
+};
+
+enum class Timing { kOff, kOn };  // times differ from run to run, so they are shown only when asked for
+enum class Remarks { kCounted, kListed };
+
+void print_opt_report(std::ostream& out, const OptReport& report, Timing timing);
+nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, Remarks remarks);
+
+// What each pass did; with times, also those of what stands around the passes.
+void print_passes(std::ostream& out, const OptReport& report, Timing timing);
+// One line for each remark of each step.
+void print_remarks(std::ostream& out, const std::vector<StepReport>& steps);
+
+}  // namespace fxopt

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace fxopt {
+
+enum class Align { kLeft, kRight };
+
+// Rows of text in columns, two spaces apart, each as wide as its widest cell. Control characters are escaped, since
+// cells come from files.
+class Table {
+ public:
+  explicit Table(std::vector<Align> columns, size_t indent = 2) : columns_(std::move(columns)), indent_(indent) {}
+
+  // At most as many cells as there are columns; missing ones are empty.
+  void add(std::vector<std::string> cells);
+  bool empty() const { return rows_.empty(); }
+  void print(std::ostream& out) const;
+
+ private:
+  std::vector<Align> columns_;
+  size_t indent_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// "1.50 GiB (1610612736 B)": for people and exact at once.
+std::string bytes_text(int64_t bytes);
+
+// "12.3 %" of `part` in `whole`; empty when `whole` is 0.
+std::string percent_text(int64_t part, int64_t whole);
+
+// "+3", "-12", "0".
+std::string signed_text(int64_t number);
+
+// Seconds with four digits after the point.
+std::string seconds_text(double seconds);
+
+}  // namespace fxopt

@@ -1,0 +1,123 @@
+#include "cli/reproducer.h"
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cli/report/json.h"
+#include "core/check.h"
+#include "core/file.h"
+#include "core/hash.h"
+#include "core/version.h"
+#include "ir/io/io.h"
+
+namespace fxopt {
+namespace {
+
+struct Snapshot {
+  std::string text;      // the graph
+  std::string pipeline;  // what is left to run
+};
+
+Pipeline steps_from(const Pipeline& pipeline, size_t first) {
+  Pipeline rest;
+  for (size_t i = first; i < pipeline.steps.size(); ++i) rest.steps.push_back(pipeline.steps[i]);
+  return rest;
+}
+
+// The graph before step `failing`; nothing when the steps before do not run again.
+std::string graph_before(std::string_view bytes, const Pipeline& pipeline, size_t failing) {
+  const Result<std::unique_ptr<Module>> module = parse_module(bytes, format_of_bytes(bytes), "input");
+  if (!module.ok()) return {};
+  RunOptions options;
+  options.verify = false;
+  options.stop_after = failing;
+  try {
+    if (!run_pipeline(**module, pipeline, options).ok()) return {};
+    return print_text(**module);
+  } catch (const InternalError&) {
+    return {};
+  }
+}
+
+Snapshot snapshot_before(std::string_view bytes, const Pipeline& pipeline, size_t failing) {
+  std::string text = graph_before(bytes, pipeline, failing);
+  if (!text.empty()) return {std::move(text), steps_from(pipeline, failing).text()};
+  return {graph_before(bytes, pipeline, 0), pipeline.text()};
+}
+
+std::string shell_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::string hex(uint64_t value) {
+  std::string digits(16, '0');
+  for (size_t i = digits.size(); i-- > 0; value >>= 4) digits[i] = "0123456789abcdef"[value & 15];
+  return digits;
+}
+
+bool is_verifier_code(ErrorCode code) {
+  return code >= ErrorCode::kVerifyStructure && code <= ErrorCode::kVerifyReference;
+}
+
+void add_reproducer(Error& error, std::string_view bytes, const Pipeline& pipeline, size_t failing) {
+  const Result<std::string> path = write_reproducer(bytes, pipeline, failing);
+  if (path.ok()) {
+    error.hint = "this is a mistake in fxopt; please report it with the reproducer '" + *path + "'";
+  } else {
+    error.hint = "this is a mistake in fxopt; no reproducer could be written (" + path.error().message +
+                 "), so please report it with the input file and the command line";
+  }
+}
+
+}  // namespace
+
+Result<std::string> write_reproducer(std::string_view input_bytes, const Pipeline& pipeline, size_t failing) {
+  const Snapshot snapshot = snapshot_before(input_bytes, pipeline, failing);
+  std::string content = "# reproducer of fxopt " + std::string(kVersion) + "\n";
+  content += "# run: fxopt opt THIS-FILE --passes " + shell_quoted(printable_line(snapshot.pipeline)) + "\n";
+  content += snapshot.text;
+  const std::string name = "fxopt-reproducer-" + hex(hash_bytes(content)) + ".fxg";
+  const char* temporary = std::getenv("TMPDIR");
+  const std::array<std::string, 3> folders = {"", temporary == nullptr ? "" : std::string(temporary) + "/", "/tmp/"};
+  Status written = ok_status();
+  for (const std::string& folder : folders) {
+    written = write_file(folder + name, content);
+    if (written.ok()) return folder + name;
+  }
+  return written.error();
+}
+
+Result<RunReport> run_with_reproducer(Module& module, const Pipeline& pipeline, const RunOptions& options,
+                                      std::string_view input_bytes) {
+  size_t done = 0;
+  RunOptions counting = options;
+  counting.observer = [&](size_t index, const PipelineStep& step, const StepReport& report, const Module& now) {
+    done = index + 1;
+    if (options.observer) options.observer(index, step, report, now);
+  };
+  try {
+    Result<RunReport> report = run_pipeline(module, pipeline, counting);
+    if (!report.ok() && is_verifier_code(report.error().code)) {
+      add_reproducer(report.error(), input_bytes, pipeline, done);
+    }
+    return report;
+  } catch (const InternalError& failure) {
+    Error error{ErrorCode::kInternal, failure.what(), "", {}};
+    if (done < pipeline.steps.size()) error.message = "in pass " + pipeline.steps[done].text + ": " + error.message;
+    add_reproducer(error, input_bytes, pipeline, done);
+    return error;
+  }
+}
+
+}  // namespace fxopt

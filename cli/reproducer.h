@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "passes/pipeline/pipeline.h"
+
+namespace fxopt {
+
+// Writes a file that shows a mistake of ours: the graph as it stood before step `failing` of the pipeline, in text,
+// below comments with the version and the command that repeats it. The graph is made once more from the input's bytes
+// by running the steps before; where that fails too, the input itself is taken, with the whole pipeline. The name
+// follows from the content: fxopt-reproducer-<hash>.fxg in the current folder, else in $TMPDIR, else in /tmp. Returns
+// the path.
+Result<std::string> write_reproducer(std::string_view input_bytes, const Pipeline& pipeline, size_t failing);
+
+// run_pipeline(), except that a mistake of ours (an InternalError, or a pass whose output fails the verifier) comes
+// back as an error whose hint names the reproducer. `input_bytes` is what the module was read from.
+Result<RunReport> run_with_reproducer(Module& module, const Pipeline& pipeline, const RunOptions& options,
+                                      std::string_view input_bytes);
+
+}  // namespace fxopt

@@ -1,0 +1,125 @@
+// The words of `fxopt help TOPIC`.
+#include "cli/topics.h"
+
+#include "passes/pipeline/pipeline.h"
+
+namespace fxopt {
+namespace {
+
+constexpr std::string_view kExitCodes =
+    R"(0   done, and every gate holds
+1   a mistake in fxopt; opt writes a reproducer and prints its place
+2   the command line is not understood
+3   an input is malformed, or breaks an invariant where a valid graph is needed
+4   an answer: not equivalent, broken invariants (verify), a pass's output failed the verifier, or a
+    tag that --strict-tags does not accept
+5   an answer: a gate failed, such as --budget
+6   ranks diverge
+7   infeasible
+8   unsupported op, or a size that the request needs is unknown
+9   device, driver or collective failure
+10  a file or disk error
+
+With several inputs each is worked on, whatever became of the others; the code is that of the first
+error in the order of the inputs.
+)";
+
+constexpr std::string_view kFormats =
+    R"(pb    .pb    binary protobuf: exchange, the smallest and fastest. schemas/fxgraph.proto
+fxg   .fxg   text: one node a line, for reading, tests and review
+json  .json  protobuf's JSON mapping, for scripts
+
+All three hold the same content; converting loses nothing. Inputs are recognised by their content,
+outputs by their extension or --format. '-' is standard input or output; a graph on standard output
+is text unless --format says otherwise. Names that end in .zst are compressed. Outputs are written
+to a new file that replaces the old one at the end, so a failure leaves the old file as it was.
+)";
+
+constexpr std::string_view kJson =
+    R"(--json prints one object to standard output, --json=FILE writes it to a file, also on failure:
+
+  schema    "fxopt.COMMAND/1"; the number changes when a key changes its meaning or goes
+  tool      name and version
+  command   the command line
+  ok, exit  whether the exit code is 0, and the exit code
+  errors    each with code, message, hint, and where: file, line, column, byte, graph, node, field,
+            module_path, source; null where unknown
+  warnings  each with code, message and where
+  result    what the command has to say; numbers of bytes are integers
+
+The same call gives the same object: it holds no time of day, and durations only with --timing. When
+the object goes to standard output nothing else does, so a graph needs -o FILE.
+)";
+
+constexpr std::string_view kMemory =
+    R"(The ideal peak is the largest number of bytes in live storages while the graph runs in schedule
+order. Storages, not tensors: views share one. Nothing is rounded up and workspaces are not counted.
+
+  inputs and attributes are live throughout, unless donated (--free-inputs: to their last use)
+  what the graph returns is live to the end
+  a node's inputs and outputs coexist
+  what a collective reads and makes is held until its wait
+
+Who shares a storage follows from the ops, and from the file where they are silent. A size that
+depends on a symbol without a value is unknown and said so, never zero; --symbol s0=4096 gives one.
+GiB is 2^30 bytes, GB is 10^9.
+)";
+
+constexpr std::string_view kTags =
+    R"(A tag says whether a value is saved for backward or computed again: MUST_SAVE, PREFER_SAVE,
+MUST_RECOMPUTE, PREFER_RECOMPUTE, MUST_OFFLOAD, PREFER_OFFLOAD. Stored tags are never rewritten; the
+first rule that matches decides:
+
+   1  a tag on a backward node is ignored
+   2  a symbolic integer is saved
+   3  an op that cannot be repeated, tagged for recompute, is an error
+   4  a random op with a recorded slot draws the same numbers again
+   5  the source of a mutation that recompute would read after the mutation is saved
+   6  a region's output read by a later region, and outputs with hooks, are MUST_SAVE
+   7  MUST_RECOMPUTE beats another tag
+   8  PREFER_RECOMPUTE against a replayed ap_must_save: an option of the pass decides
+   9  ap_must_save on a forward node is MUST_SAVE
+  10  MUST_SAVE beats PREFER_*
+  11  getitem, wait_tensor and an untagged view have the tag of their parent
+  12  a merge of tagged nodes follows this list
+  13  an untagged collective is saved
+  14  offload counts as save for who wins
+
+compat=torch leaves out rule 11. Each tagged node ends a pipeline with one verdict: honoured, implied,
+moot (backward never reads it), overridden, dropped or conflicting. --strict-tags makes the last two
+an error.
+)";
+
+constexpr std::string_view kPhases =
+    R"(Each node belongs to a phase: forward, loss, backward or optimizer. It is decided once, from the
+markers of the tracer. In a joint graph whatever depends on a tangent is backward too, and a forward
+mark on such a node is an error. A graph without markers gets its phases from the pass infer-phase.
+)";
+
+std::string pipeline_topic() {
+  return "A pipeline is a list of passes, run in order; options stand in braces:\n\n"
+         "  fxopt opt IN -o OUT --passes 'cse,sac{policy=per-op},remat,dce'\n\n"
+         "Put it between single quotes, or the shell takes the braces. Values with a comma, a brace or a\n"
+         "space stand in double quotes: sac{exclude=\"lm_head,loss\"}. `fxopt passes` lists the passes,\n"
+         "`fxopt passes NAME` one with its options. A pass in a place where it cannot work is an error before\n"
+         "anything is read. A pipeline gives the same bytes as its passes run one after the other.\n\n"
+         "default: " +
+         std::string(default_pipeline_text()) + "\n";
+}
+
+}  // namespace
+
+const std::vector<Topic>& topics() {
+  static const std::vector<Topic> rows = {
+      {"exit-codes", "what the exit codes mean", std::string(kExitCodes)},
+      {"formats", "the forms of graph files", std::string(kFormats)},
+      {"json", "what --json prints", std::string(kJson)},
+      {"memory", "what the ideal peak counts", std::string(kMemory)},
+      {"phases", "forward, loss, backward, optimizer", std::string(kPhases)},
+      {"pipeline", "how passes are written one after the other", pipeline_topic()},
+      {"tags", "save and recompute tags, and which wins", std::string(kTags)},
+  };
+  return rows;
+}
+
+}  // namespace fxopt

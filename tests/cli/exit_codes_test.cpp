@@ -1,0 +1,167 @@
+// Exit codes are a contract: one case for each that a command can give, and what several inputs give together.
+
+#include "cli/files.h"
+#include "tests/catch.h"
+#include "tests/cli/run.h"
+
+namespace fxopt {
+namespace {
+
+struct Files {
+  TempFolder folder;
+  std::string twins = folder / "twins.fxg";
+  std::string broken = folder / "broken.fxg";
+  std::string no_syntax = folder / "no_syntax.fxg";
+  std::string symbolic = folder / "symbolic.fxg";
+  std::string out = folder / "out.fxg";
+
+  Files() {
+    write_text(twins, kTwins);
+    write_text(broken, kOutOfOrder);
+    write_text(no_syntax, kNoSyntax);
+    write_text(symbolic, kSymbolic);
+  }
+};
+
+TEST_CASE("cli exit code 0: done") {
+  const Files files;
+  CHECK(run_fxopt({"opt", files.twins, "-o", files.out}).exit == 0);
+  CHECK(run_fxopt({"mem", files.twins, "--budget", "16384"}).exit == 0);  // the peak, to the byte
+  CHECK(run_fxopt({"verify", files.twins}).exit == 0);
+  CHECK(run_fxopt({"show", files.broken}).exit == 0);  // to look at what is wrong with it
+  CHECK(run_fxopt({"convert", files.broken, "-o", files.out}).exit == 0);
+  CHECK(run_fxopt({"--version"}).out == "fxopt 0.1.0\n");
+}
+
+TEST_CASE("cli exit code 2: usage") {
+  const Files files;
+  const std::vector<std::vector<std::string>> lines = {
+      {},
+      {"optimize", files.twins},
+      {"opt"},
+      {"opt", files.twins, "--pases", "cse"},
+      {"opt", files.twins, "--passes", "ces"},
+      {"opt", files.twins, "--passes", "cse,,dce"},
+      {"opt", files.twins, "--format", "onnx"},
+      {"opt", files.twins, "--passes", "cse", "--print-after", "dce"},
+      {"opt", files.twins, files.broken, "-o", files.out},
+      {"opt", "-", "-", "-o", files.folder / "many/"},
+      {"opt", files.twins, "-o", files.folder / "out.txt"},
+      {"mem", files.twins, "--top", "many"},
+      {"mem", files.twins, "--budget", "70 apples"},
+      {"mem", files.twins, "--symbol", "s0"},
+      {"mem", files.twins, "--symbol", "s0=4"},
+      {"mem", files.twins, "--graph", "twin"},
+      {"show", files.twins, "--node", "z"},
+      {"show", files.twins, "--phase", "sideways"},
+      {"show", files.twins, "--summary", "--node", "a"},
+      {"passes", "ces"},
+      {"help", "tgas"},
+      {"completion", "tcsh"},
+  };
+  for (const std::vector<std::string>& line : lines) {
+    const CliResult result = run_fxopt(line);
+    CAPTURE(line, result.err);
+    CHECK(result.exit == 2);
+    CHECK(contains(result.err, "error[FX02"));
+    CHECK(result.out.empty());
+  }
+}
+
+TEST_CASE("cli arguments named like a command are arguments") {
+  CHECK(run_fxopt({"verify", "opt"}).exit == 10);  // no such file
+  CHECK(run_fxopt({"help", "opt"}).exit == 0);
+}
+
+TEST_CASE("cli exit code 3: input rejected") {
+  const Files files;
+  for (const char* command : {"opt", "mem", "verify", "show", "convert"}) {
+    const CliResult result = run_fxopt({command, files.no_syntax});
+    CAPTURE(command, result.err);
+    CHECK(result.exit == 3);
+    CHECK(contains(result.err, "no_syntax.fxg:3:"));
+  }
+  // A graph that breaks an invariant is no input for what computes with it, whatever the family of the code.
+  for (const char* command : {"opt", "mem"}) {
+    const CliResult result = run_fxopt({command, files.broken});
+    CHECK(result.exit == 3);
+    CHECK(contains(result.err, "error[FX0402]"));
+  }
+}
+
+TEST_CASE("cli exit code 4: the verifier's answer, a tag not carried out") {
+  const Files files;
+  CHECK(run_fxopt({"verify", files.broken}).exit == 4);
+  const std::string tagged = files.folder / "tagged.fxg";
+  write_text(tagged,
+             "fxg 0\ngraph @g {\n  %x: f32[4] = placeholder()\n"
+             "  %dead: f32[4] = aten.neg.default(%x) {tag=MUST_SAVE, verdict={verdict=conflicting, rule=7}}\n"
+             "  return (%x,)\n}\n");
+  CHECK(run_fxopt({"opt", tagged, "-o", files.out, "--passes", "canonicalize"}).exit == 0);
+  std::filesystem::remove(files.out);
+  const CliResult strict = run_fxopt({"opt", tagged, "-o", files.out, "--passes", "canonicalize", "--strict-tags"});
+  CHECK(strict.exit == 4);
+  CHECK(contains(strict.err, "error[FX0410]"));
+  CHECK_FALSE(std::filesystem::exists(files.out));
+}
+
+TEST_CASE("cli exit code 5: a peak one byte above the budget") {
+  const Files files;
+  const CliResult result = run_fxopt({"mem", files.twins, "--budget", "16383"});
+  CHECK(result.exit == 5);
+  CHECK(contains(result.err, "error[FX0501]"));
+  CHECK(contains(result.out, "ideal peak"));  // the report comes all the same
+}
+
+TEST_CASE("cli exit code 8: a budget needs sizes that are unknown") {
+  const Files files;
+  CHECK(run_fxopt({"mem", files.symbolic, "--budget", "1GiB"}).exit == 8);
+  CHECK(run_fxopt({"mem", files.symbolic, "--budget", "1GiB", "--symbol", "s0=1024"}).exit == 0);
+  CHECK(run_fxopt({"mem", files.symbolic, "--budget", "1KiB", "--symbol", "s0=1024"}).exit == 5);
+  const CliResult without = run_fxopt({"mem", files.symbolic});
+  CHECK(without.exit == 0);
+  CHECK(contains(without.err, "warning[unknown-sizes]"));
+}
+
+TEST_CASE("cli exit code 10: files that cannot be read or written") {
+  const Files files;
+  for (const char* command : {"opt", "mem", "verify", "show", "convert"}) {
+    CHECK(run_fxopt({command, files.folder / "missing.pb"}).exit == 10);
+  }
+  const CliResult into_file = run_fxopt({"opt", files.twins, "-o", files.twins + "/out.fxg"});
+  CHECK(into_file.exit == 10);
+  CHECK(contains(into_file.err, "error[FX1003]"));
+  CHECK(run_fxopt({"convert", files.twins, "-o", files.folder / "no/such/folder.fxg"}).exit == 10);
+  CHECK(run_fxopt({"mem", files.twins, "--json=" + (files.folder / "no/such.json")}).exit == 10);
+  CHECK(run_fxopt({"opt", files.twins, "-o", files.out, "--report=" + (files.folder / "no/report.txt")}).exit == 10);
+}
+
+TEST_CASE("cli with several inputs: each is worked on, the first error decides") {
+  const Files files;
+  const std::string good = files.folder / "good.fxg";
+  write_text(good, kTwins);
+  const std::string to = files.folder / "out/";
+  const CliResult result = run_fxopt({"opt", files.broken, files.twins, files.folder / "missing.fxg", good, "-o", to});
+  CHECK(result.exit == 3);
+  CHECK(contains(result.err, "missing.fxg"));
+  CHECK(std::filesystem::exists(to + "twins.fxg"));
+  CHECK(std::filesystem::exists(to + "good.fxg"));
+  CHECK_FALSE(std::filesystem::exists(to + "broken.fxg"));
+  CHECK(run_fxopt({"verify", files.twins, files.folder / "missing.fxg", files.broken}).exit == 10);
+  CHECK(run_fxopt({"verify", files.twins, files.broken, files.folder / "missing.fxg"}).exit == 4);
+}
+
+TEST_CASE("cli sizes: GiB is 2^30, GB is 10^9") {
+  CHECK(parse_bytes("70GiB") == int64_t{70} << 30);
+  CHECK(parse_bytes("70 GB") == int64_t{70'000'000'000});
+  CHECK(parse_bytes("1.5KiB") == 1536);
+  CHECK(parse_bytes("0") == 0);
+  CHECK(parse_bytes("9223372036854775807") == INT64_MAX);
+  for (const char* text : {"", "GiB", "-1", "-1GiB", "1 apple", "nan", "infGiB", "9223372036854775808", "1e300GiB"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_bytes(text).has_value());
+  }
+}
+
+}  // namespace
+}  // namespace fxopt

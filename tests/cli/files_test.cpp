@@ -1,0 +1,107 @@
+// Where products go: forms, folders, standard input and output.
+
+#include <cstdlib>
+
+#include "tests/catch.h"
+#include "tests/cli/run.h"
+
+namespace fxopt {
+namespace {
+
+TEST_CASE("cli convert: every form and back gives the same text") {
+  const TempFolder folder;
+  const std::string text = folder / "a.fxg";
+  write_text(text, kTwins);
+  for (const char* name : {"b.pb", "b.json", "b.fxg", "b.pb.zst", "b.fxg.zst", "b.json.zst"}) {
+    CHECK(run_fxopt({"convert", text, "-o", folder / name}).exit == 0);
+    CHECK(run_fxopt({"convert", folder / name}).out == kTwins);
+  }
+  CHECK(run_fxopt({"convert", text, "--format", "pb"}).out == read_text(folder / "b.pb"));
+  CHECK(run_fxopt({"convert", text, "-o", folder / "odd.name", "--format", "pb"}).exit == 0);
+  CHECK(read_text(folder / "odd.name") == read_text(folder / "b.pb"));
+}
+
+TEST_CASE("cli convert: a folder takes files named like the inputs") {
+  const TempFolder folder;
+  write_text(folder / "a.fxg", kTwins);
+  CHECK(run_fxopt({"convert", folder / "a.fxg", "-o", folder / "b.pb.zst"}).exit == 0);
+  const std::string to = folder / "new/";
+  CHECK(run_fxopt({"convert", folder / "a.fxg", folder / "b.pb.zst", "-o", to, "--format", "json"}).exit == 0);
+  CHECK(std::filesystem::exists(to + "a.json"));
+  CHECK(std::filesystem::exists(to + "b.json"));
+  CHECK(run_fxopt({"convert", folder / "a.fxg", "-o", to}).exit == 0);
+  CHECK(read_text(to + "a.fxg") == kTwins);
+
+  // Two products for one name: refused before anything is written.
+  const std::string other = folder / "other/";
+  std::filesystem::create_directory(other);
+  write_text(other + "a.fxg", kTwins);
+  const std::string fresh = folder / "fresh/";
+  CHECK(run_fxopt({"convert", folder / "a.fxg", other + "a.fxg", "-o", fresh}).exit == 2);
+  CHECK_FALSE(std::filesystem::exists(fresh));
+}
+
+TEST_CASE("cli leaves the old file when it fails") {
+  const TempFolder folder;
+  write_text(folder / "bad.fxg", kOutOfOrder);
+  write_text(folder / "out.fxg", "precious");
+  CHECK(run_fxopt({"opt", folder / "bad.fxg", "-o", folder / "out.fxg"}).exit == 3);
+  CHECK(read_text(folder / "out.fxg") == "precious");
+  CHECK(folder.num_entries() == 2);
+}
+
+TEST_CASE("cli reports a standard output that takes nothing") {
+  const TempFolder folder;
+  write_text(folder / "a.fxg", kTwins);
+  std::ostringstream err;
+  std::ostream full(nullptr);
+  CHECK(run_cli({"convert", folder / "a.fxg"}, {full, err}) == 10);
+  CHECK(contains(err.str(), "error[FX1003]"));
+  CHECK(run_cli({"mem", folder / "a.fxg", "--json"}, {full, err}) == 10);
+}
+
+TEST_CASE("cli colours errors only when told to") {
+  std::ostringstream out, plain, coloured;
+  run_cli({"verify", "missing"}, {out, plain});
+  run_cli({"verify", "missing"}, {out, coloured, true});
+  CHECK_FALSE(contains(plain.str(), "\x1b"));
+  CHECK(contains(coloured.str(), "\x1b[1;31merror[FX1001]\x1b[0m"));
+}
+
+#ifdef FXOPT_BINARY
+// A shell line with $FXOPT and $DIR.
+int shell(const TempFolder& folder, const std::string& line) {
+  const std::string script = "FXOPT='" FXOPT_BINARY "'; cd '" + (folder / "") + "'; " + line;
+  write_text(folder / "line.sh", script);
+  const int status = std::system(("sh '" + (folder / "line.sh") + "'").c_str());
+  return (status >> 8) & 0xff;
+}
+
+TEST_CASE("cli process: '-' is standard input and standard output") {
+  const TempFolder folder;
+  write_text(folder / "a.fxg", kTwins);
+  CHECK(shell(folder, "$FXOPT convert - < a.fxg > b.fxg") == 0);
+  CHECK(read_text(folder / "b.fxg") == kTwins);
+  CHECK(shell(folder,
+              "$FXOPT convert - -o - --format pb < a.fxg | $FXOPT opt - --passes cse | $FXOPT show - > c.fxg") == 0);
+  CHECK(read_text(folder / "c.fxg") == run_fxopt({"opt", folder / "a.fxg", "--passes", "cse"}).out);
+  CHECK(shell(folder, "$FXOPT verify - < /dev/null > out 2> err") == 3);
+  CHECK(contains(read_text(folder / "err"), "standard input"));
+  CHECK(shell(folder, "$FXOPT verify a.fxg - < a.fxg > out") == 0);
+}
+
+TEST_CASE("cli process: exit codes and streams") {
+  const TempFolder folder;
+  write_text(folder / "a.fxg", kTwins);
+  CHECK(shell(folder, "$FXOPT --version > out 2> err") == 0);
+  CHECK(read_text(folder / "out") == "fxopt 0.1.0\n");
+  CHECK(read_text(folder / "err").empty());
+  CHECK(shell(folder, "$FXOPT mem a.fxg --budget 1 > out 2> err") == 5);
+  CHECK(shell(folder, "$FXOPT nonsense > out 2> err") == 2);
+  CHECK(read_text(folder / "out").empty());
+  CHECK(shell(folder, "$FXOPT show a.fxg > /dev/full 2> err") == 10);
+}
+#endif
+
+}  // namespace
+}  // namespace fxopt

@@ -1,0 +1,148 @@
+// What the commands say of a graph.
+
+#include "tests/catch.h"
+#include "tests/cli/run.h"
+
+namespace fxopt {
+namespace {
+
+struct TwinsFile {
+  TempFolder folder;
+  std::string path = folder / "twins.fxg";
+  TwinsFile() { write_text(path, kTwins); }
+};
+
+TEST_CASE("cli mem: the peak, its node, its classes and modules") {
+  const TwinsFile file;
+  const nlohmann::json graph = run_fxopt({"mem", file.path, "--json"}).json()["result"]["files"][0]["graphs"][0];
+  CHECK(graph["graph"] == "twins");
+  CHECK(graph["peak_bytes"] == 16384);
+  CHECK(graph["unknown_storages"] == 0);
+  const nlohmann::json device = graph["devices"][0];
+  CHECK(device["node"] == "c");
+  CHECK(device["module_path"] == "layers.1.mlp");
+  CHECK(device["input_bytes"] == 4096);
+  CHECK(device["live_storages"] == 4);
+  const nlohmann::json by_module = nlohmann::json::parse(R"json([
+    {"name": "layers.1", "bytes": 8192, "storages": 2},
+    {"name": "(no module)", "bytes": 4096, "storages": 1},
+    {"name": "layers.0", "bytes": 4096, "storages": 1}])json");
+  CHECK(device["by_module"] == by_module);
+  CHECK(device["top"][1]["node"] == "a");
+  CHECK(device["top"][1]["type"] == "f32[1024]");
+  CHECK(device["top"][1]["first"] == "a");
+  CHECK(device["top"][1]["last"] == "c");
+
+  const std::string text = run_fxopt({"mem", file.path, "--top", "1", "--module-depth", "1"}).out;
+  CHECK(contains(text, "ideal peak 16.00 KiB (16384 B)"));
+  CHECK(contains(text, "at %c, node 4 of 5, module layers.1.mlp"));
+  CHECK(contains(text, "(1 of 4)"));
+  CHECK(contains(text, "layers "));
+}
+
+TEST_CASE("cli mem --free-inputs: an input ends at its last use") {
+  const TwinsFile file;
+  const nlohmann::json graph =
+      run_fxopt({"mem", file.path, "--free-inputs", "--json"}).json()["result"]["files"][0]["graphs"][0];
+  CHECK(graph["peak_bytes"] == 12288);
+}
+
+TEST_CASE("cli opt --report: to standard error, the graph alone on standard output") {
+  const TwinsFile file;
+  const CliResult result = run_fxopt({"opt", file.path, "--passes", "cse", "--report"});
+  CHECK(result.exit == 0);
+  CHECK(result.out == run_fxopt({"opt", file.path, "--passes", "cse"}).out);
+  CHECK(contains(result.err, "nodes"));
+  CHECK(contains(result.err, "-25.0 %"));
+  CHECK(contains(result.err, "merged=1"));
+  CHECK(contains(result.err, "aten.neg.default  2  1  -1"));
+  CHECK_FALSE(contains(result.err, " s\n"));  // no times unless asked for
+
+  const CliResult filed = run_fxopt({"opt", file.path, "--passes", "cse", "--report=" + (file.folder / "r.txt")});
+  CHECK(filed.err.empty());
+  CHECK(read_text(file.folder / "r.txt") == result.err);
+  CHECK(contains(run_fxopt({"opt", file.path, "--timing"}).err, "total"));
+}
+
+TEST_CASE("cli opt: print-after, print-after-change, stop-after") {
+  const TwinsFile file;
+  const std::vector<std::string> base = {"opt", file.path, "-o", file.folder / "out.pb", "--passes", "cse,dce"};
+  const auto with = [&base](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return run_fxopt(more).err;
+  };
+  const std::string after_dce = with({"--print-after", "dce"});
+  CHECK(contains(after_dce, "# after pass 2: dce"));
+  CHECK_FALSE(contains(after_dce, "# after pass 1"));
+  CHECK(contains(after_dce, "graph @twins"));
+  const std::string changed = with({"--print-after-change"});
+  CHECK(contains(changed, "# after pass 1: cse"));
+  CHECK_FALSE(contains(changed, "# after pass 2"));
+  CHECK(with({"--print-after", "dce", "--stop-after", "1"}).empty());
+  const CliResult stopped = run_fxopt({"opt", file.path, "--passes", "cse", "--stop-after", "0"});
+  CHECK(stopped.out == kTwins);
+  CHECK(run_fxopt({"opt", file.path, "--passes", ""}).out == kTwins);
+}
+
+TEST_CASE("cli opt: a pipeline gives the same bytes as its pieces") {
+  const TwinsFile file;
+  const std::string whole = file.folder / "whole.pb", piece = file.folder / "piece.pb", end = file.folder / "end.pb";
+  CHECK(run_fxopt({"opt", file.path, "-o", whole, "--passes", "canonicalize,cse,dce"}).exit == 0);
+  CHECK(run_fxopt({"opt", file.path, "-o", piece, "--passes", "canonicalize"}).exit == 0);
+  CHECK(run_fxopt({"opt", piece, "-o", piece, "--passes", "cse"}).exit == 0);
+  CHECK(run_fxopt({"opt", piece, "-o", end, "--passes", "dce"}).exit == 0);
+  CHECK(read_text(whole) == read_text(end));
+}
+
+TEST_CASE("cli show: the whole, a node with its neighbours, a filter, a summary") {
+  const TwinsFile file;
+  CHECK(run_fxopt({"show", file.path}).out == kTwins);
+  const std::string node = run_fxopt({"show", file.path, "--node", "a"}).out;
+  CHECK(node.starts_with("%a: f32[1024]"));
+  CHECK(contains(node, "  inputs\n    %x: "));
+  CHECK(contains(node, "  users\n    %c: "));
+  const std::string below = run_fxopt({"show", file.path, "--module", "layers.1"}).out;
+  CHECK(contains(below, "%b: "));
+  CHECK_FALSE(contains(below, "%a: "));
+  CHECK(run_fxopt({"show", file.path, "--module", "layer"}).out.empty());  // parts of a path, not characters
+
+  const nlohmann::json summary =
+      run_fxopt({"show", file.path, "--summary", "--json"}).json()["result"]["files"][0]["graphs"][0];
+  CHECK(summary["nodes"] == 5);
+  CHECK(summary["calls"]["aten.neg.default"] == 2);
+  CHECK(summary["inputs"]["input"] == 1);
+  CHECK(summary["dtypes"]["f32"] == 4);
+  CHECK(summary["storages"]["bytes"] == 16384);
+}
+
+TEST_CASE("cli show --summary: collectives by group, opaque targets") {
+  const TempFolder folder;
+  const std::string path = folder / "g.fxg";
+  write_text(path,
+             "fxg 0\nprocess_group {uid=\"dp\", ranks=[0, 1]}\ngraph @g {\n  %x: f32[4] = placeholder()\n"
+             "  %r: f32[4] = _c10d_functional.all_reduce.default(%x, \"sum\", \"dp\")\n"
+             "  %w: f32[4] = _c10d_functional.wait_tensor.default(%r)\n"
+             "  %o: f32[4] = mylib.mystery.default(%w)\n  return (%o,)\n}\n");
+  const nlohmann::json summary =
+      run_fxopt({"show", path, "--summary", "--json"}).json()["result"]["files"][0]["graphs"][0];
+  CHECK(summary["collectives"] == nlohmann::json{{"dp", 1}});
+  CHECK(summary["opaque"] == nlohmann::json{{"mylib.mystery.default", 1}});
+}
+
+TEST_CASE("cli escapes control characters of names") {
+  const TempFolder folder;
+  const std::string path = folder / "g.fxg";
+  write_text(path,
+             "fxg 0\ngraph @\"\\x1b[31m\" {\n  %x: f32[4] = placeholder()\n"
+             "  %a: f32[4] = aten.neg.default(%x) {module_path=\"\\x1b[2J\"}\n  return (%a,)\n}\n");
+  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
+           {"mem", path}, {"show", path, "--summary"}, {"opt", path, "--report"}, {"mem", path, "--budget", "1"}}) {
+    const CliResult result = run_fxopt(args);
+    CAPTURE(args, result.err);
+    CHECK((result.exit == 0 || result.exit == 5));
+    CHECK_FALSE(contains(result.out + result.err, "\x1b"));
+  }
+}
+
+}  // namespace
+}  // namespace fxopt

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/app.h"
+#include "tests/core/temp_folder.h"
+
+namespace fxopt {
+
+struct CliResult {
+  int exit = -1;
+  std::string out;
+  std::string err;
+
+  nlohmann::json json() const { return nlohmann::json::parse(out); }
+};
+
+// One command line, in this process.
+inline CliResult run_fxopt(const std::vector<std::string>& args) {
+  std::ostringstream out, err;
+  CliResult result;
+  result.exit = run_cli(args, {out, err});
+  result.out = out.str();
+  result.err = err.str();
+  return result;
+}
+
+inline std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void write_text(const std::string& path, std::string_view text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// Two equal nodes, one of them superfluous; 4 KiB each.
+inline constexpr std::string_view kTwins =
+    R"(fxg 0
+graph @twins {
+  %x: f32[1024] = placeholder() {input={role=input}}
+  %a: f32[1024] = aten.neg.default(%x) {module_path="layers.0.mlp"}
+  %b: f32[1024] = aten.neg.default(%x) {module_path="layers.1.mlp"}
+  %c: f32[1024] = aten.add.Tensor(%a, %b) {module_path="layers.1.mlp"}
+  return (%c,)
+}
+)";
+
+// Parses, but a node stands before its input.
+inline constexpr std::string_view kOutOfOrder =
+    R"(fxg 0
+graph @broken {
+  %x: f32[4] = placeholder()
+  %b: f32[4] = aten.neg.default(%a)
+  %a: f32[4] = aten.neg.default(%x)
+  return (%b,)
+}
+)";
+
+inline constexpr std::string_view kNoSyntax = "fxg 0\ngraph @g {\n  %x: f32[4] = = placeholder()\n}\n";
+
+// Sizes that depend on a symbol without a hint.
+inline constexpr std::string_view kSymbolic =
+    R"(fxg 0
+symbol {name="s0", kind=backed, min=2, graph="g", node="x"}
+graph @g {
+  %x: f32[s0] = placeholder()
+  %a: f32[s0] = aten.neg.default(%x)
+  return (%a,)
+}
+)";
+
+}  // namespace fxopt
