@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Times load, passes, memory analysis and save on graphs made by repeating a layer of a real Llama training step,
+# forward and backward, and prints a Markdown table: seconds (medians), peak memory, exponent of growth, bytes per node.
+#
+#   scripts/bench.sh [BUILD_FOLDER] [NODES...]    `build/release`, and 36000 and 1000000 nodes, if none are given
+#
+# FXOPT_BENCH_REPEAT: runs per graph, 5 if not set. FXOPT_BENCH_GRAPH: the step to start from.
+# FXOPT_BENCH_CLOCK=processor counts processor time, for a machine that is not idle.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+build=${1:-build/release}
+shift || true
+sizes=("$@")
+((${#sizes[@]} > 0)) || sizes=(36000 1000000)
+graph=${FXOPT_BENCH_GRAPH:-testdata/llama1b.pb}
+
+if [[ $build == build/release ]]; then
+  cmake --preset release >&2
+fi
+cmake --build "$build" --target fxopt_make_tiled fxopt_bench >&2
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+graphs=()
+for size in "${sizes[@]}"; do
+  "$build/tests/fxopt_make_tiled" "$graph" "$folder/$size.pb" "$size"
+  graphs+=("$folder/$size.pb")
+done
+
+one_core=()
+if command -v taskset >/dev/null; then
+  one_core=(taskset --cpu-list "$(taskset --cpu-list --pid $$ | sed 's/.*: *//; s/[,-].*//')")
+fi
+clock=()
+if [[ ${FXOPT_BENCH_CLOCK-} == processor ]]; then
+  clock=(--processor-time)
+fi
+"${one_core[@]}" "$build/tests/fxopt_bench" "${clock[@]}" --repeat "${FXOPT_BENCH_REPEAT:-5}" \
+  --out "$folder/out.pb" "${graphs[@]}"

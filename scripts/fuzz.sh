@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Runs the libFuzzer programs of tests/fuzz under AddressSanitizer and UndefinedBehaviorSanitizer: every reader, and
+# passes. Starts from the graphs of tests/cases and testdata and keeps what it finds in build/fuzz/corpus, crashes in
+# build/fuzz/crashes. Fails on the first crash. Needs clang.
+#
+#   scripts/fuzz.sh [SECONDS] [PROGRAM...]    60 seconds for each of pb, text, json, pipeline if none are given
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+seconds=${1:-60}
+shift || true
+programs=("$@")
+((${#programs[@]} > 0)) || programs=(pb text json pipeline)
+
+build=build/fuzz
+cmake -S . -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
+  "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" "-DFXOPT_SANITIZE=address,undefined,fuzzer-no-link" -DFXOPT_FUZZ=ON
+cmake --build "$build" --target "${programs[@]/#/fuzz_}"
+cmake --preset release
+cmake --build --preset release --target fxopt # converts what the programs start from
+
+# What to start from, in the form each program reads. Graphs that do not load are left out.
+seed() {
+  local form=$1 folder=$2 graph number=0
+  find tests/cases testdata \( -name '*.fxg' -o -name '*.pb' \) -size -64k | sort | while read -r graph; do
+    number=$((number + 1))
+    build/release/fxopt convert "$graph" -o "$folder/seed_$number.$form" 2>/dev/null || true
+  done
+}
+
+for program in "${programs[@]}"; do
+  corpus=$build/corpus/$program
+  mkdir -p "$corpus" "$build/crashes"
+  form=$program
+  case "$program" in text | pipeline) form=fxg ;; esac
+  seed "$form" "$corpus"
+  echo "fuzz: $program for $seconds seconds, $(find "$corpus" -type f | wc -l) inputs to start from"
+  "$build/tests/fuzz_$program" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=4096 \
+    -print_final_stats=1 -artifact_prefix="$build/crashes/$program-" "$corpus"
+done
+echo "fuzz: nothing found"

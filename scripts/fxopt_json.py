@@ -1,0 +1,335 @@
+"""The JSON form of a module (schemas/README.md), as the exporters write it. Standard library only.
+
+Everything here takes and returns plain dicts that mirror the messages of schemas/fxgraph.proto: strings stand in
+place of indices, enumerators under their full names, numbers that a double cannot hold as strings.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+
+Json = dict[str, object]
+
+DTYPES = frozenset(
+    "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool bfloat16 uint16 uint32"
+    " uint64 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 qint8 quint8"
+    " qint32 bits8 bits16".split()
+)
+LAYOUTS = {
+    "strided": "LAYOUT_STRIDED",
+    "sparse_coo": "LAYOUT_SPARSE_COO",
+    "sparse_csr": "LAYOUT_SPARSE_CSR",
+    "sparse_csc": "LAYOUT_SPARSE_CSC",
+    "sparse_bsr": "LAYOUT_SPARSE_BSR",
+    "sparse_bsc": "LAYOUT_SPARSE_BSC",
+    "_mkldnn": "LAYOUT_MKLDNN",
+    "jagged": "LAYOUT_JAGGED",
+}
+MEMORY_FORMATS = {
+    "contiguous_format": "MEMORY_FORMAT_CONTIGUOUS",
+    "preserve_format": "MEMORY_FORMAT_PRESERVE",
+    "channels_last": "MEMORY_FORMAT_CHANNELS_LAST",
+    "channels_last_3d": "MEMORY_FORMAT_CHANNELS_LAST_3D",
+}
+NODE_KINDS = {
+    "placeholder": "NODE_KIND_PLACEHOLDER",
+    "get_attr": "NODE_KIND_GET_ATTR",
+    "call_function": "NODE_KIND_CALL_FUNCTION",
+    "output": "NODE_KIND_OUTPUT",
+    "call_method": "NODE_KIND_CALL_METHOD",
+    "call_module": "NODE_KIND_CALL_MODULE",
+}
+SYMBOL_TYPES = {"SymInt": "SYMBOL_TYPE_INT", "SymFloat": "SYMBOL_TYPE_FLOAT", "SymBool": "SYMBOL_TYPE_BOOL"}
+
+
+class FormError(ValueError):
+    """Something that the JSON form cannot say."""
+
+
+# ---- numbers and expressions
+
+
+def integer(value: int) -> int | str:
+    """A 64-bit integer: a number where a double holds it exactly, else a string."""
+    if not -(2**63) <= value < 2**64:
+        raise FormError(f"integer {value} does not fit in 64 bits")
+    return value if abs(value) < 2**53 else str(value)
+
+
+def number(value: int | str) -> Json:
+    """Message Int: a number, or the text of an expression."""
+    return {"expr": expression(value)} if isinstance(value, str) else {"value": integer(value)}
+
+
+# Levels of the grammar in ir/graph/expr.h, from loosest to tightest.
+_COMPARE, _SUM, _PRODUCT, _UNARY, _POWER, _ATOM = range(6)
+_BINARY = {
+    ast.Add: ("+", _SUM),
+    ast.Sub: ("-", _SUM),
+    ast.Mult: ("*", _PRODUCT),
+    ast.FloorDiv: ("//", _PRODUCT),
+    ast.Mod: ("%", _PRODUCT),
+    ast.Div: ("/", _PRODUCT),
+}
+_COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">"}
+# Functions of the framework that are operators here.
+_FUNCTION_OPERATORS = {
+    "FloorDiv": ast.FloorDiv,
+    "CleanDiv": ast.FloorDiv,
+    "PythonMod": ast.Mod,
+    "IntTrueDiv": ast.Div,
+    "FloatTrueDiv": ast.Div,
+    "PowByNatural": ast.Pow,
+    "Pow": ast.Pow,
+    "Eq": ast.Eq,
+    "Ne": ast.NotEq,
+}
+_LOGIC = {ast.BitAnd: "And", ast.BitOr: "Or"}
+
+
+def _expression(tree: ast.expr, level: int) -> str:
+    text, own = _expression_parts(tree)
+    return f"({text})" if own < level else text
+
+
+def _apply(operator: type, left: ast.expr, right: ast.expr) -> tuple[str, int]:
+    if operator is ast.Pow:
+        return f"{_expression(left, _ATOM)} ** {_expression(right, _UNARY)}", _POWER
+    if operator in _COMPARISONS:
+        return f"{_expression(left, _SUM)} {_COMPARISONS[operator]} {_expression(right, _SUM)}", _COMPARE
+    sign, own = _BINARY[operator]
+    return f"{_expression(left, own)} {sign} {_expression(right, own + 1)}", own
+
+
+def _call(function: str, arguments: Iterable[ast.expr]) -> tuple[str, int]:
+    return f"{function}({', '.join(_expression(argument, _COMPARE) for argument in arguments)})", _ATOM
+
+
+def _expression_parts(tree: ast.expr) -> tuple[str, int]:
+    match tree:
+        case ast.Constant(value=int() | float()) if not isinstance(tree.value, bool):
+            return repr(tree.value), _ATOM
+        case ast.Name():
+            return tree.id, _ATOM
+        case ast.UnaryOp(op=ast.USub()):
+            return f"-{_expression(tree.operand, _UNARY)}", _UNARY
+        case ast.UnaryOp(op=ast.Invert() | ast.Not()):
+            return _call("Not", [tree.operand])
+        case ast.BinOp() if type(tree.op) in _LOGIC:
+            return _call(_LOGIC[type(tree.op)], [tree.left, tree.right])
+        case ast.BinOp() if type(tree.op) in _BINARY or isinstance(tree.op, ast.Pow):
+            return _apply(type(tree.op), tree.left, tree.right)
+        case ast.BoolOp():
+            return _call("And" if isinstance(tree.op, ast.And) else "Or", tree.values)
+        case ast.Compare() if all(type(op) in _COMPARISONS for op in tree.ops):
+            terms = [tree.left, *tree.comparators]
+            pairs = [_apply(type(op), a, b) for op, a, b in zip(tree.ops, terms, terms[1:])]
+            return pairs[0] if len(pairs) == 1 else (f"And({', '.join(text for text, _ in pairs)})", _ATOM)
+        case ast.Call(func=ast.Name(), keywords=[]):
+            if tree.func.id in _FUNCTION_OPERATORS and len(tree.args) == 2:
+                return _apply(_FUNCTION_OPERATORS[tree.func.id], *tree.args)
+            return _call(tree.func.id, tree.args)
+    raise FormError(f"no expression of fxopt says {ast.unparse(tree)!r}")
+
+
+def expression(text: str) -> str:
+    """The framework's printed expression in the grammar of ir/graph/expr.h, canonical. FormError if it has none."""
+    try:
+        return _expression(ast.parse(text.strip(), mode="eval").body, _COMPARE)
+    except (SyntaxError, RecursionError, ValueError) as error:
+        raise FormError(f"cannot read the symbolic expression {text[:80]!r}: {error}") from error
+
+
+def symbols_of(text: str) -> list[str]:
+    """The symbols an expression reads, in order of appearance."""
+    return list(dict.fromkeys(re.findall(r"\b([A-Za-z_]\w*)\b(?!\s*\()", text)))
+
+
+class SymbolTable:
+    """The symbols of a module, in the order in which its expressions first read them."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, Json] = {}
+
+    def expression(self, text: str) -> str:
+        result = expression(text)
+        for name in symbols_of(result):
+            if name not in self.records:
+                # The framework's naming: u0 and zuf0 are unbacked, s0 and zf0 backed; zf and zuf are floats.
+                unbacked = re.fullmatch(r"(u|zuf)\d+", name) is not None
+                kind = "SYMBOL_KIND_UNBACKED" if unbacked else "SYMBOL_KIND_BACKED"
+                self.records[name] = {"name": name, "kind": kind}
+                if name.startswith("z"):
+                    self.records[name]["type"] = "SYMBOL_TYPE_FLOAT"
+        return result
+
+    def number(self, value: int | str) -> Json:
+        return {"expr": self.expression(value)} if isinstance(value, str) else number(value)
+
+
+# ---- arguments and metadata
+
+
+def floating(value: float) -> Json:
+    return {"float_bits": "0x" + struct.pack(">d", value).hex()}
+
+
+def _bits(value: float) -> str:
+    return "0x" + struct.pack(">d", value).hex()
+
+
+def sequence(value: Sequence[object], of: Callable[[object], Json], kind: str = "list", type_name: str = "") -> Json:
+    """A list, tuple or set of arguments; plain ints packed."""
+    if value and not type_name and kind != "set" and all(type(item) is int for item in value):
+        return {"ints" if kind == "list" else "int_tuple": {"values": [integer(item) for item in value]}}
+    result: Json = {"items": [of(item) for item in value]} if value else {}
+    if type_name:
+        result["type"] = type_name
+    return {kind: result}
+
+
+def mapping(value: dict, of: Callable[[object], Json], type_name: str = "") -> Json:
+    result: Json = {"items": [{"key": of(key), "value": of(item)} for key, item in value.items()]} if value else {}
+    if type_name:
+        result["type"] = type_name
+    return {"dict": result}
+
+
+def scalar(value: object) -> Json | None:
+    """The argument for a Python value without parts; None when it is not one of these."""
+    match value:
+        case None:
+            return {"none": True}
+        case _ if value is Ellipsis:
+            return {"ellipsis": True}
+        case _ if type(value) is bool:
+            return {"bool_value": value}
+        case _ if type(value) is int:
+            return {"int_value": integer(value)}
+        case _ if type(value) is float:
+            return floating(value)
+        case complex():
+            return {"complex_value": {"real_bits": _bits(value.real), "imag_bits": _bits(value.imag)}}
+        case _ if type(value) is str:
+            return {"string": value}
+        case bytes():
+            return {"bytes_value": base64.b64encode(value).decode()}
+    return None
+
+
+def plain(value: object) -> Json:
+    """The typed tree of a value made of Python's own types, such as what a JSON file holds."""
+    if (result := scalar(value)) is not None:
+        return result
+    match value:
+        case list():
+            return sequence(value, plain)
+        case tuple():
+            return sequence(value, plain, "tuple")
+        case dict():
+            return mapping(value, plain)
+    raise FormError(f"metadata of type {type(value).__name__} is not made of Python's own types")
+
+
+def dtype(name: str) -> str:
+    if name not in DTYPES:
+        raise FormError(f"unknown dtype {name!r}")
+    return "DTYPE_" + name.upper()
+
+
+def layout(name: str) -> str:
+    if name not in LAYOUTS:
+        raise FormError(f"unknown layout {name!r}")
+    return LAYOUTS[name]
+
+
+def memory_format(name: str) -> str:
+    if name not in MEMORY_FORMATS:
+        raise FormError(f"unknown memory format {name!r}")
+    return MEMORY_FORMATS[name]
+
+
+def dims(field: str, values: Sequence[int | str], symbols: SymbolTable) -> Json:
+    """Sizes or strides: numbers, and beside them the entries that are symbolic."""
+    result: Json = {}
+    if values:
+        result[field] = [0 if isinstance(value, str) else integer(value) for value in values]
+    symbolic = [(i, value) for i, value in enumerate(values) if isinstance(value, str)]
+    if symbolic:
+        entries = [{"index": i, "expr": symbols.expression(value)} for i, value in symbolic]
+        result["symbolic_" + field] = entries
+    return result
+
+
+def leaves(arg: Json) -> list[Json]:
+    """The leaves of an argument, in order: what an output specification counts."""
+    for kind in ("list", "tuple", "slice"):
+        if kind in arg:
+            return [leaf for item in arg[kind].get("items", []) for leaf in leaves(item)]
+    for kind in ("ints", "int_tuple"):
+        if kind in arg:
+            return [{"int_value": value} for value in arg[kind].get("values", [])]
+    if "dict" in arg:
+        return [leaf for item in arg["dict"].get("items", []) for leaf in leaves(item["value"])]
+    return [arg]
+
+
+# ---- files
+
+_LIBRARY_FOLDER = re.compile(r"(?:/[^/\s\"':]+)*/(?=(?:site-packages|dist-packages)/|python3\.\d+/[\w.]+\.py)")
+
+
+def shorten_paths(text: str) -> str:
+    """Cuts what names a machine from file names: what stands before the folder of installed packages, and the current
+    directory."""
+    text = _LIBRARY_FOLDER.sub("", text)
+    return text.replace(os.getcwd() + "/", "")
+
+
+def find_fxopt(option: str | None = None) -> str | None:
+    """The fxopt program: the option, else the environment variable FXOPT, else `fxopt` on PATH."""
+    name = option or os.environ.get("FXOPT") or "fxopt"
+    return shutil.which(name)
+
+
+def write_json(module: Json, path: str | os.PathLike[str]) -> None:
+    """Writes the JSON form; the file appears complete or not at all."""
+    target = pathlib.Path(path)
+    partial = target.with_name(target.name + ".partial")
+    text = json.dumps({"version": 0, "module": module}, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    partial.write_text(text + "\n", encoding="utf-8")
+    partial.replace(target)
+
+
+def write_module(module: Json, path: str | os.PathLike[str], fxopt: str | None = None) -> None:
+    """Writes `module` in the form that the name's extension asks for: .json here, any other by the fxopt program.
+
+    RuntimeError when the program is missing or refuses the module.
+    """
+    target = pathlib.Path(path)
+    if target.suffix == ".json":
+        write_json(module, target)
+        return
+    program = find_fxopt(fxopt)
+    if program is None:
+        wanted = fxopt or os.environ.get("FXOPT") or "fxopt on PATH"
+        raise RuntimeError(
+            f"cannot write {target}: no fxopt program ({wanted}); build it, set FXOPT to it, or write .json"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "module.json"
+        write_json(module, source)
+        run = subprocess.run([program, "convert", str(source), "-o", str(target)], capture_output=True, text=True)
+    if run.returncode != 0:
+        reason = f"{program} convert exited with {run.returncode}: {run.stderr.strip()}"
+        raise RuntimeError(f"cannot write {target}: {reason}")

@@ -1,0 +1,198 @@
+"""What training frameworks write on nodes, inputs and outputs, as fields of the schema. Standard library only.
+
+The keys, their writers and their traps: torch.fx's recompute and partitioner tags, torchtitan's annotations,
+AOTAutograd's descriptors of inputs and outputs.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from fxopt_json import Json, integer
+
+# ---- what training frameworks write on nodes
+
+TAGS = {
+    "MUST_SAVE": "TAG_MUST_SAVE",
+    "PREFER_SAVE": "TAG_PREFER_SAVE",
+    "MUST_RECOMPUTE": "TAG_MUST_RECOMPUTE",
+    "PREFER_RECOMPUTE": "TAG_PREFER_RECOMPUTE",
+    "MUST_CPU_OFFLOAD": "TAG_MUST_OFFLOAD",
+    "PREFER_CPU_OFFLOAD": "TAG_PREFER_OFFLOAD",
+}
+_PARTITIONER_TAGS = {
+    "is_forward": "PHASE_MARKER_IS_FORWARD",
+    "is_backward": "PHASE_MARKER_IS_BACKWARD",
+    "must_be_in_forward": "PHASE_MARKER_MUST_BE_IN_FORWARD",
+    "must_be_in_backward": "PHASE_MARKER_MUST_BE_IN_BACKWARD",
+}
+_CUSTOM_MARKERS = {
+    ("phase", "backward"): "PHASE_MARKER_CUSTOM_PHASE_BACKWARD",
+    ("phase", "forward"): "PHASE_MARKER_CUSTOM_PHASE_FORWARD",
+    ("remat_pass_tag", "is_backward"): "PHASE_MARKER_REMAT_PASS_TAG",
+    ("ap_graph_part", "forward"): "PHASE_MARKER_AP_FORWARD",
+    ("ap_graph_part", "backward"): "PHASE_MARKER_AP_BACKWARD",
+}
+_FORWARD_MARKERS = frozenset(
+    f"PHASE_MARKER_{name}" for name in ("IS_FORWARD", "MUST_BE_IN_FORWARD", "CUSTOM_PHASE_FORWARD", "AP_FORWARD")
+)
+
+
+def _region(meta: dict[str, object], custom: dict) -> Json:
+    region: Json = {}
+    if "ac_graph_id" in meta:
+        if meta["ac_graph_id"] is None:
+            region["id_is_none"] = True
+        elif type(meta["ac_graph_id"]) is int:
+            region["id"] = integer(meta["ac_graph_id"])
+    elif type(custom.get("ac_region_id")) is int:
+        region["id"] = integer(custom["ac_region_id"])
+    if meta.get("has_backward_hook") is True:
+        region["has_backward_hook"] = True
+    return region
+
+
+def _bucket(value: object) -> Json | None:
+    """`fsdp_bucket` as a Bucket, when it is exactly {plan_fqns, direction}."""
+    if not isinstance(value, dict) or list(value) != ["plan_fqns", "direction"]:
+        return None
+    fqns, direction = value["plan_fqns"], value["direction"]
+    if not isinstance(fqns, tuple) or not all(isinstance(x, str) for x in (*fqns, direction)):
+        return None
+    return {"plan_fqns": list(fqns), "direction": direction}
+
+
+def training_fields(meta: dict[str, object]) -> tuple[Json, set[str]]:
+    """The node fields that stand for metadata of known meaning, and the keys that need not be carried besides.
+
+    `meta` maps keys to plain values; `recompute` is the policy's name. A phase is written only where a marker says it.
+    `custom` goes away only when {'module_fqn': path} is all it holds; otherwise the whole dict stays metadata, and the
+    path and the region id (custom.ac_region_id) are written besides. A value of another type than expected stays
+    metadata.
+    """
+    fields: Json = {}
+    consumed: set[str] = set()
+    custom = meta.get("custom") if isinstance(meta.get("custom"), dict) else {}
+
+    markers = []
+    if meta.get("autograd_backward") is True:
+        markers.append("PHASE_MARKER_AUTOGRAD_BACKWARD")
+        consumed.add("autograd_backward")
+    if meta.get("partitioner_tag") in _PARTITIONER_TAGS:
+        markers.append(_PARTITIONER_TAGS[meta["partitioner_tag"]])
+        consumed.add("partitioner_tag")
+    markers += [marker for (key, value), marker in _CUSTOM_MARKERS.items() if custom.get(key) == value]
+    if markers:
+        forward = all(marker in _FORWARD_MARKERS for marker in markers)
+        fields["phase"] = "PHASE_FORWARD" if forward else "PHASE_BACKWARD"
+        fields["phase_markers"] = markers
+    if meta.get("recompute") in TAGS:
+        fields["tag"] = TAGS[meta["recompute"]]
+        consumed.add("recompute")
+    if region := _region(meta, custom):
+        fields["region"] = region
+        if "id" in region or "id_is_none" in region:
+            consumed.add("ac_graph_id")
+        if "has_backward_hook" in region:
+            consumed.add("has_backward_hook")
+    if isinstance(custom.get("module_fqn"), str):
+        fields["module_path"] = custom["module_fqn"]
+        if len(custom) == 1:
+            consumed.add("custom")
+    if type(meta.get("seq_nr")) is int:
+        fields["seq_nr"] = integer(meta["seq_nr"])
+        consumed.add("seq_nr")
+    if (bucket := _bucket(meta.get("fsdp_bucket"))) is not None:
+        fields["bucket"] = bucket
+        consumed.add("fsdp_bucket")
+    return fields, consumed
+
+
+# ---- calling conventions, from the framework's descriptors
+
+_INPUTS = {
+    "ParamAOTInput": "INPUT_ROLE_PARAMETER",
+    "BufferAOTInput": "INPUT_ROLE_BUFFER",
+    "PlainAOTInput": "INPUT_ROLE_INPUT",
+    "TangentAOTInput": "INPUT_ROLE_TANGENT",
+    "PhiloxForwardSeedAOTInput": "INPUT_ROLE_SEED",
+    "PhiloxBackwardSeedAOTInput": "INPUT_ROLE_SEED",
+    "PhiloxForwardBaseOffsetAOTInput": "INPUT_ROLE_RNG_OFFSET",
+    "PhiloxBackwardBaseOffsetAOTInput": "INPUT_ROLE_RNG_OFFSET",
+    "ForwardTokenAOTInput": "INPUT_ROLE_TOKEN",
+    "BackwardTokenAOTInput": "INPUT_ROLE_TOKEN",
+    "SubclassSizeAOTInput": "INPUT_ROLE_SYMBOL",
+    "SubclassStrideAOTInput": "INPUT_ROLE_SYMBOL",
+    "ViewBaseAOTInput": "INPUT_ROLE_INPUT",
+    "SyntheticBaseAOTInput": "INPUT_ROLE_INPUT",
+}
+_OUTPUTS = {
+    "PlainAOTOutput": "OUTPUT_ROLE_USER",
+    "GradAOTOutput": "OUTPUT_ROLE_GRADIENT",
+    "InputMutationAOTOutput": "OUTPUT_ROLE_MUTATION",
+    "IntermediateBaseAOTOutput": "OUTPUT_ROLE_INTERMEDIATE_BASE",
+    "PhiloxUpdatedForwardOffsetAOTOutput": "OUTPUT_ROLE_RNG_OFFSET",
+    "PhiloxUpdatedBackwardOffsetAOTOutput": "OUTPUT_ROLE_RNG_OFFSET",
+    "ForwardTokenAOTOutput": "OUTPUT_ROLE_TOKEN",
+    "BackwardTokenAOTOutput": "OUTPUT_ROLE_TOKEN",
+    "SavedForBackwardsAOTOutput": "OUTPUT_ROLE_SAVED_VALUE",
+    "SavedForBackwardsNoVcCheckAOTOutput": "OUTPUT_ROLE_SAVED_VALUE",
+}
+
+
+def _descriptor(text: str) -> tuple[str, dict[str, ast.expr], list[str]] | None:
+    """Class, fields and subclass path (outermost first) of a printed descriptor; None when it does not parse."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    path: list[str] = []
+    while isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
+        fields = {keyword.arg: keyword.value for keyword in tree.keywords if keyword.arg}
+        if not tree.func.id.startswith("SubclassGetAttr") or not isinstance(fields.get("attr"), ast.Constant):
+            return tree.func.id, fields, path
+        path.insert(0, str(fields["attr"].value))
+        tree = fields.get("base")
+    return None
+
+
+def input_spec(descriptor: str) -> Json:
+    """InputSpec of a placeholder from the framework's descriptor (its repr)."""
+    spec: Json = {}
+    if (parsed := _descriptor(descriptor)) is not None:
+        name, fields, path = parsed
+        if name in _INPUTS:
+            spec["role"] = _INPUTS[name]
+        if isinstance(fields.get("target"), ast.Constant):
+            spec["fqn"] = fields["target"].value
+        if path:
+            spec["subclass_path"] = path
+        if name == "PlainAOTInput" and isinstance(fields.get("idx"), ast.Constant):
+            spec["user_index"] = fields["idx"].value
+    spec["desc"] = descriptor
+    return spec
+
+
+def output_spec(descriptor: str, placeholders: dict[str, str]) -> Json:
+    """OutputSpec of an output leaf; `placeholders` maps the descriptors of placeholders to their names."""
+    spec: Json = {}
+    if (parsed := _descriptor(descriptor)) is not None:
+        name, fields, path = parsed
+        if name in _OUTPUTS:
+            spec["role"] = _OUTPUTS[name]
+        if name == "SavedForBackwardsNoVcCheckAOTOutput":
+            spec["no_version_check"] = True
+        of = fields.get("grad_of") or fields.get("mutated_input")
+        if of is not None:
+            source = ast.unparse(of)
+            for attribute in path:
+                source = f"SubclassGetAttrAOTInput(base={source}, attr={attribute!r})"
+            of_input = input_spec(source)
+            if source in placeholders:
+                spec["of"] = placeholders[source]
+            if "fqn" in of_input:
+                spec["fqn"] = of_input["fqn"]
+        if path:
+            spec["subclass_path"] = path
+    spec["desc"] = descriptor
+    return spec

@@ -1,0 +1,56 @@
+"""The fxopt program as a Python caller sees it, and the JSON form of what it writes. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+
+import fxopt_json
+from fxopt_json import Json
+
+
+class Fxopt:
+    """Runs the program; RuntimeError with its message where it fails."""
+
+    def __init__(self, option: str | None) -> None:
+        program = fxopt_json.find_fxopt(option)
+        if program is None:
+            raise RuntimeError(f"no fxopt program ({option or 'fxopt on PATH'}): build it, then give --fxopt or set FXOPT")
+        self.program = program
+
+    def run(self, *arguments: str) -> Json:
+        """The `result` of the JSON envelope that the call writes."""
+        command = [self.program, *arguments, "--json"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {done.stderr.strip()}")
+        return json.loads(done.stdout)["result"]
+
+    def opt(self, source: pathlib.Path, target: pathlib.Path, passes: str, *flags: str) -> Json:
+        """The report on the one file."""
+        return self.run("opt", str(source), "-o", str(target), "--passes", passes, *flags)["files"][0]
+
+    def seconds(self, source: pathlib.Path, target: pathlib.Path, passes: str) -> dict[str, float]:
+        """The time of each pass of a pipeline without verification in between, and that of loading and writing."""
+        report = self.opt(source, target, passes, "--timing", "--no-verify")
+        return {step["pass"]: step["seconds"] for step in report["passes"]} | report["seconds"]
+
+    def peaks(self, path: pathlib.Path) -> dict[str, tuple[int, str, int]]:
+        """The ideal peak of each device, the node that reaches it, and how many storages are live there."""
+        graph = self.run("mem", str(path))["files"][0]["graphs"][0]
+        if graph["unknown_storages"]:
+            raise RuntimeError(f"{path}: {graph['unknown_storages']} storages of unknown size")
+        devices = graph["devices"]
+        return {device["device"]: (device["peak_bytes"], device["node"], device["live_storages"]) for device in devices}
+
+
+def read_main(path: pathlib.Path) -> Json:
+    """The first graph of a module's JSON form."""
+    return json.loads(path.read_text(encoding="utf-8"))["module"]["graphs"][0]
+
+
+def recompute_origin(node: Json) -> int | None:
+    """The uid of the node that this one repeats; None for a node that is no recomputed copy."""
+    kinds = {origin["kind"]: int(origin.get("uid", 0)) for origin in node.get("origins", ())}
+    return kinds.get("ORIGIN_RECOMPUTED")
