@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "core/check.h"
+
 namespace fxopt {
 
 // A 32-bit index into one dense table. Each table has its own Tag, so ids of different tables do not mix.
@@ -36,8 +38,12 @@ class IdMap {
   typename std::vector<T>::const_reference operator[](IdType id) const {
     return id.index() < items_.size() ? items_[id.index()] : fill_;
   }
+  // The reference is good until the table grows: copy what `map[a] = map[b]` reads first.
   typename std::vector<T>::reference operator[](IdType id) {
-    if (id.index() >= items_.size()) items_.resize(id.index() + 1, fill_);
+    if (id.index() >= items_.size()) {
+      FXOPT_CHECK(id.is_valid(), "side table written at no id");
+      items_.resize(id.index() + 1, fill_);
+    }
     return items_[id.index()];
   }
   size_t size() const { return items_.size(); }

@@ -14,5 +14,5 @@ if [[ ! -e $graph ]]; then
   exit 1
 fi
 build/release/fxopt opt "$graph" -o build/llama1b_optimized.pb \
-  --passes 'canonicalize,cse,sac{policy=full},remat,dce' --report
+  --passes 'canonicalize,cse,sac{policy=full},remat,dce' --report --timing
 echo "quickstart: wrote build/llama1b_optimized.pb"

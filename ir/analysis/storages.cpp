@@ -161,9 +161,10 @@ class StorageMap::Builder {
   void visit_attribute(NodeId node) {
     const TargetId target = graph_[node].target;
     for (size_t i = 0; i < leaves_.size(); ++i) {
-      BufferId& shared = attributes_[target];
-      if (!shared.is_valid()) shared = make(node, leaves_[i], BufferSource::kAttribute);
-      result_[i] = shared;
+      result_[i] = target.is_valid() ? std::as_const(attributes_)[target] : BufferId();
+      if (result_[i].is_valid()) continue;
+      result_[i] = make(node, leaves_[i], BufferSource::kAttribute);
+      if (target.is_valid()) attributes_[target] = result_[i];
     }
   }
 

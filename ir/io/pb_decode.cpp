@@ -8,6 +8,15 @@
 #include "ir/io/pb_unknown.h"
 
 namespace fxopt {
+namespace {
+
+// What is unknown in a message that holds no message whose unknown fields it would have to keep.
+template <class Message>
+std::string own_unknown(const Message& message) {
+  return has_own_unknown(message) ? unknown_fragment(message) : std::string();
+}
+
+}  // namespace
 
 void PbDecoder::enter(Pool& pool, size_t num_nodes) {
   pool_ = &pool;
@@ -177,6 +186,34 @@ bool PbDecoder::read(const Message& message, const PbField& field, MetaRange& me
   return range.has_value();
 }
 
+bool PbDecoder::text(uint32_t index, StringId& to, std::string_view name) {
+  const std::optional<StringId> id = optional_string(index);
+  if (!id.has_value()) return in(name);
+  to = *id;
+  return true;
+}
+
+std::optional<Source> PbDecoder::source(const schema::Source& message) {
+  Source result;
+  if (!text(message.file(), result.file, "file") || !text(message.function(), result.function, "function") ||
+      !text(message.code(), result.code, "code")) {
+    return std::nullopt;
+  }
+  result.line = message.line();
+  result.unknown = own_unknown(message);
+  return result;
+}
+
+std::optional<Region> PbDecoder::region(const schema::Region& message) {
+  Region result;
+  if (!text(message.name(), result.name, "name")) return std::nullopt;
+  if (message.has_id()) result.id = message.id();
+  result.id_is_none = message.id_is_none();
+  result.has_backward_hook = message.has_backward_hook();
+  result.unknown = own_unknown(message);
+  return result;
+}
+
 // ---- arguments
 
 std::optional<ArgRange> PbDecoder::args(const google::protobuf::RepeatedPtrField<schema::Arg>& items) {
@@ -190,7 +227,7 @@ template <class Entry>
 bool PbDecoder::push_key(uint32_t name, const Entry& entry) {
   const std::optional<StringId> key = string(name);
   if (!key.has_value()) return false;
-  stack_->push(Arg::string(*key), has_own_unknown(entry) ? unknown_fragment(entry) : std::string());
+  stack_->push(Arg::string(*key), own_unknown(entry));
   return true;
 }
 

@@ -28,6 +28,8 @@ class IntList;
 class MetaEntry;
 class NamedArg;
 class Node;
+class Region;
+class Source;
 class Tensor;
 class Value;
 }  // namespace fxopt::schema
@@ -56,6 +58,8 @@ class PbDecoder {
   std::optional<StringId> string(uint32_t index);
   // As above; 0 is no string, for fields that do not tell absent from empty.
   std::optional<StringId> optional_string(uint32_t index);
+  // The same into the field `name` of what is being made.
+  bool text(uint32_t index, StringId& to, std::string_view name);
   std::optional<ExprId> expr(uint32_t index);
   std::optional<TargetId> target(uint32_t index);
   // The node at `position` of the graph, which may come later.
@@ -91,6 +95,9 @@ class PbDecoder {
     if (!is_plain) result.unknown = unknown_fragment(message);
     return result;
   }
+  // The records most nodes have, as record() makes them but without its reflection.
+  std::optional<Source> source(const schema::Source& message);
+  std::optional<Region> region(const schema::Region& message);
   // A repeated field of records.
   template <IsRecord Record, class Message>
   bool records(const google::protobuf::RepeatedPtrField<Message>& items, std::vector<Record>& to,

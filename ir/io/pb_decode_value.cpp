@@ -163,21 +163,11 @@ std::optional<Value> PbDecoder::convert_dict(const schema::Value& value, uint32_
 
 std::optional<Value> PbDecoder::convert_opaque(const schema::Value& value) {
   const schema::OpaqueValue& opaque = value.opaque();
-  const std::optional<StringId> type = optional_string(opaque.type());
-  if (!type.has_value()) return std::nullopt;
-  const std::optional<StringId> mesh = optional_string(opaque.mesh());
-  if (!mesh.has_value()) return std::nullopt;
-  const std::optional<StringId> group = optional_string(opaque.group());
-  if (!group.has_value()) return std::nullopt;
-  const std::optional<StringId> text = optional_string(opaque.text());
-  if (!text.has_value()) return std::nullopt;
   Value result;
   result.kind = ValueKind::kOpaque;
-  result.name = *type;
-  result.mesh = *mesh;
-  result.group = *group;
-  result.text = *text;
-  return result;
+  const bool ok = text(opaque.type(), result.name, "opaque.type") && text(opaque.mesh(), result.mesh, "opaque.mesh") &&
+                  text(opaque.group(), result.group, "opaque.group") && text(opaque.text(), result.text, "opaque.text");
+  return ok ? std::optional<Value>(result) : std::nullopt;
 }
 
 // ---- tensors
@@ -257,16 +247,8 @@ bool PbDecoder::tensor_strides(const schema::Tensor& tensor, Tensor& to) {
 }
 
 bool PbDecoder::tensor_names(const schema::Tensor& tensor, Tensor& to) {
-  const std::optional<StringId> device = optional_string(tensor.device());
-  if (!device.has_value()) return in("device");
-  const std::optional<StringId> mesh = optional_string(tensor.mesh());
-  if (!mesh.has_value()) return in("mesh");
-  const std::optional<StringId> subclass = optional_string(tensor.subclass());
-  if (!subclass.has_value()) return in("subclass");
-  to.device = *device;
-  to.mesh = *mesh;
-  to.subclass = *subclass;
-  return true;
+  return text(tensor.device(), to.device, "device") && text(tensor.mesh(), to.mesh, "mesh") &&
+         text(tensor.subclass(), to.subclass, "subclass");
 }
 
 std::optional<Dim> PbDecoder::tensor_offset(const schema::Int& offset) {

@@ -112,12 +112,12 @@ bool NodeDecoder::read_places() {
   if (!path_source.has_value()) return decoder_.in("module_path_source");
   node.module_path_source = *path_source;
   if (message_.has_region()) {
-    const std::optional<Region> region = decoder_.record<Region>(message_.region());
+    const std::optional<Region> region = decoder_.region(message_.region());
     if (!region.has_value()) return decoder_.in("region");
     node.region = graph_.module().region(*region);
   }
   if (message_.has_source()) {
-    const std::optional<Source> source = decoder_.record<Source>(message_.source());
+    const std::optional<Source> source = decoder_.source(message_.source());
     if (!source.has_value()) return decoder_.in("source");
     node.source = graph_.module().source(*source);
   }

@@ -52,7 +52,7 @@ class PbReader {
   bool read_module();
   bool read_first(const Extent& extent);
   bool read_field(const Extent& extent);
-  bool read_merged(uint32_t number, std::string_view bytes);
+  bool read_singular(uint32_t number, std::string_view bytes);
   bool read_counters();
   bool read_name_counters(const schema::Counters& counters);
   bool read_storage(const Extent& extent);
@@ -70,6 +70,12 @@ class PbReader {
   bool read_graph_field(Graph& graph, const WireField& field);
   bool read_graph_name(Graph& graph, const WireField& field);
   bool read_node(Graph& graph, std::string_view bytes);
+  // An empty message, in the place of the one before it.
+  template <class Message>
+  Message& fresh() {
+    arena_.Reset();
+    return *google::protobuf::Arena::CreateMessage<Message>(&arena_);
+  }
   bool parse(google::protobuf::Message& message, std::string_view bytes);
   bool fail_at(const WireReader& reader, std::string_view bytes);
   uint64_t offset_of(std::string_view bytes) const;
@@ -80,12 +86,12 @@ class PbReader {
   std::unique_ptr<Module> module_;
   PbDecoder decoder_;
   std::vector<Extent> extents_;
-  std::map<uint32_t, std::string> merged_;  // singular messages: several occurrences merge by concatenation
-  uint64_t num_nodes_ = 0;                  // of all graphs
+  std::map<uint32_t, std::string_view> singular_;  // the module's messages that stand once, by field number
+  uint64_t num_nodes_ = 0;                         // of all graphs
 
   // Of the graph that is being read.
   std::array<char, 64 * 1024> block_;
-  google::protobuf::Arena arena_;  // of the one node that is a protobuf object; begins in block_
+  google::protobuf::Arena arena_;  // of the one protobuf object there is at a time; begins in block_
   google::protobuf::RepeatedPtrField<schema::MetaEntry> graph_meta_;
   std::vector<PbNodeArgs> node_args_;
   uint32_t graph_name_ = 0;
@@ -152,7 +158,12 @@ bool PbReader::index_module() {
       case M::kProfileFieldNumber:
       case M::kMemoryPlanFieldNumber:
       case M::kCertificateFieldNumber:
-        merged_[field->number].append(field->payload);
+        // Protobuf would merge a second one; none of our writers makes it, and pieces need not be whole messages.
+        if (!singular_.try_emplace(field->number, field->payload).second) {
+          decoder_.fail(ErrorCode::kMalformed,
+                        "field " + std::to_string(field->number) + " of the module is given twice");
+          return place(field->raw);
+        }
         break;
       default:
         extents_.push_back(Extent{field->number, field->value, field->payload});
@@ -166,8 +177,9 @@ bool PbReader::read_module() {
   for (const Extent& extent : extents_) {
     if (!read_first(extent)) return place(extent.bytes);
   }
-  for (const auto& [number, bytes] : merged_) {
-    if (!read_merged(number, bytes)) return place(envelope_.module);
+  module_->resolve_targets();
+  for (const auto& [number, bytes] : singular_) {
+    if (!read_singular(number, bytes)) return place(envelope_.module);
   }
   google::protobuf::RepeatedPtrField<schema::MetaEntry> meta;
   for (const Extent& extent : extents_) {
@@ -177,7 +189,6 @@ bool PbReader::read_module() {
   const std::optional<ArgRange> range = decoder_.meta(meta);
   if (!range.has_value()) return place(envelope_.module);
   module_->meta = *range;
-  module_->resolve_targets();
   for (const Extent& extent : extents_) {
     if (extent.number == M::kGraphsFieldNumber && !read_graph(extent.bytes)) return place(extent.bytes);
   }
@@ -186,7 +197,7 @@ bool PbReader::read_module() {
 
 template <class Message, class Record>
 bool PbReader::append(const Extent& extent, const char* name, std::vector<Record>& to) {
-  Message message;
+  Message& message = fresh<Message>();
   if (!parse(message, extent.bytes)) return decoder_.in(name, to.size());
   std::optional<Record> record = decoder_.record<Record>(message);
   if (!record.has_value()) return decoder_.in(name, to.size());
@@ -211,14 +222,16 @@ bool PbReader::carry(std::string_view bytes, const char* name, std::optional<std
 }
 
 bool PbReader::read_storage(const Extent& extent) {
-  std::vector<StorageRecord> read;
-  if (!append<schema::Storage>(extent, "storages", read)) return false;
-  const uint64_t id = read.front().id;
+  schema::Storage& message = fresh<schema::Storage>();
+  if (!parse(message, extent.bytes)) return decoder_.in("storages", module_->num_storages());
+  std::optional<StorageRecord> storage = decoder_.record<StorageRecord>(message);
+  if (!storage.has_value()) return decoder_.in("storages", module_->num_storages());
+  const uint64_t id = storage->id;
   if (id == UINT64_MAX) return decoder_.fail(ErrorCode::kLimit, "storage id " + std::to_string(id) + " is the largest");
   if (module_->find_storage(id).is_valid()) {
     return decoder_.fail(ErrorCode::kDuplicateName, "two storages have the id " + std::to_string(id));
   }
-  module_->add_storage(std::move(read.front()));
+  module_->add_storage(*std::move(storage));
   return true;
 }
 
@@ -263,7 +276,7 @@ bool PbReader::read_field(const Extent& extent) {
   }
 }
 
-bool PbReader::read_merged(uint32_t number, std::string_view bytes) {
+bool PbReader::read_singular(uint32_t number, std::string_view bytes) {
   switch (number) {
     case M::kProducerFieldNumber:
       return assign<schema::Producer>(bytes, "producer", module_->producer);
@@ -281,8 +294,8 @@ bool PbReader::read_merged(uint32_t number, std::string_view bytes) {
 }
 
 bool PbReader::read_counters() {
-  const auto found = merged_.find(M::kCountersFieldNumber);
-  if (found == merged_.end()) return true;
+  const auto found = singular_.find(M::kCountersFieldNumber);
+  if (found == singular_.end()) return true;
   schema::Module holder;
   schema::Counters& counters = *holder.mutable_counters();
   if (!parse(counters, found->second)) return decoder_.in("counters");
@@ -308,10 +321,15 @@ bool PbReader::read_name_counters(const schema::Counters& counters) {
       return decoder_.in("counters.names", static_cast<size_t>(i));
     }
     const std::string text(module_->text(*base));
-    if (!module_->name_counters.try_emplace({entry.graph(), text}, entry.next()).second) {
-      decoder_.fail(ErrorCode::kDuplicateName, "two counters for the base " + quote(text));
+    const std::pair<uint32_t, std::string> key(entry.graph(), text);
+    const bool taken = module_->name_counters.contains(key);
+    if (taken || (!module_->name_counters.empty() && key < module_->name_counters.rbegin()->first)) {
+      decoder_.fail(taken ? ErrorCode::kDuplicateName : ErrorCode::kBadValue,
+                    (taken ? "two counters for the base " : "counters out of order at the base ") + quote(text),
+                    "sort them by graph, then base");
       return decoder_.in("counters.names", static_cast<size_t>(i));
     }
+    module_->name_counters.emplace(key, entry.next());
   }
   return true;
 }
@@ -383,8 +401,7 @@ bool PbReader::read_graph(std::string_view bytes) {
 
 bool PbReader::read_node(Graph& graph, std::string_view bytes) {
   const size_t position = node_args_.size();
-  arena_.Reset();
-  schema::Node& message = *google::protobuf::Arena::CreateMessage<schema::Node>(&arena_);
+  schema::Node& message = fresh<schema::Node>();
   if (!parse(message, bytes)) return decoder_.in("nodes", position);
   std::optional<PbNodeArgs> args = decode_node(decoder_, graph, message);
   if (args.has_value()) {

@@ -17,9 +17,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
-// What the schema calls the type that a record member of this C++ type stands for.
-template <class T>
-bool is_type(const FieldDescriptor& field, const T&);
+// fits(field, member): whether the field has the type that a record's member of that C++ type stands for.
 
 bool is_scalar(const FieldDescriptor& field, FieldDescriptor::CppType type) {
   return field.cpp_type() == type && !field.is_repeated();

@@ -100,6 +100,7 @@ TEST_CASE("what the reader makes equals what was written", "[pb]") {
   const NodeId call = graph.find(module->strings.find("call"));
   CHECK(graph.inputs(call) == std::vector<NodeId>{x, NodeId(1), call});
   CHECK(graph.kwarg(call, "alpha")->as_double() == 0.5);
+  CHECK(graph.op(call).writes == std::vector<uint8_t>{0});
   const NodeId output = graph.output();
   CHECK(graph[output].module_path == module->strings.find(""));
   CHECK(graph[x].module_path == StringId());
@@ -168,7 +169,7 @@ TEST_CASE("contiguous strides are left out and come back", "[pb]") {
   }
 }
 
-TEST_CASE("fields are read in any legal order, and repeated messages merge", "[pb]") {
+TEST_CASE("fields are read in any legal order, but what stands once is not given twice", "[pb]") {
   const std::string canonical = print(*make_sample_module());
   const schema::Module module = decode(canonical).module();
   // Each field of the module as a message of its own, concatenated backwards but for the order within a field.
@@ -182,13 +183,17 @@ TEST_CASE("fields are read in any legal order, and repeated messages merge", "[p
     }
     reversed += part.SerializeAsString();
   }
-  schema::Module names;
-  names.mutable_counters()->set_next_uid(module.counters().next_uid());
-  reversed += names.SerializeAsString();
   const schema::File file = decode(canonical);
   const PbCounts counts{file.counts().graphs(), file.counts().nodes(), file.counts().strings(),
                         file.counts().storages()};
   CHECK(print(*parse(*write_envelope(counts, {reversed}))) == canonical);
+
+  schema::Module twice;
+  twice.mutable_counters()->set_next_uid(module.counters().next_uid());
+  const Result<std::string> bytes = write_envelope(counts, {reversed, twice.SerializeAsString()});
+  const Result<std::unique_ptr<Module>> refused = parse_pb(*bytes, "twice.pb");
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == ErrorCode::kMalformed);
 }
 
 TEST_CASE("equal forms of a list are read alike and written in the shorter one", "[pb]") {

@@ -1,0 +1,199 @@
+#include "ir/analysis/memory.h"
+
+#include <memory>
+#include <string>
+
+#include "ir/analysis/storages.h"
+#include "ir/io/io.h"
+#include "tests/catch.h"
+
+namespace fxopt {
+namespace {
+
+std::unique_ptr<Module> parse(const std::string& text) {
+  Result<std::unique_ptr<Module>> module = parse_text(text, "test");
+  if (!module.ok()) FAIL(format_error(module.error()));
+  return std::move(*module);
+}
+
+MemoryReport analyze(const Module& module, const MemoryOptions& options = {}) {
+  return analyze_memory(module.main(), StorageMap(module.main()), options);
+}
+
+// The ideal peak of the graph, all its tensors being on one device.
+int64_t peak(const std::string& text) { return analyze(*parse(text)).peak_bytes(); }
+
+TEST_CASE("memory: a node's inputs and outputs coexist, then inputs are freed", "[memory]") {
+  CHECK(peak(R"(graph @main {
+    %x: f32[4] = placeholder()
+    %a: f32[100] = aten.expand_copy.default(%x, [100])
+    %b: f32[100] = aten.exp.default(%a)
+    %c: f32[100] = aten.exp.default(%b)
+    return %c
+  })") == 16 + 400 + 400);
+}
+
+TEST_CASE("memory: views, identities and getitems of views own nothing", "[memory]") {
+  CHECK(peak(R"(graph @main {
+    %x: f32[4, 8] = placeholder()
+    %t: f32[8, 4](1, 8) = aten.t.default(%x)
+    %split: [f32[4, 4](1, 8), f32[4, 4](1, 8)+4] = aten.split.Tensor(%t, 4)
+    %half: f32[4, 4](1, 8) = operator.getitem(%split, 0)
+    return %half
+  })") == 128);
+}
+
+TEST_CASE("memory: each element of a multi-output op lives as long as it is read", "[memory]") {
+  CHECK(peak(R"(graph @main {
+    %x: f32[10] = placeholder()
+    %topk: (f32[10], i64[10]) = aten.topk.default(%x, 10)
+    %values: f32[10] = operator.getitem(%topk, 0)
+    %a: f32[100] = aten.expand_copy.default(%values, [100])
+    return %a
+  })") == 40 + 40 + 400);
+}
+
+TEST_CASE("memory: an in-place op reuses its argument", "[memory]") {
+  CHECK(peak(R"(graph @main {
+    %x: f32[10] = placeholder()
+    %a: f32[10] = aten.exp.default(%x)
+    %b: f32[10] = aten.relu_.default(%a)
+    return %b
+  })") == 80);
+}
+
+TEST_CASE("memory: an out-variant delivers into its buffer", "[memory]") {
+  CHECK(peak(R"(graph @main {
+    %x: f32[10] = placeholder()
+    %buf: f32[10] = aten.empty.memory_format([10])
+    %b: f32[10] = aten.add.out(%x, %x, out=%buf)
+    return %b
+  })") == 80);
+}
+
+TEST_CASE("memory: a collective's input and output are held until its wait, and the wait makes nothing", "[memory]") {
+  const std::string text = R"(process_group {uid="0", ranks=[0, 1]}
+  graph @main {
+    %p: f32[10] = placeholder()
+    %x: f32[10] = aten.exp.default(%p)
+    %ag: f32[20] = _c10d_functional.all_gather_into_tensor.default(%x, 2, group("0"))
+    %y: f32[50] = aten.expand_copy.default(%p, [50])
+    %wait: f32[20] = _c10d_functional.wait_tensor.default(%ag)
+    %z: f32[20] = aten.exp.default(%wait)
+    return (%y, %z)
+  })";
+  const std::unique_ptr<Module> module = parse(text);
+  const MemoryReport report = analyze(*module);
+  CHECK(report.peak_bytes() == 40 + 200 + 80 + 80);  // at %z: p, y, the gathered buffer once, z
+  const NodeId x = module->main().find(module->strings.find("x"));
+  const StorageMap storages(module->main());
+  const Lifetime& life = report.lifetimes[storages.buffers(x)[0].index()];
+  CHECK(life.last == module->main().position(module->main().find(module->strings.find("wait"))));
+}
+
+TEST_CASE("memory: placeholders live throughout, donated ones to their last use", "[memory]") {
+  const char* const body = R"(
+    %a: f32[10] = aten.exp.default(%x)
+    %b: f32[30] = aten.expand_copy.default(%a, [30])
+    return %b
+  })";
+  CHECK(peak(std::string("graph @main {\n %x: f32[10] = placeholder()") + body) == 40 + 40 + 120);
+  CHECK(peak(std::string("graph @main {\n %x: f32[10] = placeholder() {input={role=input, donated=true}}") + body) ==
+        40 + 120);
+}
+
+TEST_CASE("memory: tied placeholders are counted once", "[memory]") {
+  CHECK(peak(R"(storage {id=0, bytes=40}
+  graph @main {
+    %x: f32[10]$0 = placeholder()
+    %y: f32[10]$0 = placeholder()
+    return (%x, %y)
+  })") == 40);
+}
+
+TEST_CASE("memory: an unknown size is counted and named, never zero; a value makes it known", "[memory]") {
+  const std::string text = R"(symbol {name="u0", kind=unbacked}
+  graph @main {
+    %x: f32[4] = placeholder()
+    %a: f32[u0] = aten.expand_copy.default(%x, [sym(u0)])
+    return %a
+  })";
+  const std::unique_ptr<Module> module = parse(text);
+  const MemoryReport unknown = analyze(*module);
+  CHECK(unknown.unknown_buffers == 1);
+  REQUIRE(unknown.unknown_nodes.size() == 1);
+  CHECK(module->main().name_of(unknown.unknown_nodes[0]) == "a");
+  CHECK(unknown.peak_bytes() == 16);
+  MemoryOptions options;
+  options.symbols[module->strings.find("u0")] = 100;
+  const MemoryReport known = analyze(*module, options);
+  CHECK(known.unknown_buffers == 0);
+  CHECK(known.peak_bytes() == 416);
+}
+
+TEST_CASE("memory: devices have peaks of their own, the largest first", "[memory]") {
+  const std::unique_ptr<Module> module = parse(R"(graph @main {
+    %x: f32[4]@cpu = placeholder()
+    %a: f32[8]@cuda:0 = aten._to_copy.default(%x, device=device("cuda:0"))
+    return %a
+  })");
+  const MemoryReport report = analyze(*module);
+  REQUIRE(report.devices.size() == 2);
+  CHECK(module->text(report.devices[0].device) == "cuda:0");
+  CHECK(report.devices[0].bytes == 32);
+  CHECK(report.devices[1].bytes == 16);
+}
+
+TEST_CASE("storages: where the file disagrees with the ops, the ops win and it is counted", "[memory]") {
+  const std::unique_ptr<Module> module = parse(R"(storage {id=0, bytes=40}
+  storage {id=1, bytes=80}
+  storage {id=2, bytes=80}
+  process_group {uid="0", ranks=[0, 1]}
+  graph @main {
+    %x: f32[10]$0 = placeholder()
+    %ag: f32[20]$1 = _c10d_functional.all_gather_into_tensor.default(%x, 2, group("0"))
+    %wait: f32[20]$2 = _c10d_functional.wait_tensor.default(%ag)
+    %ag_recomputed: f32[20]$1 = _c10d_functional.all_gather_into_tensor.default(%x, 2, group("0"))
+    %wait_recomputed: f32[20]$2 = _c10d_functional.wait_tensor.default(%ag_recomputed)
+    return (%wait, %wait_recomputed)
+  })");
+  const Graph& graph = module->main();
+  const StorageMap storages(graph);
+  const auto buffer = [&](const char* name) { return storages.buffers(graph.find(module->strings.find(name)))[0]; };
+  CHECK(buffer("wait") == buffer("ag"));
+  CHECK(buffer("wait_recomputed") == buffer("ag_recomputed"));
+  CHECK(buffer("ag") != buffer("ag_recomputed"));
+  REQUIRE(storages.disagreements().size() >= 2);
+  CHECK(storages.disagreements()[0].kind == AliasDisagreement::kFileSplits);
+  CHECK(storages.disagreements()[1].kind == AliasDisagreement::kFileJoins);
+}
+
+TEST_CASE("storages: an undescribed op may write and hand back what it is given, a described one says", "[memory]") {
+  const std::unique_ptr<Module> module = parse(R"fxg(
+  op_schema {target="lib.pure.default", schema="lib::pure(Tensor x) -> Tensor"}
+  op_schema {target="lib.write.default", schema="lib::write(Tensor(a!) x, Tensor y) -> Tensor(a!)"}
+  graph @main {
+    %x: f32[4] = placeholder()
+    %a: f32[4] = aten.exp.default(%x)
+    %b: f32[4] = lib.pure.default(%a)
+    %c: f32[4] = lib.write.default(%b, %a)
+    %d: f32[4] = lib.unknown.default(%a)
+    return (%b, %c, %d)
+  })fxg");
+  const Graph& graph = module->main();
+  const StorageMap storages(graph);
+  const auto id = [&](const char* name) { return graph.find(module->strings.find(name)); };
+  const auto buffer = [&](const char* name) { return storages.buffers(id(name))[0]; };
+  CHECK(storages.writes(id("b")).empty());
+  CHECK(storages.alias_class(buffer("a")) != storages.alias_class(buffer("b")));
+  CHECK(buffer("c") == buffer("b"));
+  REQUIRE(storages.writes(id("c")).size() == 1);
+  CHECK(storages.writes(id("c"))[0] == buffer("b"));
+  CHECK(storages.alias_class(buffer("d")) == storages.alias_class(buffer("a")));
+  CHECK(storages.writes(id("d")).size() == 1);
+  CHECK(storages.written_between(buffer("b"), id("b"), id("d")));
+  CHECK_FALSE(storages.written_between(buffer("b"), id("c"), id("d")));
+}
+
+}  // namespace
+}  // namespace fxopt

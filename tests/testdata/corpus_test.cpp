@@ -1,0 +1,70 @@
+// What must hold of every real graph: the laws of the forms, a clean bill from the verifier, known operators.
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "ir/analysis/storages.h"
+#include "ir/check/verify.h"
+#include "ir/io/io.h"
+#include "tests/catch.h"
+#include "tests/testdata/files.h"
+
+namespace fxopt {
+namespace {
+
+std::string printed(const Module& module, Format format) {
+  Result<std::string> bytes = print_module(module, format);
+  if (!bytes.ok()) FAIL(format_error(bytes.error()));
+  return std::move(*bytes);
+}
+
+std::unique_ptr<Module> parsed(const std::string& bytes, Format format) {
+  Result<std::unique_ptr<Module>> module = parse_module(bytes, format, "printed");
+  if (!module.ok()) FAIL(format_error(module.error()));
+  return std::move(*module);
+}
+
+TEST_CASE("testdata: every graph survives every form unchanged", "[testdata]") {
+  const std::vector<std::string> files = testdata_files();
+  REQUIRE(files.size() >= 45);
+  for (const std::string& file : files) {
+    INFO(file);
+    const std::unique_ptr<Module> module = load_testdata(file);
+    const std::string pb = printed(*module, Format::kPb);
+    CHECK((printed(*module, Format::kPb) == pb));
+    for (const Format format : {Format::kPb, Format::kText, Format::kJson}) {
+      const std::string bytes = printed(*module, format);
+      const std::unique_ptr<Module> again = parsed(bytes, format);
+      CHECK((printed(*again, Format::kPb) == pb));
+      CHECK((printed(*again, format) == bytes));
+    }
+  }
+}
+
+TEST_CASE("testdata: every graph is well formed", "[testdata]") {
+  for (const std::string& file : testdata_files()) {
+    INFO(file);
+    for (const Error& error : verify(*load_testdata(file))) FAIL_CHECK(format_error(error));
+  }
+}
+
+TEST_CASE("testdata: no operator of the framework is opaque", "[testdata]") {
+  for (const std::string& file : testdata_files()) {
+    const std::unique_ptr<Module> module = load_testdata(file);
+    for (size_t g = 0; g < module->num_graphs(); ++g) {
+      const Graph& graph = module->graph(GraphId(g));
+      for (const NodeId node : graph.nodes()) {
+        if (!graph[node].is_call() || !graph.op(node).is_opaque()) continue;
+        const std::string_view target = module->text(module->target(graph[node].target).name);
+        const bool known_space =
+            target.starts_with("aten.") || target.starts_with("prims.") || target.starts_with("_c10d_functional.");
+        INFO(file << ": " << target);
+        CHECK_FALSE(known_space);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fxopt

@@ -1,0 +1,33 @@
+#include "tests/testdata/files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "ir/io/io.h"
+#include "tests/catch.h"
+
+namespace fxopt {
+namespace {
+
+const std::filesystem::path kRoot = std::filesystem::path(FXOPT_SOURCE_DIR) / "testdata";
+
+}  // namespace
+
+std::vector<std::string> testdata_files() {
+  std::vector<std::string> names;
+  for (const std::filesystem::directory_entry& entry : std::filesystem::recursive_directory_iterator(kRoot)) {
+    const std::string name = std::filesystem::relative(entry.path(), kRoot).string();
+    if (entry.is_regular_file() && format_of_path(name).has_value()) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::unique_ptr<Module> load_testdata(const std::string& name) {
+  Result<std::unique_ptr<Module>> module = load_module((kRoot / name).string());
+  if (!module.ok()) FAIL(format_error(module.error()));
+  return std::move(*module);
+}
+
+}  // namespace fxopt

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph/module.h"
+
+namespace fxopt {
+
+// Every graph file below testdata/, sorted.
+std::vector<std::string> testdata_files();
+
+// A file of testdata/, by its name there; fails the test when it does not load.
+std::unique_ptr<Module> load_testdata(const std::string& name);
+
+}  // namespace fxopt
