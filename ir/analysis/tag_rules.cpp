@@ -19,12 +19,11 @@
 #include <utility>
 
 #include "ir/analysis/effects.h"
+#include "ir/analysis/tags.h"
 #include "ir/graph/module.h"
 
 namespace fxopt {
 namespace {
-
-bool wants_recompute(Tag tag) { return tag == Tag::kMustRecompute || tag == Tag::kPreferRecompute; }
 
 bool is_symbolic_value(const Graph& graph, NodeId node) {
   const Value& value = graph.value(node);

@@ -8,6 +8,9 @@ namespace fxopt {
 
 constexpr uint8_t kRuleMerged = 12;
 
+// The tag asks for the value to be computed again rather than kept.
+constexpr bool wants_recompute(Tag tag) { return tag == Tag::kMustRecompute || tag == Tag::kPreferRecompute; }
+
 // The tag of a value that stands for two values, and the rule of the ordered list that decided.
 struct MergedTag {
   Tag tag = Tag::kNone;

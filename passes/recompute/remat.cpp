@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "ir/analysis/effects.h"
+#include "ir/analysis/tags.h"
 #include "passes/pipeline/ledger.h"
 #include "passes/recompute/remat_plan.h"
 
@@ -156,7 +157,7 @@ class Writer {
 // The verdict on one tag, from what the plan does and whether backward reads the value at all.
 TagVerdict verdict_of(const TagDecision& decision, Tag tag, bool recomputed, bool blocked, bool needed) {
   TagVerdict verdict;
-  const bool wants = tag == Tag::kMustRecompute || tag == Tag::kPreferRecompute;
+  const bool wants = wants_recompute(tag);
   verdict.rule = decision.rule;
   if (decision.rule == kRuleBackwardTag) {
     verdict.verdict = Verdict::kOverridden;

@@ -17,6 +17,7 @@
 #include "ir/analysis/effects.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/tag_rules.h"
+#include "ir/analysis/tags.h"
 
 namespace fxopt {
 namespace {
@@ -36,8 +37,6 @@ std::vector<std::string_view> split_list(std::string_view text) {
 bool is_within(std::string_view path, std::string_view module) {
   return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
 }
-
-bool wants_recompute(Tag tag) { return tag == Tag::kMustRecompute || tag == Tag::kPreferRecompute; }
 
 class Tagger {
  public:
