@@ -94,7 +94,7 @@ TEST_CASE("cli json: where an error points") {
   CHECK(order["where"]["field"] == "args[0]");
 }
 
-TEST_CASE("cli json: opt says what each pass did; seconds only with --timing") {
+TEST_CASE("cli json: opt says what each pass did, and seconds only with --timing") {
   const TempFolder folder;
   const std::string good = folder / "good.fxg";
   write_text(good, kTwins);

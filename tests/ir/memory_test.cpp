@@ -111,7 +111,7 @@ TEST_CASE("memory: tied placeholders are counted once", "[memory]") {
   })") == 40);
 }
 
-TEST_CASE("memory: an unknown size is counted and named, never zero; a value makes it known", "[memory]") {
+TEST_CASE("memory: an unknown size is counted and named, never zero, and a value makes it known", "[memory]") {
   const std::string text = R"(symbol {name="u0", kind=unbacked}
   graph @main {
     %x: f32[4] = placeholder()
