@@ -132,7 +132,9 @@ class Shower {
 
   nlohmann::ordered_json show_nodes(const std::vector<const Graph*>& graphs, const std::string& file) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const std::string& name : flags_.nodes) {
+    for (const std::string& given : flags_.nodes) {
+      // As the text form writes it, or bare.
+      const std::string name = given.starts_with('%') ? given.substr(1) : given;
       bool is_found = false;
       for (const Graph* graph : graphs) {
         const StringId id = graph->module().strings.find(name);

@@ -98,6 +98,7 @@ TEST_CASE("cli show: the whole, a node with its neighbours, a filter, a summary"
   const TwinsFile file;
   CHECK(run_fxopt({"show", file.path}).out == kTwins);
   const std::string node = run_fxopt({"show", file.path, "--node", "a"}).out;
+  CHECK(run_fxopt({"show", file.path, "--node", "%a"}).out == node);
   CHECK(node.starts_with("%a: f32[1024]"));
   CHECK(contains(node, "  inputs\n    %x: "));
   CHECK(contains(node, "  users\n    %c: "));
