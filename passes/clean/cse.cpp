@@ -61,6 +61,7 @@ class Planner {
   }
 
   std::vector<Merge> run() {
+    table_.reserve(graph_.num_nodes());
     for (const NodeId node : graph_.nodes()) {
       if (is_candidate(node)) look_up(node);
       writes_.pass(node);
