@@ -10,6 +10,7 @@
 #include "cli/app.h"
 #include "cli/files.h"
 #include "cli/report/usage.h"
+#include "cli/shell.h"
 #include "cli/topics.h"
 #include "core/text.h"
 #include "passes/pipeline/registry.h"
@@ -65,19 +66,6 @@ std::vector<std::string> names_of(const CLI::Option& option) {
   return names;
 }
 
-// `text` between single quotes, for all three shells.
-std::string quoted_word(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
-}
-
 std::string command_words() {
   std::vector<std::string> names;
   for (const Command& command : commands()) names.emplace_back(command.name);
@@ -87,7 +75,7 @@ std::string command_words() {
 std::string bash_reply(const Values& values) {
   if (values.is_path) return "COMPREPLY=($(compgen -f -- \"$cur\"))";
   if (values.words.empty()) return "COMPREPLY=()";
-  const std::string words = quoted_word(join(values.words, " "));
+  const std::string words = shell_quoted(join(values.words, " "));
   if (!values.is_list) return "COMPREPLY=($(compgen -W " + words + " -- \"$cur\"))";
   return "COMPREPLY=($(compgen -P \"${cur%\"${cur##*,}\"}\" -W " + words + " -- \"${cur##*,}\"))";
 }
@@ -109,7 +97,7 @@ std::string bash_command(const CLI::App& app) {
   std::string out = "    " + app.get_name() + ")\n";
   if (!by_value.empty()) out += "      case $prev in\n" + by_value + "      esac\n";
   out += "      case $cur in\n";
-  out += "        -*) COMPREPLY=($(compgen -W " + quoted_word(join(options, " ")) + " -- \"$cur\")) ;;\n";
+  out += "        -*) COMPREPLY=($(compgen -W " + shell_quoted(join(options, " ")) + " -- \"$cur\")) ;;\n";
   out += "        *) " + bash_reply(positional) + " ;;\n      esac ;;\n";
   return out;
 }
@@ -123,7 +111,7 @@ std::string bash_script(const CLI::App& app) {
       "  COMPREPLY=()\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
       "    COMPREPLY=($(compgen -W " +
-      quoted_word(command_words() + " --help --version") +
+      shell_quoted(command_words() + " --help --version") +
       " -- \"$cur\"))\n"
       "    return\n"
       "  fi\n"
@@ -156,19 +144,19 @@ std::string zsh_command(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     out += " \\\n        ";
     if (option->get_positional()) {
-      out += quoted_word((option->get_items_expected_max() > 1 ? "*" : "1") + zsh_action(*option));
+      out += shell_quoted((option->get_items_expected_max() > 1 ? "*" : "1") + zsh_action(*option));
       continue;
     }
     const std::string text = "[" + zsh_escaped(option->get_description()) + "]";
     const std::vector<std::string> names = names_of(*option);
     const bool is_repeatable = option->get_items_expected_max() > 1;
     if (is_repeatable) {
-      out += quoted_word("*");
+      out += shell_quoted("*");
     } else if (names.size() > 1) {
-      out += quoted_word("(" + join(names, " ") + ")");
+      out += shell_quoted("(" + join(names, " ") + ")");
     }
     out += names.size() > 1 ? "{" + join(names, ",") + "}" : names.front();
-    out += quoted_word(text + (takes_value(*option) ? zsh_action(*option) : ""));
+    out += shell_quoted(text + (takes_value(*option) ? zsh_action(*option) : ""));
   }
   return out + " ;;\n";
 }
@@ -181,7 +169,7 @@ std::string zsh_script(const CLI::App& app) {
       "  if (( CURRENT == 2 )); then\n"
       "    local -a commands=(\n";
   for (const Command& command : commands()) {
-    out += "      " + quoted_word(std::string(command.name) + ":" + zsh_escaped(command.summary)) + "\n";
+    out += "      " + shell_quoted(std::string(command.name) + ":" + zsh_escaped(command.summary)) + "\n";
   }
   out +=
       "    )\n"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/report/json.h"
+#include "cli/shell.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
@@ -46,18 +47,6 @@ Snapshot snapshot_before(std::string_view bytes, const Pipeline& pipeline, size_
   std::string text = graph_before(bytes, pipeline, failing);
   if (!text.empty()) return {std::move(text), steps_from(pipeline, failing).text()};
   return {graph_before(bytes, pipeline, 0), pipeline.text()};
-}
-
-std::string shell_quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
 }
 
 std::string hex(uint64_t value) {
