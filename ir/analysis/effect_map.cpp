@@ -22,16 +22,33 @@ Effect EffectMap::of(const Graph& graph, NodeId node) {
     case NodeKind::kCallFunction:
       break;
     default:
-      return Effect::kOpaque;
+      return kUndescribed;
   }
-  const Effect effects = call_effects(graph, node);
-  return graph.op(node).has_subgraphs ? effects | of_subgraphs(graph, node) : effects;
+  const Op& op = graph.op(node);
+  Effect effects = op.effects;
+  if (op.has(Effect::kRandom) && !is_random_call(graph, node)) effects = without(effects, Effect::kRandom);
+  if (op.has(Effect::kMutates) && !is_writing_call(graph, node)) effects = without(effects, Effect::kMutates);
+  if (op.operator_arg >= 0) effects = effects | of_operator(graph, node);
+  if (op.has_subgraphs) effects = effects | of_subgraphs(graph, node);
+  return effects;
+}
+
+// Of the operator the node is given to run: only its name is known here, not with what it is called.
+Effect EffectMap::of_operator(const Graph& graph, NodeId node) {
+  const Op& op = graph.op(node);
+  const Arg* given = call_argument(graph, node, static_cast<size_t>(op.operator_arg));
+  if (given == nullptr || !given->is(ArgKind::kOp)) return kUndescribed;
+  const Op* inner = find_builtin_op(graph.module().text(given->as_string()));
+  if (inner == nullptr) return kUndescribed;
+  Effect effects = without(inner->effects, Effect::kRandom);
+  if (!has_effect(effects, Effect::kMutates)) return effects;
+  return op.functionalizes ? without(effects, Effect::kMutates) : effects | Effect::kUnknownWrites;
 }
 
 Effect EffectMap::of_subgraphs(const Graph& graph, NodeId node) {
   bool any = false;
   Effect effects = of_arguments(graph, graph[node].args, any) | of_arguments(graph, graph[node].kwargs, any);
-  if (!any || has_effect(effects, Effect::kMutates)) effects = effects | Effect::kOpaque;
+  if (!any || has_effect(effects, Effect::kMutates | Effect::kUnknownWrites)) effects = effects | kUndescribed;
   return effects;
 }
 
@@ -66,9 +83,9 @@ StringId EffectMap::subgraph_at(const Graph& graph, StringId path) const {
 Effect EffectMap::of_graph(StringId name) {
   const Module& module = graph_->module();
   const GraphId id = module.find_graph(name);
-  if (!id.is_valid()) return Effect::kOpaque;
+  if (!id.is_valid()) return kUndescribed;
   if (known_[id.index()].state == State::kKnown) return known_[id.index()].effects;
-  if (known_[id.index()].state == State::kOpen) return Effect::kOpaque;  // a graph that runs itself
+  if (known_[id.index()].state == State::kOpen) return kUndescribed;  // a graph that runs itself
   known_[id.index()].state = State::kOpen;
   Effect effects = Effect::kNone;
   const Graph& graph = module.graph(id);

@@ -9,9 +9,12 @@
 namespace fxopt {
 
 // What each node of a graph does beyond computing its outputs: the op table's answer, made precise by the call. A
-// higher-order op has the effects of the subgraphs it names (opaque when it names none, and when one writes anything:
-// which of the caller's tensors that reaches is not known), a random op whose probability is statically 0 draws
-// nothing. Placeholders and get_attrs have none; call_method and call_module are opaque.
+// random op whose probability is statically 0 draws nothing. A higher-order op has the effects of the subgraphs it
+// names and of an operator it is given to run; it is undescribed when it names no subgraph, and when one writes
+// anything: which of the caller's tensors that reaches is not known. Placeholders and get_attrs have none; call_method
+// and call_module are undescribed.
+//
+// The one place that answers: passes ask here, StorageMap asks here what a node may write.
 //
 // Each subgraph is walked once; else O(1) per question.
 class EffectMap {
@@ -20,13 +23,7 @@ class EffectMap {
 
   Effect of(NodeId node);
   bool has(NodeId node, Effect bit) { return has_effect(of(node), bit); }
-  // As Op::is_pure().
-  bool is_pure(NodeId node) { return is_pure(of(node)); }
-  static bool is_pure(Effect effects) { return without(effects, Effect::kHostSync | Effect::kNondeterministic) == 0; }
-  // The bits of `effects` that are not in `allowed`.
-  static uint16_t without(Effect effects, Effect allowed) {
-    return static_cast<uint16_t>(static_cast<uint16_t>(effects) & ~static_cast<uint16_t>(allowed));
-  }
+  bool is_pure(NodeId node) { return fxopt::is_pure(of(node)); }
 
  private:
   enum class State : uint8_t { kUnknown, kOpen, kKnown };
@@ -36,6 +33,7 @@ class EffectMap {
   };
 
   Effect of(const Graph& graph, NodeId node);
+  Effect of_operator(const Graph& graph, NodeId node);
   Effect of_subgraphs(const Graph& graph, NodeId node);
   Effect of_arguments(const Graph& graph, ArgRange range, bool& any);
   Effect of_graph(StringId name);

@@ -9,10 +9,6 @@ namespace {
 
 bool is_zero_text(std::string_view text) { return text == "0" || text == "0." || text == "0.0"; }
 
-Effect without(Effect set, Effect bit) {
-  return static_cast<Effect>(static_cast<uint16_t>(set) & ~static_cast<uint16_t>(bit));
-}
-
 const SchemaArg* schema_argument(const Op& op, size_t position) {
   return op.schema.has_value() && position < op.schema->args.size() ? &op.schema->args[position] : nullptr;
 }
@@ -47,19 +43,6 @@ bool is_writing_call(const Graph& graph, NodeId node) {
   if (op.training_arg < 0) return true;
   const Arg* training = call_argument(graph, node, static_cast<size_t>(op.training_arg));
   return training == nullptr || !training->is(ArgKind::kBool) || training->as_bool();
-}
-
-Effect call_effects(const Graph& graph, NodeId node) {
-  const Op& op = graph.op(node);
-  Effect effects = op.effects;
-  if (op.has(Effect::kRandom) && !is_random_call(graph, node)) effects = without(effects, Effect::kRandom);
-  if (op.has(Effect::kMutates) && !is_writing_call(graph, node)) effects = without(effects, Effect::kMutates);
-  if (op.operator_arg < 0) return effects;
-  const Arg* given = call_argument(graph, node, static_cast<size_t>(op.operator_arg));
-  if (given == nullptr || !given->is(ArgKind::kOp)) return effects | Effect::kOpaque;
-  const Op* inner = find_builtin_op(graph.module().text(given->as_string()));
-  if (inner == nullptr) return effects | Effect::kOpaque;
-  return effects | without(inner->effects, Effect::kRandom);
 }
 
 }  // namespace fxopt

@@ -3,7 +3,8 @@
 #include <cstddef>
 
 #include "ir/graph/graph.h"
-#include "ir/ops/op.h"
+
+// What the arguments of one call say about it. Its effects as a whole: EffectMap.
 
 namespace fxopt {
 
@@ -17,9 +18,5 @@ bool is_random_call(const Graph& graph, NodeId node);
 
 // True when the writes of Op::writes happen: batch norm updates its running statistics only in training.
 bool is_writing_call(const Graph& graph, NodeId node);
-
-// The effects of this one call: those of the op, less what its arguments switch off, plus those of an operator it is
-// given to run.
-Effect call_effects(const Graph& graph, NodeId node);
 
 }  // namespace fxopt

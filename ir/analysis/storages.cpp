@@ -6,7 +6,7 @@
 //   maybe a view       argument 0's when the file says so or both are contiguous, else a new one in the same class
 //   getitem            that of the element it takes
 //   schema (a), (a!)   that of the argument with the same alias set
-//   undescribed        an input's where the file says so, else a new one; one class with every input
+//   unknown writes     an input's where the file says so, else a new one; one class with every input
 //   anything else      a new one
 
 #include "ir/analysis/storages.h"
@@ -72,7 +72,7 @@ bool is_contiguous(const Graph& graph, ValueId id) {
 
 class StorageMap::Builder {
  public:
-  Builder(const Graph& graph, StorageMap& map) : graph_(graph), map_(map) {}
+  Builder(const Graph& graph, EffectMap& effects, StorageMap& map) : graph_(graph), effects_(effects), map_(map) {}
 
   void run() {
     map_.values_.resize(graph_.num_ids());
@@ -192,19 +192,12 @@ class StorageMap::Builder {
       if (ask_file) result_[i] = input_with_carried(leaves_[i].carried);
       if (!result_[i].is_valid()) result_[i] = make(node, leaves_[i], BufferSource::kNode);
     }
-    if (is_undescribed(node)) {
+    if (effects_.has(node, Effect::kUnknownWrites)) {
       for (const BufferId input : inputs_) {
         for (const BufferId made : result_) join(input, made);
       }
       for (size_t i = 1; i < inputs_.size(); ++i) join(inputs_[0], inputs_[i]);
     }
-  }
-
-  // A call of which neither the table nor the file says anything: it may write what it is given and hand it back.
-  bool is_undescribed(NodeId node) const {
-    return graph_[node].kind != NodeKind::kOutput && graph_[node].kind != NodeKind::kPlaceholder &&
-           graph_[node].kind != NodeKind::kGetAttr && !graph_.op(node).schema.has_value() &&
-           has_effect(call_effects(graph_, node), Effect::kOpaque);
   }
 
   // getitem(parent, index): the parent's buffers of that element.
@@ -290,7 +283,7 @@ class StorageMap::Builder {
   }
 
   void visit_writes(NodeId node) {
-    if (is_undescribed(node)) {
+    if (effects_.has(node, Effect::kUnknownWrites)) {
       map_.writes_[node.index()] = map_.reads_[node.index()];
       return;
     }
@@ -396,6 +389,7 @@ class StorageMap::Builder {
   }
 
   const Graph& graph_;
+  EffectMap& effects_;
   StorageMap& map_;
   std::vector<BufferId> parents_;
   IdMap<StorageId, BufferId> first_of_carried_;
@@ -405,7 +399,14 @@ class StorageMap::Builder {
   std::vector<BufferId> inputs_, result_, written_, argument_;
 };
 
-StorageMap::StorageMap(const Graph& graph) : graph_(&graph) { Builder(graph, *this).run(); }
+StorageMap::StorageMap(const Graph& graph) : graph_(&graph) {
+  EffectMap effects(graph);
+  Builder(graph, effects, *this).run();
+}
+
+StorageMap::StorageMap(const Graph& graph, EffectMap& effects) : graph_(&graph) {
+  Builder(graph, effects, *this).run();
+}
 
 bool StorageMap::written_between(BufferId buffer, NodeId after, NodeId before) const {
   const std::vector<NodeId>& writes = class_writes_[classes_[buffer.index()].index()];

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/analysis/effect_map.h"
 #include "ir/graph/graph.h"
 
 namespace fxopt {
@@ -44,6 +45,7 @@ struct AliasRemark {
 class StorageMap {
  public:
   explicit StorageMap(const Graph& graph);
+  StorageMap(const Graph& graph, EffectMap& effects);  // when the caller asks for effects too
 
   size_t num_buffers() const { return buffers_.size(); }
   const Buffer& buffer(BufferId id) const { return buffers_[id.index()]; }
@@ -51,15 +53,15 @@ class StorageMap {
   // The buffer of each tensor in the node's value, depth first in order; invalid where the tensor has no storage (a
   // layout without strides).
   std::span<const BufferId> buffers(NodeId node) const { return slice(values_[node.index()]); }
-  // Buffers the node writes: by the op table and schema, sorted, each once. A call without any description is taken to
-  // write everything it reads; an opaque op with a schema writes what its annotations say.
+  // Buffers the node writes or may write: by the op table and schema, sorted, each once. A call with unknown writes
+  // (see Effect) is taken to write everything it reads; an opaque op with a schema writes what its annotations say.
   std::span<const BufferId> writes(NodeId node) const { return slice(writes_[node.index()]); }
   // Buffers of the tensors among the node's inputs, sorted, each once. A view reads nothing but is listed all the same:
   // its result stands for the data.
   std::span<const BufferId> reads(NodeId node) const { return slice(reads_[node.index()]); }
 
-  // Buffers that may share memory have one class: outputs of a call without any description may alias any of its
-  // inputs. Every question about legality is asked of classes, every question about bytes of buffers.
+  // Buffers that may share memory have one class: outputs of a call with unknown writes may alias any of its inputs.
+  // Every question about legality is asked of classes, every question about bytes of buffers.
   BufferId alias_class(BufferId id) const { return classes_[id.index()]; }
 
   // True when some node in the schedule strictly after `after` and strictly before `before` writes the class of

@@ -45,8 +45,8 @@ bool has_ap_must_save(const Graph& graph, NodeId node) {
 
 class Decider {
  public:
-  Decider(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, TagRules rules)
-      : graph_(graph), phases_(phases), storages_(storages), rules_(rules) {
+  Decider(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, EffectMap& effects, TagRules rules)
+      : graph_(graph), phases_(phases), storages_(storages), effects_(effects), rules_(rules) {
     decisions_.of = IdMap<NodeId, TagDecision>(graph.num_ids());
   }
 
@@ -142,18 +142,18 @@ class Decider {
     decision.rule = decision.effective == Tag::kMustRecompute ? kRuleMustRecompute : kRulePreferRecompute;
     if (graph_[node].tag == Tag::kNone) decision.rule = kRuleInherited;
     if (rules_ == TagRules::kTorch || !graph_[node].is_call()) return;
-    const std::string_view reason = why_unrepeatable(graph_, node);
+    const std::string_view reason = why_unrepeatable(graph_, node, effects_);
     if (reason.empty()) {
       if (is_random_call(graph_, node)) decision.rule = kRuleRandomSlot;
       return;
     }
-    if (has_effect(call_effects(graph_, node), Effect::kOpaque) && decision.effective == Tag::kPreferRecompute) {
+    if (effects_.has(node, Effect::kOpaque) && decision.effective == Tag::kPreferRecompute) {
       decision.recompute = false;
       decision.rule = kRuleUnrepeatable;
       remark(node, "opaque-saved", "saved although tagged PREFER_RECOMPUTE: it " + std::string(reason));
       return;
     }
-    decisions_.unrepeatable.push_back(node);
+    decisions_.unrepeatable.push_back({node, reason});
   }
 
   // A saved view that backward reads keeps its whole storage, so recomputing what made the storage would only hold it
@@ -187,17 +187,18 @@ class Decider {
   const Graph& graph_;
   const PhaseMap& phases_;
   const StorageMap& storages_;
+  EffectMap& effects_;
   TagRules rules_;
   TagDecisions decisions_;
 };
 
 }  // namespace
 
-std::string_view why_unrepeatable(const Graph& graph, NodeId node) {
+std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& effects_of) {
   if (!graph[node].is_call()) return {};
-  const Effect effects = call_effects(graph, node);
+  const Effect effects = effects_of.of(node);
   if (has_effect(effects, Effect::kMutates)) return "writes its argument";
-  if (has_effect(effects, Effect::kOpaque)) return "is an op nobody described, which may have effects";
+  if (has_effect(effects, kUndescribed)) return "is an op nobody described, which may have effects";
   if (has_effect(effects, Effect::kAsserts)) return "only checks a condition";
   if (has_effect(effects, Effect::kBarrier)) return "is a barrier";
   if (has_effect(effects, Effect::kRandom)) {
@@ -235,8 +236,9 @@ RegionKey region_key(const Graph& graph, NodeId node, TagRules rules) {
   return {layer >= 0, false, layer};
 }
 
-TagDecisions decide_tags(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, TagRules rules) {
-  return Decider(graph, phases, storages, rules).run();
+TagDecisions decide_tags(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, EffectMap& effects,
+                         TagRules rules) {
+  return Decider(graph, phases, storages, effects, rules).run();
 }
 
 }  // namespace fxopt

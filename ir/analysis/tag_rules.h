@@ -45,16 +45,21 @@ struct TagRemark {
   std::string text;
 };
 
+struct Unrepeatable {
+  NodeId node;
+  std::string_view reason;  // see why_unrepeatable()
+};
+
 struct TagDecisions {
   IdMap<NodeId, TagDecision> of;
   // Nodes that must be recomputed and cannot be (rule 3): an error once backward needs one.
-  std::vector<NodeId> unrepeatable;
+  std::vector<Unrepeatable> unrepeatable;
   std::vector<TagRemark> remarks;
 };
 
 // Why running the node twice would not give the same values: "writes its argument", "draws random numbers from no
 // recorded slot", ... Empty when it can be repeated. A random op with a recorded slot can.
-std::string_view why_unrepeatable(const Graph& graph, NodeId node);
+std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& effects);
 
 // The place of a checkpoint region in the order of regions.
 struct RegionKey {
@@ -75,6 +80,7 @@ int64_t layer_of(std::string_view module_path);
 
 // Decides every node's tag by the first rule that matches. Rule 5 depends on where a copy would stand, so remat applies
 // it. O(nodes + edges).
-TagDecisions decide_tags(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, TagRules rules);
+TagDecisions decide_tags(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, EffectMap& effects,
+                         TagRules rules);
 
 }  // namespace fxopt

@@ -56,7 +56,7 @@ void read_schema(const Schema& schema, Op& op) {
     op.aliases.push_back(aliased_arg(schema, value));
     op.is_multi_output |= schema.returns.size() > 1 || value.type.find('[') != std::string::npos;
     // A return that may alias anything is beyond what an Op can say.
-    if (value.is_wildcard && value.alias_set.empty()) op.effects = op.effects | Effect::kOpaque;
+    if (value.is_wildcard && value.alias_set.empty()) op.effects = op.effects | kUndescribed;
   }
   op.view = view_of_annotations(schema, op.aliases);
   if (op.has(Effect::kRandom)) op.dropout_arg = find_arg(schema, "dropout_p");
@@ -77,7 +77,7 @@ Op describe_op(std::string_view name, const Schema& schema, const std::vector<st
   read_schema(schema, op);
   if (effectful.value_or(false)) op.effects = op.effects | Effect::kBarrier;
   if (!pure.value_or(false) || effectful.value_or(false)) op.effects = op.effects | Effect::kOpaque;
-  if (has_tag("maybe_aliasing_or_mutating")) op.effects = op.effects | Effect::kOpaque;
+  if (has_tag("maybe_aliasing_or_mutating")) op.effects = op.effects | kUndescribed;
   if (op.view == ViewKind::kView || op.view == ViewKind::kMultiView) {
     op.compute = ComputeClass::kView;
   } else if (has_tag("pointwise")) {
@@ -91,7 +91,7 @@ Op describe_op(std::string_view name, const Schema& schema, const std::vector<st
 const Op& opaque_op() {
   static const Op op = [] {
     Op unknown;
-    unknown.effects = Effect::kOpaque;
+    unknown.effects = kUndescribed;
     return unknown;
   }();
   return op;

@@ -73,9 +73,16 @@ std::string_view view_kind_name(ViewKind value) {
 
 std::vector<std::string_view> effect_names(Effect set) {
   constexpr std::pair<Effect, std::string_view> kNames[] = {
-      {Effect::kRandom, "random"},   {Effect::kMutates, "mutates"},    {Effect::kCollective, "collective"},
-      {Effect::kWaits, "waits"},     {Effect::kHostSync, "host-sync"}, {Effect::kBarrier, "barrier"},
-      {Effect::kAsserts, "asserts"}, {Effect::kOpaque, "opaque"},      {Effect::kNondeterministic, "nondeterministic"},
+      {Effect::kRandom, "random"},
+      {Effect::kMutates, "mutates"},
+      {Effect::kCollective, "collective"},
+      {Effect::kWaits, "waits"},
+      {Effect::kHostSync, "host-sync"},
+      {Effect::kBarrier, "barrier"},
+      {Effect::kAsserts, "asserts"},
+      {Effect::kOpaque, "opaque"},
+      {Effect::kNondeterministic, "nondeterministic"},
+      {Effect::kUnknownWrites, "unknown-writes"},
   };
   std::vector<std::string_view> names;
   for (const auto& [effect, name] : kNames) {

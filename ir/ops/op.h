@@ -50,14 +50,25 @@ enum class Effect : uint16_t {
   kHostSync = 1 << 4,          // makes the host wait for the device
   kBarrier = 1 << 5,           // nothing with effects moves across
   kAsserts = 1 << 6,           // checks a condition and yields nothing
-  kOpaque = 1 << 7,            // nobody described it: assume the worst
+  kOpaque = 1 << 7,            // nobody promises that it has no other effects
   kNondeterministic = 1 << 8,  // two runs may differ in the last bits
+  kUnknownWrites = 1 << 9,     // may write whatever it is given and hand it back: no schema, or one known to be silent
 };
 constexpr Effect operator|(Effect a, Effect b) {
   return static_cast<Effect>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
 }
+// Of an op that nobody described: assume the worst.
+constexpr Effect kUndescribed = Effect::kOpaque | Effect::kUnknownWrites;
 constexpr bool has_effect(Effect set, Effect bit) {
   return (static_cast<uint16_t>(set) & static_cast<uint16_t>(bit)) != 0;
+}
+constexpr Effect without(Effect set, Effect bits) {
+  return static_cast<Effect>(static_cast<uint16_t>(set) & ~static_cast<uint16_t>(bits));
+}
+// No effect that would keep a node without users alive or forbid merging: neither random, nor mutating, nor collective,
+// nor waiting, asserting, a barrier, opaque or writing what is not known.
+constexpr bool is_pure(Effect set) {
+  return without(set, Effect::kHostSync | Effect::kNondeterministic) == Effect::kNone;
 }
 
 // How outputs relate to the storages of inputs, where the schema alone does not say. Where argument 0 is a list and the
@@ -139,15 +150,12 @@ struct Op {
   // The operator it runs, given as an argument (higher-order ops). That operator's effects come on top, except kRandom,
   // which is this op's to say: run_with_rng_state draws from a state it is given.
   int16_t operator_arg = -1;
+  // That operator's writes go to copies, which are returned (auto_functionalized).
+  bool functionalizes = false;
 
   bool has(Effect bit) const { return has_effect(effects, bit); }
   bool in(OpSet bit) const { return has_op_set(sets, bit); }
-  // No effect that would keep a node without users alive or forbid merging: neither random, nor mutating, nor
-  // collective, nor waiting, asserting, a barrier or opaque.
-  bool is_pure() const {
-    return (static_cast<uint16_t>(effects) & ~static_cast<uint16_t>(Effect::kHostSync | Effect::kNondeterministic)) ==
-           0;
-  }
+  bool is_pure() const { return fxopt::is_pure(effects); }
   bool is_opaque() const { return has(Effect::kOpaque); }
 };
 

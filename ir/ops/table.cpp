@@ -30,6 +30,7 @@ struct RowExtra {
   int16_t operator_arg = -1;
   bool has_subgraphs = false;
   bool is_multi_output = false;  // without a schema to say so
+  bool functionalizes = false;
 };
 
 struct Row {
@@ -102,10 +103,11 @@ Op make_op(const Row& row) {
   op.name = row.name;
   op.compute = row.compute;
   op.sets = row.sets;
-  op.effects = row.effects;
+  op.effects = has_effect(row.effects, E::kOpaque) ? row.effects | kUndescribed : row.effects;
   op.operator_arg = row.extra.operator_arg;
   op.has_subgraphs = row.extra.has_subgraphs;
   op.is_multi_output = row.extra.is_multi_output;
+  op.functionalizes = row.extra.functionalizes;
   if (row.schema.empty()) {
     op.view = row.view;
     return op;

@@ -11,7 +11,7 @@
 //        - the storage either node makes is never written: one of two buffers would stand for both;
 //        - not both storages are returned: the caller was handed two;
 //        - recorded values agree; control dependencies of the later node are also the earlier one's.
-//        An opaque op may write whatever it is given.
+//        An op with unknown writes may write whatever it is given.
 // Tags   The survivor gets the merged tag (rule 12) and both origins; a tagged loser goes to the ledger.
 // Phases are never mixed unless asked: in a graph without markers they are inferred first.
 
@@ -26,7 +26,6 @@
 #include "core/hash.h"
 #include "ir/analysis/effect_map.h"
 #include "ir/analysis/phases.h"
-#include "ir/analysis/possible_writes.h"
 #include "ir/analysis/storages.h"
 #include "ir/analysis/tags.h"
 #include "ir/analysis/values.h"
@@ -49,9 +48,8 @@ class Planner {
         options_(options),
         result_(result),
         phases_(resolve_phases(graph)),
-        storages_(graph),
         effects_(graph),
-        writes_(graph, storages_, effects_),
+        storages_(graph, effects_),
         stands_for_(graph.num_ids()),
         returned_(storages_.num_buffers(), false) {
     if (!graph.output().is_valid()) return;
@@ -64,7 +62,6 @@ class Planner {
     table_.reserve(graph_.num_nodes());
     for (const NodeId node : graph_.nodes()) {
       if (is_candidate(node)) look_up(node);
-      writes_.pass(node);
     }
     return std::move(plan_);
   }
@@ -77,7 +74,7 @@ class Planner {
     if (!graph_[node].is_call()) return false;
     Effect allowed = Effect::kHostSync | Effect::kNondeterministic;
     if (options_.collectives) allowed = allowed | Effect::kCollective | Effect::kWaits;
-    return EffectMap::without(effects_.of(node), allowed) == 0;
+    return without(effects_.of(node), allowed) == Effect::kNone;
   }
 
   // -- equality of what is computed
@@ -196,9 +193,7 @@ class Planner {
     if (makes_written_storage(kept)) return true;
     if (!reads_data(node)) return false;
     const auto written = [&](BufferId buffer) {
-      if (!buffer.is_valid()) return false;
-      const NodeId write = writes_.last(buffer);
-      return write.is_valid() && graph_.position(write) > graph_.position(kept);
+      return buffer.is_valid() && storages_.written_between(buffer, kept, node);
     };
     const std::span<const BufferId> before = storages_.reads(kept);
     const std::span<const BufferId> now = storages_.reads(node);
@@ -207,7 +202,8 @@ class Planner {
 
   bool makes_written_storage(NodeId node) const {
     const std::span<const BufferId> made = storages_.buffers(node);
-    return std::any_of(made.begin(), made.end(), [&](BufferId b) { return is_own(node, b) && writes_.ever(b); });
+    return std::any_of(made.begin(), made.end(),
+                       [&](BufferId b) { return is_own(node, b) && storages_.is_written(b); });
   }
 
   bool makes_returned_storage(NodeId node) const {
@@ -253,9 +249,8 @@ class Planner {
   const CseOptions& options_;
   PassResult& result_;
   PhaseMap phases_;
-  StorageMap storages_;
   EffectMap effects_;
-  PossibleWrites writes_;
+  StorageMap storages_;
   IdMap<NodeId, NodeId> stands_for_;
   IdMap<BufferId, bool> returned_;                   // by alias class
   std::unordered_multimap<uint64_t, NodeId> table_;  // looked up by key, entries told apart by computes_same()

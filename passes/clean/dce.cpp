@@ -36,7 +36,7 @@ class Liveness {
         options_(options),
         result_(result),
         effects_(graph),
-        storages_(graph),
+        storages_(graph, effects_),
         live_(graph.num_ids(), false),
         read_later_(storages_.num_buffers(), false),
         live_symbols_(graph.module().strings.size(), false),

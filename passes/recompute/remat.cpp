@@ -232,9 +232,10 @@ std::optional<Error> refused_by_torch(const Graph& graph, const TagDecisions& de
 Result<PassResult> remat(Graph& graph, const RematOptions& options) {
   PassResult result;
   const PhaseMap phases = analyze_phases(graph);
-  const StorageMap storages(graph);
+  EffectMap effects(graph);
+  const StorageMap storages(graph, effects);
   const TagRules rules = options.compat == Compat::kTorch ? TagRules::kTorch : TagRules::kFxopt;
-  const TagDecisions decisions = decide_tags(graph, phases, storages, rules);
+  const TagDecisions decisions = decide_tags(graph, phases, storages, effects, rules);
   if (rules == TagRules::kTorch) {
     if (const std::optional<Error> refused = refused_by_torch(graph, decisions)) return *refused;
   }

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "ir/analysis/effects.h"
-
 namespace fxopt {
 namespace {
 
@@ -22,8 +20,7 @@ class Planner {
     plan_.recomputed = IdMap<NodeId, bool>(graph.num_ids(), false);
     plan_.blocked = IdMap<NodeId, bool>(graph.num_ids(), false);
     copied_in_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
-    unrepeatable_ = IdMap<NodeId, bool>(graph.num_ids(), false);
-    for (const NodeId node : decisions.unrepeatable) unrepeatable_[node] = true;
+    for (const Unrepeatable& entry : decisions.unrepeatable) unrepeatable_[entry.node] = entry.reason;
   }
 
   Result<RematPlan> run() {
@@ -105,7 +102,7 @@ class Planner {
       const NodeId node = pending_.back();
       pending_.pop_back();
       if (is_copied(node) || !decisions_.of[node].recompute || is_view_of_saved(node)) continue;
-      if (std::as_const(unrepeatable_)[node]) return unrepeatable_error(node, consumer);
+      if (!std::as_const(unrepeatable_)[node].empty()) return unrepeatable_error(node, consumer);
       if (!is_legal(node, consumer)) continue;
       copied_in_[node] = region_number_;
       plan_.recomputed[node] = true;
@@ -151,7 +148,8 @@ class Planner {
     Error error;
     error.code = ErrorCode::kTagUnrepeatable;
     error.message = "'%" + std::string(graph_.name_of(node)) + "' is tagged for recompute and backward needs it ('%" +
-                    std::string(graph_.name_of(consumer)) + "'), but it " + std::string(why_unrepeatable(graph_, node));
+                    std::string(graph_.name_of(consumer)) + "'), but it " +
+                    std::string(std::as_const(unrepeatable_)[node]);
     error.hint = "tag it MUST_SAVE, or let `sac` tag the graph, which saves such values";
     error.where.graph = graph_.module().text(graph_.name());
     error.where.node = graph_.name_of(node);
@@ -167,7 +165,7 @@ class Planner {
   RematPlan plan_;
   uint32_t region_number_ = 0;
   IdMap<NodeId, uint32_t> copied_in_;
-  IdMap<NodeId, bool> unrepeatable_;
+  IdMap<NodeId, std::string_view> unrepeatable_;  // why
   std::vector<NodeId> pending_;
 };
 

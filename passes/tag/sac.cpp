@@ -44,6 +44,7 @@ class Tagger {
       : graph_(graph),
         options_(options),
         phases_(analyze_phases(graph)),
+        effects_(graph),
         excluded_(split_list(options.exclude)),
         uncounted_(split_list(options.recompute_matmuls_of)),
         tags_(graph.num_ids(), Tag::kNone) {}
@@ -69,7 +70,7 @@ class Tagger {
       const Arg* parent = graph_.arg(node, 0);
       return parent != nullptr && parent->is(ArgKind::kNode) ? std::as_const(tags_)[parent->as_node()] : Tag::kNone;
     }
-    if (is_symbol(node) || !why_unrepeatable(graph_, node).empty()) return Tag::kMustSave;
+    if (is_symbol(node) || !why_unrepeatable(graph_, node, effects_).empty()) return Tag::kMustSave;
     return options_.policy == SacPolicy::kFull ? Tag::kMustRecompute : choose_per_op(node, op, path);
   }
 
@@ -114,6 +115,7 @@ class Tagger {
   const Graph& graph_;
   const SacOptions& options_;
   const PhaseMap phases_;
+  EffectMap effects_;
   const std::vector<std::string_view> excluded_;
   const std::vector<std::string_view> uncounted_;
   IdMap<NodeId, Tag> tags_;
