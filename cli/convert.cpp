@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "ir/io/control_deps.h"
 
 namespace fxopt {
 namespace {
@@ -15,6 +16,8 @@ struct ConvertFlags {
   std::vector<std::string> inputs;
   std::string output;
   std::string format;
+  bool lower = false;
+  bool raise = false;
 };
 
 void run_convert(Console& console, const ConvertFlags& flags) {
@@ -29,7 +32,11 @@ void run_convert(Console& console, const ConvertFlags& flags) {
   if (!is_free.ok()) return console.error(is_free.error());
   for_each_input(console, flags.inputs, [&](size_t i) {
     const std::unique_ptr<Module> module = load_input(console, flags.inputs[i]);
-    if (module == nullptr || !save_product(console, *module, (*outputs)[i], *format)) return;
+    if (module == nullptr) return;
+    if ((flags.lower || flags.raise) && !is_valid_input(console, *module, flags.inputs[i])) return;
+    if (flags.lower) lower_control_deps(*module);
+    if (flags.raise) raise_control_deps(*module);
+    if (!save_product(console, *module, (*outputs)[i], *format)) return;
     console.result()["files"].push_back({{"file", shown_input(flags.inputs[i])}, {"output", (*outputs)[i]}});
   });
 }
@@ -44,6 +51,10 @@ CommandBody declare_convert(CLI::App& app) {
       ->type_name("OUT");
   app.add_option("--format", flags->format, "form of the output: pb, fxg or json (default: by extension; fxg for '-')")
       ->type_name("FORMAT");
+  CLI::Option* lower = app.add_flag("--lower-control-deps", flags->lower,
+                                    "turn PyTorch's control_deps op into control dependencies, as opt and mem do");
+  app.add_flag("--raise-control-deps", flags->raise, "turn control dependencies into PyTorch's control_deps op")
+      ->excludes(lower);
   return [flags](Console& console) { run_convert(console, *flags); };
 }
 

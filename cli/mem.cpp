@@ -11,6 +11,7 @@
 #include "cli/report/memory.h"
 #include "cli/report/table.h"
 #include "core/text.h"
+#include "ir/io/control_deps.h"
 
 namespace fxopt {
 namespace {
@@ -124,6 +125,7 @@ void measure(Console& console, const MemFlags& flags, const MemPlan& plan, const
   const std::unique_ptr<Module> module = load_input(console, path);
   if (module == nullptr) return;
   if (!is_valid_input(console, *module, path)) return;
+  lower_control_deps(*module);
   const Result<SymbolValues> symbols = bind_symbols(*module, plan.symbols, path);
   if (!symbols.ok()) return console.error(symbols.error());
   const Result<std::vector<const Graph*>> graphs = select_graphs(*module, flags.graph, shown_input(path));

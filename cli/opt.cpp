@@ -17,6 +17,7 @@
 #include "cli/report/tags.h"
 #include "cli/reproducer.h"
 #include "core/file.h"
+#include "ir/io/control_deps.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace fxopt {
@@ -35,6 +36,7 @@ struct OptFlags {
   bool no_verify = false;
   bool explain = false;
   bool strict_tags = false;
+  bool raise_control_deps = false;
 };
 
 // What all inputs of one call share.
@@ -147,9 +149,10 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   Result<std::unique_ptr<Module>> loaded = parse_module(*bytes, format_of_bytes(*bytes), shown_input(path));
   if (!loaded.ok()) return console.error(loaded.error());
   Module& module = **loaded;
-  OptReport report{shown_input(path), plan.outputs[index], plan.pipeline.text(), {}, {}, {}, {}, {}};
+  OptReport report{shown_input(path), plan.outputs[index], plan.pipeline.text(), {}, {}, {}, {}, {}, {}};
   report.times.load = watch.lap();
   if (!is_valid_input(console, module, path)) return;
+  report.lowered = lower_control_deps(module);
   report.times.verify = watch.lap();
   const bool wants_report = !flags.report.empty() || console.wants_json();
   if (wants_report) report.before = module_stats(module);
@@ -168,13 +171,14 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   }
   report.steps = std::move(run->steps);
   if (flags.strict_tags && !check_tags(console, tag_outcomes(module), path)) return;
-  watch.lap();
-  if (!save_product(console, module, plan.outputs[index], plan.format)) return;
-  report.times.write = watch.lap();
   if (wants_report) {
     report.after = module_stats(module);
     report.verdicts = count_verdicts(tag_outcomes(module));
   }
+  watch.lap();
+  if (flags.raise_control_deps) raise_control_deps(module);
+  if (!save_product(console, module, plan.outputs[index], plan.format)) return;
+  report.times.write = watch.lap();
   deliver_report(console, flags, report, report_file);
 }
 
@@ -217,6 +221,8 @@ CommandBody declare_opt(CLI::App& app) {
   app.add_flag("--explain", flags->explain, "print the remarks: what passes left alone, and why");
   app.add_flag("--strict-tags", flags->strict_tags,
                "exit with 4, writing nothing, when a tag was dropped or contradicts another");
+  app.add_flag("--raise-control-deps", flags->raise_control_deps,
+               "write control dependencies as PyTorch's control_deps op (see `fxopt help control-deps`)");
   return [flags](Console& console) { run_opt(console, *flags); };
 }
 

@@ -24,6 +24,19 @@ With several inputs each is worked on, whatever became of the others; the code i
 error in the order of the inputs.
 )";
 
+constexpr std::string_view kControlDeps =
+    R"(A control dependency says that one node comes before another without handing it data: `order`
+(issued first), `data_ready` (complete first), `keep_alive` (its storage lives at least until here).
+In text: %m = aten.mm.default(%x, %w) {control=[order %wait]}.
+
+PyTorch says it with an op that hides the node in a subgraph:
+%m = higher_order.control_deps((%wait,), %subgraph_m, %x, %w). opt and mem lower that to control
+dependencies when they have read a graph, so that passes and peaks see the node itself;
+--raise-control-deps writes the op again, as PyTorch expects it. A body that raising would not give
+back exactly, such as one that hands values through, stays an op; --report counts both.
+convert --lower-control-deps and --raise-control-deps do nothing else.
+)";
+
 constexpr std::string_view kFormats =
     R"(pb    .pb    binary protobuf: exchange, the smallest and fastest. schemas/fxgraph.proto
 fxg   .fxg   text: one node a line, for reading, tests and review
@@ -59,6 +72,7 @@ order. Storages, not tensors: views share one. Nothing is rounded up and workspa
   what the graph returns is live to the end
   a node's inputs and outputs coexist
   what a collective reads and makes is held until its wait
+  what a keep_alive control dependency names is held until the node that has it
 
 Who shares a storage follows from the ops, and from the file where they are silent. A size that
 depends on a symbol without a value is unknown and said so, never zero; --symbol s0=4096 gives one.
@@ -111,6 +125,7 @@ std::string pipeline_topic() {
 
 const std::vector<Topic>& topics() {
   static const std::vector<Topic> rows = {
+      {"control-deps", "order without data, and PyTorch's op for it", std::string(kControlDeps)},
       {"exit-codes", "what the exit codes mean", std::string(kExitCodes)},
       {"formats", "the forms of graph files", std::string(kFormats)},
       {"json", "what --json prints", std::string(kJson)},

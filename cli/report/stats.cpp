@@ -147,6 +147,10 @@ void print_opt_report(std::ostream& out, const OptReport& report, Timing timing)
   numbers.print(out);
 
   print_passes(out, report, timing);
+  if (report.lowered != ControlDepsResult{}) {
+    out << "control_deps  " << report.lowered.done << " lowered to control dependencies, " << report.lowered.left
+        << " left\n";
+  }
   const std::vector<OpChange> changes = op_changes(report.before, report.after);
   Table ops({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
   for (size_t i = 0; i < changes.size() && i < kMaxOpRows; ++i) {
@@ -213,6 +217,7 @@ nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, R
       {"file", report.file},
       {"output", report.output},
       {"pipeline", report.pipeline},
+      {"control_deps", {{"lowered", report.lowered.done}, {"left", report.lowered.left}}},
       {"before", stats_json(report.before)},
       {"after", stats_json(report.after)},
       {"calls_changed", ops},

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/graph/module.h"
+#include "ir/io/control_deps.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace fxopt {
@@ -50,6 +51,7 @@ struct OptReport {
   std::vector<StepReport> steps;
   std::map<std::string, int64_t> verdicts;  // see count_verdicts()
   RunTimes times;
+  ControlDepsResult lowered;  // of the input
 };
 
 enum class Timing { kOff, kOn };  // times differ from run to run, so they are shown only when asked for

@@ -107,6 +107,17 @@ class Analyzer {
     for (const BufferId id : storages_.buffers(node)) {
       if (id.is_valid()) extend(id, held);
     }
+    const NodeExtra* extra = graph_.extra(node);
+    if (extra == nullptr) return;
+    for (const ControlDep& dep : extra->control) {
+      if (dep.kind == ControlKind::kKeepAlive) keep_alive(dep.node, place);
+    }
+  }
+
+  void keep_alive(NodeId node, uint32_t place) {
+    for (const BufferId id : storages_.buffers(node)) {
+      if (id.is_valid()) extend(id, place);
+    }
   }
 
   void extend(BufferId id, uint32_t place) {

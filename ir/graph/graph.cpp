@@ -167,10 +167,19 @@ NodeId Graph::insert_node(NodeId before, NodeKind node_kind, std::string_view ba
 NodeId Graph::clone_node(NodeId original, NodeId before, std::string_view base, const IdMap<NodeId, NodeId>& mapped) {
   const Node source = nodes_[original.index()];
   const NodeId id = insert_node(before, source.kind, base, source.target);
-  const ArgRange args = clone_range(source.args, &mapped);
-  const ArgRange kwargs = clone_range(source.kwargs, &mapped);
-  const ArgRange meta_copy = clone_range(source.meta, nullptr);
-  Node& node = nodes_[id.index()];
+  const ArgRange args = copy_args(*this, source.args, mapped);
+  const ArgRange kwargs = copy_args(*this, source.kwargs, mapped);
+  copy_fields(*this, original, id);
+  set_args(id, args, kwargs);
+  return id;
+}
+
+void Graph::copy_fields(const Graph& from, NodeId original, NodeId to) {
+  const Node source = from[original];
+  const ArgRange meta_copy = copy_args(from, source.meta, IdMap<NodeId, NodeId>());
+  ValueId value = source.value;
+  if (&from != this && value.is_valid()) value = pool_.copy_value(from.pool_, value, [](Tensor&) {});
+  Node& node = nodes_[to.index()];
   node.phase = source.phase;
   node.phase_markers = source.phase_markers;
   node.has_seq_nr = source.has_seq_nr;
@@ -179,39 +188,43 @@ NodeId Graph::clone_node(NodeId original, NodeId before, std::string_view base, 
   node.module_path_source = source.module_path_source;
   node.region = source.region;
   node.source = source.source;
-  node.value = source.value;
+  node.value = value;
   node.meta = meta_copy;
-  if (const NodeExtra* from = extra(original)) {
-    const NodeExtra rare = *from;
-    NodeExtra& to = mutable_extra(id);
-    to.stream = rare.stream;
-    to.bucket = rare.bucket;
-    to.capture = rare.capture;
-    to.rng = rare.rng;
-    to.unknown = rare.unknown;
+  if (const NodeExtra* rare = from.extra(original)) {
+    const NodeExtra copy = *rare;
+    NodeExtra& own = mutable_extra(to);
+    own.stream = copy.stream;
+    own.bucket = copy.bucket;
+    own.capture = copy.capture;
+    own.rng = copy.rng;
+    own.unknown = copy.unknown;
   }
-  set_args(id, args, kwargs);
-  return id;
 }
 
-Arg Graph::clone_arg(ArgIndex index, const IdMap<NodeId, NodeId>* mapped) {
-  const Arg arg = pool_.arg(index);
+Arg Graph::copy_arg(const Graph& from, ArgIndex index, const IdMap<NodeId, NodeId>& mapped) {
+  const Arg arg = from.pool_.arg(index);
   if (arg.is(ArgKind::kNode)) {
-    const NodeId to = mapped != nullptr ? (*mapped)[arg.as_node()] : NodeId();
+    const NodeId to = mapped[arg.as_node()];
+    FXOPT_CHECK(to.is_valid() || &from == this, "copied argument names a node of another graph");
     return Arg::node(to.is_valid() ? to : arg.as_node());
   }
+  if (arg.is(ArgKind::kValue) && &from != this) {
+    return Arg::value(pool_.copy_value(from.pool_, arg.as_value(), [](Tensor&) {}));
+  }
   if (!arg.has_children()) return arg;
-  return Arg::children(arg.kind(), clone_range(arg.range(), mapped), arg.type());
+  return Arg::children(arg.kind(), copy_args(from, arg.range(), mapped), arg.type());
 }
 
-ArgRange Graph::clone_range(ArgRange range, const IdMap<NodeId, NodeId>* mapped) {
+ArgRange Graph::copy_args(const Graph& from, ArgRange range, const IdMap<NodeId, NodeId>& mapped) {
   std::vector<Arg> items;
   items.reserve(range.count);
-  for (uint32_t i = 0; i < range.count; ++i) items.push_back(clone_arg(ArgIndex(range.first + i), mapped));
+  for (uint32_t i = 0; i < range.count; ++i) items.push_back(copy_arg(from, ArgIndex(range.first + i), mapped));
   const ArgRange copy = pool_.append(items);
   for (uint32_t i = 0; i < range.count; ++i) {
-    const ArgIndex from(range.first + i);
-    if (pool_.arg(from).has_unknown()) pool_.set_arg_unknown(ArgIndex(copy.first + i), pool_.arg_unknown(from));
+    const ArgIndex original(range.first + i);
+    if (from.pool_.arg(original).has_unknown()) {
+      pool_.set_arg_unknown(ArgIndex(copy.first + i), from.pool_.arg_unknown(original));
+    }
   }
   return copy;
 }

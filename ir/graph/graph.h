@@ -193,6 +193,11 @@ class Graph {
   // keyword arguments, own metadata, phase, module path, source, region, value with the same storages. New uid, name
   // from `base`. Tag, verdict, origins, remarks are not copied. O(size of the node).
   NodeId clone_node(NodeId original, NodeId before, std::string_view base, const IdMap<NodeId, NodeId>& mapped);
+  // What clone_node() copies besides the arguments, from a node of a graph of the same module.
+  void copy_fields(const Graph& from, NodeId original, NodeId to);
+  // Copies of arguments of a graph of the same module, into pool(). Edges go through `mapped`, which must know every
+  // input where `from` is another graph.
+  ArgRange copy_args(const Graph& from, ArgRange range, const IdMap<NodeId, NodeId>& mapped);
   // Gives a node its arguments: ranges already in pool(), whose kNode arguments become edges. Old edges go.
   void set_args(NodeId id, ArgRange args, ArgRange kwargs);
   // Lets one edge read another node.
@@ -238,8 +243,7 @@ class Graph {
   void drop_uses(ArgRange range);
   void attach(UseId use, NodeId input);
   void detach(UseId use);
-  Arg clone_arg(ArgIndex index, const IdMap<NodeId, NodeId>* mapped);
-  ArgRange clone_range(ArgRange range, const IdMap<NodeId, NodeId>* mapped);
+  Arg copy_arg(const Graph& from, ArgIndex index, const IdMap<NodeId, NodeId>& mapped);
 
   StringId name_;
   Module* module_;

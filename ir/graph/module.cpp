@@ -174,6 +174,31 @@ GraphId Module::find_graph(StringId graph_name) const {
   return graph_name.is_valid() ? graph_index_[graph_name] : GraphId();
 }
 
+void Module::remove_graphs(const std::vector<GraphId>& ids) {
+  std::vector<bool> goes(graphs_.size(), false);
+  for (const GraphId id : ids) {
+    FXOPT_CHECK(id.index() != 0, "the main graph stays");
+    goes[id.index()] = true;
+  }
+  std::vector<uint32_t> place(graphs_.size(), 0);  // of those that stay
+  size_t count = 0;
+  for (size_t i = 0; i < graphs_.size(); ++i) {
+    graph_index_[graphs_[i]->name()] = goes[i] ? GraphId() : GraphId(count);
+    if (goes[i]) continue;
+    place[i] = static_cast<uint32_t>(count);
+    if (count != i) graphs_[count] = std::move(graphs_[i]);
+    ++count;
+  }
+  graphs_.resize(count);
+  std::map<std::pair<uint32_t, std::string>, uint64_t> counters;
+  for (const auto& [key, next] : name_counters) {
+    if (key.first >= goes.size() || !goes[key.first]) {
+      counters[{key.first < place.size() ? place[key.first] : key.first, key.second}] = next;
+    }
+  }
+  name_counters = std::move(counters);
+}
+
 uint64_t& Module::name_counter(const Graph& graph, std::string_view base) {
   const GraphId id = find_graph(graph.name());
   FXOPT_CHECK(id.is_valid(), "graph of another module");

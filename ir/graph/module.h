@@ -74,6 +74,8 @@ class Module {
   Graph& graph(GraphId id) { return *graphs_[id.index()]; }
   const Graph& graph(GraphId id) const { return *graphs_[id.index()]; }
   GraphId find_graph(StringId name) const;  // invalid when there is none
+  // Takes graphs out, never the main one; references to their names stay. The ids of the graphs behind them change.
+  void remove_graphs(const std::vector<GraphId>& ids);
   Graph& main() { return *graphs_.front(); }
   const Graph& main() const { return *graphs_.front(); }
 

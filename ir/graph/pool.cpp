@@ -50,6 +50,50 @@ Value Pool::tensor_value(const Tensor& tensor) {
   return value;
 }
 
+ValueId Pool::copy_value(const Pool& from, ValueId id, const TensorEdit& edit) {
+  const Value copy = copy_children(from, from.value(id), edit);
+  const ValueId to = append_value(copy);
+  if (copy.has_unknown) set_value_unknown(to, from.value_unknown(id));
+  return to;
+}
+
+Value Pool::copy_children(const Pool& from, Value value, const TensorEdit& edit) {
+  switch (value.kind) {
+    case ValueKind::kTensor: {
+      Tensor tensor = from.tensor(value);
+      edit(tensor);
+      value.first = append_tensor(tensor);
+      return value;
+    }
+    case ValueKind::kScalar: {
+      const Arg scalar = from.scalar(value);
+      value.first = append(std::span(&scalar, 1)).first;
+      return value;
+    }
+    case ValueKind::kTuple:
+    case ValueKind::kList:
+    case ValueKind::kDict:
+      break;
+    default:
+      return value;
+  }
+  if (value.kind == ValueKind::kDict) {
+    const std::span<const StringId> keys = from.keys(value);
+    value.keys = append_keys(std::vector<StringId>(keys.begin(), keys.end()));
+  }
+  std::vector<Value> children;  // of the copy; their own children come first
+  for (uint32_t i = 0; i < value.count; ++i) {
+    children.push_back(copy_children(from, from.value(ValueId(value.first + i)), edit));
+  }
+  const ValueId first = append_values(children);
+  for (uint32_t i = 0; i < value.count; ++i) {
+    const ValueId child(value.first + i);
+    if (from.value(child).has_unknown) set_value_unknown(ValueId(first.index() + i), from.value_unknown(child));
+  }
+  value.first = first.index();
+  return value;
+}
+
 const std::string& Pool::arg_unknown(ArgIndex index) const { return find_bytes(arg_unknown_, index.index()); }
 
 const std::string& Pool::value_unknown(ValueId id) const { return find_bytes(value_unknown_, id.index()); }

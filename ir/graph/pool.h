@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -38,6 +39,10 @@ class Pool {
   uint32_t append_keys(std::span<const StringId> keys);
   static Value absent_value() { return Value(); }
   Value tensor_value(const Tensor& tensor);
+  // A deep copy of a value of `from`, which may be this pool; `edit` is called with every tensor of the copy, depth
+  // first in order. O(size of the value).
+  using TensorEdit = std::function<void(Tensor&)>;
+  ValueId copy_value(const Pool& from, ValueId id, const TensorEdit& edit);
 
   // Serialized unknown fields beside an argument or a value; empty when there are none.
   const std::string& arg_unknown(ArgIndex index) const;
@@ -48,6 +53,8 @@ class Pool {
 
  private:
   friend class Graph;
+  Value copy_children(const Pool& from, Value value, const TensorEdit& edit);
+
   std::vector<Arg> args_;
   std::vector<Value> values_;
   std::vector<Tensor> tensors_;

@@ -98,38 +98,14 @@ class Writer {
   ValueId own_value(NodeId original) {
     const ValueId value = graph_[original].value;
     if (!value.is_valid()) return value;
+    const std::span<const BufferId> buffers = storages_.buffers(original);
     size_t leaf = 0;
-    const Value copy = copy_value(original, graph_.pool().value(value), leaf);
-    const ValueId id = graph_.pool().append_value(copy);
-    if (copy.has_unknown) graph_.pool().set_value_unknown(id, graph_.pool().value_unknown(value));
-    return id;
-  }
-
-  Value copy_value(NodeId original, Value value, size_t& leaf) {
-    if (value.kind == ValueKind::kTensor) {
-      Tensor tensor = graph_.pool().tensor(value);
-      const std::span<const BufferId> buffers = storages_.buffers(original);
-      if (tensor.storage.is_valid() && leaf < buffers.size())
+    return graph_.pool().copy_value(graph_.pool(), value, [&](Tensor& tensor) {
+      if (tensor.storage.is_valid() && leaf < buffers.size()) {
         tensor.storage = own_storage(buffers[leaf], tensor.storage);
-      ++leaf;
-      value.first = graph_.pool().append_tensor(tensor);
-      return value;
-    }
-    if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList && value.kind != ValueKind::kDict)
-      return value;
-    std::vector<Value> children;
-    for (uint32_t i = 0; i < value.count; ++i) {
-      children.push_back(copy_value(original, graph_.pool().value(ValueId(value.first + i)), leaf));
-    }
-    const ValueId first = graph_.pool().append_values(children);
-    for (uint32_t i = 0; i < value.count; ++i) {
-      const ValueId from(value.first + i);
-      if (graph_.pool().value(from).has_unknown) {
-        graph_.pool().set_value_unknown(ValueId(first.index() + i), graph_.pool().value_unknown(from));
       }
-    }
-    value.first = first.index();
-    return value;
+      ++leaf;
+    });
   }
 
   // A storage made by a copied node is a new one; any other is the one the original had.

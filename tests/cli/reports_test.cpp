@@ -145,5 +145,52 @@ TEST_CASE("cli escapes control characters of names") {
   }
 }
 
+TEST_CASE("cli: PyTorch's control_deps is lowered by opt and mem, and written again when asked for") {
+  const std::string raised = R"(fxg 0
+process_group {uid="0", ranks=[0, 1]}
+graph @main {
+  attribute {path="subgraph_ag", graph="main.subgraph_ag"}
+  %x: f32[256] = placeholder()
+  %a: f32[256] = aten.neg.default(%x)
+  %subgraph_ag = get_attr["subgraph_ag"]()
+  %ag: f32[512] = higher_order.control_deps((%a,), %subgraph_ag, %x)
+  %b: f32[1024] = aten.expand_copy.default(%a, [1024])
+  %w: f32[512] = _c10d_functional.wait_tensor.default(%ag)
+  return (%b, %w)
+}
+graph @main.subgraph_ag {kind=subgraph, owner="main"} {
+  %arg_0: f32[256] = placeholder()
+  %all_gather_into_tensor_default: f32[512] = _c10d_functional.all_gather_into_tensor.default(%arg_0, 2, "0")
+  %output: f32[512] = output(%all_gather_into_tensor_default)
+}
+)";
+  const TempFolder folder;
+  const std::string path = folder / "raised.fxg", lowered = folder / "lowered.fxg", again = folder / "again.fxg";
+  write_text(path, raised);
+  CHECK(run_fxopt({"opt", path, "-o", lowered, "--passes", "cse"}).exit == 0);
+  CHECK(contains(read_text(lowered),
+                 "_c10d_functional.all_gather_into_tensor.default(%x, 2, \"0\") {uid=3, control=[order %a]}"));
+  CHECK_FALSE(contains(read_text(lowered), "subgraph_ag"));
+  const CliResult result =
+      run_fxopt({"opt", path, "-o", again, "--passes", "cse", "--raise-control-deps", "--report", "--json"});
+  CHECK(contains(result.err, "control_deps  1 lowered to control dependencies, 0 left"));
+  CHECK(result.json()["result"]["files"][0]["control_deps"]["lowered"] == 1);
+  CHECK(contains(read_text(again), "higher_order.control_deps((%a,), %subgraph_ag, %x)"));
+
+  CHECK(run_fxopt({"convert", path, "-o", again}).exit == 0);
+  CHECK(read_text(again) == raised);
+  CHECK(run_fxopt({"convert", lowered, "-o", again, "--raise-control-deps"}).exit == 0);
+  CHECK(contains(read_text(again), "higher_order.control_deps((%a,), %subgraph_ag, %x)"));
+  CHECK(run_fxopt({"convert", path, "-o", again, "--lower-control-deps"}).exit == 0);
+  CHECK(read_text(again) == read_text(lowered));
+  CHECK(run_fxopt({"convert", path, "--lower-control-deps", "--raise-control-deps"}).exit == 2);
+
+  // The gathered buffer is communication, and its input is held until the wait: hidden in a body, neither shows.
+  const nlohmann::json device =
+      run_fxopt({"mem", path, "--json"}).json()["result"]["files"][0]["graphs"][0]["devices"][0];
+  CHECK(device["by_class"][1]["name"] == "communication");
+  CHECK(device["by_class"][1]["bytes"] == 2048);
+}
+
 }  // namespace
 }  // namespace fxopt

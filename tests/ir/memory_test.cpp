@@ -91,6 +91,19 @@ TEST_CASE("memory: a collective's input and output are held until its wait, and 
   CHECK(life.last == module->main().position(module->main().find(module->strings.find("wait"))));
 }
 
+TEST_CASE("memory: a keep-alive dependency holds what it names, an order dependency does not", "[memory]") {
+  const auto text = [](const char* kind) {
+    return std::string(R"(graph @main {
+    %x: f32[10] = placeholder()
+    %a: f32[20] = aten.expand_copy.default(%x, [20])
+    %b: f32[10] = aten.exp.default(%x)
+    %c: f32[30] = aten.expand_copy.default(%b, [30]) {control=[)") +
+           kind + " %a]}\n return %c\n}";
+  };
+  CHECK(peak(text("keep_alive")) == 40 + 80 + 40 + 120);
+  CHECK(peak(text("order")) == 40 + 40 + 120);
+}
+
 TEST_CASE("memory: placeholders live throughout, donated ones to their last use", "[memory]") {
   const char* const body = R"(
     %a: f32[10] = aten.exp.default(%x)
