@@ -19,13 +19,21 @@ cmake --build "$build" --target "${programs[@]/#/fuzz_}"
 cmake --preset release
 cmake --build --preset release --target fxopt # converts what the programs start from
 
-# What to start from, in the form each program reads. Graphs that do not load are left out.
+# What to start from, in the form each program reads: of a case, the graph before its separator. Graphs that are
+# malformed on purpose are left out.
 seed() {
   local form=$1 folder=$2 graph number=0
-  find tests/cases testdata \( -name '*.fxg' -o -name '*.pb' \) -size -64k | sort | while read -r graph; do
+  while read -r graph; do
     number=$((number + 1))
-    build/release/fxopt convert "$graph" -o "$folder/seed_$number.$form" 2>/dev/null || true
-  done
+    case "$graph" in
+      *.fxg) sed '/^=====$/,$d' "$graph" ;;
+      *) cat "$graph" ;;
+    esac | build/release/fxopt convert - --format "$form" -o "$folder/seed_$number.$form" 2>/dev/null || true
+  done < <(find tests/cases testdata \( -name '*.fxg' -o -name '*.pb' \) -size -64k | sort)
+  if (($(find "$folder" -name 'seed_*' | wc -l) * 2 < number)); then
+    echo "fuzz: less than half of $number graphs could be read" >&2
+    return 1
+  fi
 }
 
 for program in "${programs[@]}"; do

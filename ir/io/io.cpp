@@ -1,5 +1,6 @@
 #include "ir/io/io.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -20,15 +21,17 @@ std::optional<Format> format_of_path(std::string_view path) {
 
 Format format_of_bytes(std::string_view bytes) {
   constexpr std::string_view kSpace = " \t\r\n";
-  size_t at = bytes.find_first_not_of(kSpace);
-  if (at != std::string_view::npos && bytes[at] == '{') return Format::kJson;
-  while (at != std::string_view::npos && bytes[at] == '#') {
-    at = bytes.find('\n', at);
-    if (at != std::string_view::npos) at = bytes.find_first_not_of(kSpace, at);
-  }
-  if (at == std::string_view::npos) return Format::kPb;
-  const std::string_view rest = bytes.substr(at);
-  return rest.starts_with("fxg") ? Format::kText : Format::kPb;
+  constexpr std::string_view kPbStart = "\rFXG1";  // schemas/fxgraph.proto, field `magic`
+  constexpr size_t kLooked = 512;
+  if (bytes.starts_with(kPbStart) || kPbStart.starts_with(bytes)) return Format::kPb;
+  const size_t start = bytes.find_first_not_of(kSpace);
+  if (start == std::string_view::npos) return Format::kPb;
+  if (bytes[start] == '{' || bytes[start] == '[') return Format::kJson;
+  const std::string_view head = bytes.substr(0, kLooked);
+  const bool is_text = std::none_of(head.begin(), head.end(), [kSpace](char c) {
+    return (static_cast<unsigned char>(c) < 0x20 && kSpace.find(c) == std::string_view::npos) || c == 0x7f;
+  });
+  return is_text ? Format::kText : Format::kPb;
 }
 
 Result<std::unique_ptr<Module>> parse_module(std::string_view bytes, Format format, const std::string& file,

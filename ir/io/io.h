@@ -21,7 +21,7 @@ enum class Format : uint8_t {
 // By the name's extension (.pb, .fxg, .json, each also with .zst); nothing when there is none of these.
 std::optional<Format> format_of_path(std::string_view path);
 
-// By the first bytes: '{' is JSON, "fxg" (after comments and blank lines) is text, anything else is taken for binary.
+// By the first bytes: '{' or '[' is JSON, what holds no control characters is text, anything else is taken for binary.
 Format format_of_bytes(std::string_view bytes);
 
 // What every reader refuses to exceed, so that hostile input cannot exhaust memory or stack. Error: kLimit.

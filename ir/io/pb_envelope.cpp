@@ -52,10 +52,6 @@ std::string guess(std::string_view bytes) {
   if (begins("\x80\x02") || begins("\x80\x04") || begins("\x80\x05")) {
     return "it looks like a pickle, which is never read: convert it first";
   }
-  if (begins("{") || begins("[")) return "it looks like JSON: give --format json";
-  const std::string_view head = bytes.substr(0, 64);
-  const size_t line = std::min(head.find('\n'), head.size());
-  if (quote(head.substr(0, line)).size() == line + 2) return "it looks like text: give --format fxg";
   return "the form is protobuf message fxopt.schema.File";
 }
 

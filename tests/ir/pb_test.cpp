@@ -249,6 +249,12 @@ TEST_CASE("the form follows from the name, or from the content", "[pb]") {
   CHECK(format_of_bytes("# a comment\n\n# two\nfxg 0\n") == Format::kText);
   CHECK(format_of_bytes(print(Module())) == Format::kPb);
   CHECK(format_of_bytes("") == Format::kPb);
+  CHECK(format_of_bytes(print(Module()).substr(0, 3)) == Format::kPb);
+  CHECK(format_of_bytes("graph @g {\n}\n") == Format::kText);
+  CHECK(format_of_bytes("\xEF\xBB\xBF# not a graph\n") == Format::kText);
+  CHECK(format_of_bytes("[]") == Format::kJson);
+  CHECK(format_of_bytes("\x1f\x8b\x08") == Format::kPb);
+  CHECK(format_of_bytes("graph \x01") == Format::kPb);
 }
 
 }  // namespace
