@@ -7,6 +7,7 @@
 #include "cli/report/json.h"
 #include "cli/report/nodes.h"
 #include "cli/report/table.h"
+#include "core/saturate.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
 
@@ -30,7 +31,7 @@ using Shares = std::map<std::string, std::pair<uint32_t, MemoryShare>>;
 void add_share(Shares& shares, const std::string& name, uint32_t position, int64_t bytes) {
   auto& [first, share] = shares.try_emplace(name, position, MemoryShare{name, 0, 0}).first->second;
   first = std::min(first, position);
-  share.bytes += bytes;
+  share.bytes = saturating_add(share.bytes, bytes);
   ++share.storages;
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/report/json.h"
 #include "cli/report/table.h"
+#include "core/saturate.h"
 #include "ir/analysis/memory.h"
 #include "ir/analysis/storages.h"
 #include "ir/graph/module.h"
@@ -79,7 +80,9 @@ void count_storages(const Graph& graph, GraphSummary& summary) {
   summary.has_storages = true;
   summary.storages = storages.num_buffers();
   summary.unknown_storages = report.unknown_buffers;
-  for (const Lifetime& lifetime : report.lifetimes) summary.storage_bytes += lifetime.bytes;
+  for (const Lifetime& lifetime : report.lifetimes) {
+    summary.storage_bytes = saturating_add(summary.storage_bytes, lifetime.bytes);
+  }
 }
 
 // Most frequent first, ties by name.

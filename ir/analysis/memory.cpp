@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/saturate.h"
+
 namespace fxopt {
 namespace {
 
@@ -205,28 +207,33 @@ class Analyzer {
   DevicePeak peak_of(StringId device, const std::vector<NodeId>& schedule) const {
     DevicePeak peak;
     peak.device = device;
-    std::vector<int64_t> change(schedule.size() + 1, 0);
+    std::vector<WideSum> change(schedule.size() + 1, 0);
+    WideSum inputs = 0;
     for (const Lifetime& life : lifetimes_) {
       if (storages_.buffer(life.buffer).device != device) continue;
       change[life.first] += life.bytes;
       change[life.last + 1] -= life.bytes;
-      if (storages_.buffer(life.buffer).source != BufferSource::kNode) peak.input_bytes += life.bytes;
+      if (storages_.buffer(life.buffer).source != BufferSource::kNode) inputs += life.bytes;
     }
-    int64_t live = 0;
+    WideSum live = 0;
+    WideSum most = 0;
     uint32_t place = 0;
     for (uint32_t i = 0; i < schedule.size(); ++i) {
       live += change[i];
-      if (live > peak.bytes) {
-        peak.bytes = live;
+      if (live > most) {
+        most = live;
         place = i;
       }
     }
+    peak.bytes = saturate(most);
+    peak.input_bytes = saturate(inputs);
     peak.node = schedule[place];
     for (const Lifetime& life : lifetimes_) {
       if (storages_.buffer(life.buffer).device != device || life.first > place || life.last < place || life.bytes == 0)
         continue;
       peak.live.push_back(life);
-      peak.by_class[static_cast<size_t>(life.kind)] += life.bytes;
+      int64_t& of_class = peak.by_class[static_cast<size_t>(life.kind)];
+      of_class = saturating_add(of_class, life.bytes);
     }
     std::stable_sort(peak.live.begin(), peak.live.end(), [](const Lifetime& a, const Lifetime& b) {
       if (a.bytes != b.bytes) return a.bytes > b.bytes;

@@ -45,6 +45,7 @@ struct MemoryOptions {
 // The ideal peak of one device: unrounded bytes of live storages in schedule order. Placeholders and attributes are
 // live throughout unless donated, what the graph returns to the end; a node's inputs and outputs coexist; what a
 // collective reads and makes is held until its wait, what a keep-alive dependency names until the node that has it.
+// Sums are exact up to 2^63 - 1, which also stands for every larger one.
 struct DevicePeak {
   StringId device;  // invalid: tensors without a recorded device
   int64_t bytes = 0;

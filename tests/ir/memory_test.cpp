@@ -1,5 +1,6 @@
 #include "ir/analysis/memory.h"
 
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -113,6 +114,16 @@ TEST_CASE("memory: placeholders live throughout, donated ones to their last use"
   CHECK(peak(std::string("graph @main {\n %x: f32[10] = placeholder()") + body) == 40 + 40 + 120);
   CHECK(peak(std::string("graph @main {\n %x: f32[10] = placeholder() {input={role=input, donated=true}}") + body) ==
         40 + 120);
+}
+
+TEST_CASE("memory: a sum beyond 63 bits is the largest number, never a small one", "[memory]") {
+  const auto text = [](const char* size) {
+    const std::string type = std::string("f32[") + size + ", 1048576]";
+    return "graph @main {\n %x: " + type + " = placeholder()\n %y: " + type + " = placeholder()\n %a: " + type +
+           " = aten.add.Tensor(%x, %y)\n return %a\n}";
+  };
+  CHECK(peak(text("549755813888")) == 3 * (int64_t{1} << 61));
+  CHECK(peak(text("1099511627776")) == std::numeric_limits<int64_t>::max());  // 3 * 2^62
 }
 
 TEST_CASE("memory: tied placeholders are counted once", "[memory]") {
