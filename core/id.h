@@ -35,7 +35,9 @@ class IdMap {
   IdMap() = default;
   explicit IdMap(size_t size, T fill = T()) : fill_(fill), items_(size, fill) {}
 
-  typename std::vector<T>::const_reference operator[](IdType id) const {
+  typename std::vector<T>::const_reference operator[](IdType id) const { return get(id); }
+  // Reads a table that is not const, without growing it.
+  typename std::vector<T>::const_reference get(IdType id) const {
     return id.index() < items_.size() ? items_[id.index()] : fill_;
   }
   // The reference is good until the table grows: copy what `map[a] = map[b]` reads first.

@@ -129,7 +129,7 @@ ModuleStats module_stats(const Module& module) {
     }
   }
   for (size_t i = 0; i < calls.size(); ++i) {
-    const int64_t count = std::as_const(calls)[TargetId(i)];
+    const int64_t count = calls.get(TargetId(i));
     if (count > 0) stats.ops[std::string(module.text(module.target(TargetId(i)).name))] += count;
   }
   for (const Graph* graph : top_level_graphs(module)) add_peaks(*graph, stats.peaks);

@@ -186,10 +186,9 @@ class Inference {
     }
     for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
       if (node == output_) continue;
-      if (std::as_const(returned)[node]) note_reads(storages_.buffers(node), read_by_forward);
+      if (returned.get(node)) note_reads(storages_.buffers(node), read_by_forward);
       if (map_.is_backward(node)) continue;
-      const bool is_private =
-          std::as_const(between)[node] && !std::as_const(returned)[node] && only_backward_reads(node, read_by_forward);
+      const bool is_private = between.get(node) && !returned.get(node) && only_backward_reads(node, read_by_forward);
       if (is_private) {
         map_.phase[node] = Phase::kBackward;
       } else {
@@ -226,7 +225,7 @@ class Inference {
       if (is_forward_output(leaf)) forward_anchor[leaf.node] = true;
     }
     for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
-      if (!std::as_const(forward_anchor)[node]) continue;
+      if (!forward_anchor.get(node)) continue;
       graph_.for_each_input(node, [&forward_anchor](NodeId input) { forward_anchor[input] = true; });
     }
     IdMap<NodeId, bool> between(graph_.num_ids(), false);
@@ -235,7 +234,7 @@ class Inference {
       if (graph_[node].kind == NodeKind::kPlaceholder || node == output_) continue;
       if (in_closure(node)) {
         after_backward = true;
-      } else if (std::as_const(forward_anchor)[node]) {
+      } else if (forward_anchor.get(node)) {
         after_backward = false;
       } else {
         between[node] = after_backward;
@@ -249,7 +248,7 @@ class Inference {
     if (!graph_[node].is_call() || graph_.op(node).view != ViewKind::kProjection || in_closure(node)) return;
     const Arg* parent = graph_.arg(node, 0);
     if (parent != nullptr && parent->is(ArgKind::kNode)) {
-      map_.phase[node] = std::as_const(map_.phase)[parent->as_node()];
+      map_.phase[node] = map_.phase.get(parent->as_node());
     }
   }
 

@@ -53,7 +53,7 @@ PhaseMap analyze_phases(const Graph& graph) {
   }
   for (const NodeId node : graph.nodes()) {
     const Phase mark = graph[node].phase;
-    const bool inside = closure.has_value() && std::as_const(closure->masks)[node] != 0;
+    const bool inside = closure.has_value() && closure->masks.get(node) != 0;
     if (mark != Phase::kUnspecified || graph[node].phase_markers != 0) map.has_markers = true;
     if (graph[node].kind == NodeKind::kOutput) continue;
     if (mark != Phase::kUnspecified) {
@@ -62,7 +62,7 @@ PhaseMap analyze_phases(const Graph& graph) {
     } else if (inside) {
       map.phase[node] = Phase::kBackward;
     } else if (const NodeId parent = projected(graph, node); parent.is_valid()) {
-      map.phase[node] = std::as_const(map.phase)[parent];
+      map.phase[node] = map.phase.get(parent);
     }
   }
   return map;

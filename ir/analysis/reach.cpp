@@ -10,9 +10,9 @@ Reach reach_forward(const Graph& graph, const StorageMap& storages, const std::v
   for (const ReachStart& start : starts) reach.masks[start.node] |= start.bits;
   IdMap<BufferId, uint64_t> written(storages.num_buffers(), 0);
   for (const NodeId node : graph.nodes()) {
-    uint64_t mask = std::as_const(reach.masks)[node];
-    graph.for_each_input(node, [&mask, &reach](NodeId input) { mask |= std::as_const(reach.masks)[input]; });
-    for (const BufferId buffer : storages.reads(node)) mask |= std::as_const(written)[buffer];
+    uint64_t mask = reach.masks.get(node);
+    graph.for_each_input(node, [&mask, &reach](NodeId input) { mask |= reach.masks.get(input); });
+    for (const BufferId buffer : storages.reads(node)) mask |= written.get(buffer);
     if (mask == 0) continue;
     reach.masks[node] = mask;
     for (const BufferId buffer : storages.writes(node)) {

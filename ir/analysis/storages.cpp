@@ -153,7 +153,7 @@ class StorageMap::Builder {
   void visit_placeholder(NodeId node) {
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const StorageId carried = leaves_[i].carried;
-      const BufferId shared = carried.is_valid() ? std::as_const(first_of_carried_)[carried] : BufferId();
+      const BufferId shared = carried.is_valid() ? first_of_carried_.get(carried) : BufferId();
       result_[i] = shared.is_valid() ? shared : make(node, leaves_[i], BufferSource::kPlaceholder);
     }
   }
@@ -161,7 +161,7 @@ class StorageMap::Builder {
   void visit_attribute(NodeId node) {
     const TargetId target = graph_[node].target;
     for (size_t i = 0; i < leaves_.size(); ++i) {
-      result_[i] = target.is_valid() ? std::as_const(attributes_)[target] : BufferId();
+      result_[i] = target.is_valid() ? attributes_.get(target) : BufferId();
       if (result_[i].is_valid()) continue;
       result_[i] = make(node, leaves_[i], BufferSource::kAttribute);
       if (target.is_valid()) attributes_[target] = result_[i];
@@ -338,7 +338,7 @@ class StorageMap::Builder {
     const StorageId expected = map_.buffers_[buffer.index()].carried;
     if (!carried.is_valid() || !expected.is_valid() || carried == expected) return;
     if (graph_.op(node).view == ViewKind::kProjection) return;  // said once, at the parent
-    const BufferId first = std::as_const(first_of_carried_)[carried];
+    const BufferId first = first_of_carried_.get(carried);
     if (first.is_valid() && first != buffer) return;  // follows from an earlier disagreement
     map_.disagreements_.push_back({node, AliasDisagreement::kFileSplits});
     first_of_carried_[carried] = buffer;
@@ -375,10 +375,16 @@ class StorageMap::Builder {
     map_.classes_.resize(count);
     map_.class_writes_.resize(count);
     map_.class_external_.assign(count, false);
+    map_.class_returned_.assign(count, false);
     for (size_t i = 0; i < count; ++i) {
       const BufferId top = root(BufferId(i));
       map_.classes_[i] = top;
       if (map_.buffers_[i].source != BufferSource::kNode) map_.class_external_[top.index()] = true;
+    }
+    if (graph_.output().is_valid()) {
+      for (const BufferId buffer : map_.reads(graph_.output())) {
+        if (buffer.is_valid()) map_.class_returned_[map_.classes_[buffer.index()].index()] = true;
+      }
     }
     for (const NodeId node : graph_.nodes()) {
       for (const BufferId buffer : map_.writes(node)) {

@@ -72,6 +72,9 @@ class StorageMap {
   // True when code outside the graph can see the buffer's class: a placeholder's, an attribute's.
   bool is_external(BufferId buffer) const { return class_external_[classes_[buffer.index()].index()]; }
 
+  // True when the graph returns a tensor on the buffer's class: the caller is handed it.
+  bool is_returned(BufferId buffer) const { return class_returned_[classes_[buffer.index()].index()]; }
+
   // Where the file's storage ids disagree, in schedule order.
   const std::vector<AliasRemark>& disagreements() const { return disagreements_; }
 
@@ -90,7 +93,7 @@ class StorageMap {
   std::vector<Slice> values_, reads_, writes_;
   std::vector<BufferId> classes_;
   std::vector<std::vector<NodeId>> class_writes_;  // schedule order
-  std::vector<bool> class_external_;
+  std::vector<bool> class_external_, class_returned_;
   std::vector<AliasRemark> disagreements_;
 };
 

@@ -66,7 +66,7 @@ class Decider {
     if (own != Tag::kNone || rules_ == TagRules::kTorch || !follows_parent(node)) return;
     const Arg* parent = graph_.arg(node, 0);
     if (parent == nullptr || !parent->is(ArgKind::kNode)) return;
-    decision.effective = std::as_const(decisions_.of)[parent->as_node()].effective;
+    decision.effective = decisions_.of.get(parent->as_node()).effective;
   }
 
   bool follows_parent(NodeId node) const {
@@ -165,8 +165,8 @@ class Decider {
       graph_.for_each_input(node, [&read_by_backward](NodeId input) { read_by_backward[input] = true; });
     }
     for (const NodeId node : graph_.nodes()) {
-      const TagDecision& decision = std::as_const(decisions_.of)[node];
-      if (decision.effective == Tag::kNone || decision.recompute || !std::as_const(read_by_backward)[node]) continue;
+      const TagDecision& decision = decisions_.of.get(node);
+      if (decision.effective == Tag::kNone || decision.recompute || !read_by_backward.get(node)) continue;
       for (const BufferId buffer : storages_.buffers(node)) save_base(node, storages_.buffer(buffer));
     }
   }

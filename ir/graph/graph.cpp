@@ -398,7 +398,7 @@ void Graph::prune_control() {
         if (std::find(kept.begin(), kept.end(), dep) == kept.end()) kept.push_back(dep);
         continue;
       }
-      if (std::as_const(seen_for)[dep.node] == id) continue;
+      if (seen_for.get(dep.node) == id) continue;
       seen_for[dep.node] = id;
       if (const NodeExtra* gone = extra(dep.node)) {
         pending.insert(pending.end(), gone->control.rbegin(), gone->control.rend());

@@ -93,6 +93,11 @@ TargetId Module::target(std::string_view target_name) {
   return id;
 }
 
+TargetId Module::find_target(std::string_view target_name) const {
+  const StringId text_id = strings.find(target_name);
+  return text_id.is_valid() ? target_index_[text_id] : TargetId();
+}
+
 const Op* Module::resolve(std::string_view target_name) {
   if (const Op* builtin = find_builtin_op(target_name)) return builtin;
   const auto found = schema_index_.find(strings.find(target_name));

@@ -50,6 +50,8 @@ class Module {
 
   TargetId target(std::string_view name);
   const Target& target(TargetId id) const { return targets_[id.index()]; }
+  // Invalid when nothing in the module names it: ask once, then compare ids.
+  TargetId find_target(std::string_view name) const;
   size_t num_targets() const { return targets_.size(); }
   // Looks op_schemas up again for every target; call after they changed.
   void resolve_targets();

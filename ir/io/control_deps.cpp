@@ -116,10 +116,6 @@ std::optional<std::vector<NodeId>> distinct_nodes(std::span<const Arg> args) {
   return nodes;
 }
 
-bool is_control_deps(const Graph& graph, NodeId node) {
-  return graph[node].is_call() && graph.module().text(graph.module().target(graph[node].target).name) == kControlDeps;
-}
-
 void count_graph_args(const Graph& graph, ArgRange range, IdMap<StringId, uint32_t>& counts) {
   for (const Arg& arg : graph.pool().args(range)) {
     if (arg.is(ArgKind::kGraph)) ++counts[arg.as_string()];
@@ -148,7 +144,8 @@ IdMap<StringId, uint32_t> count_references(const Module& module) {
 
 class Lowering {
  public:
-  explicit Lowering(Module& module) : module_(module), references_(count_references(module)) {}
+  Lowering(Module& module, TargetId control_deps)
+      : module_(module), control_deps_(control_deps), references_(count_references(module)) {}
 
   ControlDepsResult run() {
     ControlDepsResult result;
@@ -157,7 +154,7 @@ class Lowering {
       Graph& graph = module_.graph(GraphId(i));
       std::vector<NodeId> calls;
       for (const NodeId node : graph.nodes()) {
-        if (is_control_deps(graph, node)) calls.push_back(node);
+        if (graph[node].is_call() && graph[node].target == control_deps_) calls.push_back(node);
       }
       if (calls.empty()) continue;
       index_attributes(graph);
@@ -173,7 +170,7 @@ class Lowering {
         apply(graph, *candidate);
         ++result.done;
       }
-      std::erase_if(graph.attributes, [&gone](const Attribute& a) { return std::as_const(gone)[a.path]; });
+      std::erase_if(graph.attributes, [&gone](const Attribute& a) { return gone.get(a.path); });
     }
     module_.remove_graphs(bodies);
     return result;
@@ -227,11 +224,11 @@ class Lowering {
     Graph scratch(module_, graph.name());
     scratch.add_node(NodeKind::kGetAttr, node.name, module_.target(path), 0);
     if (print_node(scratch, scratch.first()) != print_node_alone(graph, found.get_attr)) return GraphId();
-    const size_t place = std::as_const(attributes_)[module_.strings.find(path)];
+    const size_t place = attributes_.get(module_.strings.find(path));
     if (place == kNone || place == kSeveral) return GraphId();
     const Attribute& attribute = graph.attributes[place];
     if (attribute.constant.is_valid() || attribute.opaque.has_value() || !attribute.unknown.empty() ||
-        std::as_const(references_)[attribute.graph] != 1 || module_.text(attribute.graph) != body_name(graph, path)) {
+        references_.get(attribute.graph) != 1 || module_.text(attribute.graph) != body_name(graph, path)) {
       return GraphId();
     }
     const GraphId body = module_.find_graph(attribute.graph);
@@ -289,6 +286,7 @@ class Lowering {
   static constexpr size_t kNone = SIZE_MAX, kSeveral = SIZE_MAX - 1;
 
   Module& module_;
+  TargetId control_deps_;
   IdMap<StringId, uint32_t> references_;
   IdMap<StringId, size_t> attributes_;  // of the graph at hand: path -> place
 };
@@ -360,13 +358,8 @@ std::string fx_name(std::string_view target, bool is_operator) {
 }
 
 ControlDepsResult lower_control_deps(Module& module) {
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
-    for (const NodeId node : graph.nodes()) {
-      if (is_control_deps(graph, node)) return Lowering(module).run();
-    }
-  }
-  return {};
+  const TargetId target = module.find_target(kControlDeps);
+  return target.is_valid() ? Lowering(module, target).run() : ControlDepsResult();
 }
 
 ControlDepsResult raise_control_deps(Module& module) {

@@ -232,7 +232,7 @@ std::optional<DimsId> PbDecoder::dims(const Values& values, const Entries& symbo
 bool PbDecoder::tensor_strides(const schema::Tensor& tensor, Tensor& to) {
   if (tensor.strides_size() == 0 && tensor.symbolic_strides_size() == 0) {
     if (to.layout != Layout::kStrided) return true;
-    if (!std::as_const(contiguous_)[to.sizes].is_valid()) contiguous_[to.sizes] = module_->contiguous_strides(to.sizes);
+    if (!contiguous_.get(to.sizes).is_valid()) contiguous_[to.sizes] = module_->contiguous_strides(to.sizes);
     to.strides = contiguous_[to.sizes];
     return true;
   }

@@ -124,7 +124,8 @@ constexpr bool has_op_set(OpSet set, OpSet bit) {
   return (static_cast<uint16_t>(set) & static_cast<uint16_t>(bit)) != 0;
 }
 
-// Everything passes may ask about an operator. Passes never look at names.
+// Everything passes may ask about an operator. They look at its name (Module::find_target) only for what holds of that
+// operator alone, as neg(neg(x)) = x does.
 struct Op {
   std::string name;              // "aten.mm.default"
   std::optional<Schema> schema;  // none for higher-order ops and Python functions

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/analysis/order.h"
 #include "ir/analysis/storages.h"
 #include "ir/analysis/values.h"
 #include "ir/graph/module.h"
@@ -44,11 +45,6 @@ struct Replacement {
   NodeId base;
   bool is_direct = false;  // `base` is the view's own input
 };
-
-bool is_held(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  return extra != nullptr && (!extra->control.empty() || !extra->event_record.empty() || !extra->event_wait.empty());
-}
 
 NodeId viewed(const Graph& graph, NodeId view) {
   const Arg* base = graph.arg(view, 0);
@@ -129,13 +125,13 @@ class Planner {
     if (is_held(graph_, view)) {
       result_.remark(graph_, view, "ordered",
                      "equal to '%" + text(base) + "', but a control dependency or event pins it");
-    } else if (std::as_const(changed_)[view] || std::as_const(changed_)[base]) {
+    } else if (changed_.get(view) || changed_.get(base)) {
       result_.remark(graph_, view, "changed-in-place",
                      "equal to '%" + text(base) + "' only until an in-place op changes sizes or strides");
     } else if (is_needed_by_caller(view, base)) {
       result_.remark(graph_, view, "returned-alias", "equal to '%" + text(base) + "', but the caller is handed both");
     } else {
-      if (std::as_const(returned_)[view]) returned_[base] = true;
+      if (returned_.get(view)) returned_[base] = true;
       stands_for_[view] = base;
       const bool is_direct = base == resolve(viewed(graph_, view));
       identities_[view] = is_direct;
@@ -197,7 +193,7 @@ void erase_dead_views(Graph& graph, std::vector<NodeId> pending, PassResult& res
     const NodeId node = pending.back();
     pending.pop_back();
     if (graph[node].erased || graph.has_users(node) || !is_view(graph, node)) continue;
-    if (is_held(graph, node) || std::as_const(named)[node]) continue;
+    if (is_held(graph, node) || named.get(node)) continue;
     pending.push_back(viewed(graph, node));
     record_erased(graph, node, kPass);
     graph.erase(node);
@@ -211,16 +207,14 @@ Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options
   PassResult result;
   const std::vector<Replacement> plan = Planner(graph, options.compat, result).run();
   if (plan.empty()) return result;
-  IdMap<NodeId, NodeId> replaced(graph.num_ids());
+  Replacer replacer(graph, kPass);
   std::vector<NodeId> on_the_way;
   for (const auto& [view, base, is_direct] : plan) {
-    merge_into(graph, view, base, kPass);
-    replaced[view] = base;
     if (!is_direct) on_the_way.push_back(viewed(graph, view));
+    replacer.replace(view, base);
     result.count(is_direct ? "identities" : "round-trips");
-    graph.erase(view);
   }
-  retarget_control(graph, replaced);
+  replacer.finish();
   erase_dead_views(graph, std::move(on_the_way), result);
   return result;
 }

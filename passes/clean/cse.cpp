@@ -25,6 +25,7 @@
 
 #include "core/hash.h"
 #include "ir/analysis/effect_map.h"
+#include "ir/analysis/order.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
 #include "ir/analysis/tags.h"
@@ -51,12 +52,7 @@ class Planner {
         effects_(graph),
         storages_(graph, effects_),
         stands_for_(graph.num_ids()),
-        returned_(storages_.num_buffers(), false) {
-    if (!graph.output().is_valid()) return;
-    for (const BufferId buffer : storages_.reads(graph.output())) {
-      if (buffer.is_valid()) returned_[storages_.alias_class(buffer)] = true;
-    }
-  }
+        returned_too_(storages_.num_buffers(), false) {}
 
   std::vector<Merge> run() {
     table_.reserve(graph_.num_nodes());
@@ -68,8 +64,7 @@ class Planner {
 
  private:
   bool is_candidate(NodeId node) {
-    const NodeExtra* extra = graph_.extra(node);
-    if (extra != nullptr && (!extra->event_record.empty() || !extra->event_wait.empty())) return false;
+    if (has_events(graph_, node)) return false;
     if (graph_[node].kind == NodeKind::kGetAttr) return true;
     if (!graph_[node].is_call()) return false;
     Effect allowed = Effect::kHostSync | Effect::kNondeterministic;
@@ -84,14 +79,9 @@ class Planner {
     return other.is_valid() ? other : node;
   }
 
-  std::optional<StringId> stream(NodeId node) const {
-    const NodeExtra* extra = graph_.extra(node);
-    return extra != nullptr ? extra->stream : std::nullopt;
-  }
-
   uint64_t hash(NodeId node) const {
     uint64_t seed = hash_combine(static_cast<uint64_t>(graph_[node].kind), graph_[node].target.index());
-    seed = hash_combine(seed, stream(node).value_or(StringId()).index());
+    seed = hash_combine(seed, stream_of(graph_, node).value_or(StringId()).index());
     seed = hash_args(seed, graph_[node].args);
     return hash_args(seed, graph_[node].kwargs);
   }
@@ -114,7 +104,7 @@ class Planner {
   bool computes_same(NodeId a, NodeId b) const {
     const Node& one = graph_[a];
     const Node& other = graph_[b];
-    return one.kind == other.kind && one.target == other.target && stream(a) == stream(b) &&
+    return one.kind == other.kind && one.target == other.target && stream_of(graph_, a) == stream_of(graph_, b) &&
            same_args(one.args, other.args) && same_args(one.kwargs, other.kwargs);
   }
 
@@ -209,7 +199,7 @@ class Planner {
   bool makes_returned_storage(NodeId node) const {
     const std::span<const BufferId> made = storages_.buffers(node);
     return std::any_of(made.begin(), made.end(), [&](BufferId b) {
-      return is_own(node, b) && std::as_const(returned_)[storages_.alias_class(b)];
+      return is_own(node, b) && (storages_.is_returned(b) || returned_too_.get(storages_.alias_class(b)));
     });
   }
 
@@ -241,7 +231,7 @@ class Planner {
 
   void mark_returned(NodeId node) {
     for (const BufferId buffer : storages_.buffers(node)) {
-      if (buffer.is_valid()) returned_[storages_.alias_class(buffer)] = true;
+      if (buffer.is_valid()) returned_too_[storages_.alias_class(buffer)] = true;
     }
   }
 
@@ -252,7 +242,7 @@ class Planner {
   EffectMap effects_;
   StorageMap storages_;
   IdMap<NodeId, NodeId> stands_for_;
-  IdMap<BufferId, bool> returned_;                   // by alias class
+  IdMap<BufferId, bool> returned_too_;               // by alias class: stands for a returned one
   std::unordered_multimap<uint64_t, NodeId> table_;  // looked up by key, entries told apart by computes_same()
   std::vector<Merge> plan_;
 };
@@ -262,15 +252,13 @@ class Planner {
 Result<PassResult> cse(Graph& graph, const CseOptions& options) {
   PassResult result;
   const std::vector<Merge> plan = Planner(graph, options, result).run();
-  IdMap<NodeId, NodeId> replaced(graph.num_ids());
+  Replacer replacer(graph, kPass);
   for (const auto& [gone, kept] : plan) {
     graph[kept].tag = merge_tags(graph[kept].tag, graph[gone].tag).tag;
-    merge_into(graph, gone, kept, kPass);
-    replaced[gone] = kept;
-    graph.erase(gone);
+    replacer.replace(gone, kept);
     result.count("merged");
   }
-  if (!plan.empty()) retarget_control(graph, replaced);
+  replacer.finish();
   return result;
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "ir/analysis/effect_map.h"
+#include "ir/analysis/order.h"
 #include "ir/analysis/storages.h"
 #include "ir/graph/module.h"
 #include "passes/pipeline/ledger.h"
@@ -53,7 +54,7 @@ class Liveness {
   std::vector<NodeId> run() {
     std::vector<NodeId> dead;
     for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
-      if (std::as_const(live_)[node] || is_root(node)) {
+      if (live_.get(node) || is_root(node)) {
         visit_live(node);
       } else {
         dead.push_back(node);
@@ -66,8 +67,7 @@ class Liveness {
   bool is_root(NodeId node) {
     const NodeKind kind = graph_[node].kind;
     if (kind == NodeKind::kPlaceholder || kind == NodeKind::kOutput) return true;
-    const NodeExtra* extra = graph_.extra(node);
-    if (extra != nullptr && (!extra->event_record.empty() || !extra->event_wait.empty())) return true;
+    if (has_events(graph_, node)) return true;
     if (defines_live_symbol(node)) return true;
     const Effect effects = effects_.of(node);
     if (has_effect(effects, Effect::kOpaque | Effect::kAsserts | Effect::kBarrier)) return true;
@@ -139,7 +139,7 @@ class Liveness {
   }
 
   void note_expr(ExprId id) {
-    if (!id.is_valid() || std::as_const(seen_exprs_)[id]) return;
+    if (!id.is_valid() || seen_exprs_.get(id)) return;
     seen_exprs_[id] = true;
     for (const StringId symbol : graph_.module().exprs.symbols(id)) live_symbols_[symbol] = true;
   }

@@ -16,9 +16,9 @@ NodeId seed_of(const Graph& graph, const PhaseMap& phases, NodeId node) {
   for (const NodeId seed : phases.seeds) is_seed[seed] = true;
   std::vector<NodeId> pending{node};
   for (size_t i = 0; i < pending.size(); ++i) {
-    if (std::as_const(is_seed)[pending[i]]) return pending[i];
+    if (is_seed.get(pending[i])) return pending[i];
     graph.for_each_input(pending[i], [&](NodeId input) {
-      if (!std::as_const(seen)[input]) pending.push_back(input);
+      if (!seen.get(input)) pending.push_back(input);
       seen[input] = true;
     });
   }
@@ -67,7 +67,7 @@ Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions&) {
   }
   for (const NodeId node : graph.nodes()) {
     if (graph[node].kind == NodeKind::kOutput) continue;
-    graph[node].phase = std::as_const(phases.phase)[node];
+    graph[node].phase = phases.phase.get(node);
     graph[node].phase_markers |= 1U << static_cast<uint32_t>(PhaseMarker::kInferred);
     result.count(phases.is_backward(node) ? "backward" : "forward");
   }

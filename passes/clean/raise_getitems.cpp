@@ -15,18 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "ir/analysis/order.h"
+
 namespace fxopt {
-namespace {
-
-bool is_held(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  const bool pinned =
-      extra != nullptr && (!extra->control.empty() || !extra->event_record.empty() || !extra->event_wait.empty());
-  return pinned || graph.inputs(node).size() != 1;
-}
-
-}  // namespace
-
 Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions&) {
   PassResult result;
   std::vector<NodeId> getitems;
@@ -34,7 +25,7 @@ Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions&) {
     if (!graph[node].is_call() || graph.op(node).view != ViewKind::kProjection) continue;
     const Arg* parent = graph.arg(node, 0);
     if (parent == nullptr || !parent->is(ArgKind::kNode)) continue;
-    if (is_held(graph, node)) {
+    if (is_held(graph, node) || graph.inputs(node).size() != 1) {
       if (graph.prev(node) != parent->as_node()) {
         result.remark(graph, node, "held", "a control dependency, an event or a computed index holds it in place");
       }
@@ -46,7 +37,7 @@ Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions&) {
   for (const NodeId node : getitems) {
     const NodeId parent = graph.arg(node, 0)->as_node();
     NodeId anchor = parent;
-    while (std::as_const(last_child)[anchor].is_valid()) anchor = std::as_const(last_child)[anchor];
+    while (last_child.get(anchor).is_valid()) anchor = last_child.get(anchor);
     last_child[parent] = node;
     if (graph.next(anchor) == node) continue;
     graph.move_before(node, graph.next(anchor));

@@ -8,31 +8,36 @@
 #include "passes/pipeline/ledger.h"
 
 namespace fxopt {
-void merge_into(Graph& graph, NodeId gone, NodeId kept, std::string_view pass) {
+
+void Replacer::replace(NodeId gone, NodeId kept) {
   Origin origin;
-  origin.graph = graph.name();
-  origin.uid = graph[gone].uid;
+  origin.graph = graph_.name();
+  origin.uid = graph_[gone].uid;
   origin.kind = OriginKind::kMerged;
-  origin.pass = graph.module().intern(pass);
+  origin.pass = graph_.module().intern(pass_);
   std::vector<Origin> inherited;
-  if (const NodeExtra* extra = graph.extra(gone)) inherited = extra->origins;
-  std::vector<Origin>& origins = graph.mutable_extra(kept).origins;
+  if (const NodeExtra* extra = graph_.extra(gone)) inherited = extra->origins;
+  std::vector<Origin>& origins = graph_.mutable_extra(kept).origins;
   origins.push_back(std::move(origin));
   for (Origin& from : inherited) {
     if (from.kind != OriginKind::kRecomputed) origins.push_back(std::move(from));
   }
-  record_erased(graph, gone, pass);
-  graph.replace_all_uses(gone, kept);
+  record_erased(graph_, gone, pass_);
+  graph_.replace_all_uses(gone, kept);
+  graph_.erase(gone);
+  replaced_[gone] = kept;
+  any_ = true;
 }
 
-void retarget_control(Graph& graph, const IdMap<NodeId, NodeId>& replaced) {
-  for (const NodeId node : graph.nodes()) {
-    if (!graph[node].extra.is_valid()) continue;
-    std::vector<ControlDep>& control = graph.mutable_extra(node).control;
+void Replacer::finish() {
+  if (!any_) return;
+  for (const NodeId node : graph_.nodes()) {
+    if (!graph_[node].extra.is_valid()) continue;
+    std::vector<ControlDep>& control = graph_.mutable_extra(node).control;
     bool moved = false;
     for (ControlDep& dep : control) {
-      while (replaced[dep.node].is_valid()) {
-        dep.node = replaced[dep.node];
+      while (replaced_.get(dep.node).is_valid()) {
+        dep.node = replaced_.get(dep.node);
         moved = true;
       }
     }

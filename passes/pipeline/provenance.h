@@ -6,14 +6,29 @@
 
 namespace fxopt {
 
-// Makes `kept` stand for `gone`, which is about to be erased: uses of `gone` read `kept`, `kept` records the origin and
-// the origins `gone` had (of recomputed copies none: what one was copied from says nothing about the other), the ledger
-// gets a tagged `gone`. Control dependencies on `gone` are moved by retarget_control(), once for many merges.
-// O(uses of `gone` + origins).
-void merge_into(Graph& graph, NodeId gone, NodeId kept, std::string_view pass);
+// Lets nodes stand for others, which go. How a pass that merges, folds or forwards applies its plan:
+//
+//   Replacer replacer(graph, "cse");
+//   for (const Merge& merge : plan) replacer.replace(merge.gone, merge.kept);
+//   replacer.finish();
+class Replacer {
+ public:
+  Replacer(Graph& graph, std::string_view pass) : graph_(graph), pass_(pass), replaced_(graph.num_ids()) {}
 
-// Control dependencies on a node with a valid entry in `replaced` become dependencies on that entry, repeatedly.
-// O(nodes).
-void retarget_control(Graph& graph, const IdMap<NodeId, NodeId>& replaced);
+  // Uses of `gone` read `kept`, `gone` is erased. `kept`, which may be any node before it, records the origin and the
+  // origins `gone` had (of recomputed copies none: what one was copied from says nothing about the other). A tagged
+  // `gone` goes to the ledger; whether `kept` takes over its tag is the pass's to decide. O(uses of `gone` + origins).
+  void replace(NodeId gone, NodeId kept);
+
+  // Control dependencies on nodes that went become dependencies on what stands for them. Once, at the end. O(nodes),
+  // nothing when nothing was replaced.
+  void finish();
+
+ private:
+  Graph& graph_;
+  std::string_view pass_;
+  IdMap<NodeId, NodeId> replaced_;
+  bool any_ = false;
+};
 
 }  // namespace fxopt

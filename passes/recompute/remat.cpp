@@ -79,7 +79,7 @@ class Writer {
 
   void redirect(NodeId consumer) {
     for (const UseId use : graph_.edges(consumer)) {
-      const NodeId to = std::as_const(mapped_)[graph_.use(use).input];
+      const NodeId to = mapped_.get(graph_.use(use).input);
       if (!to.is_valid()) continue;
       graph_.set_use(use, to);
       result_.count("redirected");
@@ -90,7 +90,7 @@ class Writer {
   void follow_copies(NodeId node) {
     const std::span<const BufferId> buffers = storages_.buffers(node);
     const bool moved = std::any_of(buffers.begin(), buffers.end(),
-                                   [this](BufferId buffer) { return std::as_const(buffers_)[buffer].is_valid(); });
+                                   [this](BufferId buffer) { return buffers_.get(buffer).is_valid(); });
     if (moved) graph_[node].value = own_value(node);
   }
 
@@ -111,7 +111,7 @@ class Writer {
   // A storage made by a copied node is a new one; any other is the one the original had.
   StorageId own_storage(BufferId buffer, StorageId carried) {
     const NodeId producer = storages_.buffer(buffer).producer;
-    if (storages_.buffer(buffer).source != BufferSource::kNode || !std::as_const(mapped_)[producer].is_valid()) {
+    if (storages_.buffer(buffer).source != BufferSource::kNode || !mapped_.get(producer).is_valid()) {
       return carried;
     }
     StorageId& own = buffers_[buffer];
@@ -165,8 +165,8 @@ void write_verdicts(Graph& graph, const RematPlan& plan, const PhaseMap& phases,
     const Tag tag = graph[node].tag;
     const NodeExtra* extra = graph.extra(node);
     if (tag == Tag::kNone || (extra != nullptr && extra->verdict.has_value())) continue;
-    bool needed = std::as_const(input_of_backward)[node];
-    for (const BufferId buffer : storages.buffers(node)) needed = needed || std::as_const(read_by_backward)[buffer];
+    bool needed = input_of_backward.get(node);
+    for (const BufferId buffer : storages.buffers(node)) needed = needed || read_by_backward.get(buffer);
     TagVerdict verdict = verdict_of(decisions.of[node], tag, plan.recomputed[node], plan.blocked[node], needed);
     verdict.pass = pass;
     graph.mutable_extra(node).verdict = verdict;

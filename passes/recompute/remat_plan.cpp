@@ -57,7 +57,7 @@ class Planner {
       if (graph_[node].kind == NodeKind::kPlaceholder || graph_[node].kind == NodeKind::kOutput) continue;
       bool inside = is_backward(node, use_phase_annotation);
       if (compat_ == Compat::kFxopt) {
-        graph_.for_each_input(node, [&](NodeId input) { inside = inside || std::as_const(depends)[input]; });
+        graph_.for_each_input(node, [&](NodeId input) { inside = inside || depends.get(input); });
         depends[node] = inside;
       }
       if (inside) {
@@ -102,7 +102,7 @@ class Planner {
       const NodeId node = pending_.back();
       pending_.pop_back();
       if (is_copied(node) || !decisions_.of[node].recompute || is_view_of_saved(node)) continue;
-      if (!std::as_const(unrepeatable_)[node].empty()) return unrepeatable_error(node, consumer);
+      if (!unrepeatable_.get(node).empty()) return unrepeatable_error(node, consumer);
       if (!is_legal(node, consumer)) continue;
       copied_in_[node] = region_number_;
       plan_.recomputed[node] = true;
@@ -127,7 +127,7 @@ class Planner {
 
   bool is_legal(NodeId node, NodeId consumer) {
     if (compat_ == Compat::kTorch) return true;
-    if (std::as_const(plan_.blocked)[node]) return false;
+    if (plan_.blocked.get(node)) return false;
     for (const BufferId buffer : storages_.reads(node)) {
       if (storages_.written_between(buffer, node, consumer)) return block(node, "what it reads");
     }
@@ -148,8 +148,7 @@ class Planner {
     Error error;
     error.code = ErrorCode::kTagUnrepeatable;
     error.message = "'%" + std::string(graph_.name_of(node)) + "' is tagged for recompute and backward needs it ('%" +
-                    std::string(graph_.name_of(consumer)) + "'), but it " +
-                    std::string(std::as_const(unrepeatable_)[node]);
+                    std::string(graph_.name_of(consumer)) + "'), but it " + std::string(unrepeatable_.get(node));
     error.hint = "tag it MUST_SAVE, or let `sac` tag the graph, which saves such values";
     error.where.graph = graph_.module().text(graph_.name());
     error.where.node = graph_.name_of(node);

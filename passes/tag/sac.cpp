@@ -68,7 +68,7 @@ class Tagger {
     const Op& op = graph_.op(node);
     if (op.view == ViewKind::kProjection || op.has(Effect::kWaits)) {
       const Arg* parent = graph_.arg(node, 0);
-      return parent != nullptr && parent->is(ArgKind::kNode) ? std::as_const(tags_)[parent->as_node()] : Tag::kNone;
+      return parent != nullptr && parent->is(ArgKind::kNode) ? tags_.get(parent->as_node()) : Tag::kNone;
     }
     if (is_symbol(node) || !why_unrepeatable(graph_, node, effects_).empty()) return Tag::kMustSave;
     return options_.policy == SacPolicy::kFull ? Tag::kMustRecompute : choose_per_op(node, op, path);
@@ -98,11 +98,11 @@ class Tagger {
 
   void save_boundaries() {
     for (const NodeId node : graph_.nodes()) {
-      if (graph_[node].tag != Tag::kNone || !wants_recompute(std::as_const(tags_)[node])) continue;
+      if (graph_[node].tag != Tag::kNone || !wants_recompute(tags_.get(node))) continue;
       const RegionKey key = region_key(graph_, node, TagRules::kFxopt);
       for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
         const NodeId user = graph_.use(use).user;
-        if (phases_.is_backward(user) || !wants_recompute(std::as_const(tags_)[user])) continue;
+        if (phases_.is_backward(user) || !wants_recompute(tags_.get(user))) continue;
         const RegionKey user_key = region_key(graph_, user, TagRules::kFxopt);
         if (key.is_before(user_key) || (!key.exists && user_key.exists)) {
           tags_[node] = Tag::kMustSave;

@@ -13,6 +13,7 @@
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
 #include "passes/pipeline/pipeline.h"
+#include "passes/pipeline/registry.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/normal_form.h"
 
@@ -26,6 +27,13 @@ constexpr std::string_view kPipelines[] = {
     "infer-phase,canonicalize{compat=torch},cse,remat{compat=torch},dce{compat=torch}",
     "raise-getitems,dce{random=remove,collectives=remove},cse{across-phases=true,collectives=true}",
 };
+
+// Those above and every pass alone.
+std::vector<std::string> all_pipelines() {
+  std::vector<std::string> texts(std::begin(kPipelines), std::end(kPipelines));
+  for (const PassInfo& pass : pass_registry()) texts.emplace_back(pass.name);
+  return texts;
+}
 
 std::string_view name_of_form(Format format) {
   return format == Format::kPb ? "the binary form" : format == Format::kText ? "text" : "JSON";
@@ -70,7 +78,8 @@ std::string broken_law(const Module& module, bool with_json) {
 
 std::string broken_pipeline(Module& module, uint64_t choice) {
   if (module.num_graphs() == 0 || !verify(module).empty()) return std::string();
-  const std::string text(kPipelines[choice % std::size(kPipelines)]);
+  static const std::vector<std::string> kAll = all_pipelines();
+  const std::string& text = kAll[choice % kAll.size()];
   const Result<Pipeline> pipeline = parse_pipeline(text);
   if (!pipeline.ok()) return format_error(pipeline.error());
   const Result<RunReport> report = run_pipeline(module, *pipeline);
