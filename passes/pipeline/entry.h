@@ -130,6 +130,10 @@ PassInfo entry(std::string_view name, PassClass pass_class, std::string_view sum
       Status set = set_option(name, options, option, value);
       if (!set.ok()) return std::move(set).error();
     }
+    if constexpr (requires { options.check(); }) {
+      Status checked = options.check();
+      if (!checked.ok()) return std::move(checked).error();
+    }
     return BoundPass([options = std::move(options)](Graph& graph) { return Function(graph, options); });
   };
   return info;

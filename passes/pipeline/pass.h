@@ -73,6 +73,7 @@ struct EnumNames<Compat> {
 //     template <class Self, class Field>
 //     static void visit(Self& self, Field&& field) { field("cap-bytes", self.cap_bytes, "Largest merged payload,
 //     bytes."); }
+//     Status check() const;  // optional: ranges; where.field of the error names the option
 //   };
 //   Result<PassResult> foo(Graph& graph, const FooOptions& options);
 //

@@ -125,10 +125,14 @@ class Tagger {
 
 }  // namespace
 
+Status SacOptions::check() const {
+  if (recompute_every >= 0) return ok_status();
+  Error error{ErrorCode::kBadOptionValue, "'recompute-every' of 'sac' must be 0 or more", "2 is torchtitan's rule", {}};
+  error.where.field = "recompute-every";
+  return error;
+}
+
 Result<PassResult> sac(Graph& graph, const SacOptions& options) {
-  if (options.recompute_every < 0) {
-    return Error{ErrorCode::kBadOptionValue, "recompute-every must be 0 or more", "use 2 for torchtitan's rule", {}};
-  }
   PassResult result;
   const IdMap<NodeId, Tag> tags = Tagger(graph, options).run();
   for (const NodeId node : graph.nodes()) {

@@ -33,6 +33,7 @@ struct SacOptions {
           "per-op: module path parts, comma-separated, whose matmuls are recomputed and not counted.");
     field("exclude", self.exclude, "Top-level modules, comma-separated, left untagged (saved).");
   }
+  Status check() const;
 };
 
 // Tags forward nodes for selective activation checkpointing: MUST_SAVE or a recompute tag on every forward call outside

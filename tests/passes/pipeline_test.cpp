@@ -170,6 +170,8 @@ TEST_CASE("pipeline errors point at the place", "[passes][pipeline]") {
       {"dce{random=keep,random=keep}", ErrorCode::kBadPipeline, 17, "option 'random' is given twice"},
       {"cse,dec", ErrorCode::kUnknownPass, 5, "there is no pass 'dec'"},
       {"dce{randon=keep}", ErrorCode::kUnknownOption, 5, "'dce' has no option 'randon'"},
+      {"dce,sac{policy=full,recompute-every=-1}", ErrorCode::kBadOptionValue, 37,
+       "'recompute-every' of 'sac' must be 0 or more"},
       {"cse{collectives=1}", ErrorCode::kBadOptionValue, 17, "'1' is no value of option 'collectives' of 'cse'"},
   };
   for (const Bad& expected : bad) {
