@@ -4,8 +4,9 @@
 #include <deque>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
+#include "core/hash.h"
+#include "core/hash_table.h"
 #include "core/id.h"
 
 namespace fxopt {
@@ -14,37 +15,50 @@ struct StringTag;
 using StringId = Id<StringTag>;
 
 // Strings kept once each. Ids are dense, in order of first use; id 0 is the empty string. Views stay valid for the
-// interner's life. Not copyable: the index holds views into its own strings.
+// interner's life. Neither copied nor moved: the index looks into its own strings.
 class Interner {
  public:
-  Interner() { intern(""); }
+  Interner() : index_(0, Hash{&strings_}, Equal{&strings_}) { intern(""); }
   Interner(const Interner&) = delete;
   Interner& operator=(const Interner&) = delete;
-  Interner(Interner&&) = default;
-  Interner& operator=(Interner&&) = default;
 
   // O(length) expected.
   StringId intern(std::string_view text) {
-    const std::unordered_map<std::string_view, StringId>::const_iterator found = index_.find(text);
-    if (found != index_.end()) return found->second;
+    const size_t hash = hash_bytes(text);
+    const Index::const_iterator found = index_.find(text, hash);
+    if (found != index_.end()) return *found;
     const StringId id(strings_.size());
     strings_.emplace_back(text);
-    index_.emplace(strings_.back(), id);
+    index_.insert(id);
     return id;
   }
 
   // The id of a string already interned; invalid when it is not.
   StringId find(std::string_view text) const {
-    const std::unordered_map<std::string_view, StringId>::const_iterator found = index_.find(text);
-    return found == index_.end() ? StringId() : found->second;
+    const Index::const_iterator found = index_.find(text, hash_bytes(text));
+    return found == index_.end() ? StringId() : *found;
   }
 
   std::string_view operator[](StringId id) const { return strings_[id.index()]; }
   size_t size() const { return strings_.size(); }
 
  private:
+  struct Hash {
+    const std::deque<std::string>* strings;
+    size_t operator()(StringId id) const { return hash_bytes((*strings)[id.index()]); }
+    size_t operator()(std::string_view text) const { return hash_bytes(text); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    const std::deque<std::string>* strings;
+    bool operator()(StringId a, StringId b) const { return a == b; }
+    bool operator()(StringId a, std::string_view b) const { return (*strings)[a.index()] == b; }
+    bool operator()(std::string_view a, StringId b) const { return (*strings)[b.index()] == a; }
+  };
+  using Index = HashSet<StringId, Hash, Equal>;  // a look-up reads one string at most
+
   std::deque<std::string> strings_;  // a deque never moves its elements
-  std::unordered_map<std::string_view, StringId> index_;
+  Index index_;                      // looked up, never iterated
 };
 
 }  // namespace fxopt

@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "core/hash_table.h"
 #include "ir/graph/arg.h"
 #include "ir/graph/ids.h"
 #include "ir/graph/pool.h"
@@ -253,7 +253,7 @@ class Graph {
   std::vector<UseHead> use_heads_;
   std::vector<Use> uses_;
   std::deque<NodeExtra> extras_;
-  std::unordered_map<StringId, NodeId> by_name_;  // looked up, never iterated
+  HashMap<StringId, NodeId> by_name_;  // looked up, never iterated
   NodeId first_, last_;
   size_t live_ = 0;
   size_t live_uses_ = 0;

@@ -19,11 +19,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/hash.h"
+#include "core/hash_table.h"
 #include "ir/analysis/effect_map.h"
 #include "ir/analysis/order.h"
 #include "ir/analysis/phases.h"
@@ -52,6 +52,7 @@ class Planner {
         effects_(graph),
         storages_(graph, effects_),
         stands_for_(graph.num_ids()),
+        chain_(graph.num_ids()),
         returned_too_(storages_.num_buffers(), false) {}
 
   std::vector<Merge> run() {
@@ -133,23 +134,25 @@ class Planner {
 
   // The table holds at most one node for each value and phase.
   void look_up(NodeId node) {
-    const uint64_t key = hash(node);
-    const auto [first, last] = table_.equal_range(key);
+    NodeId& head = table_[hash(node)];
     bool in_other_phase = false;
-    for (auto it = first; it != last; ++it) {
-      if (!computes_same(it->second, node)) continue;
-      if (!same_phase(it->second, node)) {
+    NodeId previous;
+    for (NodeId entry = head; entry.is_valid(); previous = entry, entry = chain_.get(entry)) {
+      if (!computes_same(entry, node)) continue;
+      if (!same_phase(entry, node)) {
         in_other_phase = true;
-      } else if (is_stale(it->second, node)) {
-        it->second = node;
+      } else if (is_stale(entry, node)) {
+        chain_[node] = chain_.get(entry);
+        (previous.is_valid() ? chain_[previous] : head) = node;
         return;
       } else {
-        try_merge(it->second, node);
+        try_merge(entry, node);
         return;
       }
     }
     if (in_other_phase) result_.note("cross-phase");
-    table_.emplace(key, node);
+    chain_[node] = head;
+    head = node;
   }
 
   // -- legality
@@ -242,8 +245,9 @@ class Planner {
   EffectMap effects_;
   StorageMap storages_;
   IdMap<NodeId, NodeId> stands_for_;
-  IdMap<BufferId, bool> returned_too_;               // by alias class: stands for a returned one
-  std::unordered_multimap<uint64_t, NodeId> table_;  // looked up by key, entries told apart by computes_same()
+  IdMap<NodeId, NodeId> chain_;         // of the table: node -> the one before with its hash
+  IdMap<BufferId, bool> returned_too_;  // by alias class: stands for a returned one
+  HashMap<uint64_t, NodeId> table_;     // hash -> last node of a chain, told apart by computes_same()
   std::vector<Merge> plan_;
 };
 
