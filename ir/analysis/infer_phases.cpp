@@ -31,29 +31,11 @@ struct Candidate {
   NodeId loss;  // invalid: a constant
 };
 
-void collect_leaves(const Graph& graph, const Arg& arg, size_t& index, std::vector<Leaf>& out) {
-  if (arg.is(ArgKind::kList) || arg.is(ArgKind::kTuple) || arg.is(ArgKind::kDict)) {
-    const std::span<const Arg> children = graph.pool().children(arg);
-    const size_t step = arg.is(ArgKind::kDict) ? 2 : 1;
-    for (size_t i = step - 1; i < children.size(); i += step) collect_leaves(graph, children[i], index, out);
-    return;
-  }
-  const size_t leaf = index++;
-  if (!arg.is(ArgKind::kNode)) return;
-  out.push_back({arg.as_node(), leaf < graph.outputs.size() ? graph.outputs[leaf].role : OutputRole::kUnspecified});
-}
-
-bool is_floating(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kBfloat16;
-}
-
 // One floating element, as a loss has; also when nothing is recorded.
 bool may_be_loss(const Graph& graph, NodeId node) {
   if (graph.value(node).kind == ValueKind::kAbsent) return true;
   const Tensor* tensor = single_tensor(graph, node);
-  if (tensor == nullptr || !is_floating(tensor->dtype) || !tensor->sizes.is_valid()) return false;
-  const std::vector<Dim>& sizes = graph.module().dims(tensor->sizes);
-  return std::all_of(sizes.begin(), sizes.end(), [](const Dim& d) { return d.is_static() && d.value == 1; });
+  return tensor != nullptr && is_floating(tensor->dtype) && has_one_element(graph, node);
 }
 
 template <size_t N>
@@ -66,8 +48,11 @@ class Inference {
   explicit Inference(const Graph& graph) : graph_(graph), storages_(graph), output_(graph.output()) {
     map_.phase = IdMap<NodeId, Phase>(graph.num_ids(), Phase::kForward);
     if (!output_.is_valid()) return;
-    size_t index = 0;
-    for (const Arg& arg : graph.pool().args(graph[output_].args)) collect_leaves(graph, arg, index, leaves_);
+    const std::vector<NodeId> outputs = output_leaves(graph);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].is_valid()) continue;
+      leaves_.push_back({outputs[i], i < graph.outputs.size() ? graph.outputs[i].role : OutputRole::kUnspecified});
+    }
     for (const Leaf& leaf : leaves_) {
       has_roles_ = has_roles_ || leaf.role == OutputRole::kLoss || leaf.role == OutputRole::kGradient;
     }

@@ -3,11 +3,10 @@
 //   placeholder        its own, shared by placeholders to which the file gives one storage (tied weights)
 //   get_attr           one per attribute
 //   view, identity     argument 0's
-//   maybe a view       argument 0's when the file says so or both are contiguous, else a new one in the same class
-//   getitem            that of the element it takes
-//   schema (a), (a!)   that of the argument with the same alias set
-//   unknown writes     an input's where the file says so, else a new one; one class with every input
-//   anything else      a new one
+//   maybe a view       as the file says, else as the two tensors prove; where neither tells, a new one in the same
+//   class getitem            that of the element it takes schema (a), (a!)   that of the argument with the same alias
+//   set unknown writes     an input's where the file says so, else a new one; one class with every input anything else
+//   a new one
 
 #include "ir/analysis/storages.h"
 
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "ir/analysis/effects.h"
+#include "ir/analysis/values.h"
 #include "ir/graph/module.h"
 
 namespace fxopt {
@@ -51,19 +51,13 @@ bool yields_no_tensor(const Op& op) {
                                                [](const SchemaArg& item) { return item.is_tensor(); });
 }
 
-bool is_contiguous(const Graph& graph, ValueId id) {
-  if (!id.is_valid()) return false;
-  const Value& value = graph.pool().value(id);
-  if (value.kind != ValueKind::kTensor) return false;
-  const Tensor& tensor = graph.pool().tensor(value);
-  if (!tensor.sizes.is_valid() || !tensor.strides.is_valid()) return false;
-  const std::vector<Dim>& sizes = graph.module().dims(tensor.sizes);
-  const std::vector<Dim>& strides = graph.module().dims(tensor.strides);
-  int64_t expected = 1;
-  for (size_t i = sizes.size(); i-- > 0;) {
-    if (!sizes[i].is_static() || !strides[i].is_static()) return false;
-    if (sizes[i].value != 1 && strides[i].value != expected) return false;
-    if (__builtin_mul_overflow(expected, std::max<int64_t>(sizes[i].value, 1), &expected)) return false;
+// Whether the schema says that the result stands on argument 0 wherever it can, and the call does not ask for a copy.
+bool shares_where_it_can(const Graph& graph, NodeId node, const Op& op) {
+  if (!op.schema.has_value() || op.schema->returns.empty() || op.schema->returns[0].alias_set.empty()) return false;
+  for (size_t i = 0; i < op.schema->args.size(); ++i) {
+    if (op.schema->args[i].name != "copy") continue;
+    const Arg* arg = call_argument(graph, node, i);
+    return arg == nullptr || (arg->is(ArgKind::kBool) && !arg->as_bool());
   }
   return true;
 }
@@ -239,25 +233,29 @@ class StorageMap::Builder {
   }
 
   void maybe_view(NodeId node) {
-    const std::span<const BufferId> from = argument_buffers(node, 0);
+    const std::vector<BufferId> from = call_buffers(node, 0);
     for (size_t i = 0; i < leaves_.size(); ++i) {
-      if (from.empty()) {
-        result_[i] = make(node, leaves_[i], BufferSource::kNode);
-        continue;
-      }
-      const Arg* first = graph_.arg(node, 0);
-      const ValueId input_value = first->is(ArgKind::kNode) ? graph_[first->as_node()].value : ValueId();
-      const StorageId input_carried = carried_of(input_value);
-      const bool told = leaves_[i].carried.is_valid() && input_carried.is_valid();
-      const bool both_contiguous = is_contiguous(graph_, leaves_[i].value) && is_contiguous(graph_, input_value);
-      if (told ? leaves_[i].carried == input_carried : both_contiguous) {
-        result_[i] = from[0];
-      } else {
-        const BufferId base = from[0];  // make() may move what `from` points into
-        result_[i] = make(node, leaves_[i], BufferSource::kNode);
-        if (!told) join(base, result_[i]);
-      }
+      const BufferId base = from.empty() ? BufferId() : from[from.size() == leaves_.size() ? i : 0];
+      const ViewAnswer answer = base.is_valid() ? ask_view(node, leaves_[i]) : ViewAnswer::kCopy;
+      result_[i] = answer == ViewAnswer::kView ? base : make(node, leaves_[i], BufferSource::kNode);
+      if (answer == ViewAnswer::kUnknown) join(base, result_[i]);
     }
+  }
+
+  // The file's ids decide where both tensors have one, else the tensors themselves.
+  ViewAnswer ask_view(NodeId node, const Leaf& leaf) const {
+    const Arg* first = graph_.arg(node, 0);
+    if (first == nullptr || !first->is(ArgKind::kNode)) return ViewAnswer::kUnknown;
+    const StorageId input = carried_of(graph_[first->as_node()].value);
+    if (leaf.carried.is_valid() && input.is_valid()) {
+      return leaf.carried == input ? ViewAnswer::kView : ViewAnswer::kCopy;
+    }
+    const Tensor* from = single_tensor(graph_, first->as_node());
+    if (from == nullptr || !leaf.value.is_valid()) return ViewAnswer::kUnknown;
+    const Tensor& to = graph_.pool().tensor(graph_.pool().value(leaf.value));
+    const ViewAnswer answer = compare_as_view(graph_.module(), *from, to);
+    const bool is_sure = answer != ViewAnswer::kView || shares_where_it_can(graph_, node, graph_.op(node));
+    return is_sure ? answer : ViewAnswer::kUnknown;
   }
 
   void alias_by_schema(NodeId node, const Op& op) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "ir/graph/graph.h"
 
 namespace fxopt {
@@ -14,6 +17,27 @@ bool same_metadata(const Module& module, const Tensor& a, const Tensor& b);
 // The same for whole values of one graph: kinds and elements agree. An absent value agrees only with an absent one.
 // O(size of the value).
 bool same_metadata(const Graph& graph, ValueId a, ValueId b);
+
+// The same number of dimensions, each same_dim().
+bool same_sizes(const Module& module, DimsId a, DimsId b);
+
+// A dtype that gradients have: real floating point, not of 8 bits or less.
+bool is_floating(DType dtype);
+
+// True when the node produces one tensor of one element, whatever its rank.
+bool has_one_element(const Graph& graph, NodeId node);
+
+// The leaves of the output node's arguments in the order of Graph::outputs, values of a dict included, keys not;
+// invalid where a leaf is no node. Empty without an output. O(arguments).
+std::vector<NodeId> output_leaves(const Graph& graph);
+
+// Whether an op that changes nothing but the shape, and copies only where it must, hands back its input's memory.
+enum class ViewAnswer : uint8_t { kView, kCopy, kUnknown };
+
+// Decides from the two recorded tensors: a view has its input's dtype, device, offset and bits, and the strides that
+// its sizes have on the input's. Unknown where a size or stride is symbolic and not the input's own, where a tensor is
+// empty and where something is not recorded. O(rank).
+ViewAnswer compare_as_view(const Module& module, const Tensor& from, const Tensor& to);
 
 // The one tensor a node produces; nullptr when it produces something else or nothing is recorded.
 const Tensor* single_tensor(const Graph& graph, NodeId node);
