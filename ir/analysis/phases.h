@@ -36,8 +36,9 @@ PhaseMap analyze_phases(const Graph& graph);
 //   forward    the rest
 //
 // Output roles are used where the file has them. Against PyTorch's marks on the same graphs this finds every marked
-// node and one more, the seed itself, which autograd makes before it starts to mark. O((nodes + edges) * (1 +
-// candidates for seeds / 64)).
+// node and one more, the seed itself, which autograd makes before it starts to mark; only a schedule that moved nodes
+// which depend on no gradient before the seed hides them (figures: README.md). O((nodes + edges) * (1 + candidates for
+// seeds / 64)).
 PhaseMap infer_phases(const Graph& graph);
 
 // analyze_phases(), or infer_phases() for a graph that may hold a backward pass and carries no marker: what a pass asks
