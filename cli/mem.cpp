@@ -130,7 +130,7 @@ void measure(Console& console, const MemFlags& flags, const MemPlan& plan, const
   if (!symbols.ok()) return console.error(symbols.error());
   const Result<std::vector<const Graph*>> graphs = select_graphs(*module, flags.graph, shown_input(path));
   if (!graphs.ok()) return console.error(graphs.error());
-  const MemoryView view{{*symbols, flags.free_inputs}, flags.top, flags.module_depth};
+  const MemoryView view{{*symbols, flags.free_inputs, true}, flags.top, flags.module_depth};
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   if (flags.inputs.size() > 1) console.product() << printable_line(shown_input(path)) << '\n';
   for (const Graph* graph : *graphs) {

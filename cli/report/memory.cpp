@@ -52,7 +52,7 @@ class Describer {
   Describer(const Graph& graph, const MemoryView& view)
       : graph_(graph),
         view_(view),
-        phases_(analyze_phases(graph)),
+        phases_(resolve_phases(graph)),
         storages_(graph),
         report_(analyze_memory(graph, storages_, view.options)) {
     for (const NodeId node : graph.nodes()) schedule_.push_back(node);
@@ -62,6 +62,7 @@ class Describer {
     GraphMemory memory;
     memory.graph = graph_.module().text(graph_.name());
     memory.nodes = graph_.num_nodes();
+    memory.roles_derived = report_.roles_derived;
     memory.unknown = report_.unknown_buffers;
     for (const NodeId node : report_.unknown_nodes) memory.unknown_nodes.emplace_back(graph_.name_of(node));
     for (const DevicePeak& peak : report_.devices) memory.devices.push_back(device(peak));
@@ -200,6 +201,7 @@ GraphMemory describe_memory(const Graph& graph, const MemoryView& view) { return
 void print_memory(std::ostream& out, const GraphMemory& memory) {
   if (memory.devices.empty()) out << '@' << printable_line(memory.graph) << ": no tensors, ideal peak 0 B\n";
   for (const DeviceMemory& device : memory.devices) print_device(out, memory, device);
+  if (memory.roles_derived) out << "  the file gives inputs no roles: classes follow what the graph shows\n";
   if (memory.unknown == 0) return;
   out << "  sizes unknown: " << memory.unknown << (memory.unknown == 1 ? " storage, made by" : " storages, made by");
   for (size_t i = 0; i < memory.unknown_nodes.size() && i < kMaxShownUnknown; ++i) {
@@ -215,6 +217,7 @@ nlohmann::ordered_json memory_json(const GraphMemory& memory) {
   return {{"graph", memory.graph},
           {"nodes", memory.nodes},
           {"peak_bytes", memory.peak_bytes()},
+          {"roles_derived", memory.roles_derived},
           {"unknown_storages", memory.unknown},
           {"unknown_nodes", memory.unknown_nodes},
           {"devices", devices}};

@@ -51,6 +51,7 @@ struct GraphMemory {
   std::string graph;
   size_t nodes = 0;
   std::vector<DeviceMemory> devices;       // largest peak first
+  bool roles_derived = false;              // the file gives placeholders no roles
   size_t unknown = 0;                      // storages without a known size: every peak is then a lower bound
   std::vector<std::string> unknown_nodes;  // that make them
 

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "core/saturate.h"
+#include "ir/analysis/infer_roles.h"
+#include "ir/analysis/phases.h"
 
 namespace fxopt {
 namespace {
@@ -14,10 +16,13 @@ std::optional<int64_t> evaluate(const Module& module, const Dim& dim, const Symb
   return dim.is_static() ? std::optional<int64_t>(dim.value) : module.exprs.evaluate(dim.expr, values);
 }
 
-MemoryClass class_of_input(const Graph& graph, NodeId node) {
+InputRole recorded_role(const Graph& graph, NodeId node) {
   const NodeExtra* extra = graph.extra(node);
-  if (extra == nullptr || !extra->input.has_value()) return MemoryClass::kInput;
-  switch (extra->input->role) {
+  return extra != nullptr && extra->input.has_value() ? extra->input->role : InputRole::kUnspecified;
+}
+
+MemoryClass class_of_input(InputRole role) {
+  switch (role) {
     case InputRole::kParameter:
       return MemoryClass::kParameter;
     case InputRole::kBuffer:
@@ -52,12 +57,15 @@ class Analyzer {
         options_(options),
         values_(symbol_values(graph.module(), options.symbols)),
         lifetimes_(storages.num_buffers()),
-        last_reader_is_backward_(storages.num_buffers(), false) {}
+        last_reader_is_backward_(storages.num_buffers(), false) {
+    if (options.derive_classes) phases_ = resolve_phases(graph);
+  }
 
   MemoryReport run() {
     end_ = graph_.num_nodes() == 0 ? 0 : static_cast<uint32_t>(graph_.num_nodes() - 1);
     for (size_t i = 0; i < lifetimes_.size(); ++i) start(BufferId(i));
     for (const NodeId node : graph_.nodes()) touch(node);
+    derive_roles();
     mark_gradients();
     for (size_t i = 0; i < lifetimes_.size(); ++i) classify(BufferId(i));
     find_peaks();
@@ -101,7 +109,7 @@ class Analyzer {
   void touch(NodeId node) {
     const uint32_t place = graph_.position(node);
     const uint32_t held = graph_.op(node).has(Effect::kCollective) ? std::max(place, last_wait(node)) : place;
-    const bool backward = graph_[node].phase == Phase::kBackward;
+    const bool backward = is_backward(node);
     for (const BufferId id : storages_.reads(node)) {
       extend(id, held);
       if (backward) last_reader_is_backward_[id.index()] = true;
@@ -139,6 +147,31 @@ class Analyzer {
     return last;
   }
 
+  bool is_backward(NodeId node) const {
+    return phases_.has_value() ? phases_->is_backward(node) : graph_[node].phase == Phase::kBackward;
+  }
+
+  void derive_roles() {
+    if (!options_.derive_classes) return;
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind != NodeKind::kPlaceholder) continue;
+      if (recorded_role(graph_, node) != InputRole::kUnspecified) return;
+    }
+    const RoleMap roles = infer_roles(graph_);
+    report_.roles_derived = true;
+    for (const DerivedInput& input : roles.inputs) derived_[input.node] = input.role;
+    if (!graph_.outputs.empty()) return;
+    for (const DerivedOutput& output : roles.outputs) {
+      if (output.role == OutputRole::kGradient && output.node.is_valid()) add_gradient(output.node);
+    }
+  }
+
+  void add_gradient(NodeId node) {
+    for (const BufferId id : storages_.buffers(node)) {
+      if (id.is_valid()) gradients_.push_back(id);
+    }
+  }
+
   void mark_gradients() {
     const NodeId output = graph_.output();
     if (!output.is_valid() || graph_.outputs.empty()) return;
@@ -155,23 +188,22 @@ class Analyzer {
     const size_t position = leaf++;
     if (!arg.is(ArgKind::kNode) || position >= graph_.outputs.size()) return;
     if (graph_.outputs[position].role != OutputRole::kGradient) return;
-    for (const BufferId id : storages_.buffers(arg.as_node())) {
-      if (id.is_valid()) gradients_.push_back(id);
-    }
+    add_gradient(arg.as_node());
   }
 
   void classify(BufferId id) {
     const Buffer& buffer = storages_.buffer(id);
     Lifetime& life = lifetimes_[id.index()];
     if (buffer.source == BufferSource::kPlaceholder) {
-      life.kind = class_of_input(graph_, buffer.producer);
+      life.kind = class_of_input(report_.roles_derived ? derived_.get(buffer.producer)
+                                                       : recorded_role(graph_, buffer.producer));
     } else if (buffer.source == BufferSource::kAttribute) {
       life.kind = MemoryClass::kConstant;
     } else if (std::binary_search(sorted_gradients().begin(), sorted_gradients().end(), id)) {
       life.kind = MemoryClass::kGradient;
     } else if (is_recomputed(graph_, buffer.producer)) {
       life.kind = MemoryClass::kRecomputed;
-    } else if (graph_[buffer.producer].phase != Phase::kBackward && last_reader_is_backward_[id.index()]) {
+    } else if (!is_backward(buffer.producer) && last_reader_is_backward_[id.index()]) {
       life.kind = MemoryClass::kSavedValue;
     } else if (graph_.op(buffer.producer).has(Effect::kCollective)) {
       life.kind = MemoryClass::kCommunication;
@@ -251,6 +283,8 @@ class Analyzer {
   std::vector<bool> last_reader_is_backward_;
   std::vector<BufferId> gradients_;
   bool gradients_sorted_ = false;
+  std::optional<PhaseMap> phases_;
+  IdMap<NodeId, InputRole> derived_;  // where no placeholder has a role
   uint32_t end_ = 0;
 };
 

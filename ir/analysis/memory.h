@@ -40,6 +40,9 @@ struct Lifetime {
 struct MemoryOptions {
   SymbolValues symbols;      // values for symbols; hints of the module fill in what is missing here
   bool free_inputs = false;  // placeholders end at their last use, as if every one were donated
+  // For the classes, derive what the file does not say: phases by resolve_phases(), and where no placeholder has a
+  // role, roles by infer_roles(). No peak depends on it.
+  bool derive_classes = false;
 };
 
 // The ideal peak of one device: unrounded bytes of live storages in schedule order. Placeholders and attributes are
@@ -57,6 +60,7 @@ struct DevicePeak {
 
 struct MemoryReport {
   std::vector<DevicePeak> devices;  // largest peak first, ties by name
+  bool roles_derived = false;       // see MemoryOptions::derive_classes
   size_t unknown_buffers = 0;       // sizes that could not be evaluated: every peak is then a lower bound
   std::vector<Lifetime> lifetimes;  // all, by BufferId
   std::vector<NodeId> unknown_nodes;

@@ -126,6 +126,35 @@ TEST_CASE("memory: a sum beyond 63 bits is the largest number, never a small one
   CHECK(peak(text("1099511627776")) == std::numeric_limits<int64_t>::max());  // 3 * 2^62
 }
 
+TEST_CASE("memory: classes without recorded roles follow what the graph shows, with them the roles", "[memory]") {
+  const auto classes = [](const std::string& role) {
+    const std::unique_ptr<Module> module =
+        parse("graph @main {kind=forward_loss_backward} {\n %w: f32[10]{requires_grad} = placeholder()" + role + R"(
+    %x: f32[10] = placeholder()
+    %a: f32[10] = aten.mul.Tensor(%w, %x)
+    %e: f32[10] = aten.exp.default(%a)
+    %loss: f32[] = aten.sum.default(%e)
+    %seed: f32[] = aten.ones_like.default(%loss)
+    %g: f32[10] = aten.expand.default(%seed, [10])
+    %h: f32[10] = aten.mul.Tensor(%g, %e)
+    %dw: f32[10] = aten.mul.Tensor(%h, %x)
+    return (%loss, %dw)
+  })");
+    const StorageMap storages(module->main());
+    MemoryOptions options;
+    options.derive_classes = true;
+    const MemoryReport report = analyze_memory(module->main(), storages, options);
+    const auto kind_of = [&](const char* name) {
+      const NodeId node = module->main().find(module->strings.find(name));
+      return memory_class_name(report.lifetimes[storages.buffers(node)[0].index()].kind);
+    };
+    return std::string(kind_of("w")) + " " + std::string(kind_of("e")) + " " + std::string(kind_of("dw")) +
+           (report.roles_derived ? " derived" : " recorded");
+  };
+  CHECK(classes("") == "parameter saved value gradient derived");
+  CHECK(classes(" {input={role=buffer}}") == "buffer saved value temporary recorded");
+}
+
 TEST_CASE("memory: tied placeholders are counted once", "[memory]") {
   CHECK(peak(R"(storage {id=0, bytes=40}
   graph @main {
