@@ -134,7 +134,7 @@ class Planner {
 
   // The table holds at most one node for each value and phase.
   void look_up(NodeId node) {
-    NodeId& head = table_[hash(node)];
+    NodeId& head = table_[static_cast<uint32_t>(hash(node))];
     bool in_other_phase = false;
     NodeId previous;
     for (NodeId entry = head; entry.is_valid(); previous = entry, entry = chain_.get(entry)) {
@@ -247,7 +247,8 @@ class Planner {
   IdMap<NodeId, NodeId> stands_for_;
   IdMap<NodeId, NodeId> chain_;         // of the table: node -> the one before with its hash
   IdMap<BufferId, bool> returned_too_;  // by alias class: stands for a returned one
-  HashMap<uint64_t, NodeId> table_;     // hash -> last node of a chain, told apart by computes_same()
+  // 32 bits keep the table small, which is what its speed hangs on; a chain tells equal hashes apart anyway.
+  HashMap<uint32_t, NodeId> table_;  // hash -> last node of a chain, told apart by computes_same()
   std::vector<Merge> plan_;
 };
 
