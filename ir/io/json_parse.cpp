@@ -414,9 +414,7 @@ bool JsonReader::set_bytes(Message& message, const FieldDescriptor& field, const
 }
 
 Result<std::string> to_binary(schema::Module& module) {
-  if (module.ByteSizeLong() > kMaxPbBytes) {
-    return Error{ErrorCode::kFileTooLarge, "the module would take more than 2 GiB in the binary form", "", Where()};
-  }
+  if (std::optional<Error> refused = refuse_pb_size(module.ByteSizeLong())) return *std::move(refused);
   PbCounts counts{static_cast<uint64_t>(module.graphs_size()), 0, static_cast<uint64_t>(module.strings_size()),
                   static_cast<uint64_t>(module.storages_size())};
   for (const schema::Graph& graph : module.graphs()) counts.nodes += static_cast<uint64_t>(graph.nodes_size());

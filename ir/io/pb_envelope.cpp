@@ -110,12 +110,15 @@ Result<PbCounts> read_counts(const WireField& field, uint64_t offset) {
 
 }  // namespace
 
+std::optional<Error> refuse_pb_size(uint64_t bytes) {
+  if (bytes <= kMaxPbBytes) return std::nullopt;
+  return Error{ErrorCode::kFileTooLarge,
+               "the binary form would take " + human_bytes(static_cast<double>(bytes)) + " and ends at 2 GiB",
+               "split the module, or use text", Where()};
+}
+
 Result<PbEnvelope> read_envelope(std::string_view bytes) {
-  if (bytes.size() > kMaxPbBytes) {
-    return error_at(ErrorCode::kFileTooLarge,
-                    "the binary form ends at 2 GiB and the file has " + human_bytes(static_cast<double>(bytes.size())),
-                    "", 0);
-  }
+  if (std::optional<Error> refused = refuse_pb_size(bytes.size())) return *std::move(refused);
   Result<Fields> scanned = scan(bytes);
   if (!scanned.ok()) return std::move(scanned.error());
   const Fields& fields = *scanned;
@@ -168,11 +171,7 @@ Result<std::string> write_envelope(const PbCounts& counts, std::vector<std::stri
   append_fixed64_field(out, kHashField, 0);
   append_bytes_field(out, kCountsField, counted);
   append_bytes_header(out, kModuleField, size);
-  if (out.size() + size > kMaxPbBytes) {
-    return Error{ErrorCode::kFileTooLarge,
-                 "the binary form would take " + human_bytes(static_cast<double>(size)) + " and ends at 2 GiB",
-                 "split the module, or write text", Where()};
-  }
+  if (std::optional<Error> refused = refuse_pb_size(out.size() + size)) return *std::move(refused);
   const size_t module_at = out.size();
   out.reserve(module_at + size);
   for (std::string& part : parts) {

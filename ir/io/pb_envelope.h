@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,11 @@ namespace fxopt {
 
 inline constexpr uint32_t kPbMagic = 0x31475846;  // "FXG1" in the file
 inline constexpr uint32_t kPbVersion = 0;         // the schema version this build reads and writes
-inline constexpr size_t kMaxPbBytes = 0x7FFFFFFF - 1;
+// What protobuf can hold in one message: fewer than 2^31 - 1 bytes.
+inline constexpr uint64_t kMaxPbBytes = 0x7FFFFFFF - 1;
+
+// kFileTooLarge for a binary form of that size; nothing when it fits.
+std::optional<Error> refuse_pb_size(uint64_t bytes);
 
 struct PbCounts {
   uint64_t graphs = 0;

@@ -203,10 +203,7 @@ Result<std::string> PbWriter::write() {
   append_module_records();
   append_last();
   if (encoder_.error().has_value()) return *encoder_.error();
-  if (is_full()) {
-    return Error{ErrorCode::kFileTooLarge, "the binary form would reach 2 GiB", "split the module, or write text",
-                 Where()};
-  }
+  if (std::optional<Error> refused = refuse_pb_size(size_)) return *std::move(refused);
   const PbCounts counts{module_.num_graphs(), num_nodes_, encoder_.strings().size(), module_.num_storages()};
   parts_.insert(parts_.begin(), string_table());
   return write_envelope(counts, std::move(parts_));

@@ -1,8 +1,10 @@
 // Files that are damaged, cut off, or made to harm.
+
 #include <algorithm>
 #include <functional>
 #include <random>
 #include <string>
+#include <sys/mman.h>
 
 #include "fxgraph.pb.h"
 
@@ -78,6 +80,21 @@ TEST_CASE("other files are told by name", "[pb]") {
     CHECK_FALSE(error.hint.empty());
   }
   CHECK(error_of("PK\x03\x04").hint.find("zip") != std::string::npos);
+}
+
+TEST_CASE("the binary form ends at 2 GiB, for reading and writing", "[pb]") {
+  constexpr uint64_t kLargest = (uint64_t{1} << 31) - 2;
+  CHECK_FALSE(refuse_pb_size(kLargest).has_value());
+  REQUIRE(refuse_pb_size(kLargest + 1).has_value());
+  CHECK(refuse_pb_size(kLargest + 1)->code == ErrorCode::kFileTooLarge);
+  CHECK_FALSE(refuse_pb_size(kLargest + 1)->hint.empty());
+
+  // Address space, not memory: nothing of it is touched.
+  void* const space = mmap(nullptr, kLargest + 1, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  REQUIRE(space != MAP_FAILED);
+  CHECK(read_envelope({static_cast<const char*>(space), kLargest + 1}).error().code == ErrorCode::kFileTooLarge);
+  CHECK(read_envelope({static_cast<const char*>(space), kLargest}).error().code != ErrorCode::kFileTooLarge);
+  munmap(space, kLargest + 1);
 }
 
 TEST_CASE("the envelope is guarded", "[pb]") {
