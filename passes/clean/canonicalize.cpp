@@ -195,8 +195,7 @@ void erase_dead_views(Graph& graph, std::vector<NodeId> pending, PassResult& res
     if (graph[node].erased || graph.has_users(node) || !is_view(graph, node)) continue;
     if (is_held(graph, node) || named.get(node)) continue;
     pending.push_back(viewed(graph, node));
-    record_erased(graph, node, kPass);
-    graph.erase(node);
+    erase_unread(graph, node, kPass);
     result.count("dead-views");
   }
 }

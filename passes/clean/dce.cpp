@@ -189,8 +189,7 @@ Result<PassResult> dce(Graph& graph, const DceOptions& options) {
   PassResult result;
   const std::vector<NodeId> dead = Liveness(graph, options, result).run();
   for (const NodeId node : dead) {
-    record_erased(graph, node, kPass);
-    graph.erase(node);
+    erase_unread(graph, node, kPass);
     result.count("erased");
   }
   return result;

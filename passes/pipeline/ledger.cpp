@@ -1,5 +1,6 @@
 #include "passes/pipeline/ledger.h"
 
+#include <optional>
 #include <utility>
 
 #include "ir/graph/module.h"
@@ -21,6 +22,19 @@ void record_erased(Graph& graph, NodeId node, std::string_view pass) {
     entry.origins = extra->origins;
   }
   module.erased.push_back(std::move(entry));
+}
+
+void erase_unread(Graph& graph, NodeId node, std::string_view pass) {
+  if (graph[node].tag != Tag::kNone) {
+    std::optional<TagVerdict>& verdict = graph.mutable_extra(node).verdict;
+    if (!verdict.has_value()) {
+      verdict.emplace();
+      verdict->verdict = Verdict::kMoot;
+      verdict->pass = graph.module().intern(pass);
+    }
+    record_erased(graph, node, pass);
+  }
+  graph.erase(node);
 }
 
 }  // namespace fxopt

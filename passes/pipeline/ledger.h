@@ -10,4 +10,7 @@ namespace fxopt {
 // tag ends a pipeline with one. Does nothing for an untagged node. O(1) amortised.
 void record_erased(Graph& graph, NodeId node, std::string_view pass);
 
+// Erases a node that nobody reads. A tag on it without a verdict is moot: backward reads nothing of it. O(arguments).
+void erase_unread(Graph& graph, NodeId node, std::string_view pass);
+
 }  // namespace fxopt

@@ -179,8 +179,7 @@ void erase_originals(Graph& graph, const RematPlan& plan, PassResult& result) {
   for (NodeId node = graph.last(); node.is_valid();) {
     const NodeId previous = graph.prev(node);
     if (plan.recomputed[node] && !graph.has_users(node)) {
-      record_erased(graph, node, "remat");
-      graph.erase(node);
+      erase_unread(graph, node, "remat");
       result.count("erased");
     }
     node = previous;
