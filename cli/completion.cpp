@@ -85,12 +85,16 @@ std::string bash_command(const CLI::App& app) {
   std::string by_value;
   Values positional;
   for (const CLI::Option* option : app.get_options()) {
-    if (option->get_positional()) {
-      positional = values_of(*option);
-      continue;
-    }
+    if (option->get_positional()) positional = values_of(*option);
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) continue;
     const std::vector<std::string> names = names_of(*option);
     options.insert(options.end(), names.begin(), names.end());
+    if (has_optional_value(*option) && positional.is_path) {
+      // A file here would be an input, and the user may well mean --report=FILE.
+      by_value += "        " + join(names, "|") + ") return ;;\n";
+    }
     if (!takes_value(*option)) continue;
     by_value += "        " + join(names, "|") + ") " + bash_reply(values_of(*option)) + "; return ;;\n";
   }

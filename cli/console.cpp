@@ -1,5 +1,6 @@
 #include "cli/console.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/report/json.h"
@@ -14,14 +15,14 @@ constexpr std::string_view kRed = "\x1b[1;31m";
 constexpr std::string_view kPlain = "\x1b[0m";
 
 // Where --json sends the envelope; empty when the flag is not there.
-std::string json_path(const std::vector<std::string>& args) {
+std::string find_json_path(const std::vector<std::string>& args) {
   std::string path;
   for (const std::string& arg : args) {
     if (arg == "--") break;
     if (arg == kJsonFlag) path = "-";
     if (!arg.starts_with(kJsonFlag) || arg.size() <= kJsonFlag.size() || arg[kJsonFlag.size()] != '=') continue;
     path = arg.substr(kJsonFlag.size() + 1);
-    if (path.empty()) path = "-";
+    if (path.empty() || path == "/dev/stdout") path = "-";
   }
   return path;
 }
@@ -29,15 +30,53 @@ std::string json_path(const std::vector<std::string>& args) {
 }  // namespace
 
 Console::Console(const Output& output, std::vector<std::string> args)
-    : output_(output), args_(std::move(args)), json_path_(json_path(args_)) {}
+    : output_(output), args_(std::move(args)), json_path_(find_json_path(args_)) {}
+
+bool wants_colours(bool is_terminal, const char* no_color, const char* term) {
+  const bool is_refused = no_color != nullptr && *no_color != '\0';
+  return is_terminal && !is_refused && term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
+}
+
+std::string Console::misread_hint(const std::string& input) const {
+  for (const auto& [path, flag] : misread_) {
+    if (input.empty() || path == input)
+      return "write " + flag + "=" + path + " if it is no input but a file for " + flag;
+  }
+  return {};
+}
+
+Status Console::check_json_path() {
+  if (!wants_json() || json_takes_stdout() || is_special_file(json_path_)) return ok_status();
+  const std::string identity = file_identity(json_path_);
+  for (const std::string& arg : args_) {
+    if (arg.starts_with(kJsonFlag)) continue;
+    std::string path = arg;
+    if (arg.starts_with("--")) path = arg.substr(std::min(arg.find('='), arg.size() - 1) + 1);
+    if (arg.starts_with("-o")) path = arg.substr(2);
+    if (path.empty() || file_identity(path) != identity) continue;
+    withhold_envelope();
+    return Error{ErrorCode::kUsage,
+                 "--json=" + json_path_ + " is the same file as '" + path + "', and would overwrite it",
+                 "name another file",
+                 {}};
+  }
+  return ok_status();
+}
+
+void Console::check_stdout() {
+  output_.out.flush();
+  if (output_.out.good() || has_lost_output_) return;
+  has_lost_output_ = true;
+  error({ErrorCode::kFileWrite,
+         "cannot write to standard output",
+         "it may be closed, or lead to a full disk; what was printed there is not complete",
+         {}});
+}
 
 bool Console::write_product(std::string_view bytes) {
-  std::ostream& out = product();
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out.flush();
-  if (out.good() || json_takes_stdout()) return true;
-  error({ErrorCode::kFileWrite, "cannot write to standard output", "", {}});
-  return false;
+  product().write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!json_takes_stdout()) check_stdout();
+  return !has_lost_output_;
 }
 
 void Console::print(const Error& error) {
@@ -54,8 +93,12 @@ void Console::print(const Error& error) {
 void Console::error(const Error& error) { this->error(error, error_info(error.code).exit); }
 
 void Console::error(const Error& error, ExitCode exit) {
-  print(error);
-  errors_.push_back(error_json(error));
+  Error told = error;
+  const bool is_about_input = error.code == ErrorCode::kFileOpen || exit == ExitCode::kInputRejected;
+  const std::string meant = is_about_input && !error.where.file.empty() ? misread_hint(error.where.file) : "";
+  if (!meant.empty()) told.hint += (told.hint.empty() ? "" : "; ") + meant;
+  print(told);
+  errors_.push_back(error_json(told));
   if (exit_ == ExitCode::kDone) exit_ = exit;
 }
 
@@ -82,15 +125,11 @@ std::string Console::envelope() const {
 }
 
 int Console::finish() {
-  if (json_takes_stdout()) {
-    output_.out << envelope() << std::flush;
-    if (!output_.out.good()) error({ErrorCode::kFileWrite, "cannot write to standard output", "", {}});
-  } else {
-    output_.out.flush();
-    if (wants_json()) {
-      const Status written = write_file(json_path_, envelope());
-      if (!written.ok()) error(written.error());
-    }
+  if (json_takes_stdout()) output_.out << envelope();
+  check_stdout();
+  if (wants_json() && !json_takes_stdout() && !is_withheld_) {
+    const Status written = write_file(json_path_, envelope());
+    if (!written.ok()) error(written.error());
   }
   output_.err.flush();
   return static_cast<int>(exit_);

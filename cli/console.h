@@ -4,11 +4,13 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/result.h"
 
 namespace fxopt {
 
@@ -18,6 +20,9 @@ struct Output {
   std::ostream& err;
   bool colours = false;  // of `err`
 };
+
+// Errors in colour: on a terminal that can, unless $NO_COLOR has a value. Null for a variable that is not set.
+bool wants_colours(bool is_terminal, const char* no_color, const char* term);
 
 // What one run has to say: the product to standard output, words for people to standard error, and all of it once more,
 // as data, in the JSON envelope when --json asks for it. Decides the exit code: that of the first error.
@@ -32,6 +37,12 @@ class Console {
   // The subcommand, once it is known.
   void set_command(std::string_view name) { command_ = name; }
 
+  // Inputs that may have been meant for the flag before them, see check_arguments(). Errors about them say so.
+  void set_misread(std::vector<std::pair<std::string, std::string>> misread) { misread_ = std::move(misread); }
+  // What to do when `input`, or when that is empty any input, was meant for the flag before it; empty when none stands
+  // behind such a flag.
+  std::string misread_hint(const std::string& input = "") const;
+
   // Standard output; swallows everything when the envelope goes there.
   std::ostream& product() { return json_path_ == "-" ? nowhere_ : output_.out; }
   // Standard error.
@@ -45,18 +56,29 @@ class Console {
   // Something the user should know that breaks nothing. `code` is stable and dashed: "unknown-sizes".
   void warning(std::string_view code, const Where& where, std::string_view message);
 
+  size_t num_errors() const { return errors_.size(); }
+
   // Command-specific part of the envelope.
   nlohmann::ordered_json& result() { return result_; }
   // True when someone will read result(): what only it needs is then worth computing.
   bool wants_json() const { return !json_path_.empty(); }
   bool json_takes_stdout() const { return json_path_ == "-"; }
+  const std::string& json_path() const { return json_path_; }
 
-  // Writes the envelope where --json wants it; returns the exit code of the process.
+  // Refuses a --json=FILE that another word of the command line names too, whatever that word means: the envelope comes
+  // also on failure and would take the place of an input even when nothing was understood. Error: kUsage.
+  Status check_json_path();
+  // For a FILE that must not be written over: there will be no envelope.
+  void withhold_envelope() { is_withheld_ = true; }
+
+  // Writes the envelope where --json wants it; returns the exit code of the process. Error: kFileWrite when either
+  // standard output or that file did not take what was written.
   int finish();
 
  private:
   std::string envelope() const;
   void print(const Error& error);
+  void check_stdout();
 
   Output output_;
   std::ostream nowhere_{nullptr};
@@ -64,6 +86,9 @@ class Console {
   std::string command_ = "usage";  // until it is known
   std::string json_path_;          // empty: no envelope; "-": standard output
   ExitCode exit_ = ExitCode::kDone;
+  bool has_lost_output_ = false;  // and said so
+  bool is_withheld_ = false;      // the envelope
+  std::vector<std::pair<std::string, std::string>> misread_;
   std::vector<nlohmann::ordered_json> errors_;
   std::vector<nlohmann::ordered_json> warnings_;
   nlohmann::ordered_json result_ = nlohmann::ordered_json::object();

@@ -3,126 +3,22 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <new>
-#include <set>
-#include <system_error>
 #include <utility>
 
 #include "cli/console.h"
+#include "cli/report/json.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "ir/check/verify.h"
 
 namespace fxopt {
-namespace {
-
-struct FormatName {
-  Format format;
-  std::string_view name;
-};
-constexpr FormatName kFormats[] = {{Format::kPb, "pb"}, {Format::kText, "fxg"}, {Format::kJson, "json"}};
-
-bool is_folder(const std::string& path) {
-  std::error_code ignored;
-  return path.ends_with('/') || std::filesystem::is_directory(path, ignored);
-}
-
-// The file name of `input`, with the extension of `format` in place of its own.
-std::string product_name(const std::string& input, std::optional<Format> format) {
-  std::string name = std::filesystem::path(input).filename().string();
-  if (!format.has_value()) return name;
-  if (name.ends_with(".zst")) name.resize(name.size() - 4);
-  if (format_of_path(name).has_value()) name.resize(name.rfind('.'));
-  for (const FormatName& row : kFormats) {
-    if (row.format == *format) name.append(".").append(row.name);
-  }
-  return name;
-}
-
-Result<std::vector<std::string>> outputs_in_folder(const std::vector<std::string>& inputs, const std::string& folder,
-                                                   std::optional<Format> format) {
-  std::vector<std::string> outputs;
-  std::set<std::string> seen;
-  for (const std::string& input : inputs) {
-    if (input == "-") {
-      return Error{ErrorCode::kUsage,
-                   "standard input has no name, so no file in '" + folder + "' can be named after it",
-                   "read it in a call of its own, with -o FILE",
-                   {}};
-    }
-    const std::string name = product_name(input, format);
-    if (!seen.insert(name).second) {
-      return Error{ErrorCode::kUsage,
-                   "two inputs would be written to '" + name + "' in '" + folder + "'",
-                   "inputs of one call need different file names",
-                   {}};
-    }
-    outputs.push_back((std::filesystem::path(folder) / name).string());
-  }
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);
-  if (failure) {
-    Error error{ErrorCode::kFileWrite, "cannot make the folder: " + failure.message(), "", {}};
-    error.where.file = folder;
-    return error;
-  }
-  return outputs;
-}
-
-}  // namespace
-
 std::string shown_input(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 Status check_inputs(const std::vector<std::string>& inputs) {
   if (std::count(inputs.begin(), inputs.end(), "-") <= 1) return ok_status();
   return Error{ErrorCode::kUsage, "standard input is given twice", "it can be read once", {}};
-}
-
-Result<std::optional<Format>> parse_format(const std::string& text) {
-  if (text.empty()) return std::optional<Format>();
-  std::vector<std::string_view> names;
-  for (const FormatName& row : kFormats) {
-    if (row.name == text) return std::optional<Format>(row.format);
-    names.push_back(row.name);
-  }
-  return Error{ErrorCode::kUnknownFormat,
-               "'" + text + "' is not a form of a graph file",
-               suggestion(text, names, "the forms are pb, fxg and json"),
-               {}};
-}
-
-Result<std::vector<std::string>> plan_outputs(const std::vector<std::string>& inputs, const std::string& output,
-                                              std::optional<Format> format) {
-  if (output != "-" && !output.empty() && is_folder(output)) return outputs_in_folder(inputs, output, format);
-  if (inputs.size() > 1) {
-    return Error{ErrorCode::kUsage, "several inputs need a folder to go to", "give -o FOLDER/, with the '/'", {}};
-  }
-  return std::vector<std::string>{output.empty() ? "-" : output};
-}
-
-Status check_stdout_is_free(const Console& console, const std::vector<std::string>& outputs) {
-  const bool is_wanted = std::find(outputs.begin(), outputs.end(), "-") != outputs.end();
-  if (!is_wanted || !console.json_takes_stdout()) return ok_status();
-  return Error{ErrorCode::kUsage,
-               "the graph and the JSON envelope cannot both go to standard output",
-               "give -o FILE, or --json=FILE",
-               {}};
-}
-
-bool save_product(Console& console, const Module& module, const std::string& path, std::optional<Format> format) {
-  if (path == "-") {
-    const Result<std::string> bytes = print_module(module, format.value_or(Format::kText));
-    if (!bytes.ok()) {
-      console.error(bytes.error());
-      return false;
-    }
-    return console.write_product(*bytes);
-  }
-  const Status saved = save_module(module, path, format);
-  if (!saved.ok()) console.error(saved.error());
-  return saved.ok();
 }
 
 std::unique_ptr<Module> load_input(Console& console, const std::string& path) {
@@ -137,13 +33,16 @@ std::unique_ptr<Module> load_input(Console& console, const std::string& path) {
   return nullptr;
 }
 
-void for_each_input(Console& console, const std::vector<std::string>& inputs, const std::function<void(size_t)>& work) {
+void for_each_input(Console& console, const std::vector<std::string>& inputs, const FileWork& work) {
   for (size_t i = 0; i < inputs.size(); ++i) {
+    const size_t errors_before = console.num_errors();
+    nlohmann::ordered_json file = {{"file", shown_input(inputs[i])}, {"ok", false}};
     Error error;
     error.where.file = shown_input(inputs[i]);
+    bool has_failed = true;
     try {
-      work(i);
-      continue;
+      work(i, file);
+      has_failed = false;
     } catch (const InternalError& failure) {
       error.code = ErrorCode::kInternal;
       error.message = failure.what();
@@ -153,8 +52,14 @@ void for_each_input(Console& console, const std::vector<std::string>& inputs, co
       error.code = ErrorCode::kFileTooLarge;
       error.message = "not enough memory for this input";
     }
-    console.error(error);
+    if (has_failed) console.error(error);
+    file["ok"] = console.num_errors() == errors_before;
+    console.result()["files"].push_back(std::move(file));
   }
+}
+
+void print_file_title(std::ostream& out, const std::vector<std::string>& inputs, const std::string& path) {
+  if (inputs.size() > 1) out << "# " << printable_line(shown_input(path)) << '\n';
 }
 
 bool is_valid_input(Console& console, const Module& module, const std::string& path) {
@@ -176,9 +81,14 @@ std::vector<const Graph*> top_level_graphs(const Module& module) {
   return graphs;
 }
 
-Result<std::vector<const Graph*>> select_graphs(const Module& module, const std::string& name,
+std::string bare_name(const std::string& name, char sigil) {
+  return name.size() > 1 && name.front() == sigil ? name.substr(1) : name;
+}
+
+Result<std::vector<const Graph*>> select_graphs(const Module& module, const std::string& given,
                                                 const std::string& file) {
-  if (name.empty()) return top_level_graphs(module);
+  if (given.empty()) return top_level_graphs(module);
+  const std::string name = bare_name(given, '@');
   std::vector<std::string_view> names;
   for (size_t i = 0; i < module.num_graphs(); ++i) {
     const Graph& graph = module.graph(GraphId(i));

@@ -1,5 +1,6 @@
 // fxopt mem: the ideal peak and what is live at it.
 
+#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -43,9 +44,41 @@ Result<std::vector<SymbolValue>> parse_symbols(const std::vector<std::string>& t
                    "write it as in --symbol s0=4096",
                    {}};
     }
-    symbols.push_back({text.substr(0, equals), *value});
+    const std::string name = text.substr(0, equals);
+    if (*value < 0) {
+      return Error{ErrorCode::kBadOptionValue,
+                   "--symbol " + text + " is negative, and symbols are sizes",
+                   "write it as in --symbol " + name + "=4096",
+                   {}};
+    }
+    const bool is_known =
+        std::any_of(symbols.begin(), symbols.end(), [&name](const SymbolValue& symbol) { return symbol.name == name; });
+    if (is_known) {
+      return Error{ErrorCode::kUsage,
+                   "--symbol gives '" + name + "' two values",
+                   "a symbol has one value in a call; two calls answer both",
+                   {}};
+    }
+    symbols.push_back({name, *value});
   }
   return symbols;
+}
+
+bool is_in_range(const Symbol& symbol, int64_t value) {
+  return value >= symbol.min.value_or(INT64_MIN) && value <= symbol.max.value_or(INT64_MAX);
+}
+
+Error out_of_range(const Module& module, const Symbol& symbol, int64_t value, const std::string& file) {
+  std::string range;
+  if (symbol.min.has_value()) range += " from " + std::to_string(*symbol.min);
+  if (symbol.max.has_value()) range += " up to " + std::to_string(*symbol.max);
+  const std::string name(module.text(symbol.name));
+  Error error{ErrorCode::kBadOptionValue,
+              "--symbol " + name + "=" + std::to_string(value) + " is outside of the symbol's range, which is" + range,
+              "the file was traced for values in this range: give one of them",
+              {}};
+  error.where.file = shown_input(file);
+  return error;
 }
 
 // The symbols' values by the module's names. A name the module does not have is the user's slip.
@@ -76,6 +109,11 @@ Result<SymbolValues> bind_symbols(Module& module, const std::vector<SymbolValue>
     }
     values[id] = symbol.value;
   }
+  for (const Symbol& symbol : module.symbols) {
+    const SymbolValues::const_iterator given = values.find(symbol.name);
+    if (given == values.end() || is_in_range(symbol, given->second)) continue;
+    return out_of_range(module, symbol, given->second, file);
+  }
   return values;
 }
 
@@ -93,7 +131,7 @@ void check_budget(Console& console, const GraphMemory& memory, int64_t budget, c
   } else if (memory.unknown > 0) {
     if (!memory.unknown_nodes.empty()) where.node = memory.unknown_nodes.front();
     console.error({ErrorCode::kUnknownSize,
-                   "the budget cannot be checked: " + std::to_string(memory.unknown) + " storages have no known size",
+                   "the budget cannot be checked: " + count_text(memory.unknown, "storage") + " of unknown size",
                    "give the symbols values with --symbol NAME=VALUE", where});
   }
 }
@@ -121,7 +159,8 @@ Result<MemPlan> make_plan(const MemFlags& flags) {
   return plan;
 }
 
-void measure(Console& console, const MemFlags& flags, const MemPlan& plan, const std::string& path) {
+void measure(Console& console, const MemFlags& flags, const MemPlan& plan, const std::string& path,
+             nlohmann::ordered_json& file) {
   const std::unique_ptr<Module> module = load_input(console, path);
   if (module == nullptr) return;
   if (!is_valid_input(console, *module, path)) return;
@@ -132,7 +171,7 @@ void measure(Console& console, const MemFlags& flags, const MemPlan& plan, const
   if (!graphs.ok()) return console.error(graphs.error());
   const MemoryView view{{*symbols, flags.free_inputs, true}, flags.top, flags.module_depth};
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  if (flags.inputs.size() > 1) console.product() << printable_line(shown_input(path)) << '\n';
+  print_file_title(console.product(), flags.inputs, path);
   for (const Graph* graph : *graphs) {
     const GraphMemory memory = describe_memory(*graph, view);
     print_memory(console.product(), memory);
@@ -144,12 +183,12 @@ void measure(Console& console, const MemFlags& flags, const MemPlan& plan, const
       where.file = shown_input(path);
       where.graph = memory.graph;
       console.warning("unknown-sizes", where,
-                      std::to_string(memory.unknown) +
-                          " storages have no known size, so each peak is a lower bound; give "
+                      count_text(memory.unknown, "storage") +
+                          " of unknown size, so each peak is a lower bound; give "
                           "symbols values with --symbol");
     }
   }
-  console.result()["files"].push_back({{"file", shown_input(path)}, {"graphs", std::move(list)}});
+  file["graphs"] = std::move(list);
 }
 
 void run_mem(Console& console, const MemFlags& flags) {
@@ -157,7 +196,9 @@ void run_mem(Console& console, const MemFlags& flags) {
   const Result<MemPlan> plan = make_plan(flags);
   if (!plan.ok()) return console.error(plan.error());
   if (plan->budget.has_value()) console.result()["budget_bytes"] = *plan->budget;
-  for_each_input(console, flags.inputs, [&](size_t i) { measure(console, flags, *plan, flags.inputs[i]); });
+  for_each_input(console, flags.inputs, [&](size_t i, nlohmann::ordered_json& file) {
+    measure(console, flags, *plan, flags.inputs[i], file);
+  });
 }
 
 }  // namespace

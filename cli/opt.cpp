@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "cli/products.h"
 #include "cli/report/json.h"
 #include "cli/report/stats.h"
 #include "cli/report/tags.h"
@@ -24,11 +25,8 @@ namespace fxopt {
 namespace {
 
 struct OptFlags {
-  std::vector<std::string> inputs;
-  std::string output;
+  FileFlags files;
   std::optional<std::string> passes;
-  std::string format;
-  std::string report;  // empty: none; "-": standard error; else a file
   std::vector<std::string> print_after;
   size_t stop_after = SIZE_MAX;
   bool print_after_change = false;
@@ -42,8 +40,7 @@ struct OptFlags {
 // What all inputs of one call share.
 struct OptPlan {
   Pipeline pipeline;
-  std::optional<Format> format;
-  std::vector<std::string> outputs;
+  std::vector<Product> products;
 };
 
 class Stopwatch {
@@ -60,46 +57,63 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+// True when --print-after, written as a pass or as the pipeline writes the step, means this one.
+bool names_step(const std::string& wanted, const PipelineStep& step) {
+  return wanted == step.pass->name || wanted == step.text;
+}
+
+// As the pipeline prints it: 'remat{ compat = torch }' is 'remat{compat=torch}'.
+std::string canonical_step(const std::string& wanted) {
+  const Result<Pipeline> parsed = parse_pipeline(wanted);
+  return parsed.ok() && parsed->steps.size() == 1 ? parsed->steps.front().text : wanted;
+}
+
 Status check_print_after(const OptFlags& flags, const Pipeline& pipeline) {
-  std::vector<std::string_view> names;
-  for (const PipelineStep& step : pipeline.steps) names.push_back(step.pass->name);
   for (const std::string& wanted : flags.print_after) {
-    if (std::find(names.begin(), names.end(), wanted) != names.end()) continue;
+    std::vector<std::string_view> names;
+    bool is_run = false, is_stopped = false;
+    for (size_t i = 0; i < pipeline.steps.size(); ++i) {
+      const PipelineStep& step = pipeline.steps[i];
+      names.push_back(step.pass->name);
+      if (names_step(canonical_step(wanted), step)) (i < flags.stop_after ? is_run : is_stopped) = true;
+    }
+    if (is_run) continue;
+    if (is_stopped) {
+      return Error{ErrorCode::kUsage,
+                   "--print-after " + wanted + " prints nothing: --stop-after " + std::to_string(flags.stop_after) +
+                       " ends the pipeline before it",
+                   "the pipeline is '" + pipeline.text() + "'; stop later, or leave one of them out",
+                   {}};
+    }
     return Error{ErrorCode::kUsage,
                  "--print-after names '" + wanted + "', which the pipeline does not run",
-                 suggestion(wanted, names, "the pipeline is '" + pipeline.text() + "'"),
+                 suggestion(wanted, names, "give the name of a pass in the pipeline '" + pipeline.text() + "'"),
                  {}};
   }
   return ok_status();
 }
 
-Result<OptPlan> make_plan(const Console& console, const OptFlags& flags) {
+Result<OptPlan> make_plan(Console& console, const OptFlags& flags) {
   OptPlan plan;
-  const std::string text = flags.passes.value_or(std::string(default_pipeline_text()));
-  Result<Pipeline> pipeline = parse_pipeline(text);
+  Result<Pipeline> pipeline = parse_pipeline(flags.passes.value_or(std::string(default_pipeline_text())));
   if (!pipeline.ok()) return std::move(pipeline).error();
   plan.pipeline = std::move(*pipeline);
-  const Result<std::optional<Format>> format = parse_format(flags.format);
-  if (!format.ok()) return format.error();
-  plan.format = *format;
-  const Status inputs = check_inputs(flags.inputs);
-  if (!inputs.ok()) return inputs.error();
   const Status print_after = check_print_after(flags, plan.pipeline);
   if (!print_after.ok()) return print_after.error();
-  Result<std::vector<std::string>> outputs = plan_outputs(flags.inputs, flags.output, plan.format);
-  if (!outputs.ok()) return std::move(outputs).error();
-  plan.outputs = std::move(*outputs);
-  const Status is_free = check_stdout_is_free(console, plan.outputs);
-  if (!is_free.ok()) return is_free.error();
+  Result<std::vector<Product>> products = plan_products(console, flags.files);
+  if (!products.ok()) return std::move(products).error();
+  plan.products = std::move(*products);
   return plan;
 }
 
-void print_graph_after(Console& console, const OptFlags& flags, size_t index, const PipelineStep& step,
-                       const StepReport& done, const Module& now) {
-  const bool is_named =
-      std::find(flags.print_after.begin(), flags.print_after.end(), step.pass->name) != flags.print_after.end();
+void print_graph_after(Console& console, const OptFlags& flags, const std::string& path, size_t index,
+                       const PipelineStep& step, const StepReport& done, const Module& now) {
+  const bool is_named = std::any_of(flags.print_after.begin(), flags.print_after.end(), [&](const std::string& wanted) {
+    return names_step(canonical_step(wanted), step);
+  });
   const bool has_changed = flags.print_after_change && done.result.changed();
   if (!is_named && !has_changed) return;
+  print_file_title(console.notes(), flags.files.inputs, path);
   console.notes() << "# after pass " << index + 1 << ": " << printable_line(step.text) << '\n' << print_text(now);
 }
 
@@ -123,45 +137,47 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
   return ok;
 }
 
-void deliver_report(Console& console, const OptFlags& flags, const OptReport& report, std::string& report_file) {
+void deliver_report(Console& console, const OptFlags& flags, const OptReport& report, const std::string& path,
+                    std::string& report_file) {
   const Timing timing = flags.timing ? Timing::kOn : Timing::kOff;
-  if (flags.report == "-") {
+  const bool is_report_shown = flags.files.report == "-";
+  if (is_report_shown) {
     print_opt_report(console.notes(), report, timing);
-  } else if (!flags.report.empty()) {
+  } else if (!flags.files.report.empty()) {
     std::ostringstream text;
     print_opt_report(text, report, timing);
     report_file += text.str();
   }
-  if (flags.timing && flags.report != "-") print_passes(console.notes(), report, Timing::kOn);
-  if (flags.explain) print_remarks(console.notes(), report.steps);
-  if (console.wants_json()) {
-    console.result()["files"].push_back(
-        opt_report_json(report, timing, flags.explain ? Remarks::kListed : Remarks::kCounted));
+  if (!is_report_shown && (flags.timing || flags.explain)) {
+    print_file_title(console.notes(), flags.files.inputs, path);  // the report names the file itself
   }
+  if (!is_report_shown && flags.timing) print_passes(console.notes(), report, Timing::kOn);
+  if (flags.explain) print_remarks(console.notes(), report.steps);
 }
 
 // One input. Errors go to the console.
-void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size_t index, std::string& report_file) {
-  const std::string& path = flags.inputs[index];
+void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size_t index, nlohmann::ordered_json& file,
+              std::string& report_file) {
+  const std::string& path = flags.files.inputs[index];
   Stopwatch watch;
   const Result<std::string> bytes = read_file(path);
   if (!bytes.ok()) return console.error(bytes.error());
   Result<std::unique_ptr<Module>> loaded = parse_module(*bytes, format_of_bytes(*bytes), shown_input(path));
   if (!loaded.ok()) return console.error(loaded.error());
   Module& module = **loaded;
-  OptReport report{shown_input(path), plan.outputs[index], plan.pipeline.text(), {}, {}, {}, {}, {}, {}};
+  OptReport report{shown_input(path), plan.products[index].path, plan.pipeline.text(), {}, {}, {}, {}, {}, {}};
   report.times.load = watch.lap();
   if (!is_valid_input(console, module, path)) return;
   report.lowered = lower_control_deps(module);
   report.times.verify = watch.lap();
-  const bool wants_report = !flags.report.empty() || console.wants_json();
+  const bool wants_report = !flags.files.report.empty() || console.wants_json();
   if (wants_report) report.before = module_stats(module);
 
   RunOptions options;
   options.verify = !flags.no_verify;
   options.stop_after = flags.stop_after;
   options.observer = [&](size_t step_index, const PipelineStep& step, const StepReport& done, const Module& now) {
-    print_graph_after(console, flags, step_index, step, done, now);
+    print_graph_after(console, flags, path, step_index, step, done, now);
   };
   Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, *bytes);
   if (!run.ok()) {
@@ -177,9 +193,12 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   }
   watch.lap();
   if (flags.raise_control_deps) raise_control_deps(module);
-  if (!save_product(console, module, plan.outputs[index], plan.format)) return;
+  if (!save_product(console, module, plan.products[index])) return;
   report.times.write = watch.lap();
-  deliver_report(console, flags, report, report_file);
+  deliver_report(console, flags, report, path, report_file);
+  if (!console.wants_json()) return;
+  file.update(opt_report_json(report, flags.timing ? Timing::kOn : Timing::kOff,
+                              flags.explain ? Remarks::kListed : Remarks::kCounted));
 }
 
 void run_opt(Console& console, const OptFlags& flags) {
@@ -187,9 +206,11 @@ void run_opt(Console& console, const OptFlags& flags) {
   const Result<OptPlan> plan = make_plan(console, flags);
   if (!plan.ok()) return console.error(plan.error());
   std::string report_file;
-  for_each_input(console, flags.inputs, [&](size_t i) { optimize(console, flags, *plan, i, report_file); });
-  if (flags.report.empty() || flags.report == "-") return;
-  const Status written = write_file(flags.report, report_file);
+  for_each_input(console, flags.files.inputs, [&](size_t i, nlohmann::ordered_json& file) {
+    optimize(console, flags, *plan, i, file, report_file);
+  });
+  if (report_file.empty()) return;  // nothing to report, and an old report is better than an empty one
+  const Status written = write_file(flags.files.report, report_file);
   if (!written.ok()) console.error(written.error());
 }
 
@@ -197,17 +218,18 @@ void run_opt(Console& console, const OptFlags& flags) {
 
 CommandBody declare_opt(CLI::App& app) {
   const std::shared_ptr<OptFlags> flags = std::make_shared<OptFlags>();
-  app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  app.add_option("-o,--output", flags->output,
+  app.add_option("IN", flags->files.inputs, "graph files; '-' is standard input")->type_name("IN")->required();
+  app.add_option("-o,--output", flags->files.output,
                  "where the graph goes: a file, a folder with '/' at its end, or '-' (default) for standard output")
       ->type_name("OUT");
   app.add_option("--passes", flags->passes,
                  "the pipeline, as in 'cse,sac{policy=per-op},remat,dce' (default: '" +
                      std::string(default_pipeline_text()) + "')")
       ->type_name("PIPELINE");
-  app.add_option("--format", flags->format, "form of the output: pb, fxg or json (default: by extension; fxg for '-')")
+  app.add_option("--format", flags->files.format,
+                 "form of the output: pb, fxg or json (default: by extension; fxg for '-')")
       ->type_name("FORMAT");
-  app.add_flag("--report{-}", flags->report,
+  app.add_flag("--report{-}", flags->files.report,
                "compare before and after: nodes, calls, ideal peak, passes; to standard error, or to FILE")
       ->type_name("FILE");
   app.add_option("--print-after", flags->print_after, "print the graph to standard error after this pass; repeatable")

@@ -11,14 +11,14 @@ constexpr std::string_view kExitCodes =
 1   a mistake in fxopt; opt writes a reproducer and prints its place
 2   the command line is not understood
 3   an input is malformed, or breaks an invariant where a valid graph is needed
-4   an answer: not equivalent, broken invariants (verify), a pass's output failed the verifier, or a
-    tag that --strict-tags does not accept
+4   an answer: broken invariants (verify), a pass's output failed the verifier, a pass refused a tag
+    or a phase mark, or a tag that --strict-tags does not accept
 5   an answer: a gate failed, such as --budget
-6   ranks diverge
-7   infeasible
+6   ranks diverge (unused so far)
+7   infeasible (unused so far)
 8   unsupported op, or a size that the request needs is unknown
-9   device, driver or collective failure
-10  a file or disk error
+9   device, driver or collective failure (unused so far)
+10  a file or disk error, or standard output did not take everything
 
 With several inputs each is worked on, whatever became of the others; the code is that of the first
 error in the order of the inputs.
@@ -43,8 +43,8 @@ fxg   .fxg   text: one node a line, for reading, tests and review
 json  .json  protobuf's JSON mapping, for scripts
 
 All three hold the same content; converting loses nothing. Inputs are recognised by their content,
-outputs by their extension or --format. '-' is standard input or output; a graph on standard output
-is text unless --format says otherwise. Names that end in .zst are compressed. Outputs are written
+outputs by their extension or --format. '-' is standard input or output; a graph on standard output,
+a device or a pipe is text unless --format says otherwise. Names that end in .zst are compressed. Outputs are written
 to a new file that replaces the old one at the end, so a failure leaves the old file as it was.
 )";
 
@@ -58,7 +58,8 @@ constexpr std::string_view kJson =
   errors    each with code, message, hint, and where: file, line, column, byte, graph, node, field,
             module_path, source; null where unknown
   warnings  each with code, message and where
-  result    what the command has to say; numbers of bytes are integers
+  result    what the command has to say; files has an object for each input, with file and ok (no
+            error); numbers of bytes are integers; position counts the nodes before, from 0
 
 The same call gives the same object: it holds no time of day, and durations only with --timing. When
 the object goes to standard output nothing else does, so a graph needs -o FILE.

@@ -2,6 +2,7 @@
 
 #include "ir/check/verify.h"
 
+#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +11,7 @@
 #include "cli/console.h"
 #include "cli/files.h"
 #include "cli/report/json.h"
+#include "cli/report/table.h"
 
 namespace fxopt {
 namespace {
@@ -25,27 +27,36 @@ size_t count_nodes(const Module& module) {
   return nodes;
 }
 
-void verify_one(Console& console, const VerifyFlags& flags, const std::string& path) {
+void verify_one(Console& console, const VerifyFlags& flags, const std::string& path, nlohmann::ordered_json& file) {
   const std::unique_ptr<Module> module = load_input(console, path);
   const std::string shown = printable_line(shown_input(path));
   if (module == nullptr) {
     console.product() << shown << ": unreadable\n";
-    console.result()["files"].push_back({{"file", shown_input(path)}, {"verdict", "unreadable"}});
+    file["verdict"] = "unreadable";
     return;
   }
-  std::vector<Error> broken = verify(*module, flags.max_errors);
+  const size_t limit = std::max(flags.max_errors, size_t{1});  // the verdict follows from one
+  std::vector<Error> broken = verify(*module, limit + 1);
+  const bool is_cut = broken.size() > limit;
+  if (is_cut) broken.resize(limit);
   for (Error& error : broken) {
     error.where.file = shown_input(path);
     console.error(error);
   }
+  if (is_cut) {
+    Where where;
+    where.file = shown_input(path);
+    console.warning("errors-cut", where,
+                    "there are more errors than the " + std::to_string(limit) + " printed; --max-errors N prints more");
+  }
   const size_t nodes = count_nodes(*module);
-  console.product() << shown << ": " << (broken.empty() ? "ok" : "broken") << ", " << module->num_graphs()
-                    << (module->num_graphs() == 1 ? " graph, " : " graphs, ") << nodes << " nodes\n";
-  console.result()["files"].push_back({{"file", shown_input(path)},
-                                       {"verdict", broken.empty() ? "ok" : "broken"},
-                                       {"graphs", module->num_graphs()},
-                                       {"nodes", nodes},
-                                       {"errors", broken.size()}});
+  console.product() << shown << ": " << (broken.empty() ? "ok" : "broken") << ", "
+                    << count_text(module->num_graphs(), "graph") << ", " << count_text(nodes, "node") << '\n';
+  file["verdict"] = broken.empty() ? "ok" : "broken";
+  file["graphs"] = module->num_graphs();
+  file["nodes"] = nodes;
+  file["errors"] = broken.size();
+  file["is_cut"] = is_cut;
 }
 
 }  // namespace
@@ -53,13 +64,15 @@ void verify_one(Console& console, const VerifyFlags& flags, const std::string& p
 CommandBody declare_verify(CLI::App& app) {
   const std::shared_ptr<VerifyFlags> flags = std::make_shared<VerifyFlags>();
   app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  app.add_option("--max-errors", flags->max_errors, "print at most N errors for each file (default: 100)")
+  app.add_option("--max-errors", flags->max_errors, "print at most N errors for each file, at least one (default: 100)")
       ->type_name("N");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     const Status inputs = check_inputs(flags->inputs);
     if (!inputs.ok()) return console.error(inputs.error());
-    for_each_input(console, flags->inputs, [&](size_t i) { verify_one(console, *flags, flags->inputs[i]); });
+    for_each_input(console, flags->inputs, [&](size_t i, nlohmann::ordered_json& file) {
+      verify_one(console, *flags, flags->inputs[i], file);
+    });
   };
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kCodeDigits = 4;
 constexpr size_t kMaxCompared = 256;  // characters of a name: nobody mistypes a longer one
+constexpr size_t kMinBeginning = 3;   // characters of a name that others may begin with
 
 enum class Newlines { kKeep, kEscape };
 
@@ -60,6 +61,14 @@ void append_block(std::string& out, std::string_view text) {
     out += "\n  " + lines.substr(begin, end - begin);
     begin = end + 1;
   }
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
 }
 
 // The number of insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
@@ -129,21 +138,23 @@ std::string format_error(const Error& error) {
 }
 
 std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates) {
-  if (name.size() > kMaxCompared) return {};
-  size_t limit = (name.size() + 2) / 3;
-  std::string_view closest;
-  bool found = false;
+  if (name.size() < 2 || name.size() > kMaxCompared) return {};
+  const std::string wanted = lower_case(name);
+  std::string_view closest, longer;
+  size_t nearest = SIZE_MAX;
   for (const std::string_view candidate : candidates) {
+    const bool is_longer = longer.empty() && candidate.size() > name.size() && name.size() >= kMinBeginning;
+    if (is_longer && lower_case(candidate.substr(0, name.size())) == wanted) longer = candidate;
     // The difference in length is a lower bound of the distance.
-    const size_t gap = std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size());
-    if (gap > limit) continue;
-    const size_t distance = edit_distance(name, candidate);
-    if (distance > limit || (found && distance == limit)) continue;
+    const size_t length = std::max(name.size(), candidate.size());
+    const size_t limit = (length + 3) / 4;
+    if (length - std::min(name.size(), candidate.size()) > std::min(limit, nearest)) continue;
+    const size_t distance = edit_distance(wanted, lower_case(candidate));
+    if (distance > limit || distance >= nearest) continue;
     closest = candidate;
-    limit = distance;
-    found = true;
+    nearest = distance;
   }
-  return closest;
+  return nearest != SIZE_MAX ? closest : longer;
 }
 
 }  // namespace fxopt

@@ -119,9 +119,10 @@ const ErrorInfo* find_error_info(std::string_view name);
 // characters are escaped: much of this text comes from files.
 std::string format_error(const Error& error);
 
-// The candidate closest to `name` by edit distance (insertions, deletions, replacements, swaps of neighbours), when
-// close enough to be a slip (distance at most a third of the length, rounded up); empty otherwise, and for names beyond
-// 256 characters. Ties go to the earlier candidate. O(candidates * length^2).
+// The candidate closest to `name` by edit distance (insertions, deletions, replacements, swaps of neighbours; upper and
+// lower case are the same), when close enough to be a slip: at most a quarter of the longer length, rounded up. Where
+// none is, the first candidate that begins with `name`, if that has three characters or more. Empty when there is
+// neither, and for names of one character or beyond 256. Ties go to the earlier candidate. O(candidates * length^2).
 std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates);
 
 }  // namespace fxopt

@@ -38,20 +38,21 @@ constexpr Row kRows[] = {
      "of captures, for example. The message names both. `fxopt passes NAME` shows what a pass requires; move it, or "
      "add the pass it needs."},
     {ErrorCode::kUnknownFormat, "the form of a file cannot be told",
-     "The form follows from the extension: .pb for protobuf, .fxg for text, .json for JSON, each with .zst after it "
-     "when compressed. The path has none of them, or is '-' for an output, where nothing tells the form. Say it with "
-     "--format."},
+     "The form of an output follows from the extension: .pb for protobuf, .fxg for text, .json for JSON, each with "
+     ".zst after it when compressed. The path has none of them, or --format names another form. Rename the output, or "
+     "say its form with --format. Nothing was read or written."},
     {ErrorCode::kUnknownTopic, "there is no such help topic",
      "`fxopt help` alone lists the topics: the commands, the concepts, and the error codes. Codes can be written as "
      "FX0306 or 306."},
     {ErrorCode::kUnknownNode, "no node has this name",
      "The command was asked about a node, graph or value that the file does not contain. Names are those that `fxopt "
-     "show` prints, without the leading '%'. Passes may have erased or renamed it: look at the file this command "
+     "show` prints, with or without the leading '%' or '@'. Passes may have erased or renamed it: look at the file "
+     "this command "
      "reads, not at one from before."},
     {ErrorCode::kNotAFile, "the file is not a graph of fxopt",
      "The first bytes are not those that each binary file of fxopt begins with. Usual causes are a wrong path, a "
-     "pickle or an exported program of the framework given in place of a converted one, and a text file with the "
-     "extension .pb. Check what it is, or say its form with --format."},
+     "pickle or an exported program of the framework given in place of a converted one, and a text file that does "
+     "not begin with 'fxg'. Inputs are recognised by their content, whatever the extension: check what it is."},
     {ErrorCode::kVersion, "the file follows a schema that this build does not read",
      "The file was written by a newer fxopt or exporter whose schema has changed in a way an older reader cannot "
      "skip, or by one from before the first released schema. Update fxopt, or write the file again with the exporter "
@@ -127,8 +128,8 @@ constexpr Row kRows[] = {
      "correct the name."},
     {ErrorCode::kTagConflict, "a tag was not carried out, and --strict-tags is given",
      "With --strict-tags, each save or recompute tag must end honoured, implied or moot. Here one was dropped by a "
-     "pass or contradicts another one. `fxopt explain` shows the rule that decided; change the tags, the policy or "
-     "the pipeline, or leave the flag out to get a remark in place of this error."},
+     "pass or contradicts another one. The message names the rule that decided where there is one, and `fxopt help "
+     "tags` lists the rules; change the tags, the policy or the pipeline, or leave the flag out."},
     {ErrorCode::kTagUnrepeatable, "a node tagged for recompute cannot be repeated",
      "The node has an effect, or draws random numbers without a recorded slot, so a second run would not give the "
      "same value. Tag its output to be saved, or record the random state when the graph is traced."},
@@ -138,7 +139,7 @@ constexpr Row kRows[] = {
      "marker."},
     {ErrorCode::kBudgetExceeded, "the peak is above the budget",
      "The graph was read and measured, and its peak memory exceeds the limit given with --budget. This is an answer, "
-     "not a failure. The report lists what is live at the peak and what is nearest to being worth recomputing."},
+     "not a failure. The report lists what is live at the peak."},
     {ErrorCode::kUnknownSize, "a size is needed that is not known",
      "The request needs a number of bytes, and a symbol has no value, or an opaque op does not describe its result. "
      "An unknown size is never counted as zero. Give the symbols values on the command line, or add the description "

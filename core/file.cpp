@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@ namespace {
 
 constexpr size_t kChunk = size_t{1} << 20;
 constexpr int kZstdLevel = 19;
+constexpr int kMaxLinks = 40;  // symbolic links on the way to a file, as the kernel counts them
 
 // Closes what it holds. close() reports the failure a destructor would swallow.
 class FileDescriptor {
@@ -66,6 +68,8 @@ std::string hint_for(int error, bool writes) {
     case ENOSPC:
     case EDQUOT:
       return "free space, or choose another disk";
+    case EEXIST:
+      return "a file has this name: choose another one";
     case EISDIR:
       return "name a file inside the folder";
     default:
@@ -205,6 +209,17 @@ bool is_descriptor_path(std::string_view path) {
   return path == "/dev/stdout" || path == "/dev/stderr" || path.starts_with("/dev/fd/") || path.starts_with("/proc/");
 }
 
+// What a symbolic link names in the end, whether it exists or not.
+std::string follow_links(std::filesystem::path path) {
+  for (int i = 0; i < kMaxLinks; ++i) {
+    std::error_code failure;
+    const std::filesystem::path target = std::filesystem::read_symlink(path, failure);
+    if (failure) break;
+    path = path.parent_path() / target;
+  }
+  return path.string();
+}
+
 // The new file beside the target that becomes the target when it is complete; removed if it never does.
 class TemporaryFile {
  public:
@@ -271,7 +286,7 @@ Status write_path(const std::string& path, std::string_view bytes) {
   if (!exists && errno != ENOENT) return write_error(path, "write the file", errno);
   if (exists && S_ISDIR(info.st_mode)) return write_error(path, "write the file", EISDIR);
   if (is_descriptor_path(path) || (exists && !S_ISREG(info.st_mode))) return write_special(path, bytes);
-  if (!exists) return write_regular(path, nullptr, bytes, path);
+  if (!exists) return write_regular(follow_links(path), nullptr, bytes, path);
   // Through symbolic links, so that the link stays and the file it names is replaced.
   const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
   if (resolved == nullptr) return write_error(path, "resolve the path", errno);
@@ -300,6 +315,28 @@ Status write_file(const std::string& path, std::string_view bytes) {
   } catch (const std::bad_alloc&) {
     return make_error(ErrorCode::kFileWrite, path, "not enough memory to compress");
   }
+}
+
+std::string file_identity(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0) return std::to_string(info.st_dev) + ":" + std::to_string(info.st_ino);
+  const std::filesystem::path target = follow_links(path);
+  std::error_code failure;
+  const std::filesystem::path folder =
+      std::filesystem::weakly_canonical(target.has_parent_path() ? target.parent_path() : ".", failure);
+  return failure ? path : (folder / target.filename()).string();
+}
+
+bool is_special_file(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return false;
+  return is_descriptor_path(path) || (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode));
+}
+
+Status make_folder(const std::string& path) {
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  return failure ? Status(write_error(path, "make the folder", failure.value())) : ok_status();
 }
 
 }  // namespace fxopt

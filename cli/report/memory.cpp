@@ -129,8 +129,8 @@ void print_shares(std::ostream& out, std::string_view title, const std::vector<M
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight}, 4);
   for (size_t i = 0; i < shares.size() && i < kMaxShownShares; ++i) {
     const MemoryShare& share = shares[i];
-    table.add({share.name, bytes_text(share.bytes), percent_text(share.bytes, whole),
-               std::to_string(share.storages) + (share.storages == 1 ? " storage" : " storages")});
+    table.add(
+        {share.name, bytes_text(share.bytes), percent_text(share.bytes, whole), count_text(share.storages, "storage")});
   }
   out << "  " << title << '\n';
   table.print(out);
@@ -203,7 +203,7 @@ void print_memory(std::ostream& out, const GraphMemory& memory) {
   for (const DeviceMemory& device : memory.devices) print_device(out, memory, device);
   if (memory.roles_derived) out << "  the file gives inputs no roles: classes follow what the graph shows\n";
   if (memory.unknown == 0) return;
-  out << "  sizes unknown: " << memory.unknown << (memory.unknown == 1 ? " storage, made by" : " storages, made by");
+  out << "  sizes unknown: " << count_text(memory.unknown, "storage") << ", made by";
   for (size_t i = 0; i < memory.unknown_nodes.size() && i < kMaxShownUnknown; ++i) {
     out << (i == 0 ? " %" : ", %") << printable_line(memory.unknown_nodes[i]);
   }

@@ -111,10 +111,10 @@ GraphSummary summarize(const Graph& graph, Validity validity) {
 }
 
 void print_summary(std::ostream& out, const GraphSummary& summary) {
-  out << '@' << printable_line(summary.graph) << ", " << summary.kind << ": " << summary.nodes << " nodes, "
-      << summary.edges << " edges\n";
+  out << '@' << printable_line(summary.graph) << ", " << summary.kind << ": " << count_text(summary.nodes, "node")
+      << ", " << count_text(summary.edges, "edge") << '\n';
   if (summary.has_storages) {
-    out << "  " << summary.storages << " storages, " << bytes_text(summary.storage_bytes) << " in all";
+    out << "  " << count_text(summary.storages, "storage") << ", " << bytes_text(summary.storage_bytes) << " in all";
     if (summary.unknown_storages > 0) out << ", " << summary.unknown_storages << " of unknown size";
     out << '\n';
   }

@@ -48,6 +48,10 @@ std::string bytes_text(int64_t bytes) {
   return bytes < 1024 ? short_form : short_form + " (" + std::to_string(bytes) + " B)";
 }
 
+std::string count_text(size_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::string percent_text(int64_t part, int64_t whole) {
   if (whole == 0) return {};
   std::array<char, 32> text{};

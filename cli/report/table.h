@@ -2,6 +2,7 @@
 
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fxopt {
@@ -27,6 +28,9 @@ class Table {
 
 // "1.50 GiB (1610612736 B)": for people and exact at once.
 std::string bytes_text(int64_t bytes);
+
+// "1 node", "2 nodes".
+std::string count_text(size_t count, std::string_view noun);
 
 // "12.3 %" of `part` in `whole`; empty when `whole` is 0.
 std::string percent_text(int64_t part, int64_t whole);

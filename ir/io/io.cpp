@@ -62,7 +62,7 @@ Result<std::string> print_module(const Module& module, Format format) {
 Result<std::unique_ptr<Module>> load_module(const std::string& path, const ReadLimits& limits) {
   Result<std::string> bytes = read_file(path);
   if (!bytes.ok()) return std::move(bytes.error());
-  const std::string name = path == "-" ? "<stdin>" : path;
+  const std::string name = path == "-" ? "standard input" : path;
   return parse_module(*bytes, format_of_bytes(*bytes), name, limits);
 }
 

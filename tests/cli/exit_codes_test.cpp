@@ -123,6 +123,44 @@ TEST_CASE("cli exit code 8: a budget needs sizes that are unknown") {
   CHECK(contains(without.err, "warning[unknown-sizes]"));
 }
 
+TEST_CASE("cli mem --symbol: a size within the range the file was traced for") {
+  const Files files;
+  const std::string ranged = files.folder / "ranged.fxg";
+  std::string text(kSymbolic);
+  text.replace(text.find("min=2"), 5, "min=2, max=64");
+  write_text(ranged, text);
+  for (const char* value : {"s0=2", "s0=64"}) CHECK(run_fxopt({"mem", ranged, "--symbol", value}).exit == 0);
+  for (const char* value : {"s0=1", "s0=65"}) {
+    const CliResult result = run_fxopt({"mem", ranged, "--symbol", value});
+    CHECK(result.exit == 2);
+    CHECK(contains(result.err, "from 2 up to 64"));
+  }
+  const CliResult negative = run_fxopt({"mem", files.folder / "missing", "--symbol", "s0=-4"});
+  CHECK(negative.exit == 2);
+  CHECK(contains(negative.err, "is negative"));
+  CHECK(run_fxopt({"mem", ranged, "--symbol", "s0=4", "--symbol", "s0=8"}).exit == 2);
+}
+
+TEST_CASE("cli verify --max-errors: the verdict does not depend on it, and a cut list says so") {
+  const Files files;
+  const std::string broken = files.folder / "two.fxg";
+  write_text(broken,
+             "fxg 0\ngraph @g {\n  %x: f32[4] = placeholder()\n  %b: f32[4] = aten.neg.default(%a)\n"
+             "  %a: f32[4] = aten.neg.default(%d)\n  %d: f32[4] = aten.neg.default(%x)\n  return (%b,)\n}\n");
+  for (const char* limit : {"0", "1"}) {
+    const CliResult cut = run_fxopt({"verify", broken, "--max-errors", limit});
+    CAPTURE(limit, cut.err);
+    CHECK(cut.exit == 4);
+    CHECK(contains(cut.out, "broken"));
+    CHECK(contains(cut.err, "%b, args[0]"));
+    CHECK(contains(cut.err, "warning[errors-cut]"));
+  }
+  const CliResult whole = run_fxopt({"verify", broken, "--max-errors", "2"});
+  CHECK(whole.exit == 4);
+  CHECK(contains(whole.err, "%a, args[0]"));
+  CHECK_FALSE(contains(whole.err, "warning[errors-cut]"));
+}
+
 TEST_CASE("cli exit code 10: files that cannot be read or written") {
   const Files files;
   for (const char* command : {"opt", "mem", "verify", "show", "convert"}) {

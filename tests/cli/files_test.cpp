@@ -99,7 +99,25 @@ TEST_CASE("cli process: exit codes and streams") {
   CHECK(shell(folder, "$FXOPT mem a.fxg --budget 1 > out 2> err") == 5);
   CHECK(shell(folder, "$FXOPT nonsense > out 2> err") == 2);
   CHECK(read_text(folder / "out").empty());
-  CHECK(shell(folder, "$FXOPT show a.fxg > /dev/full 2> err") == 10);
+  for (const char* line :
+       {"mem a.fxg", "show a.fxg", "show a.fxg --summary", "verify a.fxg", "help", "mem a.fxg --json"}) {
+    CAPTURE(line);
+    CHECK(shell(folder, "$FXOPT " + std::string(line) + " > /dev/full 2> err") == 10);
+    CHECK(shell(folder, "$FXOPT " + std::string(line) + " >&- 2> err") == 10);
+  }
+  CHECK(shell(folder, "$FXOPT convert a.fxg -o b.fxg >&- 2> err") == 0);  // has nothing to say there
+}
+
+TEST_CASE("cli process: a pipe with a name takes text, and /dev/stdout is standard output") {
+  const TempFolder folder;
+  write_text(folder / "a.fxg", kTwins);
+  CHECK(shell(folder, "mkfifo p; timeout 10 cat p > b.fxg & $FXOPT convert a.fxg -o p; code=$?; wait; exit $code") ==
+        0);
+  CHECK(read_text(folder / "b.fxg") == kTwins);
+  CHECK(shell(folder, "$FXOPT convert a.fxg -o /dev/stdout > c.fxg") == 0);
+  CHECK(read_text(folder / "c.fxg") == kTwins);
+  CHECK(shell(folder, "$FXOPT convert a.fxg -o /dev/stdout --json > out 2> err") == 2);
+  CHECK(shell(folder, "$FXOPT convert a.fxg --json=/dev/stdout > out 2> err") == 2);
 }
 #endif
 

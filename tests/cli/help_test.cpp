@@ -1,5 +1,6 @@
 // Help is complete: every command, pass, code and topic; completion offers them all; the text is as blessed.
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "cli/topics.h"
@@ -48,7 +49,13 @@ TEST_CASE("cli help: every command, pass and topic") {
 TEST_CASE("cli help: the exit codes are those of the contract") {
   const std::string text = run_fxopt({"help", "exit-codes"}).out;
   for (int code = 0; code <= 10; ++code) {
-    CHECK((text.starts_with(std::to_string(code) + " ") || contains(text, "\n" + std::to_string(code) + " ")));
+    const size_t line = ("\n" + text).find("\n" + std::to_string(code) + " ");
+    REQUIRE(line != std::string::npos);
+    const bool is_used =
+        code == 0 || std::any_of(error_table().begin(), error_table().end(),
+                                 [code](const ErrorInfo& info) { return static_cast<int>(info.exit) == code; });
+    CAPTURE(code);
+    CHECK(contains(text.substr(line, text.find('\n', line) - line), "unused so far") == !is_used);
   }
 }
 
@@ -60,6 +67,21 @@ TEST_CASE("cli suggestions for what nearly matches") {
   CHECK(contains(run_fxopt({"help", "FX03066"}).err, "did you mean 'FX0306'?"));
   CHECK(contains(run_fxopt({"passes", "remt"}).err, "did you mean 'remat'?"));
   CHECK(contains(run_fxopt({"completion", "bahs"}).err, "did you mean 'bash'?"));
+  CHECK(contains(run_fxopt({"opt", "--out", "x", "y"}).err, "did you mean '--output'?"));
+  CHECK(contains(run_fxopt({"opt", "--reprot"}).err, "did you mean '--report'?"));
+  CHECK(contains(run_fxopt({"opt", "x", "--REPORT"}).err, "did you mean '--report'?"));
+  CHECK(contains(run_fxopt({"opt", "x", "-output", "y"}).err, "did you mean '--output'?"));
+  CHECK(contains(run_fxopt({"opt", "x", "--passes=CSE"}).err, "did you mean 'cse'"));
+}
+
+TEST_CASE("cli suggests nothing far-fetched") {
+  for (const std::vector<std::string>& line :
+       std::vector<std::vector<std::string>>{{"opt", "x", "-x"}, {"completion", "pwsh"}, {"help", "version"}, {"x"}}) {
+    const CliResult result = run_fxopt(line);
+    CAPTURE(line, result.err);
+    CHECK(result.exit == 2);
+    CHECK_FALSE(contains(result.err, "did you mean"));
+  }
 }
 
 TEST_CASE("cli completion offers every command, option and pass") {
@@ -95,6 +117,8 @@ TEST_CASE("cli completion for bash completes") {
   CHECK(complete("fxopt convert x --format f", 4) == "fxg\n");
   CHECK(complete("fxopt help exit", 2) == "exit-codes\n");
   CHECK(complete("fxopt completion z", 2) == "zsh\n");
+  CHECK(complete("fxopt opt --report /", 3) == "\n");  // a file there would be an input
+  CHECK(complete("fxopt help --json exit", 3) == "exit-codes\n");
 }
 #endif
 

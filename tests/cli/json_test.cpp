@@ -94,6 +94,25 @@ TEST_CASE("cli json: where an error points") {
   CHECK(order["where"]["field"] == "args[0]");
 }
 
+TEST_CASE("cli json: every command lists every input, failed or not") {
+  const TempFolder folder;
+  const std::string good = folder / "good.fxg", missing = folder / "missing.fxg";
+  write_text(good, kTwins);
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"opt", "-o", folder / "to/"}, {"mem"}, {"verify"}, {"show"}, {"convert", "-o", folder / "to/"}}) {
+    std::vector<std::string> line = {command.front(), missing, good, "--json"};
+    line.insert(line.end(), command.begin() + 1, command.end());
+    const nlohmann::json list = run_fxopt(line).json()["result"]["files"];
+    CAPTURE(line);
+    REQUIRE(list.size() == 2);
+    CHECK(list[0]["file"] == missing);
+    CHECK(list[0]["ok"] == false);
+    CHECK(list[1]["file"] == good);
+    CHECK(list[1]["ok"] == true);
+    CHECK(list[1].size() > 2);
+  }
+}
+
 TEST_CASE("cli json: opt says what each pass did, and seconds only with --timing") {
   const TempFolder folder;
   const std::string good = folder / "good.fxg";

@@ -78,10 +78,41 @@ TEST_CASE("cli opt: print-after, print-after-change, stop-after") {
   const std::string changed = with({"--print-after-change"});
   CHECK(contains(changed, "# after pass 1: cse"));
   CHECK_FALSE(contains(changed, "# after pass 2"));
-  CHECK(with({"--print-after", "dce", "--stop-after", "1"}).empty());
   const CliResult stopped = run_fxopt({"opt", file.path, "--passes", "cse", "--stop-after", "0"});
   CHECK(stopped.out == kTwins);
-  CHECK(run_fxopt({"opt", file.path, "--passes", ""}).out == kTwins);
+}
+
+TEST_CASE("cli opt --print-after: what would print nothing is refused, a step is found as the pipeline writes it") {
+  const TwinsFile file;
+  const std::vector<std::string> base = {"opt", file.path, "-o", file.folder / "out.pb", "--passes"};
+  const auto with = [&base](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return run_fxopt(more);
+  };
+  const CliResult early = with({"cse,dce", "--print-after", "dce", "--stop-after", "1"});
+  CHECK(early.exit == 2);
+  CHECK(contains(early.err, "--stop-after 1 ends the pipeline before it"));
+  CHECK(contains(with({"cse,dce", "--print-after", "dce", "--stop-after", "2"}).err, "# after pass 2: dce"));
+  const CliResult step = with({"remat,remat{compat=torch}", "--print-after", "remat{ compat = torch }"});
+  CHECK(contains(step.err, "# after pass 2: remat{compat=torch}"));
+  CHECK_FALSE(contains(step.err, "# after pass 1"));
+  CHECK(with({"remat", "--print-after", "remat{compat=torch}"}).exit == 2);
+}
+
+TEST_CASE("cli with several inputs says which file a line is about") {
+  const TwinsFile file;
+  const std::string other = file.folder / "other.fxg", title = "# " + other + "\n";
+  write_text(other, kTwins);
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--print-after", "cse"}, {"--print-after-change"}, {"--timing"}}) {
+    std::vector<std::string> line = {"opt", file.path, other, "-o", file.folder / "to/", "--passes", "cse"};
+    line.insert(line.end(), more.begin(), more.end());
+    CAPTURE(line);
+    CHECK(contains(run_fxopt(line).err, title));
+  }
+  CHECK(contains(run_fxopt({"mem", file.path, other}).out, title));
+  CHECK(contains(run_fxopt({"show", file.path, other, "--summary"}).out, title));
+  CHECK_FALSE(contains(run_fxopt({"mem", other}).out, title));
 }
 
 TEST_CASE("cli opt: a pipeline gives the same bytes as its pieces") {
@@ -114,6 +145,57 @@ TEST_CASE("cli show: the whole, a node with its neighbours, a filter, a summary"
   CHECK(summary["inputs"]["input"] == 1);
   CHECK(summary["dtypes"]["f32"] == 4);
   CHECK(summary["storages"]["bytes"] == 16384);
+}
+
+TEST_CASE("cli show: filters that match nothing say so") {
+  const TwinsFile file;
+  const CliResult module = run_fxopt({"show", file.path, "--module", "layer", "--json"});
+  CHECK(module.exit == 0);
+  CHECK(contains(module.err, "warning[no-match]: no node at or below module 'layer'; did you mean 'layers'?"));
+  CHECK(module.json()["warnings"][0]["code"] == "no-match");
+  CHECK(contains(run_fxopt({"show", file.path, "--phase", "backward"}).err, "no node of phase backward"));
+  CHECK(run_fxopt({"show", file.path, "--module", "layers.0"}).err.empty());
+}
+
+TEST_CASE("cli show --phase: as mem names it, stored or not") {
+  const TwinsFile file;
+  CHECK(contains(run_fxopt({"show", file.path, "--phase", "forward"}).out, "%c: "));
+  CHECK(contains(run_fxopt({"show", file.path, "--phase", "unspecified"}).out, "%c: "));
+  const nlohmann::json node =
+      run_fxopt({"show", file.path, "--node", "c", "--json"}).json()["result"]["files"][0]["nodes"][0];
+  CHECK(node["phase"] == "forward");
+  const nlohmann::json top = run_fxopt({"mem", file.path, "--json"}).json()["result"]["files"][0]["graphs"][0];
+  CHECK(top["devices"][0]["top"][3]["phase"] == node["phase"]);
+  write_text(file.path, kOutOfOrder);
+  CHECK(contains(run_fxopt({"show", file.path, "--phase", "unspecified"}).out, "%b: "));  // broken: as stored
+}
+
+TEST_CASE("cli: names of graphs with and without '@', lines of several graphs with theirs") {
+  const TwinsFile file;
+  const std::string two = file.folder / "two.fxg";
+  std::string second(kTwins.substr(6));
+  second.replace(second.find("@twins"), 6, "@again");
+  write_text(two, std::string(kTwins) + second);
+  for (const char* command : {"mem", "show"}) {
+    const CliResult sigil = run_fxopt({command, two, "--graph", "@again"});
+    CHECK(sigil.exit == 0);
+    CHECK(sigil.out == run_fxopt({command, two, "--graph", "again"}).out);
+  }
+  for (const std::vector<std::string>& filter :
+       std::vector<std::vector<std::string>>{{"--node", "a"}, {"--module", "layers.0"}, {"--phase", "forward"}}) {
+    const std::string out = run_fxopt({"show", two, filter[0], filter[1]}).out;
+    CHECK(out.starts_with("# @twins\n%"));
+    CHECK(contains(out, "\n# @again\n%"));
+    CHECK_FALSE(contains(run_fxopt({"show", two, filter[0], filter[1], "--graph", "twins"}).out, "# @"));
+  }
+}
+
+TEST_CASE("cli counts one thing in the singular") {
+  const TempFolder folder;
+  const std::string path = folder / "one.fxg";
+  write_text(path, "fxg 0\ngraph @g {\n  return ()\n}\n");
+  CHECK(contains(run_fxopt({"verify", path}).out, "1 graph, 1 node\n"));
+  CHECK(contains(run_fxopt({"show", path, "--summary"}).out, "1 node, 0 edges"));
 }
 
 TEST_CASE("cli show --summary: collectives by group, opaque targets") {

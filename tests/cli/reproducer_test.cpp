@@ -115,13 +115,16 @@ TEST_CASE("cli: a mistake of ours in one input does not hide the others") {
   std::ostringstream out, err;
   Console console({out, err}, {"opt", "a", "b", "c"});
   std::vector<size_t> done;
-  for_each_input(console, {"a", "b", "c"}, [&done](size_t i) {
+  for_each_input(console, {"a", "b", "c"}, [&done](size_t i, nlohmann::ordered_json& file) {
+    file["seen"] = i;
     FXOPT_CHECK(i != 1, "the second is not to our liking");
     done.push_back(i);
   });
   CHECK(done == std::vector<size_t>{0, 2});
   CHECK(console.finish() == 1);
   CHECK(contains(err.str(), "b: error[FX0101]"));
+  CHECK(console.result()["files"] == nlohmann::ordered_json::parse(R"json([
+    {"file": "a", "ok": true, "seen": 0}, {"file": "b", "ok": false, "seen": 1}, {"file": "c", "ok": true, "seen": 2}])json"));
 }
 
 TEST_CASE("cli writes no reproducer for what the user can mend") {

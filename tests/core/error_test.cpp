@@ -130,10 +130,26 @@ TEST_CASE("closest_name finds slips and nothing else") {
   CHECK(closest_name(std::string(100000, 'x'), names).empty());
 }
 
-TEST_CASE("closest_name allows a third of the length, rounded up") {
-  CHECK(closest_name("abcdef", {"xycdef"}) == "xycdef");
-  CHECK(closest_name("abcdef", {"xyzdef"}).empty());
-  CHECK(closest_name("abcdefg", {"xyzdefg"}) == "xyzdefg");
+TEST_CASE("closest_name allows a quarter of the longer length, rounded up") {
+  CHECK(closest_name("abcd", {"xbcd"}) == "xbcd");
+  CHECK(closest_name("abcd", {"xycd"}).empty());
+  CHECK(closest_name("fase", {"phase"}) == "phase");
+  CHECK(closest_name("abcdefgh", {"xycdefgh"}) == "xycdefgh");
+  CHECK(closest_name("abcdefgh", {"xyzdefgh"}).empty());
+  CHECK(closest_name("abcdefghi", {"xyzdefghi"}) == "xyzdefghi");
+  CHECK(closest_name("a", {"a", "b"}).empty());  // every letter is one slip from every other
+}
+
+TEST_CASE("closest_name takes upper and lower case for the same") {
+  CHECK(closest_name("CSE", {"dce", "cse"}) == "cse");
+  CHECK(closest_name("--REPORT", {"--report"}) == "--report");
+}
+
+TEST_CASE("closest_name finds a name by its beginning where no slip explains it") {
+  CHECK(closest_name("canon", {"cse", "canonicalize"}) == "canonicalize");
+  CHECK(closest_name("ca", {"canonicalize"}).empty());
+  CHECK(closest_name("--out", {"--report", "--output", "--output-more"}) == "--output");
+  CHECK(closest_name("--oyt", {"--output", "--out"}) == "--out");
 }
 
 TEST_CASE("closest_name prefers the nearer candidate, then the earlier") {

@@ -72,6 +72,40 @@ TEST_CASE("a symbolic link stays and the file it names is replaced") {
   CHECK(read_file(folder / "file").value() == "2");
 }
 
+TEST_CASE("a symbolic link to nothing yet is followed") {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "sub");
+  std::filesystem::create_symlink("sub/real.txt", folder / "link.txt");
+  REQUIRE(write_file(folder / "link.txt", "new").ok());
+  CHECK(std::filesystem::is_symlink(folder / "link.txt"));
+  CHECK(*read_file(folder / "sub/real.txt") == "new");
+}
+
+TEST_CASE("two paths of one file have one identity") {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "sub");
+  std::filesystem::create_symlink("new.txt", folder / "link.txt");
+  for (int i = 0; i < 2; ++i) {  // first without the file, then with it
+    const std::string identity = file_identity(folder / "new.txt");
+    CHECK(file_identity(folder / "./sub/../new.txt") == identity);
+    CHECK(file_identity(folder / "link.txt") == identity);
+    CHECK(file_identity(folder / "sub/new.txt") != identity);
+    CHECK(file_identity(folder / "other.txt") != identity);
+    REQUIRE(write_file(folder / "new.txt", "").ok());
+  }
+  std::filesystem::create_hard_link(folder / "new.txt", folder / "hard.txt");
+  CHECK(file_identity(folder / "hard.txt") == file_identity(folder / "new.txt"));
+}
+
+TEST_CASE("devices are special, files and folders are not") {
+  const TempFolder folder;
+  REQUIRE(write_file(folder / "a", "").ok());
+  CHECK(is_special_file("/dev/null"));
+  CHECK_FALSE(is_special_file(folder / "a"));
+  CHECK_FALSE(is_special_file(folder / ""));
+  CHECK_FALSE(is_special_file(folder / "missing"));
+}
+
 TEST_CASE("a write that fails says why and leaves nothing behind") {
   const TempFolder folder;
   const Status missing = write_file(folder / "no/such/a.pb", "1");

@@ -1,0 +1,185 @@
+#include "cli/products.h"
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "cli/console.h"
+#include "cli/files.h"
+#include "core/file.h"
+
+namespace fxopt {
+namespace {
+
+constexpr std::string_view kNowhere = "/dev/null";
+
+struct FormatName {
+  Format format;
+  std::string_view name;
+};
+constexpr FormatName kFormats[] = {{Format::kPb, "pb"}, {Format::kText, "fxg"}, {Format::kJson, "json"}};
+
+// "pb", "fxg" or "json"; nothing for an empty text. Error: kUnknownFormat.
+Result<std::optional<Format>> parse_format(const std::string& text) {
+  if (text.empty()) return std::optional<Format>();
+  std::vector<std::string_view> names;
+  for (const FormatName& row : kFormats) {
+    if (row.name == text) return std::optional<Format>(row.format);
+    names.push_back(row.name);
+  }
+  return Error{ErrorCode::kUnknownFormat,
+               "'" + text + "' is not a form of a graph file",
+               suggestion(text, names, "the forms are pb, fxg and json"),
+               {}};
+}
+
+Result<Format> form_of(const std::string& path, std::optional<Format> format) {
+  if (format.has_value()) return *format;
+  if (path == "-" || is_special_file(path)) return Format::kText;
+  if (const std::optional<Format> by_name = format_of_path(path)) return *by_name;
+  Error error{ErrorCode::kUnknownFormat,
+              "the form of this output cannot be told from its name",
+              "end the name in .pb, .fxg or .json, each also with .zst, or give --format",
+              {}};
+  error.where.file = path;
+  return error;
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return path.ends_with('/') || std::filesystem::is_directory(path, ignored);
+}
+
+// The file name of `input`, with the extension of `format` in place of its own.
+std::string product_name(const std::string& input, std::optional<Format> format) {
+  std::string name = std::filesystem::path(input).filename().string();
+  if (!format.has_value()) return name;
+  if (name.ends_with(".zst")) name.resize(name.size() - 4);
+  if (format_of_path(name).has_value()) name.resize(name.rfind('.'));
+  for (const FormatName& row : kFormats) {
+    if (row.format == *format) name.append(".").append(row.name);
+  }
+  return name;
+}
+
+Error usage(std::string message, std::string hint) {
+  return {ErrorCode::kUsage, std::move(message), std::move(hint), {}};
+}
+
+Result<std::vector<std::string>> paths_in_folder(const FileFlags& flags, std::optional<Format> format) {
+  std::vector<std::string> paths;
+  std::set<std::string> seen;
+  for (const std::string& input : flags.inputs) {
+    if (input == "-") {
+      return usage("standard input has no name, so no file in '" + flags.output + "' can be named after it",
+                   "read it in a call of its own, with -o FILE");
+    }
+    const std::string name = product_name(input, format);
+    if (!seen.insert(name).second) {
+      return usage("two inputs would be written to '" + name + "' in '" + flags.output + "'",
+                   "inputs of one call need different file names");
+    }
+    paths.push_back((std::filesystem::path(flags.output) / name).string());
+  }
+  return paths;
+}
+
+Result<std::vector<std::string>> product_paths(const Console& console, const FileFlags& flags,
+                                               std::optional<Format> format) {
+  const std::string path = flags.output.empty() || flags.output == "/dev/stdout" ? "-" : flags.output;
+  if (flags.inputs.size() == 1 && (path == "-" || !is_folder(path))) return std::vector<std::string>{path};
+  if (path != "-" && is_folder(path)) return paths_in_folder(flags, format);
+  if (path != "-" && file_identity(path) == file_identity(std::string(kNowhere))) {
+    return std::vector<std::string>(flags.inputs.size(), path);
+  }
+  const std::string meant = console.misread_hint();
+  return usage("several inputs need a folder to go to",
+               meant.empty() ? "give -o FOLDER/, with the '/'" : meant + "; else give -o FOLDER/, with the '/'");
+}
+
+// Everything one call reads and writes, each file once.
+class Overlaps {
+ public:
+  explicit Overlaps(const std::vector<std::string>& inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] != "-") inputs_[file_identity(inputs[i])].push_back({i, inputs[i]});
+    }
+  }
+
+  // `flag` is how the user wrote it; `own_input` may be written over.
+  Status add(const std::string& flag, const std::string& path, std::optional<size_t> own_input = std::nullopt) {
+    if (path.empty() || path == "-" || is_special_file(path)) return ok_status();
+    const std::string identity = file_identity(path);
+    if (const Inputs::const_iterator found = inputs_.find(identity); found != inputs_.end()) {
+      for (const auto& [index, input] : found->second) {
+        if (index == own_input) continue;
+        return usage(flag + " would overwrite the input '" + input + "'", "name another file");
+      }
+    }
+    const auto& [place, is_new] = products_.emplace(identity, flag);
+    if (is_new) return ok_status();
+    return usage(place->second + " and " + flag + " are the same file, and one would overwrite the other",
+                 "give each of them a file of its own");
+  }
+
+ private:
+  using Inputs = std::map<std::string, std::vector<std::pair<size_t, std::string>>>;
+  Inputs inputs_;
+  std::map<std::string, std::string> products_;
+};
+
+Status check_overlaps(Console& console, const FileFlags& flags, const std::vector<Product>& products) {
+  Overlaps overlaps(flags.inputs);
+  for (size_t i = 0; i < products.size(); ++i) {
+    const Status status = overlaps.add("-o " + products[i].path, products[i].path, i);
+    if (!status.ok()) return status;
+  }
+  const Status report = overlaps.add("--report=" + flags.report, flags.report);
+  if (!report.ok()) return report;
+  const Status json = overlaps.add("--json=" + console.json_path(), console.json_path());
+  if (!json.ok()) console.withhold_envelope();  // it would go where the graph goes
+  return json;
+}
+
+}  // namespace
+
+Result<std::vector<Product>> plan_products(Console& console, const FileFlags& flags) {
+  const Result<std::optional<Format>> format = parse_format(flags.format);
+  if (!format.ok()) return format.error();
+  const Status inputs = check_inputs(flags.inputs);
+  if (!inputs.ok()) return inputs.error();
+  const Result<std::vector<std::string>> paths = product_paths(console, flags, *format);
+  if (!paths.ok()) return paths.error();
+  std::vector<Product> products;
+  for (const std::string& path : *paths) {
+    const Result<Format> form = form_of(path, *format);
+    if (!form.ok()) return form.error();
+    products.push_back({path, *form});
+    if (path == "-" && console.json_takes_stdout()) {
+      return usage("the graph and the JSON envelope cannot both go to standard output", "give -o FILE, or --json=FILE");
+    }
+  }
+  const Status overlaps = check_overlaps(console, flags, products);
+  if (!overlaps.ok()) return overlaps.error();
+  if (!flags.output.empty() && is_folder(flags.output)) {
+    const Status made = make_folder(flags.output);
+    if (!made.ok()) return made.error();
+  }
+  return products;
+}
+
+bool save_product(Console& console, const Module& module, const Product& product) {
+  if (product.path == "-") {
+    const Result<std::string> bytes = print_module(module, product.format);
+    if (bytes.ok()) return console.write_product(*bytes);
+    console.error(bytes.error());
+    return false;
+  }
+  const Status saved = save_module(module, product.path, product.format);
+  if (!saved.ok()) console.error(saved.error());
+  return saved.ok();
+}
+
+}  // namespace fxopt
