@@ -15,6 +15,7 @@
 #include "ir/io/io.h"
 #include "ir/io/json.h"
 #include "ir/io/pb_envelope.h"
+#include "ir/io/pb_ids.h"
 #include "ir/io/pb_wire.h"
 
 namespace fxopt {
@@ -203,6 +204,7 @@ Result<std::string> print_json(const Module& module) {
   FXOPT_CHECK(envelope.ok(), "own file is not read back");
   schema::Module message;
   FXOPT_CHECK(parse_message(message, envelope->module, kMaxMessages), "own module is not read back");
+  spell_ids(message);
   return JsonPrinter(message).print();
 }
 

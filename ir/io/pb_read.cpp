@@ -15,6 +15,7 @@
 #include "ir/io/io.h"
 #include "ir/io/pb_decode.h"
 #include "ir/io/pb_envelope.h"
+#include "ir/io/pb_ids.h"
 #include "ir/io/pb_node.h"
 #include "ir/io/pb_unknown.h"
 #include "ir/io/pb_wire.h"
@@ -88,6 +89,7 @@ class PbReader {
   std::vector<Extent> extents_;
   std::map<uint32_t, std::string_view> singular_;  // the module's messages that stand once, by field number
   uint64_t num_nodes_ = 0;                         // of all graphs
+  CountedIds uids_, storage_ids_;
 
   // Of the graph that is being read.
   std::array<char, 64 * 1024> block_;
@@ -224,6 +226,7 @@ bool PbReader::carry(std::string_view bytes, const char* name, std::optional<std
 bool PbReader::read_storage(const Extent& extent) {
   schema::Storage& message = fresh<schema::Storage>();
   if (!parse(message, extent.bytes)) return decoder_.in("storages", module_->num_storages());
+  message.set_id(storage_ids_.read(message.has_id(), message.id()));
   std::optional<StorageRecord> storage = decoder_.record<StorageRecord>(message);
   if (!storage.has_value()) return decoder_.in("storages", module_->num_storages());
   const uint64_t id = storage->id;
@@ -403,6 +406,7 @@ bool PbReader::read_node(Graph& graph, std::string_view bytes) {
   const size_t position = node_args_.size();
   schema::Node& message = fresh<schema::Node>();
   if (!parse(message, bytes)) return decoder_.in("nodes", position);
+  message.set_uid(uids_.read(message.has_uid(), message.uid()));
   std::optional<PbNodeArgs> args = decode_node(decoder_, graph, message);
   if (args.has_value()) {
     node_args_.push_back(*args);

@@ -8,6 +8,7 @@
 #include "ir/io/io.h"
 #include "ir/io/pb_encode.h"
 #include "ir/io/pb_envelope.h"
+#include "ir/io/pb_ids.h"
 #include "ir/io/pb_node.h"
 #include "ir/io/pb_wire.h"
 
@@ -45,6 +46,7 @@ class PbWriter {
   std::vector<std::string> parts_{std::string()};  // of the serialized module, after the string table
   uint64_t size_ = 0;                              // of what append() wrote
   uint64_t num_nodes_ = 0;
+  CountedIds uids_, storage_ids_;
 };
 
 void PbWriter::append(std::string& out, uint32_t number, const google::protobuf::Message& message) {
@@ -121,6 +123,7 @@ void PbWriter::append_graph(const Graph& graph) {
   for (const NodeId id : graph.nodes()) {
     message.Clear();
     encode_node(encoder_, graph, id, message);
+    if (!uids_.must_give(graph[id].uid)) message.clear_uid();
     append(out, G::kNodesFieldNumber, message);
     if (is_full()) return;
     if (encoder_.error().has_value()) {
@@ -145,8 +148,17 @@ void PbWriter::append_module_records() {
   append_records<schema::Invocation>(M::kInvocationsFieldNumber, module_.invocations);
   append_records<schema::Symbol>(M::kSymbolsFieldNumber, module_.symbols);
   append_records<schema::Assertion>(M::kAssertionsFieldNumber, module_.assertions);
+  schema::Storage message;
   for (size_t i = 0; i < module_.num_storages(); ++i) {
-    append_record<schema::Storage>(M::kStoragesFieldNumber, module_.storage(StorageId(i)));
+    const StorageRecord& storage = module_.storage(StorageId(i));
+    message.Clear();
+    encoder_.record(storage, message);
+    if (storage_ids_.must_give(storage.id)) {
+      message.set_id(storage.id);
+    } else {
+      message.clear_id();
+    }
+    append(parts_.back(), M::kStoragesFieldNumber, message);
   }
   append_records<schema::ProcessGroup>(M::kGroupsFieldNumber, module_.groups);
   append_records<schema::DeviceMesh>(M::kMeshesFieldNumber, module_.meshes);

@@ -16,6 +16,7 @@
 #include "fxgraph.pb.h"
 
 #include "ir/io/pb_envelope.h"
+#include "ir/io/pb_ids.h"
 #include "ir/io/pb_wire.h"
 
 namespace fxopt {
@@ -512,6 +513,7 @@ Result<Tiled> tile(std::string_view pb, uint64_t min_nodes) {
   if (!parse_message(module, envelope->module, kMaxMessages)) {
     return explain_parse_failure(envelope->module, *module.GetDescriptor(), envelope->module_offset, kMaxMessages);
   }
+  spell_ids(module);
   Tiler tiler(std::move(module));
   if (std::optional<Error> error = tiler.prepare(min_nodes)) return *std::move(error);
   return tiler.write();

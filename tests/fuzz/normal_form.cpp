@@ -232,6 +232,21 @@ void NormalForm::message(const std::string& path, const Message& message) {
   if (!unknown.empty()) add(path + ".unknown", quote(unknown));
 }
 
+// The ids that a message leaves out because they count up.
+void fill_ids(schema::Module& module) {
+  uint64_t next_storage = 0, next_uid = 0;
+  for (schema::Storage& storage : *module.mutable_storages()) {
+    if (!storage.has_id()) storage.set_id(next_storage);
+    next_storage = storage.id() + 1;
+  }
+  for (schema::Graph& graph : *module.mutable_graphs()) {
+    for (schema::Node& node : *graph.mutable_nodes()) {
+      if (!node.has_uid()) node.set_uid(next_uid);
+      next_uid = node.uid() + 1;
+    }
+  }
+}
+
 }  // namespace
 
 std::string first_difference(std::string_view first, std::string_view second) {
@@ -239,6 +254,8 @@ std::string first_difference(std::string_view first, std::string_view second) {
   if (!parse_message(a, first, kMaxMessages)) return "the first module does not decode";
   if (!parse_message(b, second, kMaxMessages)) return "the second module does not decode";
   if (!a.has_counters()) b.clear_counters();
+  fill_ids(a);
+  fill_ids(b);
   const std::vector<std::string> lines_a = NormalForm(a).lines();
   const std::vector<std::string> lines_b = NormalForm(b).lines();
   const auto [at_a, at_b] = std::mismatch(lines_a.begin(), lines_a.end(), lines_b.begin(), lines_b.end());

@@ -14,6 +14,7 @@
 
 #include "ir/io/io.h"
 #include "ir/io/pb_envelope.h"
+#include "ir/io/pb_ids.h"
 #include "tests/catch.h"
 #include "tests/ir/field_edits.h"
 #include "tests/ir/module_lines.h"
@@ -56,6 +57,8 @@ constexpr NotAlone kNotAlone[] = {
     {"Module.profile", "empty", "Profile has no fields yet, so it is present or absent"},
     {"Module.memory_plan", "empty", "as Module.profile"},
     {"Module.certificate", "empty", "as Module.profile"},
+    {"Node.uid", "absent", "an id that counts up says the same when it is left out"},
+    {"Storage.id", "absent", "as Node.uid"},
     {"Node.phase_markers", "swap", "a set, written in ascending order"},
 };
 
@@ -204,6 +207,8 @@ class FieldEdits {
     REQUIRE(bytes.ok());
     REQUIRE(file.ParseFromString(*bytes));
     pack_lists(expected);
+    spell_ids(expected);
+    spell_ids(*file.mutable_module());
     const std::vector<std::string> before = module_lines(expected);
     const std::vector<std::string> after = module_lines(file.module());
     std::vector<std::string> lost, added;

@@ -9,6 +9,7 @@
 #include <google/protobuf/message.h>
 
 #include "ir/io/io.h"
+#include "ir/io/pb_ids.h"
 #include "tests/catch.h"
 #include "tests/ir/sample_module.h"
 
@@ -248,7 +249,7 @@ std::vector<std::string> follow(schema::Module& module, Message& message, const 
     return {"counters.names"};
   }
   if (name == "Tensor.storage" && edit.kind == "default") {
-    module.add_storages();
+    module.add_storages()->set_id(0);
     return {"/storages"};
   }
   return {};
@@ -478,6 +479,7 @@ schema::Module make_editable_module() {
   node.mutable_rng();
   add_tensor(module, *node.mutable_value()->mutable_tensor());
   add_second_arguments(module, node);
+  spell_ids(module);
   return module;
 }
 

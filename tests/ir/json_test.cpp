@@ -53,7 +53,7 @@ TEST_CASE("JSON shows names, not indices", "[json]") {
 {"name":"main",
 "nodes":[
 {"kind":"NODE_KIND_PLACEHOLDER","name":"n0","target":"n0",)"
-      R"("value":{"tensor":{"dtype":"DTYPE_FLOAT32","sizes":[4,0]}}},
+      R"("value":{"tensor":{"dtype":"DTYPE_FLOAT32","sizes":[4,0]}},"uid":0},
 {"kind":"NODE_KIND_CALL_FUNCTION","name":"n1","target":"aten.neg.default","args":[{"node":"n0"}],)"
       R"("value":{"tensor":{"dtype":"DTYPE_FLOAT32","sizes":[4,1]}},"uid":1}
 ]}

@@ -9,6 +9,7 @@
 
 #include "ir/io/io.h"
 #include "ir/io/pb_envelope.h"
+#include "ir/io/pb_ids.h"
 #include "ir/io/strides.h"
 #include "tests/catch.h"
 #include "tests/ir/sample_module.h"
@@ -226,6 +227,33 @@ TEST_CASE("an input may stand after its user, or be the node itself", "[pb]") {
   const std::unique_ptr<Module> read = parse(encode(module));
   CHECK(read->main().inputs(NodeId(0)) == std::vector<NodeId>{NodeId(2)});
   CHECK(read->main().inputs(NodeId(1)) == std::vector<NodeId>{NodeId(0), NodeId(1)});
+}
+
+TEST_CASE("ids that count up are left out, over all graphs, and mean the same when given", "[pb]") {
+  const Result<std::unique_ptr<Module>> module = parse_text(R"(storage {id=0}
+storage {id=5}
+storage {id=6}
+storage {id=2}
+graph @a { %x = f() %y = f() {uid=7} %z = f() {uid=8} }
+graph @b { %x = f() %y = f() {uid=3} })",
+                                                            "test.fxg");
+  REQUIRE(module.ok());
+  schema::File file;
+  REQUIRE(file.ParseFromString(print(**module)));
+  std::string given;
+  for (const schema::Storage& storage : file.module().storages()) given += storage.has_id() ? '1' : '0';
+  for (const schema::Graph& graph : file.module().graphs()) {
+    for (const schema::Node& node : graph.nodes()) given += node.has_uid() ? '1' : '0';
+  }
+  CHECK(given ==
+        "0101"
+        "010"
+        "01");
+  CHECK(print(*parse(print(**module))) == print(**module));
+  spell_ids(*file.mutable_module());
+  CHECK(file.module().storages(2).id() == 6);
+  CHECK(file.module().graphs(1).nodes(0).uid() == 9);
+  CHECK(print(*parse(encode(file.module()))) == print(**module));
 }
 
 TEST_CASE("what the binary form cannot hold is an error that says so", "[pb]") {
