@@ -96,8 +96,9 @@ class Analyzer {
     const Module& module = graph_.module();
     if (buffer.carried.is_valid()) {
       const Integer& bytes = module.storage(buffer.carried).bytes;
-      if (bytes.value.has_value()) return bytes.value;
-      if (bytes.expr.is_valid()) return module.exprs.evaluate(bytes.expr, values_);
+      const std::optional<int64_t> recorded =
+          bytes.expr.is_valid() ? module.exprs.evaluate(bytes.expr, values_) : bytes.value;
+      if (bytes.is_known()) return recorded.value_or(-1) < 0 ? std::nullopt : recorded;
     }
     if (!buffer.value.is_valid()) return stands_for_tensor(buffer) ? std::nullopt : std::optional<int64_t>(0);
     return storage_bytes(module, graph_.pool().tensor(graph_.pool().value(buffer.value)), values_);
@@ -314,6 +315,7 @@ std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor,
     const std::optional<int64_t> stride = evaluate(module, strides[i], values);
     if (!size.has_value() || !stride.has_value()) return std::nullopt;
     if (*size == 0) return 0;
+    if (*size < 0) return std::nullopt;
     int64_t extent = 0;
     if (__builtin_mul_overflow(*size - 1, *stride, &extent) || __builtin_add_overflow(last, extent, &last)) {
       return std::nullopt;
@@ -323,7 +325,7 @@ std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor,
   if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, element_size(tensor.dtype), &bytes)) {
     return std::nullopt;
   }
-  return bytes;
+  return bytes < 0 ? std::nullopt : std::optional<int64_t>(bytes);
 }
 
 SymbolValues symbol_values(const Module& module, const SymbolValues& given) {

@@ -73,7 +73,7 @@ struct MemoryReport {
 MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, const MemoryOptions& options = {});
 
 // Bytes of the storage behind a strided tensor that owns it: (offset + sum((size - 1) * stride) + 1) * element size, 0
-// when a size is 0; nothing when a symbol has no value.
+// when a size is 0; nothing when a symbol has no value, when a size or the whole is negative or above 2^63 - 1.
 std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values);
 
 // The module's hints, overridden by `given`.

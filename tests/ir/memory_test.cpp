@@ -184,6 +184,20 @@ TEST_CASE("memory: an unknown size is counted and named, never zero, and a value
   CHECK(known.peak_bytes() == 416);
 }
 
+TEST_CASE("memory: a size that turns out negative is unknown", "[memory]") {
+  for (const char* line : {"%a: f32[s0 - 4] = aten.exp.default(%x)", "%a: f32[s0 - 4, 0 - s0] = aten.exp.default(%x)",
+                           "%a: f32[8]$0 = aten.exp.default(%x)"}) {
+    INFO(line);
+    const std::unique_ptr<Module> module =
+        parse(std::string("symbol {name=\"s0\", hint=2}\n storage {id=0, bytes=(s0 - 40)}\n graph @main {\n"
+                          " %x: f32[10] = placeholder()\n ") +
+              line + "\n return %a\n}");
+    const MemoryReport report = analyze(*module);
+    CHECK(report.peak_bytes() == 40);
+    CHECK(report.unknown_buffers == 1);
+  }
+}
+
 TEST_CASE("memory: devices have peaks of their own, the largest first", "[memory]") {
   const std::unique_ptr<Module> module = parse(R"(graph @main {
     %x: f32[4]@cpu = placeholder()
