@@ -17,6 +17,7 @@
 #include "passes/clean/dce.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,9 +38,7 @@ class Liveness {
         options_(options),
         result_(result),
         effects_(graph),
-        storages_(graph, effects_),
         live_(graph.num_ids(), false),
-        read_later_(storages_.num_buffers(), false),
         live_symbols_(graph.module().strings.size(), false),
         seen_exprs_(graph.module().exprs.size(), false) {
     for (const Symbol& symbol : graph.module().symbols) {
@@ -48,6 +47,9 @@ class Liveness {
       if (source.is_valid()) defined_.emplace_back(source, symbol.name);
     }
     std::sort(defined_.begin(), defined_.end());
+    if (!any_fills_memory()) return;
+    storages_.emplace(graph, effects_);
+    read_later_ = IdMap<BufferId, bool>(storages_->num_buffers(), false);
   }
 
   // Dead nodes, last first.
@@ -64,6 +66,14 @@ class Liveness {
   }
 
  private:
+  // Only such a node makes the pass ask who reads which memory.
+  bool any_fills_memory() {
+    for (const NodeId node : graph_.nodes()) {
+      if (effects_.has(node, Effect::kMutates | Effect::kUnknownWrites | Effect::kWaits)) return true;
+    }
+    return false;
+  }
+
   bool is_root(NodeId node) {
     const NodeKind kind = graph_[node].kind;
     if (kind == NodeKind::kPlaceholder || kind == NodeKind::kOutput) return true;
@@ -77,7 +87,7 @@ class Liveness {
 
   bool writes_something_seen(NodeId node) const {
     if (options_.compat == Compat::kTorch) return true;
-    const std::span<const BufferId> writes = storages_.writes(node);
+    const std::span<const BufferId> writes = storages_->writes(node);
     if (writes.empty()) return true;  // it says it writes, and what is not known
     return std::any_of(writes.begin(), writes.end(), [this](BufferId buffer) { return is_seen(buffer); });
   }
@@ -103,20 +113,18 @@ class Liveness {
 
   // Data that flows only through the buffer a collective was given is there after the wait.
   bool fills_something_read(NodeId node) const {
-    const std::span<const BufferId> reads = storages_.reads(node);
+    const std::span<const BufferId> reads = storages_->reads(node);
     return std::any_of(reads.begin(), reads.end(), [this](BufferId buffer) { return is_seen(buffer); });
   }
 
   bool is_seen(BufferId buffer) const {
     if (!buffer.is_valid()) return true;
-    return storages_.is_external(buffer) || read_later_[storages_.alias_class(buffer)];
+    return storages_->is_external(buffer) || read_later_[storages_->alias_class(buffer)];
   }
 
   void visit_live(NodeId node) {
     graph_.for_each_input(node, [this](NodeId input) { live_[input] = true; });
-    for (const BufferId buffer : storages_.reads(node)) {
-      if (buffer.is_valid()) read_later_[storages_.alias_class(buffer)] = true;
-    }
+    if (storages_.has_value()) note_reads(node);
     if (const NodeExtra* extra = graph_.extra(node)) {
       for (const ControlDep& dep : extra->control) {
         if (dep.kind != ControlKind::kOrder) live_[dep.node] = true;
@@ -126,6 +134,12 @@ class Liveness {
     note_value(graph_[node].value);
     note_args(graph_[node].args);
     note_args(graph_[node].kwargs);
+  }
+
+  void note_reads(NodeId node) {
+    for (const BufferId buffer : storages_->reads(node)) {
+      if (buffer.is_valid()) read_later_[storages_->alias_class(buffer)] = true;
+    }
   }
 
   // -- unbacked symbols
@@ -175,7 +189,7 @@ class Liveness {
   const DceOptions& options_;
   PassResult& result_;
   EffectMap effects_;
-  StorageMap storages_;
+  std::optional<StorageMap> storages_;  // when any_fills_memory()
   IdMap<NodeId, bool> live_;
   IdMap<BufferId, bool> read_later_;                  // by alias class: a live node behind the one at hand reads it
   std::vector<std::pair<NodeId, StringId>> defined_;  // unbacked symbols and their definitions, sorted
