@@ -51,8 +51,8 @@ constexpr Row kRows[] = {
      "reads, not at one from before."},
     {ErrorCode::kNotAFile, "the file is not a graph of fxopt",
      "The first bytes are not those that each binary file of fxopt begins with. Usual causes are a wrong path, a "
-     "pickle or an exported program of the framework given in place of a converted one, and a text file that does "
-     "not begin with 'fxg'. Inputs are recognised by their content, whatever the extension: check what it is."},
+     "pickle or an exported program of the framework given in place of a converted one, and a file that was damaged. "
+     "Inputs are recognised by their content, whatever the extension: check what it is."},
     {ErrorCode::kVersion, "the file follows a schema that this build does not read",
      "The file was written by a newer fxopt or exporter whose schema has changed in a way an older reader cannot "
      "skip, or by one from before the first released schema. Update fxopt, or write the file again with the exporter "

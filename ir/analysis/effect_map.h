@@ -23,7 +23,6 @@ class EffectMap {
 
   Effect of(NodeId node);
   bool has(NodeId node, Effect bit) { return has_effect(of(node), bit); }
-  bool is_pure(NodeId node) { return fxopt::is_pure(of(node)); }
 
  private:
   enum class State : uint8_t { kUnknown, kOpen, kKnown };

@@ -6,6 +6,7 @@
 #include "core/saturate.h"
 #include "ir/analysis/infer_roles.h"
 #include "ir/analysis/phases.h"
+#include "ir/analysis/values.h"
 
 namespace fxopt {
 namespace {
@@ -115,9 +116,7 @@ class Analyzer {
       extend(id, held);
       if (backward) last_reader_is_backward_[id.index()] = true;
     }
-    for (const BufferId id : storages_.buffers(node)) {
-      if (id.is_valid()) extend(id, held);
-    }
+    keep_alive(node, held);
     const NodeExtra* extra = graph_.extra(node);
     if (extra == nullptr) return;
     for (const ControlDep& dep : extra->control) {
@@ -174,22 +173,11 @@ class Analyzer {
   }
 
   void mark_gradients() {
-    const NodeId output = graph_.output();
-    if (!output.is_valid() || graph_.outputs.empty()) return;
-    size_t leaf = 0;
-    const ArgRange args = graph_[output].args;
-    for (const Arg& arg : graph_.pool().args(args)) mark_leaves(arg, leaf);
-  }
-
-  void mark_leaves(const Arg& arg, size_t& leaf) {
-    if (arg.has_children()) {
-      for (const Arg& child : graph_.pool().children(arg)) mark_leaves(child, leaf);
-      return;
+    if (graph_.outputs.empty()) return;
+    const std::vector<NodeId> leaves = output_leaves(graph_);
+    for (size_t i = 0; i < std::min(leaves.size(), graph_.outputs.size()); ++i) {
+      if (leaves[i].is_valid() && graph_.outputs[i].role == OutputRole::kGradient) add_gradient(leaves[i]);
     }
-    const size_t position = leaf++;
-    if (!arg.is(ArgKind::kNode) || position >= graph_.outputs.size()) return;
-    if (graph_.outputs[position].role != OutputRole::kGradient) return;
-    add_gradient(arg.as_node());
   }
 
   void classify(BufferId id) {

@@ -66,31 +66,36 @@ void build_body(Graph& body, const Call& call, const Graph& from, std::span<cons
   body[output].value = body[inner].value;
 }
 
+// `custom` without what stays with the node in the body; `dropped` becomes true when something did.
+Arg strip_custom(Graph& graph, const Arg& custom, bool& dropped) {
+  const std::span<const Arg> entries = graph.pool().children(custom);
+  std::vector<Arg> kept;
+  for (size_t i = 0; i + 1 < entries.size(); i += 2) {
+    const Arg& key = entries[i];
+    if (key.is(ArgKind::kString) && graph.module().text(key.as_string()) == kCustomOfTheBody) continue;
+    kept.insert(kept.end(), {key, entries[i + 1]});
+  }
+  if (kept.size() == entries.size()) return custom;
+  dropped = true;
+  return Arg::children(ArgKind::kDict, graph.pool().append(kept), custom.type());
+}
+
 // Takes off `node` what stays with the node in the body.
 void strip_meta(Graph& graph, NodeId node) {
   const std::span<const Arg> view = graph.pool().args(graph[node].meta);
-  const std::vector<Arg> entries(view.begin(), view.end());
+  const std::vector<Arg> entries(view.begin(), view.end());  // the pool may grow
   std::vector<Arg> kept;
+  bool dropped = false;
   for (size_t i = 0; i + 1 < entries.size(); i += 2) {
     const std::string_view key = graph.module().text(entries[i].as_string());
-    if (std::find(kOfTheBody.begin(), kOfTheBody.end(), key) != kOfTheBody.end()) continue;
-    kept.push_back(entries[i]);
-    kept.push_back(entries[i + 1]);
-    if (key != kCustom || !entries[i + 1].is(ArgKind::kDict)) continue;
-    const std::span<const Arg> custom = graph.pool().children(entries[i + 1]);
-    std::vector<Arg> items;
-    for (size_t k = 0; k + 1 < custom.size(); k += 2) {
-      if (custom[k].is(ArgKind::kString) && graph.module().text(custom[k].as_string()) == kCustomOfTheBody) continue;
-      items.insert(items.end(), {custom[k], custom[k + 1]});
+    if (std::find(kOfTheBody.begin(), kOfTheBody.end(), key) != kOfTheBody.end()) {
+      dropped = true;
+      continue;
     }
-    if (items.size() == custom.size()) continue;
-    kept.back() = Arg::children(ArgKind::kDict, graph.pool().append(items), entries[i + 1].type());
+    const bool is_custom = key == kCustom && entries[i + 1].is(ArgKind::kDict);
+    kept.insert(kept.end(), {entries[i], is_custom ? strip_custom(graph, entries[i + 1], dropped) : entries[i + 1]});
   }
-  if (kept.size() != entries.size() || !std::equal(kept.begin(), kept.end(), entries.begin(), [](Arg a, Arg b) {
-        return a.kind() == b.kind() && a.as_bits() == b.as_bits();
-      })) {
-    graph.set_meta(node, graph.pool().append(kept));
-  }
+  if (dropped) graph.set_meta(node, graph.pool().append(kept));
 }
 
 // -- lowering

@@ -153,11 +153,7 @@ void PbWriter::append_module_records() {
     const StorageRecord& storage = module_.storage(StorageId(i));
     message.Clear();
     encoder_.record(storage, message);
-    if (storage_ids_.must_give(storage.id)) {
-      message.set_id(storage.id);
-    } else {
-      message.clear_id();
-    }
+    if (!storage_ids_.must_give(storage.id)) message.clear_id();
     append(parts_.back(), M::kStoragesFieldNumber, message);
   }
   append_records<schema::ProcessGroup>(M::kGroupsFieldNumber, module_.groups);
