@@ -50,17 +50,17 @@ class DumpConverter:
     # ---- values
 
     def dim(self, value: int | Json) -> int | str:
-        return value if isinstance(value, int) else str(value["sym"])
+        return value if isinstance(value, int) else self.symbols.expression(value["sym"])
 
     def tensor(self, value: Json) -> Json:
         tensor: Json = {"dtype": form.dtype(value["dtype"])}
-        tensor |= form.dims("sizes", [self.dim(x) for x in value["shape"]], self.symbols)
+        tensor |= form.dims("sizes", [self.dim(x) for x in value["shape"]])
         if "layout" in value:
             tensor["layout"] = form.layout(value["layout"].removeprefix("torch."))
         else:
-            tensor |= form.dims("strides", [self.dim(x) for x in value["stride"]], self.symbols)
+            tensor |= form.dims("strides", [self.dim(x) for x in value["stride"]])
             if value["offset"] != 0:
-                tensor["offset"] = self.symbols.number(self.dim(value["offset"]))
+                tensor["offset"] = form.number(self.dim(value["offset"]))
             if value["storage"] is not None:
                 tensor["storage"] = value["storage"]
                 self.devices.setdefault(value["storage"], value["device"])
@@ -201,7 +201,7 @@ class DumpConverter:
         for key, size in self.dump["storages"].items():
             record: Json = {"id": int(key)}
             if size is not None:
-                record["bytes"] = self.symbols.number(self.dim(size))
+                record["bytes"] = form.number(self.dim(size))
             if int(key) in self.devices:
                 record["device"] = self.devices[int(key)]
             records.append(record)

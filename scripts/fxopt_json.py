@@ -173,9 +173,6 @@ class SymbolTable:
                     self.records[name]["type"] = "SYMBOL_TYPE_FLOAT"
         return result
 
-    def number(self, value: int | str) -> Json:
-        return {"expr": self.expression(value)} if isinstance(value, str) else number(value)
-
 
 # ---- arguments and metadata
 
@@ -259,14 +256,14 @@ def memory_format(name: str) -> str:
     return MEMORY_FORMATS[name]
 
 
-def dims(field: str, values: Sequence[int | str], symbols: SymbolTable) -> Json:
+def dims(field: str, values: Sequence[int | str]) -> Json:
     """Sizes or strides: numbers, and beside them the entries that are symbolic."""
     result: Json = {}
     if values:
         result[field] = [0 if isinstance(value, str) else integer(value) for value in values]
     symbolic = [(i, value) for i, value in enumerate(values) if isinstance(value, str)]
     if symbolic:
-        entries = [{"index": i, "expr": symbols.expression(value)} for i, value in symbolic]
+        entries = [{"index": i, "expr": value} for i, value in symbolic]
         result["symbolic_" + field] = entries
     return result
 

@@ -1,4 +1,4 @@
-"""What training frameworks write on nodes, inputs and outputs, as fields of the schema. Standard library only.
+"""What training frameworks write on nodes, inputs and outputs, as fields of the schema and back. Standard library only.
 
 The keys, their writers and their traps: torch.fx's recompute and partitioner tags, torchtitan's annotations,
 AOTAutograd's descriptors of inputs and outputs.
@@ -86,12 +86,13 @@ def training_fields(meta: dict[str, object]) -> tuple[Json, set[str]]:
         forward = all(marker in _FORWARD_MARKERS for marker in markers)
         fields["phase"] = "PHASE_FORWARD" if forward else "PHASE_BACKWARD"
         fields["phase_markers"] = markers
-    if meta.get("recompute") in TAGS:
+    if isinstance(meta.get("recompute"), str) and meta["recompute"] in TAGS:
         fields["tag"] = TAGS[meta["recompute"]]
         consumed.add("recompute")
     if region := _region(meta, custom):
         fields["region"] = region
-        if "id" in region or "id_is_none" in region:
+        told_twice = "id" in region and custom.get("ac_region_id") == region["id"]
+        if ("id" in region or "id_is_none" in region) and not told_twice:
             consumed.add("ac_graph_id")
         if "has_backward_hook" in region:
             consumed.add("has_backward_hook")
@@ -106,6 +107,43 @@ def training_fields(meta: dict[str, object]) -> tuple[Json, set[str]]:
         fields["bucket"] = bucket
         consumed.add("fsdp_bucket")
     return fields, consumed
+
+
+# The metadata keys that training_meta() gives, apart from `custom`.
+TRAINING_KEYS = frozenset(
+    "autograd_backward partitioner_tag recompute ac_graph_id has_backward_hook seq_nr fsdp_bucket".split()
+)
+_AS_META = {
+    "PHASE_MARKER_AUTOGRAD_BACKWARD": ("autograd_backward", True),
+    **{marker: ("partitioner_tag", tag) for tag, marker in _PARTITIONER_TAGS.items()},
+}
+
+
+def training_meta(node: Json, custom: object) -> dict[str, object]:
+    """The metadata that the fields of a node stand for: what training_fields() consumed. `custom` is what the node's
+    metadata says under that key; the recompute policy is given by its name."""
+    meta: dict[str, object] = {}
+    for marker in node.get("phase_markers", ()):
+        if marker in _AS_META:
+            key, value = _AS_META[marker]
+            meta[key] = value
+    for name, tag in TAGS.items():
+        if node.get("tag") == tag:
+            meta["recompute"] = name
+    region = node.get("region", {})
+    if region.get("id_is_none"):
+        meta["ac_graph_id"] = None
+    elif "id" in region and not (isinstance(custom, dict) and custom.get("ac_region_id") == int(region["id"])):
+        meta["ac_graph_id"] = int(region["id"])
+    if region.get("has_backward_hook"):
+        meta["has_backward_hook"] = True
+    if "module_path" in node and custom is None and "module_path_source" not in node:
+        meta["custom"] = {"module_fqn": node["module_path"]}
+    if "seq_nr" in node:
+        meta["seq_nr"] = int(node["seq_nr"])
+    if (bucket := node.get("bucket")) is not None and set(bucket) <= {"plan_fqns", "direction"}:
+        meta["fsdp_bucket"] = {"plan_fqns": tuple(bucket.get("plan_fqns", ())), "direction": bucket.get("direction", "")}
+    return meta
 
 
 # ---- calling conventions, from the framework's descriptors

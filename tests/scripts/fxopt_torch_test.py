@@ -264,7 +264,6 @@ class Save(unittest.TestCase):
             "size": torch.Size([2, 3]),
             "node": x,
             "op": torch.ops.aten.mm.default,
-            "object": object(),
         }
         self.save(graph_module)
         items = self.meta("add")["mine"]["dict"]["items"]
@@ -278,7 +277,16 @@ class Save(unittest.TestCase):
         self.assertEqual(tree['{"string": "size"}']["tuple"]["type"], "torch.Size")
         self.assertEqual(tree['{"string": "node"}'], {"uid_ref": 0})
         self.assertEqual(tree['{"string": "op"}'], {"op": "aten.mm.default"})
-        self.assertEqual(tree['{"string": "object"}'], {"opaque": {"type": "object", "text": "<object object>"}})
+
+    def test_metadata_without_a_typed_form_is_an_error_unless_dropped(self):
+        graph_module = trace(lambda x: x + 1, torch.zeros(2))
+        add = list(graph_module.graph.nodes)[1]
+        add.meta["planted"] = {"inside": object()}
+        message = r"node %add: metadata 'planted': an object of type object has no typed form; save\(..., drop="
+        with self.assertRaisesRegex(fxopt_torch.ExportError, message):
+            self.save(graph_module)
+        self.save(graph_module, drop=["planted"])
+        self.assertNotIn("planted", self.meta("add"))
 
     def test_a_stack_gives_the_source_of_its_last_frame(self):
         graph_module = trace(lambda x: x + 1, torch.zeros(2))

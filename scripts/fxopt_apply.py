@@ -1,0 +1,267 @@
+"""Passes of fxopt on a GraphModule in place: the module goes out, its nodes come back moved, re-argued, erased, joined by
+new ones. Nodes are found by uid; whatever a pass did not touch stays the object it was.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import pathlib
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import Graph, GraphModule, Node
+
+import fxopt_json as form
+from fxopt_json import Json
+from fxopt_load import ArgReader, create_node, give_node_meta, placed_elsewhere
+from fxopt_save import Exporter, Provenance
+from fxopt_symbols import SymbolReader
+from fxopt_training import TRAINING_KEYS, training_meta
+from fxopt_values import ValueReader
+
+
+class FxoptError(RuntimeError):
+    """The fxopt program refused: `code` is its error code (FX0306; `fxopt help FX0306` explains it), `exit_code` that of
+    the program, `errors` all it said, as in its JSON envelope."""
+
+    def __init__(self, message: str, code: str, exit_code: int, errors: Sequence[Json]) -> None:
+        super().__init__(message)
+        self.code = code
+        self.exit_code = exit_code
+        self.errors = errors
+
+
+def run_fxopt(program: str, arguments: Sequence[str], folder: pathlib.Path) -> Json:
+    """The result in the JSON envelope of one call. FxoptError when the program does not exit with 0."""
+    envelope = folder / "envelope.json"
+    run = subprocess.run([program, *arguments, f"--json={envelope}"], capture_output=True, text=True)
+    told = json.loads(envelope.read_text(encoding="utf-8")) if envelope.exists() else {}
+    if run.returncode != 0:
+        errors = told.get("errors", [])
+        code = str(errors[0].get("code", "")) if errors else ""
+        message = run.stderr.strip() or f"{program} exited with {run.returncode}"
+        raise FxoptError(message, code, run.returncode, errors)
+    return told.get("result", {})
+
+
+def apply(
+    graph_module: GraphModule,
+    passes: str | None,
+    program: str,
+    options: Sequence[str],
+    told: Mapping[str, object],
+) -> Json:
+    """Runs a pipeline over `graph_module` and patches it. Returns what the program's envelope says of the file."""
+    exporter = Exporter(pathlib.Path("module.json"), is_lenient=True)
+    before = exporter.module(graph_module, **told)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        source, target = folder / "before.json", folder / "after.json"
+        form.write_json(before, source)
+        result = run_fxopt(program, [*_command(passes), str(source), "-o", str(target), *options], folder)
+        after = json.loads(target.read_text(encoding="utf-8"))["module"]
+    _Patch(exporter, before, after).run(graph_module)
+    files = result.get("files", [{}])
+    return files[0] if files else {}
+
+
+def _command(passes: str | None) -> list[str]:
+    if passes == "":
+        return ["convert"]
+    return ["opt", "--raise-control-deps", *([] if passes is None else ["--passes", passes])]
+
+
+class _Patch:
+    def __init__(self, exporter: Exporter, before: Json, after: Json) -> None:
+        self.exporter = exporter
+        self.after = after
+        self._modules = {name: graph for name, graph, _ in exporter.graphs}
+        self._before = {graph["name"]: {node["uid"]: node for node in graph["nodes"]} for graph in before["graphs"]}
+        self._nodes = {uid: node for node, uid in exporter.uids.items()}
+        self._fields: dict[Node, Json] = {}
+        self._matched: set[Node] = set()  # of the graph at hand: what its messages name by uid
+        mode = _fake_mode(exporter)
+        values = None
+        if mode is not None:
+            values = ValueReader(after, SymbolReader.over(exporter.values.symbols), mode)
+            values.storages.update(enumerate(exporter.values.held))
+        self._args = _KnownArgs(exporter, values, self._graph_module)
+        self._args.nodes_of_uids.update(self._nodes)
+
+    def run(self, graph_module: GraphModule) -> None:
+        kept = {name: self._before.get(name, {}) for name in self._modules}
+        for record in self.after["graphs"]:
+            self._patch_graph(record, kept.get(record["name"], {}))
+        for record in reversed(self.after["graphs"]):
+            self._modules[record["name"]].recompile()
+        graphs = [{key: value for key, value in record.items() if key != "nodes"} for record in self.after["graphs"]]
+        uids = {node: uid for uid, node in self._args.nodes_of_uids.items()}
+        provenance = Provenance(self.after | {"graphs": graphs}, uids, self._fields)
+        Provenance.of_module[graph_module] = provenance
+
+    def _graph_module(self, name: str) -> GraphModule:
+        if name not in self._modules:
+            self._modules[name] = GraphModule(torch.nn.Module(), Graph())
+        return self._modules[name]
+
+    def _patch_graph(self, record: Json, before: Mapping[int, Json]) -> None:
+        graph_module = self._graph_module(record["name"])
+        self._set_attributes(graph_module, record)
+        graph = graph_module.graph
+        old = {node.name: node for node in graph.nodes}
+        self._matched = {self._nodes[uid] for uid in before.keys() & {int(m["uid"]) for m in record["nodes"]}}
+        found = {message["name"]: self._find(message, before, old) for message in record["nodes"]}
+        kept = {node for node in found.values() if node is not None}
+        last = next(reversed(graph.nodes), None)
+        names: dict[str, Node] = {}
+        for message in record["nodes"]:
+            node = found[message["name"]]
+            if node is None:
+                node = self._create(graph, message, last)
+            elif node.name != message["name"]:
+                node.name = message["name"]
+            names[message["name"]] = node
+            self._args.nodes_of_uids[int(message["uid"])] = node
+            if own := placed_elsewhere(message):
+                self._fields[node] = own
+        for message in record["nodes"]:
+            self._give_arguments(names[message["name"]], message, names)
+        for node in reversed(list(old.values())):
+            if node not in kept:
+                graph.erase_node(node)
+        _order(graph, [names[message["name"]] for message in record["nodes"]])
+        for message in record["nodes"]:
+            node = names[message["name"]]
+            if node in kept:
+                self._update_meta(node, before[self.exporter.uids[node]], message)
+            else:
+                self._give_meta(node, message, names)
+
+    def _find(self, message: Json, before: Mapping[int, Json], old: Mapping[str, Node]) -> Node | None:
+        """The node that the message says again: by uid, or by name where raising control dependencies drew a new uid."""
+        if int(message["uid"]) in before:
+            return self._nodes[int(message["uid"])]
+        node = old.get(message["name"])
+        if node is None or node in self._matched:
+            return None
+        known = before[self.exporter.uids[node]]
+        return node if (known["kind"], known["target"]) == (message["kind"], message["target"]) else None
+
+    def _create(self, graph: Graph, message: Json, last: Node | None) -> Node:
+        target = self.exporter.named.get(message["target"])
+        if last is None:
+            return create_node(graph, message, target)
+        with graph.inserting_before(last):
+            return create_node(graph, message, target)
+
+    def _set_attributes(self, graph_module: GraphModule, record: Json) -> None:
+        for attribute in record.get("attributes", ()):
+            path = attribute["path"]
+            if "graph" in attribute and "." not in path and not hasattr(graph_module, path):
+                graph_module.add_module(path, self._graph_module(attribute["graph"]))
+
+    def _give_arguments(self, node: Node, message: Json, names: Mapping[str, Node]) -> None:
+        args = tuple(self._args.argument(arg, names) for arg in message.get("args", ()))
+        if not _same(args, node.args):
+            node.args = args
+        kwargs = {item["name"]: self._args.argument(item["arg"], names) for item in message.get("kwargs", ())}
+        if not _same(kwargs, dict(node.kwargs)):
+            node.kwargs = kwargs
+
+    def _update_meta(self, node: Node, before: Json, after: Json) -> None:
+        custom = node.meta.get("custom")
+        was, now = training_meta(before, custom), training_meta(after, custom)
+        if after.get("phase") == "PHASE_BACKWARD" and "PHASE_MARKER_INFERRED" in after.get("phase_markers", ()):
+            now["autograd_backward"] = True
+        for key in was.keys() - now.keys():
+            del node.meta[key]
+        for key, value in now.items():
+            if key not in was or was[key] != value:
+                node.meta[key] = _policy(value) if key == "recompute" else value
+
+    def _give_meta(self, node: Node, message: Json, names: Mapping[str, Node]) -> None:
+        """Metadata of a new node: that of the node it stands for, with what the pass says and a value of its own."""
+        origins = [self._args.nodes_of_uids.get(int(origin.get("uid", 0))) for origin in message.get("origins", ())]
+        origin = next((found for found in origins if found is not None), None)
+        if origin is None:
+            give_node_meta(node, message, self._args, names, derives=False)
+            return
+        meta = {key: value for key, value in origin.meta.items() if key not in TRAINING_KEYS}
+        if "custom" in meta:
+            meta["custom"] = copy.deepcopy(meta["custom"])
+        for key, value in training_meta(message, meta.get("custom")).items():
+            meta[key] = _policy(value) if key == "recompute" else value
+        node.type = origin.type
+        node.meta = meta
+        if "val" in meta and "value" in message and self._args.values is not None:
+            meta["val"] = self._args.value(message["value"])
+
+
+class _KnownArgs(ArgReader):
+    """Reads arguments as the objects they were written from."""
+
+    def __init__(self, exporter: Exporter, values: ValueReader | None, graph) -> None:
+        super().__init__(values, graph)
+        self._exporter = exporter
+        self._meshes = {record["name"]: mesh for mesh, record in exporter.values.meshes}
+        self._symbols = SymbolReader.over(exporter.values.symbols)
+
+    def argument(self, arg: Json, names: Mapping[str, Node]) -> object:
+        match arg:
+            case {"expr": text}:
+                return self._symbols.size(text)
+            case {"opaque": {"text": text}} if text in self._exporter.objects:
+                return self._exporter.objects[text]
+            case {"mesh": name} if name in self._meshes:
+                return self._meshes[name]
+            case {"group": name} if name in self._exporter.named:
+                return self._exporter.named[name]
+            case {"op": name} if name in self._exporter.named:
+                return self._exporter.named[name]
+            case {"enum_value": {"type": kind, "name": name}} if f"{kind}.{name}" in self._exporter.named:
+                return self._exporter.named[f"{kind}.{name}"]
+        return super().argument(arg, names)
+
+
+def _policy(name: object) -> object:
+    return torch.utils.checkpoint.CheckpointPolicy[str(name)]
+
+
+def _fake_mode(exporter: Exporter):
+    for _, graph_module, _ in exporter.graphs:
+        for node in graph_module.graph.nodes:
+            value = node.meta.get("val")
+            if isinstance(value, FakeTensor):
+                return value.fake_mode
+    return None
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether two arguments are the same, without asking a ShapeEnv."""
+    if a is b:
+        return True
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        both_tuples = isinstance(a, tuple) == isinstance(b, tuple)
+        return both_tuples and len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return list(a) == list(b) and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, slice) and isinstance(b, slice):
+        return _same((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    if isinstance(a, torch.SymInt | torch.SymFloat | torch.SymBool):
+        return type(a) is type(b) and a.node.expr == b.node.expr
+    if isinstance(a, Node) or isinstance(b, Node) or type(a) is not type(b):
+        return False
+    return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)
+
+
+def _order(graph: Graph, nodes: Sequence[Node]) -> None:
+    """Moves the nodes of the graph into this order, touching those only that stand elsewhere."""
+    current = graph._root
+    for node in nodes:
+        if current.next is not node:
+            current.append(node)
+        current = node

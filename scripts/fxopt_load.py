@@ -1,0 +1,407 @@
+"""The JSON form of a module -> GraphModule: what fxopt_save.py wrote, in any process."""
+
+from __future__ import annotations
+
+import base64
+import pathlib
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._subclasses import FakeTensorMode
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.passes.shape_prop import _extract_tensor_metadata
+
+import fxopt_json as form
+import fxopt_save
+from fxopt_json import FormError, Json
+from fxopt_objects import build, enumerator, find
+from fxopt_save import Provenance
+from fxopt_symbols import SymbolReader
+from fxopt_training import training_meta
+from fxopt_values import ValueReader, dtype_of
+
+_OPS = {kind: op for op, kind in form.NODE_KINDS.items()}
+_LAYOUTS = {layout: name for name, layout in form.LAYOUTS.items()}
+_MEMORY_FORMATS = {memory_format: name for name, memory_format in form.MEMORY_FORMATS.items()}
+_CODEGENS = {kind.__name__: kind for kind in vars(torch.fx.graph).values() if isinstance(kind, type)}
+# Fields of a node that torch.fx has a place for; the others are kept in the Provenance.
+_PLACED = frozenset(
+    "kind name target args kwargs value uid phase phase_markers tag region module_path seq_nr source bucket meta".split()
+)
+
+
+class LoadError(ValueError):
+    """The file says what this process cannot build; the message names graph and node."""
+
+
+class ArgReader:
+    """Arguments and metadata trees as Python objects."""
+
+    def __init__(self, values: ValueReader, graph: Callable[[str], object]) -> None:
+        self.values = values
+        self.graph = graph
+        self.nodes_of_uids: dict[int, Node] = {}
+
+    def value(self, message: Json) -> object:
+        """Message Value."""
+        return self.values.value(message, self.graph, lambda scalar: self.read(scalar, {}))
+
+    def read(self, arg: Json, names: Mapping[str, Node], *, is_stack: bool = False) -> Any:
+        """Message Arg. `names`: the graph's nodes. is_stack: an operator, class or function that nothing here is called
+        by is read as its name. FormError for what cannot be built here."""
+
+        def inner(item: Json) -> Any:
+            return self.read(item, names, is_stack=is_stack)
+
+        match arg:
+            case {"none": _}:
+                return None
+            case {"ellipsis": _}:
+                return Ellipsis
+            case {"bool_value": value} | {"string": value}:
+                return value
+            case {"int_value": value}:
+                return int(value)
+            case {"float_bits": bits}:
+                return _float(bits)
+            case {"complex_value": parts}:
+                return complex(_float(parts.get("real_bits", "0")), _float(parts.get("imag_bits", "0")))
+            case {"bytes_value": data}:
+                return base64.b64decode(data)
+            case {"node": name}:
+                return names[name]
+            case {"uid_ref": uid}:
+                return self.nodes_of_uids[int(uid)]
+            case {"ints": values}:
+                return [int(value) for value in values.get("values", ())]
+            case {"int_tuple": values}:
+                return tuple(int(value) for value in values.get("values", ()))
+            case {"list": items} | {"tuple": items} | {"set": items}:
+                return _sequence(next(iter(arg)), [inner(item) for item in items.get("items", ())], items.get("type"))
+            case {"slice": items}:
+                return slice(*map(inner, items["items"]))
+            case {"dict": items}:
+                pairs = {inner(item["key"]): inner(item["value"]) for item in items.get("items", ())}
+                return _mapping(pairs, items.get("type"))
+            case {"op": name}:
+                return _named(name, is_stack)
+        return self._leaf(arg)
+
+    def _leaf(self, arg: Json) -> object:
+        match arg:
+            case {"expr": text}:
+                return self.values.symbols.expr(text)
+            case {"value": value}:
+                return self.value(value)
+            case {"dtype": name}:
+                return dtype_of(name)
+            case {"device": name}:
+                return torch.device(name)
+            case {"layout": name}:
+                return getattr(torch, _LAYOUTS[name])
+            case {"memory_format": name}:
+                return getattr(torch, _MEMORY_FORMATS[name])
+            case {"enum_value": value}:
+                return enumerator(value["type"], value["name"])
+            case {"graph": name}:
+                return self.graph(name)
+            case {"mesh": name}:
+                return self.values.mesh(name)
+            case {"group": name}:
+                return torch.distributed.distributed_c10d._resolve_process_group(name)
+            case {"opaque": opaque}:
+                raise FormError(f"an object of type {opaque.get('type')}, of which the file holds only the text")
+        raise FormError(f"an argument that this version does not know: {', '.join(arg)}")
+
+    def argument(self, arg: Json, names: Mapping[str, Node]) -> Any:
+        """Like read(), of a node's argument: an expression in it is a symbolic number."""
+        match arg:
+            case {"expr": text}:
+                return self.values.symbols.size(text)
+            case {"list": items} | {"tuple": items}:
+                values = [self.argument(item, names) for item in items.get("items", ())]
+                return _sequence(next(iter(arg)), values, items.get("type"))
+            case {"dict": items}:
+                pairs = items.get("items", ())
+                return {self.argument(pair["key"], names): self.argument(pair["value"], names) for pair in pairs}
+            case {"slice": items}:
+                return slice(*(self.argument(item, names) for item in items["items"]))
+        return self.read(arg, names)
+
+
+def _float(bits: str | int) -> float:
+    return struct.unpack(">d", int(str(bits), 0).to_bytes(8, "big"))[0]
+
+
+def _named(name: str, is_stack: bool) -> object:
+    try:
+        return find(name)
+    except FormError:
+        if is_stack:
+            return name
+        raise
+
+
+def _sequence(kind: str, items: list, type_name: str | None) -> object:
+    plain = {"list": list, "tuple": tuple, "set": set}[kind]
+    if not type_name:
+        return plain(items)
+    found = torch.Size if type_name == "torch.Size" else find(type_name)
+    if not (isinstance(found, type) and (issubclass(found, plain | frozenset) or found.__name__ == "OrderedSet")):
+        raise FormError(f"{type_name!r} is no class of {kind}s")
+    return found(items)
+
+
+def _mapping(items: dict, type_name: str | None) -> object:
+    if not type_name:
+        return items
+    found = find(type_name)
+    if isinstance(found, type) and issubclass(found, dict):
+        return found(items)
+    return build(type_name, items)
+
+
+class Importer:
+    """One module on its way from the JSON form to a GraphModule."""
+
+    def __init__(self, module: Json, path: pathlib.Path, mode: FakeTensorMode | None) -> None:
+        self.module = module
+        self.path = path
+        meta = {entry["key"]: entry["value"] for entry in module.get("meta", ())}
+        env = mode.shape_env if mode is not None and mode.shape_env is not None else ShapeEnv()
+        self.mode = mode or FakeTensorMode(allow_non_fake_inputs=True, shape_env=env)
+        extra = ArgReader(None, None).read(meta[fxopt_save.SYMBOLS], {}) if fxopt_save.SYMBOLS in meta else {}
+        self.symbols = SymbolReader(module.get("symbols", ()), extra, env)
+        self.values = ValueReader(module, self.symbols, self.mode)
+        self.args = ArgReader(self.values, self.graph_module)
+        self._records = {record["name"]: record for record in module["graphs"]}
+        self._constants = {record["name"]: record for record in module.get("constants", ())}
+        self._tensors: dict[str, torch.Tensor] = {}
+        self._built: dict[str, GraphModule] = {}
+        self._nodes: dict[str, dict[str, Node]] = {}
+        self._fields: dict[Node, Json] = {}
+
+    def load(self) -> GraphModule:
+        """The main graph's GraphModule. LoadError for what cannot be built here."""
+        main = self.graph_module(self.module["graphs"][0]["name"])
+        for name in self._built:
+            self._give_meta(name)
+        self.symbols.assertions(self.module.get("assertions", ()))
+        graphs = [{key: value for key, value in record.items() if key != "nodes"} for record in self.module["graphs"]]
+        uids = {node: uid for uid, node in self.args.nodes_of_uids.items()}
+        Provenance.of_module[main] = Provenance(self.module | {"graphs": graphs}, uids, self._fields)
+        return main
+
+    def graph_module(self, name: str) -> GraphModule:
+        """The GraphModule of the graph of that name, without metadata until load() gives it."""
+        if name not in self._built:
+            record = self._records[name]
+            attributes = self._attributes(record)
+            graph, names = self._graph(record)
+            result = GraphModule(_root(attributes), graph, record.get("class_name", "GraphModule"))
+            self._built[name], self._nodes[name] = result, names
+        return self._built[name]
+
+    def _attributes(self, record: Json) -> dict[str, object]:
+        result: dict[str, object] = {}
+        for attribute in record.get("attributes", ()):
+            if "graph" in attribute:
+                result[attribute["path"]] = self.graph_module(attribute["graph"])
+            elif "constant" in attribute:
+                result[attribute["path"]] = self._constant(attribute["constant"])
+            else:
+                kind = attribute.get("opaque", {}).get("type", "unknown type")
+                where = f"graph {record['name']!r}: attribute {attribute['path']!r}"
+                raise LoadError(f"{where}: an object of {kind}, which the file does not hold")
+        return result
+
+    def _constant(self, name: str) -> torch.Tensor:
+        if name not in self._tensors:
+            self._tensors[name] = self._read_constant(self._constants[name])
+        return self._tensors[name]
+
+    def _read_constant(self, record: Json) -> torch.Tensor:
+        message = record["tensor"]
+        if "inline_data" in record:
+            raw = bytearray(base64.b64decode(record["inline_data"]))
+            data = torch.frombuffer(raw, dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8)
+        elif "path" in record:
+            data = self._large_constant(record)
+        else:
+            return self.values.tensor(message)
+        sizes = [int(size) for size in message.get("sizes", ())]
+        tensor = data.view(dtype_of(message["dtype"])).reshape(sizes)
+        strides = [int(stride) for stride in message.get("strides", ())]
+        if list(tensor.stride()) != strides:
+            tensor = torch.empty_strided(sizes, strides, dtype=tensor.dtype).copy_(tensor)
+        device = torch.device(message["device"])
+        if device.type != "cuda" or torch.cuda.is_available():
+            tensor = tensor.to(device)
+        if message.get("subclass"):
+            return torch.nn.Parameter(tensor, requires_grad=bool(message.get("requires_grad")))
+        return tensor.requires_grad_() if message.get("requires_grad") else tensor
+
+    def _large_constant(self, record: Json) -> torch.Tensor:
+        from safetensors import safe_open
+
+        with safe_open(self.path.with_name(record["path"]), framework="pt") as file:
+            return file.get_tensor(record["key"]).reshape(-1)
+
+    def _graph(self, record: Json) -> tuple[Graph, dict[str, Node]]:
+        graph = Graph()
+        names: dict[str, Node] = {}
+        for message in record["nodes"]:
+            try:
+                node = create_node(graph, message)
+            except FormError as error:
+                raise LoadError(f"graph {record['name']!r}, node %{message['name']}: {error}") from error
+            names[message["name"]] = node
+            if "uid" in message:
+                self.args.nodes_of_uids[int(message["uid"])] = node
+            if own := placed_elsewhere(message):
+                self._fields[node] = own
+        for message in record["nodes"]:
+            try:
+                self._give_arguments(names[message["name"]], message, names)
+            except FormError as error:
+                raise LoadError(f"graph {record['name']!r}, node %{message['name']}: {error}") from error
+        graph.set_codegen(_codegen(record, self.args))
+        return graph, names
+
+    def _give_arguments(self, node: Node, message: Json, names: Mapping[str, Node]) -> None:
+        node.args = tuple(self.args.argument(arg, names) for arg in message.get("args", ()))
+        if "kwargs" in message:
+            node.kwargs = {item["name"]: self.args.argument(item["arg"], names) for item in message["kwargs"]}
+
+    def _give_meta(self, name: str) -> None:
+        record, names = self._records[name], self._nodes[name]
+        graph_module = self._built[name]
+        entries = {entry["key"]: self.args.read(entry["value"], names) for entry in record.get("meta", ())}
+        for path, kind in entries.pop(fxopt_save.ATTRIBUTE_KINDS, {}).items():
+            _set_kind(graph_module, path, kind)
+        if entries.pop(fxopt_save.IS_EVAL, False):
+            graph_module.eval()
+        entries.pop(fxopt_save.CODEGEN, None)
+        derives = entries.pop(fxopt_save.TENSOR_META, False)
+        graph_module.meta.update(entries)
+        graph_module.shape_env = self.symbols.env if self.symbols.symbols else graph_module.shape_env
+        for message in record["nodes"]:
+            try:
+                give_node_meta(names[message["name"]], message, self.args, names, derives=derives)
+            except FormError as error:
+                raise LoadError(f"graph {name!r}, node %{message['name']}: {error}") from error
+        if any(node.type is not None for node in graph_module.graph.nodes):
+            graph_module.recompile()
+
+
+def placed_elsewhere(message: Json) -> Json:
+    """The fields of a node that torch.fx has no place for."""
+    return {key: value for key, value in message.items() if key not in _PLACED}
+
+
+def create_node(graph: Graph, message: Json, target: object = None) -> Node:
+    """A node of that kind, target and name at the insertion point, without arguments. target: what the name stands for
+    where the caller knows."""
+    op = _OPS[message["kind"]]
+    if target is None or op != "call_function":
+        target = find(message["target"]) if op == "call_function" else message["target"]
+    node = graph.create_node(op, target, (), {}, name=message["name"])
+    if node.name != message["name"]:
+        node.name = message["name"]
+        graph._graph_namespace._used_names.add(node.name)
+    return node
+
+
+def give_node_meta(
+    node: Node, message: Json, args: ArgReader, names: Mapping[str, Node], *, derives: bool
+) -> None:
+    """Gives a node the metadata that its message says. derives: `tensor_meta` follows from the value."""
+    entries = {}
+    for entry in message.get("meta", ()):
+        key = entry["key"]
+        entries[key] = args.read(entry["value"], names, is_stack=key in fxopt_save.STACK_KEYS)
+    node.type = entries.pop(fxopt_save.NODE_TYPE, None)
+    value_key = entries.pop(fxopt_save.VALUE_KEY, "val")
+    if "value" in message:
+        node.meta[value_key] = args.value(message["value"])
+    node.meta.update(training_meta(message, entries.get("custom")))
+    if "recompute" in node.meta:
+        node.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy[node.meta["recompute"]]
+    node.meta.update(entries)
+    value = node.meta.get("val")
+    if derives and "tensor_meta" not in entries and fxopt_save.has_derivable_meta(value):
+        node.meta["tensor_meta"] = _extract_tensor_metadata(value)
+
+
+def _root(attributes: Mapping[str, object]) -> torch.nn.Module:
+    """A module that holds these objects at these paths, tensors as buffers."""
+    root = torch.nn.Module()
+    for path, item in attributes.items():
+        *folders, name = path.split(".")
+        owner = root
+        for folder in folders:
+            if not hasattr(owner, folder):
+                owner.add_module(folder, torch.nn.Module())
+            owner = getattr(owner, folder)
+        if isinstance(item, torch.Tensor) and not isinstance(item, torch.nn.Parameter):
+            owner.register_buffer(name, item)
+        else:
+            setattr(owner, name, item)
+    return root
+
+
+def _set_kind(graph_module: GraphModule, path: str, kind: str) -> None:
+    folder, _, name = path.rpartition(".")
+    owner = graph_module.get_submodule(folder)
+    if kind == "non_persistent_buffer":
+        owner._non_persistent_buffers_set.add(name)
+        return
+    tensor = owner._buffers.pop(name)
+    owner._non_persistent_buffers_set.discard(name)
+    setattr(owner, name, tensor)
+
+
+def _codegen(record: Json, args: ArgReader) -> torch.fx.graph.CodeGen:
+    meta = {entry["key"]: entry["value"] for entry in record.get("meta", ())}
+    told = args.read(meta[fxopt_save.CODEGEN], {}) if fxopt_save.CODEGEN in meta else {}
+    kind = _CODEGENS.get(told.get("class", "CodeGen"))
+    if kind is None or not issubclass(kind, torch.fx.graph.CodeGen):
+        raise LoadError(f"graph {record['name']!r}: no code generator {told.get('class')!r} in torch {torch.__version__}")
+    if "orig_args" not in told:
+        return kind()
+    in_spec, out_spec = (
+        torch.utils._pytree.treespec_loads(record[field]) if field in record else None for field in ("in_spec", "out_spec")
+    )
+    return kind(torch.fx.graph._PyTreeInfo(list(told["orig_args"]), in_spec, out_spec))
+
+
+def init_fake_groups(module: Json) -> None:
+    """Initializes torch.distributed with the fake backend, the rank of the file and its process groups, so that a graph
+    with collectives can be run or traced in one process. RuntimeError when it is initialized already."""
+    import torch.testing._internal.distributed.fake_pg as fake
+
+    dist = torch.distributed
+    if dist.is_initialized():
+        raise RuntimeError("torch.distributed is initialized already")
+    rank = module.get("rank", {})
+    size = int(rank.get("world_size", 1))
+    dist.init_process_group("fake", rank=int(rank.get("rank", 0)), world_size=size, store=fake.FakeStore())
+    default = dist.distributed_c10d._get_default_group()
+    for record in module.get("groups", ()):
+        ranks = [int(member) for member in record.get("ranks", ())]
+        if record["uid"] == default.group_name:
+            continue
+        group, _ = dist.distributed_c10d._new_process_group_helper(
+            len(ranks),
+            ranks.index(int(rank.get("rank", 0))),
+            ranks,
+            dist.Backend("fake"),
+            fake.FakeStore(),
+            group_name=dist.distributed_c10d.GroupName(record["uid"]),
+            group_desc=record.get("description"),
+        )
+        dist.distributed_c10d._world.pg_group_ranks[group] = {member: i for i, member in enumerate(ranks)}
+

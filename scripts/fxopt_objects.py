@@ -1,0 +1,174 @@
+"""What torch graphs refer to by name (operators, functions, classes, enumerators) and objects made of named fields.
+
+Names are those of targets in files: aten.mm.default, higher_order.flex_attention, operator.getitem, torch.nn.Linear.
+Nothing here unpickles or runs what a file says: a name is looked up in torch's registry of operators and in modules,
+and only modules of the framework are imported for it; others must have been imported by the caller.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import importlib
+import operator
+import pkgutil
+import sys
+import types
+from collections.abc import Mapping
+
+import torch
+
+from fxopt_json import FormError
+
+# Packages whose modules are imported when a name needs one.
+_FRAMEWORK = frozenset({"torch", "torchtitan", "builtins", "operator", "math", "collections"})
+# Where higher-order operators are defined that torch._higher_order_ops does not define.
+_HIGHER_ORDER_MODULES = (
+    "torch._prims.rng_prims",
+    "torch._inductor.fx_passes.control_dependencies",
+    "torch._export.wrappers",
+    "torch._dynamo.variables.higher_order_ops",
+)
+
+
+def is_operator(value: object) -> bool:
+    """An operator of torch's registry, or a function of Python's `operator`."""
+    operators = torch._ops.OpOverload | torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator
+    return isinstance(value, operators) or getattr(value, "__module__", None) == "_operator"
+
+
+def is_named(value: object) -> bool:
+    """What a file says by name: an operator, a class, or a function."""
+    return is_operator(value) or isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__"))
+
+
+def name_of(value: object) -> str:
+    """The name of an operator, class or function. FormError for what has none."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, torch._ops.HigherOrderOperator):
+        return "higher_order." + value._name
+    if isinstance(value, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        return str(value)
+    qualified = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    if qualified is None:
+        raise FormError(f"an object of type {type_name(value)} has no name")
+    module = getattr(value, "__module__", None)
+    if module is None:  # functions and methods written in C say no module
+        for owner in (torch, torch.nn.functional, torch.Tensor):
+            if getattr(owner, value.__name__, None) is value:
+                return f"torch.Tensor.{value.__name__}" if owner is torch.Tensor else f"{owner.__name__}.{value.__name__}"
+        module = "builtins"
+    return ("operator" if module == "_operator" else module) + "." + qualified
+
+
+def type_name(value: object) -> str:
+    """The name of an object's type; Python's own types without their module."""
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+@functools.cache
+def find(name: str) -> object:
+    """What `name` names. FormError if there is no such thing, or only in a module that nobody imported."""
+    if name.startswith("higher_order."):
+        return _higher_order(name.removeprefix("higher_order."))
+    if (found := _registered(name.split("."))) is not None:
+        return found
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        module = _module(".".join(parts[:length]))
+        if module is None:
+            continue
+        found = module
+        for part in parts[length:]:
+            found = getattr(found, part, None)
+        if found is not None and not isinstance(found, types.ModuleType):
+            return found
+    raise FormError(f"nothing here is called {name!r}; import the module that defines it first")
+
+
+def _registered(parts: list[str]) -> object | None:
+    if len(parts) not in (2, 3):
+        return None
+    packet = getattr(getattr(torch.ops, parts[0]), parts[1], None)
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
+        return None
+    return packet if len(parts) == 2 else getattr(packet, parts[2], None)
+
+
+def _higher_order(name: str) -> object:
+    known = torch._ops._higher_order_ops
+    if name not in known:
+        package = importlib.import_module("torch._higher_order_ops")
+        names = [f"{package.__name__}.{found.name}" for found in pkgutil.iter_modules(package.__path__)]
+        for module in (*names, *_HIGHER_ORDER_MODULES):
+            if name in known:
+                break
+            try:
+                importlib.import_module(module)
+            except ImportError:
+                continue  # needs what is not installed, or is not in this version
+    if name not in known:
+        raise FormError(f"torch {torch.__version__} has no higher-order operator {name!r}")
+    return known[name]
+
+
+def _module(name: str) -> types.ModuleType | None:
+    if name == "operator":
+        return operator
+    if name not in sys.modules and name.partition(".")[0] in _FRAMEWORK:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            return None
+    return sys.modules.get(name)
+
+
+def names_itself(value: object) -> bool:
+    """Whether its name leads back to it: not so for lambdas and for what is defined inside a function."""
+    try:
+        found = find(name_of(value))
+        return found is value or isinstance(found, torch._ops.OperatorBase)
+    except (FormError, AttributeError):
+        return False
+
+
+# ---- objects made of fields
+
+
+def fields_of(value: object) -> dict[str, object] | None:
+    """The fields of a dataclass's object or a named tuple; None for other objects."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return dict(zip(value._fields, value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if hasattr(value, field.name)}
+    if isinstance(value, torch.fx.traceback.NodeSource):
+        return value.to_dict()
+    return None
+
+
+def build(name: str, fields: Mapping[str, object]) -> object:
+    """The object of class `name` with these fields, its constructor not called. FormError if it is no such class."""
+    kind = find(name)
+    if not isinstance(kind, type):
+        raise FormError(f"{name!r} is no class")
+    if issubclass(kind, tuple) and list(getattr(kind, "_fields", ())) == list(fields):
+        return kind(*fields.values())
+    if issubclass(kind, torch.fx.traceback.NodeSource):
+        return kind._from_dict(fields)
+    if not dataclasses.is_dataclass(kind) or not {field.name for field in dataclasses.fields(kind)}.issuperset(fields):
+        raise FormError(f"{name!r} has other fields here than in the file: {', '.join(fields)}")
+    result = object.__new__(kind)
+    for field, value in fields.items():
+        object.__setattr__(result, field, value)
+    return result
+
+
+def enumerator(type_of: str, name: str) -> enum.Enum:
+    """A member of an enumeration. FormError if there is no such one."""
+    kind = find(type_of)
+    if not (isinstance(kind, type) and issubclass(kind, enum.Enum)) or name not in kind.__members__:
+        raise FormError(f"{type_of!r} has no enumerator {name!r}")
+    return kind[name]

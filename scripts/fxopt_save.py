@@ -1,0 +1,677 @@
+"""GraphModule -> the JSON form of a module. Nothing is lost but what NOT_CARRIED lists; what is neither carried nor listed
+is an error. fxopt_load.py is the way back, fxopt_torch.py the door.
+"""
+
+from __future__ import annotations
+
+import enum
+import pathlib
+import re
+import weakref
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
+
+import fxopt_json as form
+from fxopt_json import FormError, Json
+from fxopt_objects import fields_of, is_named, is_operator, name_of, names_itself, type_name
+from fxopt_training import input_spec, output_spec, training_fields
+from fxopt_values import ValueWriter, group_name
+
+VERSION = "0"
+
+# What is not written, and why: keys of metadata first, then things by what they are.
+NOT_CARRIED = {
+    "eager_input_vals": "the values of the node's inputs, which those nodes carry; it keeps live tensors",
+    "grapharg": "Dynamo's hold on the caller's live inputs; of no use outside the process that compiles",
+    "creation_timestamp": "the clock at which a pass made the node",
+}
+NOT_CARRIED_THINGS = {
+    "the data of a tensor in `val`": "a value is what a tensor would be: dtype, sizes, strides, offset, storage, device",
+    "a value's constant (FakeTensor.constant) and memoized items": "the tracer's own cache",
+    "classes and functions in nn_module_stack and source_fn_stack that no import finds": "read back as their names, as"
+    " torch.export writes them",
+    "attributes of the GraphModule that no node names": "no part of the graph",
+    "attributes of nodes that torch.fx.Node does not have, such as _dynamo_source": "bookkeeping of the tracer",
+    "settings and sources of the ShapeEnv": "symbols, ranges, hints, guards and run-time assertions are carried; a source"
+    " is read back as its text",
+    "the state of a torch.Generator": "its device is carried; the caller brings the state",
+}
+# Diagnostic metadata where a class that no import finds is read back as its name.
+STACK_KEYS = frozenset({"nn_module_stack", "source_fn_stack", "fwd_nn_module_stack", "fwd_source_fn_stack", "torch_fn"})
+# Keys with which attributes of torch.fx objects stand among the metadata of nodes, graphs and modules.
+NODE_TYPE = "fx.type"  # Node.type
+VALUE_KEY = "fx.value_key"  # the metadata key of the node's value where it is not `val`
+TENSOR_META = "fx.tensor_meta"  # of a graph: every tensor has the `tensor_meta` that follows from its value
+CODEGEN = "fx.codegen"  # of a graph: the code generator's class, and the names of the original arguments
+IS_EVAL = "fx.eval"  # of a graph: GraphModule.training is False
+ATTRIBUTE_KINDS = "fx.attributes"  # of a graph: tensors that are not persistent buffers, and what they are
+SYMBOLS = "fx.symbols"  # of the module: SymbolWriter.extra()
+
+INLINE_BYTES = 1024  # of a constant; larger ones go to a .safetensors file
+MAX_META_DEPTH = 64  # of a metadata tree
+
+KINDS = ("forward_loss_backward", "joint", "forward", "backward", "inference", "optimizer")
+_INPUT_ROLES = (
+    "parameter buffer input tangent saved_value rng_state optimizer_state seed rng_offset token constant symbol"
+    " backward_state"
+).split()
+_OUTPUT_ROLES = "user loss gradient mutation saved_value rng_state token intermediate_base rng_offset".split()
+
+RoleSpec = str | Mapping[str, object]
+Roles = Sequence[RoleSpec] | Mapping[str, RoleSpec] | None
+
+
+class ExportError(ValueError):
+    """The graph holds something that the schema cannot say; the message names the node."""
+
+
+class Provenance:
+    """What a file says of a module and torch.fx has no place for; read back with it, and written again with it."""
+
+    of_module: weakref.WeakKeyDictionary[GraphModule, Provenance] = weakref.WeakKeyDictionary()
+
+    def __init__(self, module: Json, uids: dict[Node, int], fields: dict[Node, Json]) -> None:
+        self.module = module  # without nodes
+        self.uids = uids
+        self.fields = fields  # of nodes: what passes wrote
+
+
+class Exporter:
+    """One module on its way to the JSON form.
+
+    is_lenient: objects that have no form are written as their type, metadata that passes do not read is left out, and
+    constants have no data: for a file whose reader still has the GraphModule.
+    """
+
+    def __init__(
+        self, path: pathlib.Path, *, short_paths: bool = False, drop: Collection[str] = (), is_lenient: bool = False
+    ) -> None:
+        self.path = path
+        self.is_lenient = is_lenient
+        self.values = ValueWriter(is_lenient=is_lenient)
+        self.graphs: list[tuple[str, GraphModule, str | None]] = []  # name, graph, owner
+        self.uids: dict[Node, int] = {}
+        self.objects: dict[str, object] = {}  # lenient: what the text of an opaque argument stands for
+        self.named: dict[str, object] = {}  # what the names of targets, operators, groups and enumerators stand for
+        self._short_paths = short_paths
+        self._drop = frozenset(drop) | NOT_CARRIED.keys()
+        self._graph_names: dict[int, str] = {}  # by identity
+        self._operators: dict[str, torch._ops.OpOverload] = {}
+        self._constants: list[Json] = []
+        self._large: dict[str, torch.Tensor] = {}
+        self._provenance: Provenance | None = None
+
+    # ---- the module
+
+    def module(
+        self,
+        graph_module: GraphModule,
+        *,
+        name: str = "main",
+        kind: str | None = None,
+        roles: Roles = None,
+        outputs: Sequence[RoleSpec] | None = None,
+        num_forward_outputs: int | None = None,
+    ) -> Json:
+        """The whole module. ExportError for what cannot be written."""
+        self._provenance = Provenance.of_module.get(graph_module)
+        known = self._provenance.module if self._provenance is not None else {}
+        self._collect(graph_module, known["graphs"][0]["name"] if known else name, None)
+        next_uid = self._number(int(known.get("counters", {}).get("next_uid", 0)))
+        graphs = [self._graph(*entry) for entry in self.graphs]
+        self._finish_main(graphs[0], graph_module, kind, roles, outputs)
+        if num_forward_outputs is not None:
+            graphs[0]["num_forward_outputs"] = num_forward_outputs
+        producer = {"tool": "fxopt_torch", "version": VERSION, "framework": "torch"}
+        producer["framework_version"] = torch.__version__
+        module: Json = {"name": name, "producer": producer} | known | {"graphs": graphs}
+        groups, rank = process_groups(self.values.meshes)
+        module["symbols"] = self.values.symbols.records(self._symbol_sites(graphs[0]["name"]))
+        module["assertions"] = self.values.symbols.assertions()
+        module["storages"] = self.values.storages
+        if groups or not known:
+            module |= {"groups": groups, "rank": rank}
+        module["meshes"] = [record for _, record in self.values.meshes]
+        module["op_schemas"] = [_op_schema(name, op) for name, op in self._operators.items()]
+        module["constants"] = self._constants
+        module["counters"] = known.get("counters", {}) | {
+            "next_uid": next_uid,
+            "next_storage": len(self.values.storages),
+        }
+        if extra := self.values.symbols.extra():
+            module["meta"] = [{"key": SYMBOLS, "value": form.plain(extra)}]
+        return {key: value for key, value in module.items() if value}
+
+    def _collect(self, graph_module: GraphModule, name: str, owner: str | None) -> None:
+        """Gives every graph that is reached from `graph_module` its name; one reached twice is nobody's own."""
+        if id(graph_module) in self._graph_names:
+            known = self._graph_names[id(graph_module)]
+            self.graphs = [(n, g, None if n == known else o) for n, g, o in self.graphs]
+            return
+        self._graph_names[id(graph_module)] = name
+        self.graphs.append((name, graph_module, owner))
+        for path, child in attributes_of(graph_module).items():
+            if isinstance(child, GraphModule):
+                self._collect(child, f"{name}.{path}", name)
+
+    def _number(self, first_new: int) -> int:
+        """Gives nodes their uids: those they were read with, new nodes the next ones. Returns the next uid."""
+        known = self._provenance.uids if self._provenance is not None else {}
+        next_uid = max([first_new, *(uid + 1 for uid in known.values())])
+        for _, graph, _ in self.graphs:
+            for node in graph.graph.nodes:
+                if node not in known:
+                    self.uids[node] = next_uid
+                    next_uid += 1
+                else:
+                    self.uids[node] = known[node]
+        return next_uid
+
+    def _symbol_sites(self, graph: str) -> dict[str, tuple[str, str, list[str]]]:
+        """Where symbols are defined in the main graph: a placeholder, one of its sizes, or the node that binds them."""
+        sites: dict[str, tuple[str, str, list[str]]] = {}
+        for node in self.graphs[0][1].graph.nodes:
+            for symbol, keys in (node.meta.get("unbacked_bindings") or {}).items():
+                sites.setdefault(str(symbol), (graph, node.name, [str(key) for key in keys]))
+            value = node.meta.get("val", node.meta.get("example_value"))
+            if node.op != "placeholder":
+                continue
+            if isinstance(value, torch.SymInt):
+                sites.setdefault(str(value.node.expr), (graph, node.name, []))
+            for i, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+                if isinstance(size, torch.SymInt):
+                    sites.setdefault(str(size.node.expr), (graph, node.name, [".size()", f"[{i}]"]))
+        return sites
+
+    # ---- graphs
+
+    def _graph(self, name: str, graph_module: GraphModule, owner: str | None) -> Json:
+        result: Json = {"name": name}
+        derives_meta = not self.is_lenient and _derives_meta(graph_module)
+        result["nodes"] = [self._node(node, graph_module, derives_meta) for node in graph_module.graph.nodes]
+        if name != self.graphs[0][0]:
+            result["kind"] = "GRAPH_KIND_SUBGRAPH"
+        attributes = attributes_of(graph_module)
+        if attributes:
+            result["attributes"] = [self._attribute(name, path, item) for path, item in attributes.items()]
+        pytree_info = getattr(graph_module.graph._codegen, "pytree_info", None)
+        for field in ("in_spec", "out_spec"):
+            if (spec := getattr(pytree_info, field, None)) is not None:
+                result[field] = self._tree_spec(name, spec)
+        if owner:
+            result["owner"] = owner
+        result["class_name"] = type(graph_module).__name__
+        if not self.is_lenient:
+            entries = self._graph_meta(graph_module, attributes) | ({TENSOR_META: True} if derives_meta else {})
+            if entries:
+                result["meta"] = [self._meta_entry(key, value, f"graph {name!r}") for key, value in entries.items()]
+        return result
+
+    def _tree_spec(self, graph: str, spec: object) -> str:
+        try:
+            return torch.utils._pytree.treespec_dumps(spec)
+        except NotImplementedError as error:
+            if self.is_lenient:
+                return ""
+            raise ExportError(f"graph {graph!r}: its structure of arguments cannot be written: {error}") from error
+
+    def _graph_meta(self, graph_module: GraphModule, attributes: Mapping[str, object]) -> dict[str, object]:
+        entries = {key: value for key, value in graph_module.meta.items() if key not in self._drop}
+        codegen = graph_module.graph._codegen
+        if type(codegen) is not torch.fx.graph.CodeGen:
+            info = getattr(codegen, "pytree_info", None)
+            told: dict[str, object] = {"class": type(codegen).__name__}
+            if info is not None:
+                told["orig_args"] = list(info.orig_args)
+            entries[CODEGEN] = told
+        if not graph_module.training:
+            entries[IS_EVAL] = True
+        if kinds := {path: kind for path, item in attributes.items() if (kind := _attribute_kind(graph_module, path, item))}:
+            entries[ATTRIBUTE_KINDS] = kinds
+        return entries
+
+    def _attribute(self, graph: str, path: str, item: object) -> Json:
+        if isinstance(item, GraphModule):
+            return {"path": path, "graph": self._graph_names[id(item)]}
+        try:
+            if isinstance(item, torch.Tensor):
+                return {"path": path, "constant": self._constant(f"{graph}.{path}", item)}
+            if self.is_lenient:
+                return {"path": path, "opaque": {"type": type_name(item)}}
+            raise FormError(f"an object of type {type_name(item)} cannot be written; keep it out of the graph")
+        except FormError as error:
+            if self.is_lenient:
+                return {"path": path, "opaque": {"type": type_name(item)}}
+            raise ExportError(f"graph {graph!r}: attribute {path!r}: {error}") from error
+
+    def _constant(self, name: str, tensor: torch.Tensor) -> str:
+        """A tensor behind get_attr. Fake ones have no data."""
+        record: Json = {"name": name, "tensor": self.values.tensor(tensor)}
+        self._constants.append(record)
+        if self.is_lenient or isinstance(tensor, torch._subclasses.FakeTensor) or tensor.is_meta:
+            return name
+        data = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        if data.numel() * data.element_size() <= INLINE_BYTES:
+            raw = bytes(data.reshape(-1).view(torch.uint8).tolist())
+            record["inline_data"] = form.plain(raw)["bytes_value"]
+        else:
+            self._large[name] = data
+            record |= {"path": self.path.name.split(".")[0] + ".safetensors", "key": name}
+        return name
+
+    def write_large_constants(self) -> None:
+        """Writes the constants above INLINE_BYTES beside the file; complete or not at all."""
+        if not self._large:
+            return
+        try:
+            from safetensors.torch import save_file
+        except ImportError as error:
+            names = ", ".join(self._large)
+            raise ExportError(f"constants above {INLINE_BYTES} bytes ({names}) need the package safetensors") from error
+        target = self.path.with_name(self.path.name.split(".")[0] + ".safetensors")
+        partial = target.with_name(target.name + ".partial")
+        save_file(self._large, partial)
+        partial.replace(target)
+
+    # ---- nodes
+
+    def _node(self, node: Node, graph_module: GraphModule, derives_meta: bool) -> Json:
+        try:
+            result: Json = {"kind": form.NODE_KINDS[node.op], "name": node.name, "target": self._target(node)}
+            if node.args:
+                result["args"] = [self.arg(arg) for arg in node.args]
+            if node.kwargs:
+                result["kwargs"] = [{"name": name, "arg": self.arg(arg)} for name, arg in node.kwargs.items()]
+            key = "val" if "val" in node.meta or "example_value" not in node.meta else "example_value"
+            if key in node.meta:
+                result["value"] = self._value(node.meta[key])
+            result["uid"] = self.uids[node]
+            if self._provenance is not None:
+                result |= self._provenance.fields.get(node, {})
+            return result | self._meta_fields(node, key, derives_meta)
+        except FormError as error:
+            raise ExportError(f"node %{node.name} ({_shown_target(node)}): {error}") from error
+
+    def _target(self, node: Node) -> str:
+        if node.op == "call_function":
+            self._note_operator(node.target)
+            if self.is_lenient:
+                return self._noted(name_of(node.target), node.target)
+            if not names_itself(node.target):
+                raise FormError("no import finds this function again; define it at the top of a module")
+        return name_of(node.target)
+
+    def _noted(self, name: str, value: object) -> str:
+        """The name under which the object is known from here on: another object's name gets a number."""
+        if not self.is_lenient or isinstance(value, torch._ops.OperatorBase):
+            return name  # an operator may have several objects: the registry makes a new one after a change
+        unique, number = name, 1
+        while self.named.setdefault(unique, value) is not value:
+            number += 1
+            unique = f"{name}#{number}"
+        return unique
+
+    def _value(self, value: object) -> Json:
+        if isinstance(value, GraphModule):
+            name = self._graph_names.get(id(value))
+            if name is None:
+                raise FormError("its value is a GraphModule that the graph does not hold")
+            return {"graph": name}
+        return self.values.value(value)
+
+    def _note_operator(self, operator: object) -> None:
+        if isinstance(operator, torch._ops.OpOverload) and operator.namespace != "aten":
+            self._operators.setdefault(str(operator), operator)
+
+    def arg(self, value: object) -> Json:
+        """Message Arg of a node's argument. FormError for what no argument can be."""
+        if isinstance(value, Node):
+            return {"node": value.name}
+        if (result := self._leaf(value)) is not None:
+            return result
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+            return {"expr": self.values.symbols.of(value)}
+        if isinstance(value, list | tuple):
+            kind = "tuple" if isinstance(value, tuple) else "list"
+            return form.sequence(list(value), self.arg, kind, _sequence_type(value))
+        if isinstance(value, dict):
+            return form.mapping(value, self.arg)
+        if isinstance(value, slice):
+            return {"slice": {"items": [self.arg(item) for item in (value.start, value.stop, value.step)]}}
+        if self.is_lenient:
+            text = f"#{len(self.objects)}"
+            self.objects[text] = value
+            return {"opaque": {"type": type_name(value), "text": text}}
+        raise FormError(f"an argument of type {type_name(value)} cannot be written")
+
+    def _leaf(self, value: object) -> Json | None:
+        """What arguments and metadata write alike; None for containers and unknown objects."""
+        if isinstance(value, enum.Enum):
+            return self._enumerator(value)
+        if (result := form.scalar(value)) is not None:
+            return result
+        if isinstance(value, torch.dtype):
+            return {"dtype": form.dtype(str(value).removeprefix("torch."))}
+        if isinstance(value, torch.device):
+            return {"device": str(value)}
+        if isinstance(value, torch.layout):
+            return {"layout": form.layout(str(value).removeprefix("torch."))}
+        if isinstance(value, torch.memory_format):
+            return {"memory_format": form.memory_format(str(value).removeprefix("torch."))}
+        if is_operator(value):
+            self._note_operator(value)
+            return {"op": self._noted(name_of(value), value)}
+        if (mesh := self.values.mesh(value)) is not None:
+            return {"mesh": mesh}
+        if (group := group_name(value)) is not None:
+            return {"group": self._noted(group, value)}
+        return None
+
+    def _enumerator(self, value: enum.Enum) -> Json:
+        self._noted(f"{type_name(value)}.{value.name}", value)
+        record: Json = {"type": type_name(value), "name": value.name}
+        if type(value.value) is int:
+            record["number"] = form.integer(value.value)
+        return {"enum_value": record}
+
+    # ---- metadata
+
+    def _meta_fields(self, node: Node, value_key: str, derives_meta: bool) -> Json:
+        left_out = {value_key, "tensor_meta"} if derives_meta and _follows(node.meta) else {value_key}
+        meta = {key: value for key, value in node.meta.items() if key not in self._drop and key not in left_out}
+        policy = meta.get("recompute")
+        is_policy = isinstance(policy, torch.utils.checkpoint.CheckpointPolicy)
+        fields, consumed = training_fields(meta | {"recompute": policy.name if is_policy else None})
+        if isinstance(stack := meta.get("stack_trace"), str):
+            meta["stack_trace"] = self._text(stack)
+            if source := last_frame(meta["stack_trace"]):
+                fields["source"] = source
+        if node.op == "placeholder" and meta.get("desc") is not None:
+            fields["input"] = input_spec(repr(meta["desc"]))
+        if self.is_lenient:
+            return fields
+        if node.type is not None:
+            meta[NODE_TYPE] = node.type
+        if value_key != "val":
+            meta[VALUE_KEY] = value_key
+        where = f"node %{node.name}"
+        if entries := [self._meta_entry(key, meta[key], where) for key in meta if key not in consumed]:
+            fields["meta"] = entries
+        return fields
+
+    def _meta_entry(self, key: object, value: object, where: str) -> Json:
+        if not isinstance(key, str):
+            raise ExportError(f"{where}: a metadata key of type {type_name(key)}; keys are strings")
+        try:
+            return {"key": key, "value": self._tree(value, is_stack=key in STACK_KEYS)}
+        except FormError as error:
+            hint = f"save(..., drop=[{key!r}]) leaves it out"
+            raise ExportError(f"{where}: metadata {key!r}: {error}; {hint}") from error
+
+    def _text(self, value: str) -> str:
+        return form.shorten_paths(value) if self._short_paths else value
+
+    def _tree(self, value: object, depth: int = 0, *, is_stack: bool = False) -> Json:
+        """The typed tree of a metadata value. FormError for an object without a typed form."""
+
+        def inner(item: object) -> Json:
+            return self._tree(item, depth + 1, is_stack=is_stack)
+
+        if depth > MAX_META_DEPTH:
+            raise FormError(f"nested more than {MAX_META_DEPTH} deep")
+        if type(value) is str:
+            return {"string": self._text(value)}
+        if isinstance(value, Node):
+            if value not in self.uids:
+                raise FormError(f"it refers to node {value.name}, which is in no graph of this module")
+            return {"uid_ref": self.uids[value]}
+        if isinstance(value, torch.Tensor):
+            if not isinstance(value, torch._subclasses.FakeTensor) and not value.is_meta:
+                raise FormError("a tensor with data; metadata carries what a tensor would be")
+            return {"value": self.values.value(value)}
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+            return {"value": self.values.value(value)}
+        if isinstance(value, sympy.Basic):
+            return {"expr": self.values.symbols.text(value)}
+        if (result := self._leaf(value)) is not None:
+            return result
+        if (result := self._container(value, inner)) is not None:
+            return result
+        if (named := fields_of(value)) is not None:
+            return form.mapping(named, inner, type_name(value))
+        if is_named(value):
+            if not is_stack and not names_itself(value):
+                raise FormError(f"{name_of(value)}, which no import finds again")
+            return {"op": name_of(value)}
+        raise FormError(f"an object of type {type_name(value)} has no typed form")
+
+    def _container(self, value: object, inner: Any) -> Json | None:
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return None
+        if isinstance(value, list | tuple):
+            kind = "tuple" if isinstance(value, tuple) else "list"
+            return form.sequence(list(value), inner, kind, "" if type(value) in (list, tuple) else _class_name(value))
+        if isinstance(value, dict):
+            if type(value).__name__ == "defaultdict":
+                raise FormError("a defaultdict, whose factory cannot be written")
+            return form.mapping(value, inner, "" if type(value) is dict else _class_name(value))
+        if isinstance(value, set | frozenset):
+            items = sorted(value, key=repr)  # a set's own order changes from run to run
+            return form.sequence(items, inner, "set", "" if type(value) is set else _class_name(value))
+        if type(value).__name__ == "OrderedSet":
+            return form.sequence(list(value), inner, "set", _class_name(value))
+        if isinstance(value, slice):
+            return {"slice": {"items": [inner(item) for item in (value.start, value.stop, value.step)]}}
+        return None
+
+    # ---- calling convention
+
+    def _finish_main(
+        self,
+        main: Json,
+        graph_module: GraphModule,
+        kind: str | None,
+        roles: Roles,
+        outputs: Sequence[RoleSpec] | None,
+    ) -> None:
+        """Kind of the main graph, roles of its placeholders and of its outputs."""
+        known = self._provenance.module["graphs"][0] if self._provenance is not None else {}
+        main |= {key: known[key] for key in ("kind", "outputs", "num_forward_outputs", "subclasses") if key in known}
+        placeholders = [node for node in main["nodes"] if node["kind"] == "NODE_KIND_PLACEHOLDER"]
+        for node, role in _told(placeholders, roles):
+            node["input"] = node.get("input", {}) | _role(role, "INPUT_ROLE_", _INPUT_ROLES)
+        graph_kind = main["kind"] if kind is None and "kind" in main else _kind(main, placeholders, kind)
+        if graph_kind:
+            main["kind"] = graph_kind
+        leaves = form.leaves(main["nodes"][-1]["args"][0]) if main["nodes"] and main["nodes"][-1].get("args") else []
+        if outputs is not None:
+            if len(outputs) != len(leaves):
+                raise ExportError(f"{len(outputs)} output roles for {len(leaves)} outputs")
+            specs = [_role(role, "OUTPUT_ROLE_", _OUTPUT_ROLES) for role in outputs]
+        elif "outputs" in main:
+            return
+        else:
+            specs = _described_outputs(graph_module, placeholders, len(leaves))
+            _find_loss(main, placeholders, leaves, specs)
+        if specs:
+            main["outputs"] = specs
+        if specs and outputs is None:
+            forward = [i for i, spec in enumerate(specs) if spec.get("role") and not _is_of_backward(spec)]
+            if graph_kind == "GRAPH_KIND_JOINT" and forward:
+                main["num_forward_outputs"] = forward[-1] + 1
+
+
+def _shown_target(node: Node) -> str:
+    try:
+        return name_of(node.target)
+    except FormError:
+        return type_name(node.target)
+
+
+def _class_name(value: object) -> str:
+    return "torch.Size" if isinstance(value, torch.Size) else type_name(value)
+
+
+def _sequence_type(value: object) -> str:
+    """The type to write for a list or tuple that is not a plain one; fx's immutable list counts as plain."""
+    plain = type(value) in (list, tuple) or type(value).__module__ == "torch.fx.immutable_collections"
+    return "" if plain else _class_name(value)
+
+
+def has_derivable_meta(value: object) -> bool:
+    """Whether `tensor_meta` of this value can be derived without asking a ShapeEnv, which would remember the question."""
+    return isinstance(value, torch.Tensor) and not getattr(value, "_has_symbolic_sizes_strides", False)
+
+
+def _derives_meta(graph_module: GraphModule) -> bool:
+    """Whether all nodes with a tensor of plain sizes as value have `tensor_meta`: what follows from the value then need
+    not be written."""
+    values = [node for node in graph_module.graph.nodes if has_derivable_meta(node.meta.get("val"))]
+    return bool(values) and all(type(node.meta.get("tensor_meta")) is TensorMetadata for node in values)
+
+
+def _follows(meta: Mapping[str, object]) -> bool:
+    """Whether `tensor_meta` follows from `val`."""
+    value = meta.get("val")
+    return has_derivable_meta(value) and meta["tensor_meta"] == _extract_tensor_metadata(value)
+
+
+def _attribute_kind(graph_module: GraphModule, path: str, item: object) -> str | None:
+    """What a tensor behind get_attr is, where it is neither a parameter nor a persistent buffer."""
+    if not isinstance(item, torch.Tensor) or isinstance(item, torch.nn.Parameter):
+        return None
+    folder, _, name = path.rpartition(".")
+    owner = graph_module.get_submodule(folder)
+    if name not in owner._buffers:
+        return "plain"
+    return "non_persistent_buffer" if name in owner._non_persistent_buffers_set else None
+
+
+def _told(placeholders: list[Json], roles: Roles) -> Iterator[tuple[Json, RoleSpec]]:
+    """Placeholders with the roles given for them."""
+    if roles is None:
+        return
+    if isinstance(roles, Mapping):
+        names = {node["name"]: node for node in placeholders}
+        for name, role in roles.items():
+            if name not in names:
+                raise ExportError(f"a role for {name!r}, which is no placeholder")
+            yield names[name], role
+        return
+    if len(roles) != len(placeholders):
+        raise ExportError(f"{len(roles)} roles for {len(placeholders)} placeholders")
+    yield from zip(placeholders, roles)
+
+
+def _role(role: RoleSpec, prefix: str, known: Sequence[str]) -> Json:
+    spec: Json = {"role": role} if isinstance(role, str) else dict(role)
+    if "role" in spec:
+        if spec["role"] not in known:
+            raise ExportError(f"unknown role {spec['role']!r}: one of {', '.join(known)}")
+        spec["role"] = prefix + str(spec["role"]).upper()
+    return spec
+
+
+def _kind(main: Json, placeholders: list[Json], told: str | None) -> str | None:
+    if told is not None:
+        if told not in KINDS:
+            raise ExportError(f"unknown graph kind {told!r}: one of {', '.join(KINDS)}")
+        return "GRAPH_KIND_" + told.upper()
+    if any(node.get("input", {}).get("role") == "INPUT_ROLE_TANGENT" for node in placeholders):
+        return "GRAPH_KIND_JOINT"
+    if any("PHASE_MARKER_AUTOGRAD_BACKWARD" in node.get("phase_markers", ()) for node in main["nodes"]):
+        return "GRAPH_KIND_FORWARD_LOSS_BACKWARD"
+    return None
+
+
+def _described_outputs(graph_module: GraphModule, placeholders: list[Json], count: int) -> list[Json]:
+    """Output specifications from AOTAutograd's descriptors; nothing where there are none."""
+    last = next(iter(reversed(graph_module.graph.nodes)), None)
+    descriptors = last.meta.get("desc") if last is not None else None
+    if not isinstance(descriptors, list | tuple) or len(descriptors) != count:
+        return []
+    by_descriptor = {node["input"]["desc"]: node["name"] for node in placeholders if "desc" in node.get("input", {})}
+    return [{} if desc is None else output_spec(repr(desc), by_descriptor) for desc in descriptors]
+
+
+def _find_loss(main: Json, placeholders: list[Json], leaves: list[Json], specs: list[Json]) -> None:
+    """Calls an output with a tangent and no dimensions the loss: a training step without another loss has this one."""
+    tangents = {str(node.get("input", {}).get("desc")) for node in placeholders}
+    values = {node["name"]: node.get("value", {}) for node in main["nodes"]}
+    for leaf, spec in zip(leaves, specs):
+        tensor = values.get(leaf.get("node"), {}).get("tensor")
+        has_tangent = f"TangentAOTInput(output={spec.get('desc')})" in tangents
+        if has_tangent and tensor is not None and "sizes" not in tensor:
+            spec |= {"role": "OUTPUT_ROLE_LOSS", "guessed": True}
+
+
+def _is_of_backward(spec: Json) -> bool:
+    of_backward = ("Backward", "PhiloxUpdatedBackward")
+    return spec["role"] == "OUTPUT_ROLE_GRADIENT" or str(spec.get("desc", "")).startswith(of_backward)
+
+
+def attributes_of(graph_module: GraphModule) -> dict[str, object]:
+    """What the graph's get_attr nodes and called modules name, in order of first use."""
+    result: dict[str, object] = {}
+    for node in graph_module.graph.nodes:
+        if node.op in ("get_attr", "call_module") and node.target not in result:
+            item: object = graph_module
+            for part in node.target.split("."):
+                if not hasattr(item, part):
+                    raise ExportError(f"node %{node.name}: the module has no attribute {node.target!r}")
+                item = getattr(item, part)
+            result[node.target] = item
+    return result
+
+
+def _op_schema(name: str, operator: torch._ops.OpOverload) -> Json:
+    schema: Json = {"target": name, "schema": str(operator._schema), "is_mutable": operator._schema.is_mutable}
+    if tags := sorted(str(tag).rpartition(".")[2] for tag in operator.tags):
+        schema["tags"] = tags
+    try:
+        effect = torch._higher_order_ops.effects._get_effect(operator)
+    except (AttributeError, RuntimeError, ValueError):
+        return schema  # this version of torch keeps no register of effects for it
+    if effect is not None:
+        schema["effectful"] = True
+    return schema
+
+
+def last_frame(stack_trace: str) -> Json | None:
+    """Message Source of the innermost frame of a printed stack."""
+    frames = re.findall(r'File "([^"\n]+)", line (\d+), in ([^\n]+)(?:\n[ \t]+([^\n]+))?', stack_trace)
+    if not frames:
+        return None
+    file, line, function, code = frames[-1]
+    source = {"file": file, "line": int(line), "function": function.strip(), "code": code.strip()}
+    return {key: value for key, value in source.items() if value}
+
+
+def process_groups(meshes: Sequence[tuple[object, Json]]) -> tuple[list[Json], Json]:
+    """The process groups that this process knows, with the mesh dimensions they serve, and the rank."""
+    dist = torch.distributed
+    if not dist.is_available() or not dist.is_initialized():
+        return [], {}
+    world = dist.distributed_c10d._world
+    groups = []
+    for group in world.pg_map:
+        record = {
+            "uid": world.pg_names[group],
+            "ranks": [int(rank) for rank in dist.get_process_group_ranks(group)],
+            "description": group.group_desc,
+            "backend": dist.get_backend(group),
+        }
+        for _, mesh in meshes:
+            served = [dim for dim, uid in enumerate(mesh.get("groups", ())) if uid == record["uid"]]
+            if served and "mesh" not in record:
+                names = mesh.get("dim_names", ())
+                record["mesh"] = mesh["name"]
+                record["mesh_dims"] = [names[dim] if dim < len(names) else str(dim) for dim in served]
+        groups.append({key: value for key, value in record.items() if value})
+    return groups, {"rank": dist.get_rank(), "world_size": dist.get_world_size()}
+

@@ -1,0 +1,271 @@
+"""Symbolic sizes: expressions and symbols of a ShapeEnv as the schema says them, and back.
+
+The schema's grammar (ir/graph/expr.h) has one division where the framework has several classes. An expression whose
+text does not lead back to the same object is written besides as the framework prints it (`spelled`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+import sympy
+import torch
+import torch.utils._sympy.functions as torch_functions
+from torch.fx.experimental import symbolic_shapes
+from torch.fx.experimental.sym_node import SymNode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._sympy.value_ranges import ValueRanges
+
+import fxopt_json as form
+from fxopt_json import FormError, Json
+
+_PYTHON_TYPES = {"SYMBOL_TYPE_FLOAT": float, "SYMBOL_TYPE_BOOL": bool}  # otherwise int
+_SYMBOL_CLASSES = {int: torch.SymInt, float: torch.SymFloat, bool: torch.SymBool}
+_COMPARISONS = {
+    ast.Eq: sympy.Eq,
+    ast.NotEq: sympy.Ne,
+    ast.Lt: sympy.Lt,
+    ast.LtE: sympy.Le,
+    ast.Gt: sympy.Gt,
+    ast.GtE: sympy.Ge,
+}
+
+
+def parse(text: str, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
+    """The expression that `text` says, in the schema's grammar or as the framework prints it. FormError if none."""
+    try:
+        return _build(ast.parse(text, mode="eval").body, symbols)
+    except (SyntaxError, RecursionError, ValueError, TypeError) as error:
+        raise FormError(f"cannot read the expression {text[:80]!r}: {error}") from error
+
+
+def _build(tree: ast.expr, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
+    def inner(part: ast.expr) -> sympy.Basic:
+        return _build(part, symbols)
+
+    match tree:
+        case ast.Constant(value=bool(value)):
+            return sympy.true if value else sympy.false
+        case ast.Constant(value=int(value)):
+            return sympy.Integer(value)
+        case ast.Constant(value=float(value)):
+            return sympy.Float(value)
+        case ast.Name(id=name):
+            if name in symbols:
+                return symbols[name]
+            raise FormError(f"no symbol {name!r}")
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -inner(operand)
+        case ast.UnaryOp(op=ast.Invert() | ast.Not(), operand=operand):
+            return sympy.Not(inner(operand))
+        case ast.BinOp(left=left, op=op, right=right):
+            return _binary(op, inner(left), inner(right))
+        case ast.BoolOp(op=op, values=values):
+            return (sympy.And if isinstance(op, ast.And) else sympy.Or)(*map(inner, values))
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            terms = [inner(left), *map(inner, comparators)]
+            pairs = [_COMPARISONS[type(op)](a, b) for op, a, b in zip(ops, terms, terms[1:])]
+            return pairs[0] if len(pairs) == 1 else sympy.And(*pairs)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+            return _function(name)(*map(inner, args))
+    raise FormError(f"no expression: {ast.unparse(tree)[:80]!r}")
+
+
+def _binary(op: ast.operator, a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
+    match op:
+        case ast.Add():
+            return a + b
+        case ast.Sub():
+            return a - b
+        case ast.Mult():
+            return a * b
+        case ast.Div():
+            return a / b
+        case ast.Pow():
+            return a**b
+        case ast.FloorDiv():
+            return torch_functions.FloorDiv(a, b)
+        case ast.Mod():
+            return torch_functions.PythonMod(a, b)
+        case ast.BitAnd():
+            return sympy.And(a, b)
+        case ast.BitOr():
+            return sympy.Or(a, b)
+    raise FormError(f"no operator {type(op).__name__}")
+
+
+def _function(name: str) -> type:
+    for module in (torch_functions, sympy):
+        found = getattr(module, name, None)
+        if isinstance(found, type) and issubclass(found, sympy.Basic):
+            return found
+    raise FormError(f"no function {name!r}")
+
+
+class SymbolWriter:
+    """Expressions on their way into a file, and the table of the symbols they read."""
+
+    def __init__(self) -> None:
+        self.table = form.SymbolTable()
+        self.shape_env: ShapeEnv | None = None
+        self.spelled: dict[str, str] = {}
+        self._texts: dict[sympy.Basic, str] = {}
+        self.symbols: dict[str, sympy.Symbol] = {}
+
+    def of(self, value: torch.SymInt | torch.SymFloat | torch.SymBool) -> str:
+        if self.shape_env is None:
+            self.shape_env = getattr(value.node, "shape_env", None)
+        return self.text(value.node.expr)
+
+    def text(self, expr: sympy.Basic) -> str:
+        """The expression in the schema's grammar; its symbols enter the table."""
+        if expr not in self._texts:
+            self._texts[expr] = self._write(expr)
+        return self._texts[expr]
+
+    def _write(self, expr: sympy.Basic) -> str:
+        printed = str(expr)
+        text = self.table.expression(printed)
+        for symbol in expr.free_symbols:
+            if self.symbols.setdefault(str(symbol), symbol) != symbol:
+                raise FormError(f"two symbols are called {symbol}, with other assumptions")
+        for spelling in (text, printed):
+            if parse(spelling, self.symbols) == expr:
+                break
+        else:
+            raise FormError(f"the expression {printed!r} does not lead back to itself")
+        if spelling is not text and self.spelled.setdefault(text, printed) != printed:
+            raise FormError(f"{printed!r} and {self.spelled[text]!r} are both written as {text!r}")
+        return text
+
+    def records(self, sites: Mapping[str, tuple[str, str, list[str]]]) -> list[Json]:
+        """The symbols that were read, with ranges, hints and where they are defined: graph, node, path."""
+        env = self.shape_env
+        ranges = {str(s): r for s, r in env.var_to_range.items()} if env is not None else {}
+        hints = {str(s): v for s, v in _hints(env).items()} if env is not None else {}
+        sources = {str(s): v for s, v in env.var_to_sources.items()} if env is not None else {}
+        for name, record in self.table.records.items():
+            for key, bound in (("min", "lower"), ("max", "upper")):
+                limit = getattr(ranges.get(name), bound, None)
+                if getattr(limit, "is_Integer", False) and -(2**63) <= int(limit) < 2**63:
+                    record[key] = form.integer(int(limit))
+            if getattr(hints.get(name), "is_Integer", False):
+                record["hint"] = form.integer(int(hints[name]))
+            if name in sites:
+                graph, node, key_path = sites[name]
+                record |= {"graph": graph, "node": node}
+                if key_path:
+                    record["key_path"] = key_path
+            if sources.get(name):
+                source = sources[name][0].name
+                record["source"] = source() if callable(source) else source
+        return list(self.table.records.values())
+
+    def assertions(self) -> list[Json]:
+        """What the trace relied on: guards on backed symbols, run-time assertions on unbacked ones."""
+        env = self.shape_env
+        if env is None:
+            return []
+        conditions = [(guard.expr, "", "guard") for guard in env.guards]
+        for asserts in env.deferred_runtime_asserts.values():
+            conditions += [(entry.expr, entry.msg, "runtime_assert") for entry in asserts]
+        result = []
+        for condition, message, source in conditions:
+            if not condition.free_symbols:
+                continue  # true or false whatever the sizes
+            record = {"condition": self.text(condition), "message": message, "source": source}
+            result.append({key: value for key, value in record.items() if value})
+        return result
+
+    def extra(self) -> Json:
+        """What the tables have no field for: the assumptions of the symbols, and the expressions in `spelled`."""
+        assumptions = {}
+        for name in self.table.records:
+            if (symbol := self.symbols.get(name)) is not None:
+                assumptions[name] = {key: bool(value) for key, value in sorted(_assumptions(symbol).items())}
+        result: Json = {"assumptions": assumptions} if assumptions else {}
+        if self.spelled:
+            result["spelled"] = dict(self.spelled)
+        return result
+
+
+def _assumptions(symbol: sympy.Symbol) -> dict[str, bool]:
+    """What the symbol was made with; older versions of sympy keep only what follows from it."""
+    return getattr(symbol, "_assumptions_orig", None) or symbol.assumptions0
+
+
+def _hints(env: ShapeEnv) -> dict[sympy.Symbol, sympy.Integer]:
+    return env.backed_var_to_val if hasattr(env, "backed_var_to_val") else env.var_to_val
+
+
+class SymbolReader:
+    """The symbols of a file, entered into a ShapeEnv."""
+
+    def __init__(self, records: Sequence[Json], extra: Mapping[str, Mapping], env: ShapeEnv | None) -> None:
+        self.env = env
+        self.spelled = extra.get("spelled", {})
+        self.symbols: dict[str, sympy.Symbol] = {}
+        self._exprs: dict[str, sympy.Basic] = {}
+        self._sizes: dict[tuple[str, str], torch.SymInt | torch.SymFloat | torch.SymBool] = {}
+        for record in records:
+            self._enter(record, extra.get("assumptions", {}).get(record["name"], {"integer": True}))
+
+    @classmethod
+    def over(cls, writer: SymbolWriter) -> SymbolReader:
+        """Reads what `writer` wrote as expressions over the same symbols, in their ShapeEnv."""
+        result = cls((), writer.extra(), writer.shape_env)
+        result.symbols = writer.symbols
+        return result
+
+    def _enter(self, record: Json, assumptions: Mapping[str, bool]) -> None:
+        symbol = sympy.Symbol(record["name"], **assumptions)
+        self.symbols[record["name"]] = symbol
+        if "min" in record or "max" in record or record.get("type") is None:
+            lower, upper = (int(record[key]) if key in record else None for key in ("min", "max"))
+            infinity = getattr(torch_functions, "int_oo", sympy.oo)
+            self.env.var_to_range[symbol] = ValueRanges(
+                -infinity if lower is None else lower, infinity if upper is None else upper
+            )
+        if "hint" in record:
+            _hints(self.env)[symbol] = sympy.Integer(int(record["hint"]))
+        if "source" in record:
+            from torch._dynamo.source import ConstantSource
+
+            self.env.var_to_sources[symbol] = [ConstantSource(record["source"])]
+
+    def expr(self, text: str) -> sympy.Basic:
+        if text not in self._exprs:
+            self._exprs[text] = parse(self.spelled.get(text, text), self.symbols)
+        return self._exprs[text]
+
+    def number(self, message: Json) -> int | torch.SymInt:
+        """Message Int."""
+        return self.size(message["expr"]) if "expr" in message else int(message.get("value", 0))
+
+    def size(self, text: str, kind: str = "SYMBOL_TYPE_INT") -> torch.SymInt | torch.SymFloat | torch.SymBool:
+        """The symbolic number that the expression is."""
+        if (text, kind) not in self._sizes:
+            self._sizes[text, kind] = self._new_size(text, kind)
+        return self._sizes[text, kind]
+
+    def _new_size(self, text: str, kind: str) -> torch.SymInt | torch.SymFloat | torch.SymBool:
+        python_type = _PYTHON_TYPES.get(kind, int)
+        expr = self.expr(text)
+        values = {symbol: _hints(self.env)[symbol] for symbol in expr.free_symbols if symbol in _hints(self.env)}
+        known = expr.xreplace(values) if len(values) == len(expr.free_symbols) else None
+        hint = python_type(known) if known is not None and not known.free_symbols else None
+        return _SYMBOL_CLASSES[python_type](SymNode(expr, self.env, python_type, hint))
+
+    def assertions(self, records: Sequence[Json]) -> None:
+        """Enters guards and run-time assertions into the ShapeEnv."""
+        where = symbolic_shapes.SLoc(None, None)
+        for record in records:
+            condition = self.expr(record["condition"])
+            if record.get("source") != "runtime_assert":
+                self.env.guards.append(symbolic_shapes.ShapeGuard(condition, where, size_oblivious=False))
+                continue
+            unbacked = sorted((s for s in condition.free_symbols if s not in _hints(self.env)), key=str)
+            stack = torch.utils._traceback.CapturedTraceback.extract()
+            entry = symbolic_shapes.RuntimeAssert(condition, record.get("message", ""), stack)
+            self.env.deferred_runtime_asserts.setdefault(unbacked[-1] if unbacked else None, []).append(entry)

@@ -1,0 +1,268 @@
+"""What nodes produce (fake tensors, symbols, meshes, groups) as messages of the schema, and back."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+import torch
+from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor
+
+import fxopt_json as form
+from fxopt_json import FormError, Json
+from fxopt_objects import find, type_name
+from fxopt_symbols import SymbolReader, SymbolWriter
+
+FAKE_SCRIPT_OBJECT = "torch._library.fake_class_registry.FakeScriptObject"
+_PARAMETER = "torch.nn.parameter.Parameter"
+_PLAIN_TENSORS = frozenset({"Tensor", "Parameter", "Buffer", "FakeTensor"})
+
+
+def is_plain_tensor(tensor: torch.Tensor) -> bool:
+    """Not of a subclass with an inside of its own, such as DTensor."""
+    return type(tensor).__module__.startswith("torch") and type(tensor).__name__ in _PLAIN_TENSORS
+
+
+def group_name(value: object) -> str | None:
+    """The name of a process group; None for anything else."""
+    name = getattr(value, "group_name", None)
+    return name if isinstance(name, str) and "ProcessGroup" in type(value).__name__ else None
+
+
+class ValueWriter:
+    """Values on their way into a file, and the tables of storages, symbols and meshes they refer to."""
+
+    def __init__(self, *, is_lenient: bool = False) -> None:
+        self.symbols = SymbolWriter()
+        self.storages: list[Json] = []
+        self.meshes: list[tuple[object, Json]] = []
+        self.held: list[torch.UntypedStorage] = []  # by id; kept alive, as the address of a freed one could come again
+        self._is_lenient = is_lenient
+        self._storage_ids: dict[int, int] = {}
+
+    def _dim(self, value: int | torch.SymInt) -> int | str:
+        """A number, or the text of an expression."""
+        if not isinstance(value, torch.SymInt):
+            return int(value)
+        expr = value.node.expr
+        return int(expr) if expr.is_Integer else self.symbols.of(value)
+
+    def _storage(self, tensor: torch.Tensor) -> int:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in self._storage_ids:
+            self._storage_ids[key] = len(self.storages)
+            self.held.append(storage)
+            size = self._dim(storage.nbytes())
+            self.storages.append({"id": len(self.storages), "bytes": form.number(size), "device": str(tensor.device)})
+        return self._storage_ids[key]
+
+    def tensor(self, tensor: torch.Tensor) -> Json:
+        """Message Tensor. FormError for a subclass."""
+        if not is_plain_tensor(tensor):
+            raise FormError(f"a tensor of type {type_name(tensor)}: trace the plain tensors inside it")
+        result: Json = {"dtype": form.dtype(str(tensor.dtype).removeprefix("torch."))}
+        result |= form.dims("sizes", [self._dim(size) for size in tensor.shape])
+        if tensor.layout == torch.strided:
+            result |= form.dims("strides", [self._dim(stride) for stride in tensor.stride()])
+            offset = self._dim(tensor.storage_offset())
+            if offset != 0:
+                result["offset"] = form.number(offset)
+            result["storage"] = self._storage(tensor)
+        else:
+            result["layout"] = form.layout(str(tensor.layout).removeprefix("torch."))
+        result["device"] = str(tensor.device)
+        for field, is_set in (("requires_grad", tensor.requires_grad), ("conjugate", tensor.is_conj())):
+            if is_set:
+                result[field] = True
+        if tensor.is_neg():
+            result["negative"] = True
+        if isinstance(tensor, torch.nn.Parameter):
+            result["subclass"] = _PARAMETER
+        return result
+
+    def value(self, value: object) -> Json:
+        """Message Value. FormError for an object that no message says."""
+        if value is None:
+            return {"none": True}
+        if isinstance(value, torch.Tensor):
+            return {"tensor": self.tensor(value)}
+        for symbolic in (torch.SymInt, torch.SymFloat, torch.SymBool):
+            if isinstance(value, symbolic):
+                return {"symbolic": {"type": form.SYMBOL_TYPES[symbolic.__name__], "expr": self.symbols.of(value)}}
+        if type(value) in (list, tuple, torch.Size):
+            items = [self.value(item) for item in value]
+            return {"list" if type(value) is list else "tuple": {"items": items} if items else {}}
+        if type(value) is dict and all(isinstance(key, str) for key in value):
+            items = {"keys": list(value), "values": [self.value(item) for item in value.values()]}
+            return {"dict": items if value else {}}
+        if type(value) in (bool, int, float, str):
+            return {"scalar": form.plain(value)}
+        return {"opaque": self.opaque(value)}
+
+    def opaque(self, value: object) -> Json:
+        """Message OpaqueValue: a mesh, a group, a generator; in lenient writing any object, by its type."""
+        wrapped = getattr(value, "real_obj", value)  # a script object as fake tensors see it
+        kind = {} if wrapped is value else {"type": type_name(value)}
+        if (mesh := self.mesh(wrapped)) is not None:
+            return {"type": "DeviceMesh", "mesh": mesh} | kind
+        if (group := group_name(wrapped)) is not None:
+            return {"type": "ProcessGroup", "group": group} | kind
+        if isinstance(value, torch.Generator):
+            return {"type": "torch.Generator", "text": str(value.device)}
+        if self._is_lenient:
+            return {"type": type_name(wrapped)}
+        raise FormError(f"a value of type {type_name(wrapped)} cannot be written")
+
+    def mesh(self, value: object) -> str | None:
+        """The name of a device mesh, which enters the table; None for anything else."""
+        if type(value).__name__ != "DeviceMesh" or not hasattr(value, "mesh_dim_names"):
+            return None
+        for known, record in self.meshes:
+            if known is value or known == value:
+                return str(record["name"])
+        grid = value.mesh
+        groups = getattr(value, "_dim_group_names", None) or [group_name(group) for group in value.get_all_groups()]
+        record = {
+            "name": f"mesh{len(self.meshes)}",
+            "device_type": value.device_type,
+            "shape": [int(size) for size in grid.shape],
+            "dim_names": list(value.mesh_dim_names or ()),
+            "ranks": [int(rank) for rank in grid.flatten().tolist()],
+            "coordinate": [int(i) for i in value.get_coordinate() or ()],
+            "groups": [str(group) for group in groups],
+        }
+        self.meshes.append((value, {key: item for key, item in record.items() if item}))
+        return str(record["name"])
+
+
+class ValueReader:
+    """The values of a file as fake tensors of one FakeTensorMode that share storages as the file says."""
+
+    def __init__(self, module: Json, symbols: SymbolReader, mode: FakeTensorMode) -> None:
+        self.symbols = symbols
+        self.mode = mode
+        self._rank = int(module.get("rank", {}).get("rank", 0))
+        self._meshes: dict[str, object] = {}
+        self._mesh_records = {record["name"]: record for record in module.get("meshes", ())}
+        self._records = {}
+        for position, record in enumerate(module.get("storages", ())):
+            self._records[int(record.get("id", position))] = record
+        self.storages: dict[int, torch.UntypedStorage] = {}  # a caller's own may be put here first
+
+    def _storage(self, identity: int) -> torch.UntypedStorage:
+        if identity not in self.storages:
+            record = self._records.get(identity)
+            if record is None:
+                raise FormError(f"no storage {identity}")
+            size = self.symbols.number(record.get("bytes", {}))
+            if isinstance(size, int):
+                self.storages[identity] = torch.UntypedStorage(size, device="meta")
+            else:
+                self.storages[identity] = torch.empty(size, dtype=torch.uint8, device="meta").untyped_storage()
+        return self.storages[identity]
+
+    def _dims(self, message: Json, field: str) -> list[int | torch.SymInt]:
+        result: list[int | torch.SymInt] = [int(value) for value in message.get(field, ())]
+        for entry in message.get("symbolic_" + field, ()):
+            result[entry.get("index", 0)] = self.symbols.size(entry["expr"])
+        return result
+
+    def tensor(self, message: Json) -> torch.Tensor:
+        """The fake tensor that message Tensor describes. FormError for layouts without strides."""
+        if message.get("layout", "LAYOUT_STRIDED") != "LAYOUT_STRIDED":
+            raise FormError(f"a tensor with layout {message['layout']} cannot be read back")
+        dtype = dtype_of(message["dtype"])
+        sizes = self._dims(message, "sizes")
+        device = torch.device(message["device"])
+        with torch.no_grad():
+            if "storage" in message:
+                plain = torch.empty(0, dtype=dtype, device="meta")
+                offset = self.symbols.number(message.get("offset", {}))
+                strides = self._dims(message, "strides")
+                plain.set_(self._storage(int(message["storage"])), offset, sizes, strides)
+            else:
+                plain = torch.empty(sizes, dtype=dtype, device="meta")
+            if message.get("conjugate"):
+                plain = torch._conj(plain)
+            if message.get("negative"):
+                plain = torch._neg_view(plain)
+        result = plain if device.type == "meta" else FakeTensor(self.mode, plain, device)
+        if message.get("requires_grad"):
+            result.requires_grad_()
+        if message.get("subclass") == _PARAMETER:
+            result._is_param = True
+        return result
+
+    def value(self, message: Json, graph: Callable[[str], object], scalar: Callable[[Json], object]) -> object:
+        """What message Value says. `graph` finds subgraphs by name, `scalar` reads plain arguments."""
+
+        def inner(item: Json) -> object:
+            return self.value(item, graph, scalar)
+
+        match message:
+            case {"none": _}:
+                return None
+            case {"tensor": tensor}:
+                return self.tensor(tensor)
+            case {"tuple": items}:
+                return tuple(inner(item) for item in items.get("items", ()))
+            case {"list": items}:
+                return [inner(item) for item in items.get("items", ())]
+            case {"dict": items}:
+                return dict(zip(items.get("keys", ()), map(inner, items.get("values", ()))))
+            case {"symbolic": symbolic}:
+                return self.symbols.size(symbolic["expr"], symbolic.get("type", "SYMBOL_TYPE_INT"))
+            case {"scalar": plain}:
+                return scalar(plain)
+            case {"graph": name}:
+                return graph(name)
+            case {"opaque": opaque}:
+                return self._opaque(opaque)
+        raise FormError(f"a value that this version does not know: {', '.join(message)}")
+
+    def _opaque(self, message: Json) -> object:
+        if "mesh" in message:
+            result = self.mesh(message["mesh"])
+        elif message.get("type") == "torch.Generator":
+            return _generator(message.get("text", "cpu"))
+        else:
+            raise FormError(f"a value of type {message.get('type')} cannot be read back")
+        if message.get("type") != FAKE_SCRIPT_OBJECT:
+            return result
+        from torch._library.opaque_object import get_opaque_type_name
+
+        return find(FAKE_SCRIPT_OBJECT)(result, get_opaque_type_name(type(result)), result)
+
+    def mesh(self, name: str) -> object:
+        """The device mesh of that name, without communicators."""
+        if name not in self._meshes:
+            from torch.distributed.device_mesh import DeviceMesh
+
+            record = self._mesh_records[name]
+            grid = torch.tensor([int(rank) for rank in record.get("ranks", ())], dtype=torch.int, device="cpu")
+            told: dict[str, object] = {"mesh_dim_names": tuple(record["dim_names"]) if "dim_names" in record else None}
+            told |= {"_init_backend": False, "_rank": self._rank}
+            known = inspect.signature(DeviceMesh.__init__).parameters
+            mesh = DeviceMesh(
+                record["device_type"],
+                grid.reshape([int(size) for size in record["shape"]]),
+                **{key: value for key, value in told.items() if key in known},
+            )
+            mesh._dim_group_names = list(record.get("groups", ()))
+            self._meshes[name] = mesh
+        return self._meshes[name]
+
+
+def _generator(device: str) -> torch.Generator:
+    """A generator of that device; of the CPU where there is no such device."""
+    try:
+        return torch.Generator(device)
+    except RuntimeError:
+        return torch.Generator("cpu")
+
+
+def dtype_of(name: str) -> torch.dtype:
+    return getattr(torch, name.removeprefix("DTYPE_").lower())
+
