@@ -234,7 +234,7 @@ class Importer:
             return self.values.tensor(message)
         sizes = [int(size) for size in message.get("sizes", ())]
         tensor = data.view(dtype_of(message["dtype"])).reshape(sizes)
-        strides = [int(stride) for stride in message.get("strides", ())]
+        strides = [int(stride) for stride in message.get("strides", tensor.stride())]
         if list(tensor.stride()) != strides:
             tensor = torch.empty_strided(sizes, strides, dtype=tensor.dtype).copy_(tensor)
         device = torch.device(message["device"])

@@ -54,13 +54,14 @@ def name_of(value: object) -> str:
     qualified = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     if qualified is None:
         raise FormError(f"an object of type {type_name(value)} has no name")
-    module = getattr(value, "__module__", None)
-    if module is None:  # functions and methods written in C say no module
-        for owner in (torch, torch.nn.functional, torch.Tensor):
+    module = getattr(value, "__module__", None) or "builtins"
+    if module == "_operator":
+        return "operator." + qualified
+    if not isinstance(value, type | types.FunctionType):  # written in C: it may say no module, or one it is not found in
+        for owner, owner_name in ((torch, "torch"), (torch.nn.functional, "torch.nn.functional"), (torch.Tensor, "torch.Tensor")):
             if getattr(owner, value.__name__, None) is value:
-                return f"torch.Tensor.{value.__name__}" if owner is torch.Tensor else f"{owner.__name__}.{value.__name__}"
-        module = "builtins"
-    return ("operator" if module == "_operator" else module) + "." + qualified
+                return f"{owner_name}.{value.__name__}"
+    return f"{module}.{qualified}"
 
 
 def type_name(value: object) -> str:

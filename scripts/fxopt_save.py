@@ -39,6 +39,8 @@ NOT_CARRIED_THINGS = {
     "attributes of nodes that torch.fx.Node does not have, such as _dynamo_source": "bookkeeping of the tracer",
     "settings and sources of the ShapeEnv": "symbols, ranges, hints, guards and run-time assertions are carried; a source"
     " is read back as its text",
+    "that a number is a SymInt whose expression is a constant": "read back as the number",
+    "symbols of the ShapeEnv that neither graph nor guards read": "no part of the graph",
     "the state of a torch.Generator": "its device is carried; the caller brings the state",
 }
 # Diagnostic metadata where a class that no import finds is read back as its name.
@@ -131,8 +133,9 @@ class Exporter:
         producer["framework_version"] = torch.__version__
         module: Json = {"name": name, "producer": producer} | known | {"graphs": graphs}
         groups, rank = process_groups(self.values.meshes)
+        assertions = self.values.symbols.assertions()  # first: they may read symbols that no value does
         module["symbols"] = self.values.symbols.records(self._symbol_sites(graphs[0]["name"]))
-        module["assertions"] = self.values.symbols.assertions()
+        module["assertions"] = assertions
         module["storages"] = self.values.storages
         if groups or not known:
             module |= {"groups": groups, "rank": rank}
@@ -243,7 +246,7 @@ class Exporter:
                 return {"path": path, "constant": self._constant(f"{graph}.{path}", item)}
             if self.is_lenient:
                 return {"path": path, "opaque": {"type": type_name(item)}}
-            raise FormError(f"an object of type {type_name(item)} cannot be written; keep it out of the graph")
+            raise FormError(f"an object of type {type_name(item)} cannot be written{_advice(item)}")
         except FormError as error:
             if self.is_lenient:
                 return {"path": path, "opaque": {"type": type_name(item)}}
@@ -504,6 +507,12 @@ class Exporter:
             forward = [i for i, spec in enumerate(specs) if spec.get("role") and not _is_of_backward(spec)]
             if graph_kind == "GRAPH_KIND_JOINT" and forward:
                 main["num_forward_outputs"] = forward[-1] + 1
+
+
+def _advice(item: object) -> str:
+    if type(item).__name__ == "GuardsFn":
+        return "; ep.graph_module and ep.module(check_guards=False) do without it"
+    return "; trace through the module, so that its operators are nodes" if isinstance(item, torch.nn.Module) else ""
 
 
 def _shown_target(node: Node) -> str:

@@ -7,6 +7,7 @@ text does not lead back to the same object is written besides as the framework p
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping, Sequence
 
 import sympy
@@ -187,7 +188,17 @@ class SymbolWriter:
         result: Json = {"assumptions": assumptions} if assumptions else {}
         if self.spelled:
             result["spelled"] = dict(self.spelled)
+        if floats := {name: self._float(self.symbols[name]) for name in assumptions if name.startswith("z")}:
+            result["floats"] = floats
         return result
+
+    def _float(self, symbol: sympy.Symbol) -> dict[str, float]:
+        """Range and hint of a symbol that is no integer."""
+        found = self.shape_env.var_to_range.get(symbol) if self.shape_env is not None else None
+        told = {"lower": found.lower, "upper": found.upper} if found is not None else {}
+        if symbol in _hints(self.shape_env):
+            told["hint"] = _hints(self.shape_env)[symbol]
+        return {key: float(value) for key, value in told.items()}
 
 
 def _assumptions(symbol: sympy.Symbol) -> dict[str, bool]:
@@ -204,12 +215,15 @@ class SymbolReader:
 
     def __init__(self, records: Sequence[Json], extra: Mapping[str, Mapping], env: ShapeEnv | None) -> None:
         self.env = env
+        self._guards_before = len(env.guards) if env is not None else 0
         self.spelled = extra.get("spelled", {})
         self.symbols: dict[str, sympy.Symbol] = {}
         self._exprs: dict[str, sympy.Basic] = {}
         self._sizes: dict[tuple[str, str], torch.SymInt | torch.SymFloat | torch.SymBool] = {}
         for record in records:
             self._enter(record, extra.get("assumptions", {}).get(record["name"], {"integer": True}))
+        for name, told in extra.get("floats", {}).items():
+            self._enter_float(self.symbols[name], told)
 
     @classmethod
     def over(cls, writer: SymbolWriter) -> SymbolReader:
@@ -221,7 +235,7 @@ class SymbolReader:
     def _enter(self, record: Json, assumptions: Mapping[str, bool]) -> None:
         symbol = sympy.Symbol(record["name"], **assumptions)
         self.symbols[record["name"]] = symbol
-        if "min" in record or "max" in record or record.get("type") is None:
+        if record.get("type") is None:
             lower, upper = (int(record[key]) if key in record else None for key in ("min", "max"))
             infinity = getattr(torch_functions, "int_oo", sympy.oo)
             self.env.var_to_range[symbol] = ValueRanges(
@@ -233,6 +247,12 @@ class SymbolReader:
             from torch._dynamo.source import ConstantSource
 
             self.env.var_to_sources[symbol] = [ConstantSource(record["source"])]
+
+    def _enter_float(self, symbol: sympy.Symbol, told: Mapping[str, float]) -> None:
+        lower, upper = (sympy.sympify(told.get(key, other)) for key, other in (("lower", -math.inf), ("upper", math.inf)))
+        self.env.var_to_range[symbol] = ValueRanges(lower, upper)
+        if "hint" in told:
+            _hints(self.env)[symbol] = sympy.Float(told["hint"])
 
     def expr(self, text: str) -> sympy.Basic:
         if text not in self._exprs:
@@ -258,7 +278,8 @@ class SymbolReader:
         return _SYMBOL_CLASSES[python_type](SymNode(expr, self.env, python_type, hint))
 
     def assertions(self, records: Sequence[Json]) -> None:
-        """Enters guards and run-time assertions into the ShapeEnv."""
+        """Enters guards and run-time assertions into the ShapeEnv, in place of those that reading added."""
+        del self.env.guards[self._guards_before :]
         where = symbolic_shapes.SLoc(None, None)
         for record in records:
             condition = self.expr(record["condition"])

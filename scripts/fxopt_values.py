@@ -180,7 +180,7 @@ class ValueReader:
             if "storage" in message:
                 plain = torch.empty(0, dtype=dtype, device="meta")
                 offset = self.symbols.number(message.get("offset", {}))
-                strides = self._dims(message, "strides")
+                strides = self._dims(message, "strides") if "strides" in message else _contiguous(sizes)
                 plain.set_(self._storage(int(message["storage"])), offset, sizes, strides)
             else:
                 plain = torch.empty(sizes, dtype=dtype, device="meta")
@@ -253,6 +253,16 @@ class ValueReader:
             mesh._dim_group_names = list(record.get("groups", ()))
             self._meshes[name] = mesh
         return self._meshes[name]
+
+
+def _contiguous(sizes: list[int | torch.SymInt]) -> list[int | torch.SymInt]:
+    """The strides of a tensor of these sizes in row-major order."""
+    strides: list[int | torch.SymInt] = []
+    step: int | torch.SymInt = 1
+    for size in reversed(sizes):
+        strides.insert(0, step)
+        step = step * (max(size, 1) if isinstance(size, int) else size)
+    return strides
 
 
 def _generator(device: str) -> torch.Generator:
