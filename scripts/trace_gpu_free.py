@@ -82,7 +82,9 @@ def enable_fake_cuda_backward() -> None:
 
 
 def flash_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool) -> torch.Tensor:
-    """The attention that scaled_dot_product_attention takes on a GPU for half-precision inputs without a mask."""
+    """The attention that scaled_dot_product_attention takes for half-precision inputs without a mask."""
+    if q.device.type == "cpu":
+        return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal)[0]
     return torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)[0]
 
 

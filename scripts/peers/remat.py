@@ -129,9 +129,9 @@ def compare_random(report: Report, fxopt: Fxopt, seed: int, live: GraphModule, f
 def run(options: argparse.Namespace, folder: pathlib.Path) -> int:
     report = Report()
     fxopt = Fxopt(options.fxopt)
-    live, info = make_testdata.trace_llama()
+    live, info = make_testdata.trace("llama1b")
     saved = folder / "llama1b.pb"
-    fxopt_torch.save(live, saved, kind="forward_loss_backward", fxopt=fxopt.program, **info)
+    fxopt_torch.save(live, saved, fxopt=fxopt.program, **info)
     print(f"llama1b: {len(live.graph.nodes)} nodes, torch {torch.__version__}, {fxopt.program}")
     compare_peak(report, fxopt, "peak as traced", live, saved)
     tagged = {policy: compare_policy(report, fxopt, policy, live, saved) for policy in options.policy}

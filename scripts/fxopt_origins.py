@@ -1,0 +1,453 @@
+"""What each maker of PyTorch graphs knows about a graph's inputs and outputs, as arguments of fxopt_torch.save().
+
+Each function takes the framework's own object and returns (GraphModule, keyword arguments of save):
+
+    exported(program)                     torch.export's ExportedProgram
+    traced_step(traced, module)           TracedResult of torchtitan's graph_trainer
+    joint(captured)                       AOTAutograd's joint graph with descriptors
+    pair(forward, backward, metadata)     AOTAutograd's forward and backward graph: two results
+    step(graph_module, ...)               a plain make_fx trace of a function of (state dict, inputs)
+
+Roles come from the framework's tables. Where it has none and convention decides, the record says "guessed".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.fx import GraphModule, Node
+from torch.utils import _pytree as pytree
+
+from fxopt_training import input_spec, output_spec
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+Told = dict[str, Any]
+Saved = tuple[GraphModule, Told]
+
+
+def placeholders(graph_module: GraphModule) -> list[Node]:
+    return graph_module.graph.find_nodes(op="placeholder")
+
+
+def output_leaves(graph_module: GraphModule) -> list[object]:
+    """What the graph returns, flattened, Nones included."""
+    return pytree.tree_leaves(_output(graph_module).args[0], is_leaf=lambda leaf: leaf is None)
+
+
+def _output(graph_module: GraphModule) -> Node:
+    return next(iter(reversed(graph_module.graph.nodes)))
+
+
+def _known(**fields: object) -> Told:
+    """The fields that say something."""
+    return {key: value for key, value in fields.items() if value is not None and value is not False}
+
+
+def _first_of_each(tensors: Iterable[object]) -> dict[int, int]:
+    """Positions of tensors that are an earlier one again, with the position of that one."""
+    first: dict[int, int] = {}
+    tensors = list(tensors)  # keeps them alive: an id is unique among living objects
+    positions = {i: first.setdefault(id(tensor), i) for i, tensor in enumerate(tensors) if tensor is not None}
+    return {i: earlier for i, earlier in positions.items() if earlier != i}
+
+
+# ---- torch.export
+
+_EXPORT_INPUTS = {
+    "USER_INPUT": "input",
+    "PARAMETER": "parameter",
+    "BUFFER": "buffer",
+    "CONSTANT_TENSOR": "constant",
+    "CUSTOM_OBJ": "constant",
+    "TOKEN": "token",
+}
+_EXPORT_OUTPUTS = {
+    "USER_OUTPUT": "user",
+    "LOSS_OUTPUT": "loss",
+    "BUFFER_MUTATION": "mutation",
+    "PARAMETER_MUTATION": "mutation",
+    "GRADIENT_TO_PARAMETER": "gradient",
+    "GRADIENT_TO_USER_INPUT": "gradient",
+    "USER_INPUT_MUTATION": "mutation",
+    "TOKEN": "token",
+}
+
+
+def exported(program: ExportedProgram) -> Saved:
+    """An exported program: its graph signature says everything."""
+    signature = program.graph_signature
+    state = {**program.constants, **program.state_dict}
+    aliases = _first_of_each(state.get(spec.target) for spec in signature.input_specs)
+    outputs, mutated = _exported_outputs(signature)
+    roles, names, user_index = [], {}, 0
+    for i, spec in enumerate(signature.input_specs):
+        role = _known(role=_EXPORT_INPUTS[spec.kind.name], fqn=spec.target, persistent=spec.persistent)
+        if spec.kind.name == "USER_INPUT":
+            role["user_index"] = user_index
+            user_index += 1
+        name = spec.target or spec.arg.name
+        names[name] = spec.arg.name
+        roles.append(role | _known(alias_of_input=aliases.get(i), mutated=name in mutated))
+    for spec in outputs:
+        if target := spec.pop("target", None):
+            spec["of"] = names[target]
+            if target != names[target]:
+                spec["fqn"] = target
+    has_gradients = any(spec["role"] == "gradient" for spec in outputs)
+    kind = "forward_loss_backward" if has_gradients else "inference"
+    return program.graph_module, {"kind": kind, "roles": roles, "outputs": outputs}
+
+
+def _exported_outputs(signature: Any) -> tuple[list[Told], set[str]]:
+    """Roles of the outputs, still with their targets, and what is mutated."""
+    outputs = [_known(role=_EXPORT_OUTPUTS[spec.kind.name], target=spec.target) for spec in signature.output_specs]
+    return outputs, {spec["target"] for spec in outputs if spec["role"] == "mutation"}
+
+
+# ---- torchtitan's graph_trainer
+
+
+def traced_step(
+    traced: Any,
+    module: nn.Module | None,
+    optimizer: torch.optim.Optimizer | None = None,
+    *,
+    is_forward_backward_step: bool = False,
+) -> Saved:
+    """A step traced by minimal_fx_tracer over `module` and, where it was traced with one, `optimizer`.
+
+    is_forward_backward_step: the traced function is make_fwd_bwd_step's, which returns the loss and the gradients of
+    the parameters in order. Without it the same is taken from the number of outputs, and marked as guessed.
+    """
+    flat = _traced_inputs(traced, module, optimizer)
+    roles: list[Told] = []
+    position = 0
+    firsts: dict[int, int] = {}  # of the framework's inputs, the first placeholder
+    names = [node.name for node in placeholders(traced.gm)]
+    first_names: dict[str, list[str]] = {}  # of a parameter, its placeholders
+    for i, (spec, alias) in enumerate(flat):
+        firsts[i] = position
+        paths = _subclass_paths(traced.input_subclass_layouts.get(i))
+        for offset, path in enumerate(paths):
+            aliased = None if alias is None else firsts[alias] + offset
+            static = position < traced.num_static_inputs
+            roles.append(spec | _known(subclass_path=path, alias_of_input=aliased, static_address=static))
+            if "fqn" in spec:
+                first_names.setdefault(str(spec["fqn"]), []).append(names[position])
+            position += 1
+    told: Told = {"kind": "forward_loss_backward", "roles": roles}
+    if outputs := _traced_outputs(traced, module, first_names, is_forward_backward_step):
+        told["outputs"] = outputs
+    return traced.gm, told
+
+
+def _traced_inputs(
+    traced: Any, module: nn.Module | None, optimizer: torch.optim.Optimizer | None
+) -> list[tuple[Told, int | None]]:
+    """The framework's inputs, before subclasses are taken apart: role, and the input that is the same tensor."""
+    parameters = dict(module.named_parameters(remove_duplicate=False)) if module is not None else {}
+    buffers = dict(module.named_buffers(remove_duplicate=False)) if module is not None else {}
+    persistent = _persistent_buffers(module) if module is not None else set()
+    result: list[tuple[Told, int | None]] = []
+    aliases = _first_of_each(parameters.get(fqn, buffers.get(fqn)) for fqn in traced.state_fqns)
+    for i, fqn in enumerate(traced.state_fqns):
+        role = "parameter" if fqn in parameters else "buffer"
+        result.append((_known(role=role, fqn=fqn, persistent=fqn in persistent), aliases.get(i)))
+    users = traced.user_inputs_spec.num_leaves
+    count = traced.num_flat_inputs - len(traced.state_fqns) - users
+    result += [(spec, None) for spec in _optimizer_inputs(optimizer, list(parameters), count)]
+    return result + [({"role": "input", "user_index": i}, None) for i in range(users)]
+
+
+def _optimizer_inputs(optimizer: torch.optim.Optimizer | None, parameters: Sequence[str], count: int) -> list[Told]:
+    """The optimizer's state in the order of its state dict: {state: {parameter: {key: tensor}}, param_groups}."""
+    if optimizer is None or count == 0:
+        return [{"role": "optimizer_state"} for _ in range(count)]
+    leaves, _ = pytree.tree_flatten_with_path(optimizer.state_dict())
+    result = []
+    for path, _ in leaves:
+        keys = [getattr(key, "key", getattr(key, "idx", None)) for key in path]
+        spec = {"role": "optimizer_state", "optimizer_key": str(keys[-1] if keys[0] == "state" else keys[2])}
+        if keys[0] == "state" and len(optimizer.param_groups) == 1 and keys[1] < len(parameters):
+            spec["fqn"] = parameters[keys[1]]
+        result.append(spec)
+    return result
+
+
+def _persistent_buffers(module: nn.Module) -> set[str]:
+    """Names of the buffers that belong to the state dict."""
+    names = set()
+    for prefix, owner in module.named_modules(remove_duplicate=False):
+        for name in owner._buffers:
+            if name not in owner._non_persistent_buffers_set:
+                names.add(f"{prefix}.{name}" if prefix else name)
+    return names
+
+
+def _subclass_paths(layout: Any) -> list[list[str]]:
+    """For each plain tensor of an input or output, the attributes that lead to it from the subclass."""
+
+    def paths(meta: Any) -> list[list[str]]:
+        if meta is None:
+            return [[]]
+        return [[attr, *path] for attr in meta.attrs for path in paths(meta.inner_metas[attr][1])]
+
+    return paths(layout.meta) if layout is not None else [[]]
+
+
+def _traced_outputs(
+    traced: Any, module: nn.Module | None, inputs: Mapping[str, Sequence[str]], told: bool
+) -> list[Told]:
+    """Loss and gradients; nothing when the outputs are neither told nor as many as these."""
+    if module is None:
+        return []
+    fqns = [fqn for fqn, p in module.named_parameters(remove_duplicate=False) if p.requires_grad]
+    if traced.num_flat_outputs != 1 + len(fqns):
+        return []
+    guessed = _known(guessed=not told)
+    result: list[Told] = [{"role": "loss"} | guessed]
+    for i, fqn in enumerate(fqns, start=1):
+        for offset, path in enumerate(_subclass_paths(traced.output_subclass_layouts.get(i))):
+            of = inputs[fqn][offset] if offset < len(inputs[fqn]) else None
+            result.append({"role": "gradient"} | _known(of=of, fqn=fqn, subclass_path=path) | guessed)
+    return [{key: value for key, value in spec.items() if value != []} for spec in result]
+
+
+# ---- AOTAutograd
+
+
+def joint(captured: Any, *, loss: int | None = None, module: nn.Module | None = None) -> Saved:
+    """A joint graph with descriptors (JointWithDescriptors of aot_export_joint_with_descriptors).
+
+    loss: which of the user's outputs is the loss, when the caller knows; else one with a tangent and no dimensions is
+        called so, and marked as guessed.
+    module: the module captured, which knows the buffers that belong to the state dict.
+    """
+    graph_module, metadata = captured.graph_module, captured._aot_state.fw_metadata
+    nodes = placeholders(graph_module)
+    roles = [_described_input(node) for node in nodes]
+    _add_input_metadata(roles, metadata)
+    if module is not None:
+        _add_module_facts(roles, module)
+    outputs = _described_outputs(graph_module, nodes)
+    _add_output_metadata(outputs, metadata)
+    _mark_loss(graph_module, outputs, roles, metadata.num_mutated_inp_runtime_indices, loss)
+    return graph_module, {
+        "kind": "joint",
+        "roles": roles,
+        "outputs": outputs,
+        "num_forward_outputs": _forward_outputs(metadata),
+    }
+
+
+def _add_module_facts(roles: list[Told], module: nn.Module) -> None:
+    """Which buffers belong to the state dict, and which parameters are one tensor under two names."""
+    persistent = _persistent_buffers(module)
+    state = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
+    for role in roles:
+        if role.get("role") == "buffer" and role.get("fqn") in persistent:
+            role["persistent"] = True
+    first: dict[object, int] = {}
+    for i, role in enumerate(roles):
+        if role.get("role") not in ("parameter", "buffer") or role.get("fqn") not in state:
+            continue
+        key = (id(state[role["fqn"]]), tuple(role.get("subclass_path", ())))
+        if first.setdefault(key, i) != i:
+            role["alias_of_input"] = first[key]
+
+
+def pair(
+    forward: GraphModule, backward: GraphModule, metadata: Any, *, loss: int | None = None
+) -> tuple[Saved, Saved]:
+    """The graphs that AOTAutograd hands to the forward and to the backward compiler, and the metadata
+    (ViewAndMutationMeta) it has by then: that of TracingContext.get(), or of JointWithDescriptors._aot_state.
+
+    loss: which of the user's outputs is the loss, when the caller knows.
+    """
+    return _forward(forward, metadata, loss), _backward(forward, backward, metadata)
+
+
+def _forward(graph_module: GraphModule, metadata: Any, loss: int | None) -> Saved:
+    nodes = placeholders(graph_module)
+    roles = [_described_input(node) for node in nodes]
+    _add_input_metadata(roles, metadata)
+    _mark_rng_states(roles, metadata)
+    if _output(graph_module).meta.get("desc") is not None:
+        outputs = _described_outputs(graph_module, nodes)
+    else:
+        outputs = _counted_outputs(graph_module, roles, metadata)
+    _add_output_metadata(outputs, metadata)
+    first = _forward_outputs(metadata)
+    for spec in outputs[first:]:
+        spec["role"] = "saved_value"
+    start, stop, _ = metadata.tensors_saved_for_backwards_no_vc_check_slice.indices(len(outputs))
+    for spec in outputs[start:stop]:
+        spec["no_version_check"] = True
+    if loss is not None:
+        outputs[metadata.num_mutated_inp_runtime_indices + loss]["role"] = "loss"
+    return graph_module, {"kind": "forward", "roles": roles, "outputs": outputs, "num_forward_outputs": first}
+
+
+def _backward(forward: GraphModule, graph_module: GraphModule, metadata: Any) -> Saved:
+    nodes = placeholders(graph_module)
+    saved = _saved_positions(forward, metadata)
+    donated = set(metadata.bw_donated_idxs or ())
+    roles: list[Told] = []
+    for i, node in enumerate(nodes):
+        if i >= len(saved):
+            roles.append(_described_input(node))
+            continue
+        # The descriptor, where there is one, is that of the forward input that was saved.
+        of_input = {k: v for k, v in _described_input(node).items() if k in ("fqn", "subclass_path", "desc")}
+        told = _known(donated=i in donated, static_address=node.meta.get("is_static_input"))
+        roles.append({"role": "saved_value", "saved_from_output": saved[i]} | of_input | told)
+    _mark_rng_states(roles, metadata)
+    return graph_module, {"kind": "backward", "roles": roles, "outputs": _described_outputs(graph_module, nodes)}
+
+
+def _saved_positions(forward: GraphModule, metadata: Any) -> list[int]:
+    """For each saved value in the order of the backward graph's inputs, its position among the forward graph's
+    outputs. Those end in tensors, opaque objects, sizes; the backward graph's inputs begin with the sizes."""
+    count, first = len(output_leaves(forward)), _forward_outputs(metadata)
+    sizes = metadata.num_symints_saved_for_bw or 0
+    return [*range(count - sizes, count), *range(first, count - sizes)]
+
+
+def _forward_outputs(metadata: Any) -> int:
+    """How many outputs of a joint or forward graph belong to the forward function, subclasses taken apart."""
+    plain = sum(len(positions) for positions in _flat_ranges(metadata.subclass_fw_graph_out_meta))
+    return max(plain, metadata.num_forward_returns) + metadata.num_outputs_rng_offset
+
+
+def _described_input(node: Node) -> Told:
+    """Fields from a placeholder's descriptor, in the words of save()."""
+    if (desc := node.meta.get("desc")) is None:
+        return {"role": "rng_state"} if isinstance(node.meta.get("val"), torch.Generator) else {}
+    return _spoken(input_spec(repr(desc)), "INPUT_ROLE_")
+
+
+def _spoken(spec: Told, prefix: str) -> Told:
+    return spec | ({"role": str(spec["role"]).removeprefix(prefix).lower()} if "role" in spec else {})
+
+
+def _described_outputs(graph_module: GraphModule, nodes: Sequence[Node]) -> list[Told]:
+    leaves = output_leaves(graph_module)
+    descriptors = _output(graph_module).meta.get("desc") or [None] * len(leaves)
+    by_descriptor = {repr(node.meta["desc"]): node.name for node in nodes if node.meta.get("desc") is not None}
+    result = []
+    for leaf, desc in zip(leaves, descriptors, strict=True):
+        result.append({} if desc is None else _spoken(output_spec(repr(desc), by_descriptor), "OUTPUT_ROLE_"))
+    return result
+
+
+def _counted_outputs(graph_module: GraphModule, roles: Sequence[Told], metadata: Any) -> list[Told]:
+    """Outputs of a forward graph by the metadata's counts: the partitioner leaves no descriptors where it inserts the
+    states of random number generators. Written inputs come first, then the user's outputs, bases of views, an offset."""
+    names = [node.name for node in placeholders(graph_module)]
+    inputs = _flat_ranges(metadata.subclass_inp_meta)
+    outputs: list[Told] = []
+    for i in metadata.mutated_inp_runtime_indices:
+        for position in (len(metadata.tokens) + p for p in inputs[i]):
+            fqn = roles[position].get("fqn")
+            outputs.append({"role": "mutation", "of": names[position]} | _known(fqn=fqn))
+    results = _flat_ranges(metadata.subclass_fw_graph_out_meta)[len(metadata.mutated_inp_runtime_indices) :]
+    for i, positions in enumerate(results):
+        outputs += [{"role": "user" if i < metadata.num_outputs else "intermediate_base"} for _ in positions]
+    outputs += [{"role": "rng_offset"} for _ in range(metadata.num_outputs_rng_offset)]
+    saved = len(output_leaves(graph_module)) - len(outputs)
+    return outputs + [{"role": "saved_value"} for _ in range(saved)]
+
+
+def _flat_ranges(metas: Sequence[Any]) -> list[range]:
+    """Positions of each input in the graph, which takes subclasses apart."""
+    ranges, start = [], 0
+    for meta in metas:
+        ranges.append(range(start, start + getattr(meta, "arg_count", 1)))
+        start = ranges[-1].stop
+    return ranges
+
+
+def _add_input_metadata(roles: list[Told], metadata: Any) -> None:
+    """What AOTAutograd found out about its inputs: which are written, and which keep their address."""
+    tokens, static = len(metadata.tokens), set(metadata.static_input_indices)
+    for i, positions in enumerate(_flat_ranges(metadata.subclass_inp_meta)):
+        info = metadata.input_info[i]
+        for position in positions:
+            written = info.mutates_data or info.mutates_metadata
+            roles[tokens + position] |= _known(mutated=written, static_address=i in static)
+
+
+def _add_output_metadata(outputs: list[Told], metadata: Any) -> None:
+    """Which of the user's outputs are views of an input."""
+    offset = len(metadata.tokens) + metadata.num_mutated_inp_runtime_indices
+    if any(hasattr(meta, "attrs") for meta in metadata.subclass_fw_graph_out_meta):
+        return  # positions are those of subclasses, not of the graph's plain tensors
+    for i, info in enumerate(metadata.output_info):
+        if info.output_type.name in ("alias_of_input", "is_input") and offset + i < len(outputs):
+            outputs[offset + i]["alias_of_input"] = info.base_idx + len(metadata.tokens)
+
+
+def _mark_loss(
+    graph_module: GraphModule, outputs: list[Told], roles: Sequence[Told], offset: int, loss: int | None
+) -> None:
+    if loss is not None:
+        outputs[offset + loss]["role"] = "loss"
+        return
+    tangents = {role.get("desc") for role in roles if role.get("role") == "tangent"}
+    for leaf, spec in zip(output_leaves(graph_module), outputs):
+        value = leaf.meta.get("val") if isinstance(leaf, Node) else None
+        has_tangent = f"TangentAOTInput(output={spec.get('desc')})" in tangents
+        if has_tangent and isinstance(value, Tensor) and value.ndim == 0:
+            spec |= {"role": "loss", "guessed": True}
+
+
+def _mark_rng_states(roles: list[Told], metadata: Any) -> None:
+    """Generators come last, behind everything that has a descriptor."""
+    count = metadata.num_graphsafe_rng_states
+    for role in roles[len(roles) - count :]:
+        role["role"] = "rng_state"
+
+
+# ---- make_fx
+
+
+def step(
+    graph_module: GraphModule,
+    parameters: Mapping[str, Tensor] | Sequence[str],
+    buffers: Mapping[str, Tensor] | Sequence[str] = (),
+    *,
+    persistent: Iterable[str] | None = None,
+    outputs: str = "loss_and_gradients",
+) -> Saved:
+    """A trace of step({**parameters, **buffers}, *inputs).
+
+    make_fx keeps no table, so the caller, who wrote the step, tells: the names of the state in order, and what comes
+    out: "loss_and_gradients" (of all parameters, in order) or "user".
+    persistent: the buffers that belong to the state dict; all when absent.
+    """
+    names = [node.name for node in placeholders(graph_module)]
+    state = [parameters[name] if isinstance(parameters, Mapping) else None for name in parameters]
+    state += [buffers[name] if isinstance(buffers, Mapping) else None for name in buffers]
+    aliases = _first_of_each(state)
+    kept = set(buffers) if persistent is None else set(persistent)
+    roles = [{"role": "parameter", "fqn": fqn} for fqn in parameters]
+    roles += [{"role": "buffer", "fqn": fqn} | _known(persistent=fqn in kept) for fqn in buffers]
+    for i, alias in aliases.items():
+        roles[i]["alias_of_input"] = alias
+    roles += [{"role": "input", "user_index": i} for i in range(len(names) - len(roles))]
+    leaves = output_leaves(graph_module)
+    if outputs == "user":
+        return graph_module, {"kind": "inference", "roles": roles, "outputs": ["user"] * len(leaves)}
+    gradients = [{"role": "gradient", "of": of, "fqn": fqn} for of, fqn in zip(names, parameters)]
+    if len(leaves) != 1 + len(gradients):
+        raise ValueError(f"{len(leaves)} outputs for a loss and {len(gradients)} gradients")
+    return graph_module, {
+        "kind": "forward_loss_backward",
+        "roles": roles,
+        "outputs": [{"role": "loss"}, *gradients],
+    }

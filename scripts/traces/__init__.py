@@ -1,0 +1,74 @@
+"""The graphs of testdata/ that come from PyTorch: one file for each family, and what all of them share here."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+
+Told = dict[str, object]
+Traced = tuple[GraphModule, Told]  # a graph, and the keyword arguments of fxopt_torch.save for it
+
+
+@dataclass(frozen=True)
+class Substitution:
+    """One thing that a twin has in place of another, so that it fits in memory and runs on a CPU."""
+
+    full: str
+    twin: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One file of testdata: how it is traced, and what README says of it."""
+
+    trace: Callable[[], Traced]
+    about: str
+    inputs: Callable[[], list[object]] | None = None  # of a twin: real ones, the same at each call
+    substitutions: Sequence[Substitution] = field(default=())  # of a twin, against the graph without `_twin`
+
+
+_open = contextlib.ExitStack()
+atexit.register(_open.close)
+
+
+def keep_open() -> contextlib.ExitStack:
+    """A stack that stays open until close(): AOTAutograd's graphs are whole only while theirs is."""
+    return _open.enter_context(contextlib.ExitStack())
+
+
+def close() -> None:
+    """Ends what the traces of this process kept open; call it when their graphs are done with."""
+    _open.close()
+
+
+def fake_world(size: int) -> None:
+    """Joins a process group of `size` ranks of which only this one, rank 0, exists. Collectives copy as if every rank
+    held what this one holds, so that graphs with them run and give the same numbers each time."""
+    from torch.testing._internal.distributed.fake_pg import FakeProcessGroup, FakeStore
+
+    if torch.distributed.is_initialized():
+        if torch.distributed.get_world_size() != size:
+            raise RuntimeError(f"this process is in a group of {torch.distributed.get_world_size()} ranks already")
+        return
+    options = FakeProcessGroup.Options()
+    options.simulate_uniform_ranks = True
+    torch.distributed.init_process_group("fake", rank=0, world_size=size, store=FakeStore(), pg_options=options)
+
+
+def random_like(value: Tensor, generator: torch.Generator) -> Tensor:
+    """A small real tensor on the CPU with the sizes, strides and dtype of `value`."""
+    result = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+    if value.dtype.is_floating_point:
+        return result.copy_(torch.randn(value.shape, generator=generator) * 0.05)
+    return result.zero_()
+
+
+def seeded() -> torch.Generator:
+    return torch.Generator().manual_seed(178935)
