@@ -294,9 +294,8 @@ class Exporter:
             if key in node.meta:
                 result["value"] = self._value(node.meta[key])
             result["uid"] = self.uids[node]
-            if self._provenance is not None:
-                result |= self._provenance.fields.get(node, {})
-            return result | self._meta_fields(node, key, derives_meta)
+            known = self._provenance.fields.get(node, {}) if self._provenance is not None else {}
+            return result | self._meta_fields(node, key, derives_meta) | known
         except FormError as error:
             raise ExportError(f"node %{node.name} ({_shown_target(node)}): {error}") from error
 

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Whether load(save(graph)) is the graph: for every graph of make_testdata.py, read back in a fresh process.
+
+    scripts/peers/round_trip.py [--fxopt PROGRAM] [--plant] [NAME...]
+
+For each graph one process traces it, describes it (graph_description.py, which shares no code with the exporter) and saves
+it; a second loads the file, describes what it got, compares, and saves again: the bytes must be the same. A third runs the
+twins, which fit a CPU, on real inputs: as traced, as loaded, and as loaded and put through canonicalize,cse,dce in place; the
+outputs must be equal to the bit.
+
+--plant writes one more metadata key on a node behind the exporter's back, into the description only: the comparison must then
+fail, or it would not see a loss. Exits with 1 when a check does not hold. Needs torch and what the graphs need; no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import torch
+from torch.utils import _pytree as pytree
+
+import fxopt_json
+import fxopt_torch
+import graph_description
+import make_testdata
+import traces
+
+PASSES = "canonicalize,cse,dce"
+MAX_SHOWN = 8
+
+
+def save(name: str, folder: pathlib.Path, plant: bool) -> dict:
+    """First process: traces, describes, saves."""
+    graph_module, told = make_testdata.trace(name)
+    start = time.perf_counter()
+    fxopt_torch.save(graph_module, folder / f"{name}.pb", **told)
+    seconds = time.perf_counter() - start
+    if plant:
+        list(graph_module.graph.nodes)[-2].meta["planted"] = True
+    description = graph_description.describe(graph_module)
+    (folder / "description.json").write_text(json.dumps(description), encoding="utf-8")
+    nodes = [node for graph in description["graphs"].values() for node in graph["nodes"]]
+    return {"nodes": len(nodes), "edges": sum(len(node["users"]) for node in nodes), "save": seconds}
+
+
+def load(name: str, folder: pathlib.Path) -> dict:
+    """Second process: loads, describes, compares, saves again."""
+    path = folder / f"{name}.pb"
+    start = time.perf_counter()
+    graph_module = fxopt_torch.load(path)
+    seconds = time.perf_counter() - start
+    module = fxopt_torch.read_module(path)
+    fxopt_torch.save(graph_module, folder / "again.pb")
+    same_bytes = (folder / "again.pb").read_bytes() == path.read_bytes()
+    if module.get("groups"):
+        fxopt_torch.init_fake_groups(module)
+    known = json.loads((folder / "description.json").read_text(encoding="utf-8"))
+    found = json.loads(json.dumps(graph_description.describe(graph_module)))
+    lines = graph_description.differences(known, found)
+    return {"load": seconds, "differences": len(lines), "shown": lines[:MAX_SHOWN], "same_bytes": same_bytes}
+
+
+def _bits(value: object) -> object:
+    if isinstance(value, torch.Tensor):
+        plain = value.detach().contiguous()
+        return (str(plain.dtype), tuple(plain.shape), bytes(plain.reshape(-1).view(torch.uint8).tolist()))
+    return repr(value)
+
+
+def _outputs(graph_module: torch.fx.GraphModule, name: str) -> list[object]:
+    """Outputs and inputs after a run, to the bit: a step may write to its inputs."""
+    args = make_testdata.inputs(name)
+    torch.manual_seed(0)
+    outputs = fxopt_torch.run(graph_module, args)
+    return [_bits(leaf) for leaf in pytree.tree_leaves((outputs, args))]
+
+
+def execute(name: str, folder: pathlib.Path) -> dict:
+    """Third process: runs the graph as traced, as loaded, and after passes."""
+    traced, _ = make_testdata.trace(name)
+    before = _outputs(traced, name)
+    loaded = fxopt_torch.load(folder / f"{name}.pb")
+    after = _outputs(loaded, name)
+    count = len(loaded.graph.nodes)
+    fxopt_torch.apply(loaded, PASSES)
+    loaded.graph.lint()
+    passed = _outputs(loaded, name)
+    return {
+        "outputs": len(before),
+        "loaded_equal": before == after,
+        "passed_equal": before == passed,
+        "nodes": [count, len(loaded.graph.nodes)],
+    }
+
+
+def _process(task: str, name: str, folder: pathlib.Path, *flags: str) -> dict:
+    command = [sys.executable, __file__, "--task", task, "--folder", str(folder), *flags, name]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        return {"error": done.stderr.strip()[-2000:]}
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def _read_seconds(program: str, path: pathlib.Path) -> float:
+    start = time.perf_counter()
+    subprocess.run([program, "verify", str(path)], capture_output=True)
+    return time.perf_counter() - start
+
+
+def check(name: str, program: str, plant: bool) -> list[str]:
+    """Prints the line of one graph. Returns what does not hold."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = pathlib.Path(made)
+        saved = _process("save", name, folder, *(["--plant"] if plant else []))
+        if "error" in saved:
+            return [f"{name}: {saved['error']}"]
+        loaded = _process("load", name, folder)
+        if "error" in loaded:
+            return [f"{name}: {loaded['error']}"]
+        size = (folder / f"{name}.pb").stat().st_size
+        seconds = [saved["save"], loaded["load"], _read_seconds(program, folder / f"{name}.pb")]
+        figures = [saved["nodes"], saved["edges"], size, round(size / max(saved["nodes"], 1), 1)]
+        run = execute_if_twin(name, folder)
+    failed = [f"{name}: {line}" for line in loaded["shown"]]
+    if not loaded["same_bytes"]:
+        failed.append(f"{name}: saved again, the bytes differ")
+    text = f"| {name} | {' | '.join(map(str, figures))} | {' | '.join(f'{s:.2f}' for s in seconds)} "
+    print(f"{text}| {loaded['differences']} | {run_text(run)} |", flush=True)
+    if run is not None and not (run.get("loaded_equal") and run.get("passed_equal")):
+        failed.append(f"{name}: {run.get('error', 'outputs differ')}")
+    return failed
+
+
+def execute_if_twin(name: str, folder: pathlib.Path) -> dict | None:
+    return _process("execute", name, folder) if make_testdata.GRAPHS[name].inputs is not None else None
+
+
+def run_text(run: dict | None) -> str:
+    if run is None:
+        return "does not fit a CPU"
+    if "error" in run:
+        return "failed"
+    equal = "equal" if run["loaded_equal"] and run["passed_equal"] else "DIFFER"
+    return f"{run['outputs']} tensors {equal}, {run['nodes'][0]} -> {run['nodes'][1]} nodes"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks that load(save(graph)) is the graph, in a fresh process.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="graphs of make_testdata.py (default: all)")
+    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
+    parser.add_argument("--plant", action="store_true", help="plant a key in the description: every graph must then fail")
+    parser.add_argument("--task", choices=["save", "load", "execute"], help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=pathlib.Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.task:
+        (name,) = options.names
+        tasks = {"save": lambda: save(name, options.folder, options.plant)}
+        tasks |= {"load": lambda: load(name, options.folder), "execute": lambda: execute(name, options.folder)}
+        print(json.dumps(tasks[options.task]()))
+        traces.close()
+        return 0
+    program = fxopt_json.find_fxopt(options.fxopt)
+    if program is None:
+        parser.error("no fxopt program: build it, then give --fxopt or set FXOPT")
+    os.environ["FXOPT"] = program  # for the processes below
+    print("| graph | nodes | edges | bytes | bytes a node | save s | load s | fxopt reads s | differences | executed |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    failed = [line for name in options.names or make_testdata.GRAPHS for line in check(name, program, options.plant)]
+    for line in failed:
+        print(line)
+    print(f"{len(failed)} checks failed" if failed else "all hold")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
