@@ -136,7 +136,7 @@ def traced_step(
         for offset, path in enumerate(paths):
             aliased = None if alias is None else firsts[alias] + offset
             static = position < traced.num_static_inputs
-            roles.append(spec | _known(subclass_path=path, alias_of_input=aliased, static_address=static))
+            roles.append(spec | _known(subclass_path=path or None, alias_of_input=aliased, static_address=static))
             if "fqn" in spec:
                 first_names.setdefault(str(spec["fqn"]), []).append(names[position])
             position += 1
@@ -214,8 +214,8 @@ def _traced_outputs(
     for i, fqn in enumerate(fqns, start=1):
         for offset, path in enumerate(_subclass_paths(traced.output_subclass_layouts.get(i))):
             of = inputs[fqn][offset] if offset < len(inputs[fqn]) else None
-            result.append({"role": "gradient"} | _known(of=of, fqn=fqn, subclass_path=path) | guessed)
-    return [{key: value for key, value in spec.items() if value != []} for spec in result]
+            result.append({"role": "gradient"} | _known(of=of, fqn=fqn, subclass_path=path or None) | guessed)
+    return result
 
 
 # ---- AOTAutograd

@@ -1,0 +1,236 @@
+"""Training steps of torchtitan's graph_trainer: Llama-3 and DeepSeek-V3 over fake process groups, and debug models.
+
+Where torchtitan means a GPU, the model is made of fake CUDA tensors and traced under the same mode; on a CPU it is
+real and traced by torchtitan as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses import FakeTensorMode
+
+import fxopt_origins
+import trace_gpu_free
+from traces import Graph, Substitution, Told, Traced, close, fake_world, random_like, routes, seeded
+
+
+@dataclass(frozen=True)
+class Step:
+    """A model of torchtitan's registry, the ranks it is spread over, and the size of its inputs on one of them."""
+
+    family: str
+    flavor: str
+    attention: str
+    device: str
+    batch: int
+    length: int
+    layers: int | None = None  # only so many of the flavor's
+    fsdp: int = 1
+    tensor: int = 1
+    expert: int = 1
+    chunks: int = 1  # of the loss
+    spread: bool = True  # over meshes, be they of one rank; else the model as it is
+    cleaned: bool = False  # by torchtitan's passes for dead code and for nodes that do nothing
+
+
+LLAMA8B = Step("llama3", "8B", "flex", "cuda", batch=2, length=8192, fsdp=16, tensor=8)
+LLAMA8B_TWIN = Step("llama3", "debugmodel", "flex", "cpu", batch=2, length=128, layers=2, fsdp=2, tensor=2)
+DEEPSEEK16B = Step("deepseek_v3", "16B", "flex", "cuda", batch=2, length=4096, fsdp=16, expert=8)
+DEEPSEEK16B_TWIN = Step("deepseek_v3", "debugmodel", "flex", "cpu", batch=2, length=128, layers=3, fsdp=4, expert=2)
+DEBUG_LLAMA = Step("llama3", "debugmodel", "sdpa", "cpu", batch=2, length=64, spread=False, cleaned=True)
+CHUNKED_LLAMA = Step("llama3", "debugmodel", "sdpa", "cpu", batch=2, length=64, layers=2, chunks=4, spread=False)
+
+
+@dataclass(frozen=True)
+class Built:
+    """A model on its meshes, its loss, and what one step takes."""
+
+    model: nn.Module
+    loss: object
+    args: tuple[object, ...]  # tokens, labels, number of valid tokens, further arguments of the model
+    mode: FakeTensorMode | None  # None: everything is real
+
+
+def build(step: Step) -> Built:
+    """The model as torchtitan's trainer builds it. Meshes look at real numbers, so they come before any fake mode."""
+    from torchtitan.components.loss import CrossEntropyLoss
+    from torchtitan.experiments.graph_trainer.chunked_loss import ChunkedLossWrapperWithParamGrads
+    from torchtitan.experiments.graph_trainer.common_utils import maybe_register_blockmask_pytree_node
+
+    model = _spread(step) if step.spread else _plain(step)
+    maybe_register_blockmask_pytree_node()
+    mode = trace_gpu_free.fake_mode() if step.device == "cuda" else None
+    torch.manual_seed(0)
+    with mode or contextlib.nullcontext():
+        model.to_empty(device=step.device)
+        if mode is None:
+            with torch.no_grad():
+                model.init_states(buffer_device=None)
+        args = _arguments(step, model)
+    loss = CrossEntropyLoss.Config().build()
+    if step.chunks > 1:
+        loss = ChunkedLossWrapperWithParamGrads.Config(num_chunks=step.chunks).build()
+        loss.set_lm_head(model.lm_head)
+        model._skip_lm_head = True
+    return Built(model.train(), loss, args, mode)
+
+
+def _spec(step: Step) -> Any:
+    """Torchtitan's record of the model: configuration, and how to spread it."""
+    registry = importlib.import_module(f"torchtitan.experiments.graph_trainer.{step.family}")
+    spec = registry.model_registry(step.flavor, attn_backend=step.attention)
+    spec.model.layers = spec.model.layers[: step.layers]
+    for layer in spec.model.layers:  # a trainer's configuration does this
+        layer.attention.rope = dataclasses.replace(layer.attention.rope, max_seq_len=step.length)
+    return spec
+
+
+def _plain(step: Step) -> nn.Module:
+    """The model on `meta`, whole; its modules write their paths on nodes."""
+    from torchtitan.experiments.graph_trainer.common_utils import annotate_module_fqns
+
+    with torch.device("meta"):
+        model = _spec(step).model.build()
+    annotate_module_fqns(model)
+    return model
+
+
+def _spread(step: Step) -> nn.Module:
+    """The model on `meta`, its parameters sharded over meshes of ranks that are not there."""
+    from torchtitan.config import ParallelismConfig, TrainingConfig
+    from torchtitan.distributed import ParallelDims
+    from torchtitan.distributed import utils as dist_utils
+    from torchtitan.experiments.graph_trainer.configs import GraphTrainerCompileConfig
+
+    backend = "partial_dtensor"
+    ranks = step.fsdp * step.tensor
+    fake_world(ranks)
+    dist_utils.set_spmd_backend(backend)
+    dims = ParallelDims(
+        dp_replicate=1,
+        dp_shard=step.fsdp,
+        cp=1,
+        tp=step.tensor,
+        pp=1,
+        ep=step.expert,
+        world_size=ranks,
+        spmd_backend=backend,
+    )
+    parallelism = ParallelismConfig(
+        data_parallel_shard_degree=step.fsdp,
+        tensor_parallel_degree=step.tensor,
+        expert_parallel_degree=step.expert,
+        spmd_backend=backend,
+    )
+    training = TrainingConfig(
+        local_batch_size=step.batch,
+        seq_len=step.length,
+        mixed_precision_param="bfloat16",
+        mixed_precision_reduce="float32",
+    )
+    with mock.patch("torchtitan.distributed.parallel_dims.device_type", step.device):
+        dims.build_mesh()
+    spec, compiling = _spec(step), GraphTrainerCompileConfig(enable=True)
+    spec.model.update_from_config(
+        config=SimpleNamespace(
+            training=training,
+            parallelism=parallelism,
+            debug=SimpleNamespace(moe_force_load_balance=True, deterministic=False, seed=0),
+            compile=compiling,
+            activation_checkpoint=None,
+            model_spec=spec,
+        )
+    )
+    with torch.device("meta"):
+        model = spec.model.build()
+    return spec.parallelize_fn(
+        model,
+        parallel_dims=dims,
+        training=training,
+        parallelism=parallelism,
+        compile_config=compiling,
+        ac_config=None,
+        dump_folder="",
+    )
+
+
+def _arguments(step: Step, model: nn.Module) -> tuple[object, ...]:
+    """Tokens, labels, the number of valid tokens over all ranks, positions and, for flex attention, the masks."""
+    shape, device = (step.batch, step.length), torch.device(step.device)
+    vocabulary = model.config.vocab_size
+    tokens, labels = (torch.randint(vocabulary, shape, generator=_generator(device), device=device) for _ in range(2))
+    valid = torch.tensor(step.batch * step.length * step.fsdp, device=device)
+    positions = torch.arange(step.length, dtype=torch.int32, device=device).repeat(step.batch, 1)
+    further: dict[str, object] = {"positions": positions}
+    if step.attention == "flex":
+        with torch.compiler.set_stance("force_eager"):  # Inductor would look for a driver
+            further["attention_masks"] = model.get_attention_masks(positions=positions)
+    return tokens, labels, valid, further
+
+
+def _generator(device: torch.device) -> torch.Generator | None:
+    return seeded() if device.type == "cpu" else None
+
+
+@contextlib.contextmanager
+def _as_traced(step: Step, built: Built) -> Iterator[None]:
+    """Lets torchtitan's tracer work under the mode the model was made in, and keeps the loss on its shards. Flex
+    attention refuses to be differentiated on a CPU, though its operators for it run there."""
+    from torch.distributed.tensor.parallel import loss_parallel
+    from torchtitan.experiments.graph_trainer import make_fx_tracer
+
+    torch.fx.traceback.current_meta.clear()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch("torch.nn.attention.flex_attention._validate_device"))
+        if step.tensor > 1:
+            stack.enter_context(loss_parallel())
+        if built.mode is not None:
+            trace_gpu_free.enable_fake_cuda_backward()
+            stack.enter_context(mock.patch.object(make_fx_tracer, "FakeTensorMode", lambda **told: built.mode))
+            stack.enter_context(mock.patch.object(make_fx_tracer, "_fakeify_input", lambda mode, t, input_name: t))
+        yield
+
+
+def trace_step(step: Step) -> Traced:
+    """Forward, loss and backward as graph_trainer traces them."""
+    from torchtitan.experiments.graph_trainer.make_fx_tracer import minimal_fx_tracer
+    from torchtitan.experiments.graph_trainer.remove_noop_passes import (
+        canonicalize_graph_pass,
+        eliminate_dead_code_pass,
+    )
+    from torchtitan.experiments.graph_trainer.trainer import make_fwd_bwd_step
+
+    built = build(step)
+    with _as_traced(step, built):
+        function = make_fwd_bwd_step(built.model, built.loss)
+        traced = minimal_fx_tracer(function, module=built.model)(*built.args)
+    if step.cleaned:
+        eliminate_dead_code_pass(traced.gm)
+        canonicalize_graph_pass(traced.gm)
+    return fxopt_origins.traced_step(traced, built.model, is_forward_backward_step=True)
+
+
+def trace_joint(step: Step) -> Traced:
+    """AOTAutograd's joint graph of the same model and loss."""
+    from torchtitan.experiments.graph_trainer.common_utils import compute_annotated_loss
+    from torchtitan.experiments.graph_trainer.make_fx_tracer import _skip_nested_compile
+
+    built = build(step)
+
+    def loss(model: nn.Module, tokens: Tensor, labels: Tensor, valid: Tensor, further: dict[str, object]) -> Tensor:
+        return compute_annotated_loss(built.loss, model(tokens, **further), labels, {"global_valid_tokens": valid})
+
+    mode = built.mode or trace_gpu_free.fake_mode()
+    with _as_traced(step, built), _skip_nested_compile():
+        return routes.trace_joint(built.model, loss, built.args, mode)
