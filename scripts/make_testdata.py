@@ -29,7 +29,7 @@ import fxopt_torch
 import traces
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FAMILIES = ("issue178935", "llama", "gpt2", "resnet50", "pair", "exported")
+FAMILIES = ("issue178935", "llama", "gpt2", "resnet50", "pair", "exported", "titan", "built")
 GRAPHS: dict[str, traces.Graph] = {
     name: graph
     for family in FAMILIES

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -19,10 +19,11 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
+from torch.utils import _pytree as pytree
 
 import fxopt_origins
 import trace_gpu_free
-from traces import Graph, Substitution, Told, Traced, close, fake_world, random_like, routes, seeded
+from traces import Graph, Substitution, Traced, fake_world, routes, seeded
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,22 @@ DEEPSEEK16B_TWIN = Step("deepseek_v3", "debugmodel", "flex", "cpu", batch=2, len
 DEBUG_LLAMA = Step("llama3", "debugmodel", "sdpa", "cpu", batch=2, length=64, spread=False, cleaned=True)
 CHUNKED_LLAMA = Step("llama3", "debugmodel", "sdpa", "cpu", batch=2, length=64, layers=2, chunks=4, spread=False)
 
+LLAMA8B_SUBSTITUTIONS = (
+    Substitution("flavor 8B: 32 layers, width 4096, 32 and 8 heads", "debugmodel: 2 layers, width 256, 16 heads", "memory"),
+    Substitution("batch 2, sequence 8192", "batch 2, sequence 128", "memory and time"),
+    Substitution("16 x 8 ranks", "2 x 2 ranks, collectives as if all ranks held the same", "memory and time"),
+    Substitution("device cuda:0", "device cpu", "runs on a CPU"),
+)
+DEEPSEEK16B_SUBSTITUTIONS = (
+    Substitution("flavor 16B: 27 layers, 64 experts", "debugmodel: 3 layers, 8 experts", "memory and time"),
+    Substitution("batch 2, sequence 4096", "batch 2, sequence 128", "memory and time"),
+    Substitution(
+        "16 ranks, 8 for experts", "4 ranks, 2 for experts, collectives as if all ranks held the same", "memory and time"
+    ),
+    Substitution("device cuda:0", "device cpu", "runs on a CPU"),
+    Substitution("autocast to float32 in the router", "none: a CPU has none to float32", "runs on a CPU"),
+)
+
 
 @dataclass(frozen=True)
 class Built:
@@ -62,15 +79,16 @@ class Built:
     mode: FakeTensorMode | None  # None: everything is real
 
 
-def build(step: Step) -> Built:
-    """The model as torchtitan's trainer builds it. Meshes look at real numbers, so they come before any fake mode."""
+def build(step: Step, real: bool = False) -> Built:
+    """The model as torchtitan's trainer builds it, fake or real. Meshes look at real numbers, so they come before any
+    fake mode."""
     from torchtitan.components.loss import CrossEntropyLoss
     from torchtitan.experiments.graph_trainer.chunked_loss import ChunkedLossWrapperWithParamGrads
     from torchtitan.experiments.graph_trainer.common_utils import maybe_register_blockmask_pytree_node
 
     model = _spread(step) if step.spread else _plain(step)
     maybe_register_blockmask_pytree_node()
-    mode = trace_gpu_free.fake_mode() if step.device == "cuda" else None
+    mode = None if real else trace_gpu_free.fake_mode()
     torch.manual_seed(0)
     with mode or contextlib.nullcontext():
         model.to_empty(device=step.device)
@@ -231,6 +249,59 @@ def trace_joint(step: Step) -> Traced:
     def loss(model: nn.Module, tokens: Tensor, labels: Tensor, valid: Tensor, further: dict[str, object]) -> Tensor:
         return compute_annotated_loss(built.loss, model(tokens, **further), labels, {"global_valid_tokens": valid})
 
-    mode = built.mode or trace_gpu_free.fake_mode()
     with _as_traced(step, built), _skip_nested_compile():
-        return routes.trace_joint(built.model, loss, built.args, mode)
+        return routes.trace_joint(built.model, loss, built.args, built.mode)
+
+
+def inputs(step: Step, route: Callable[[Step], Traced]) -> list[object]:
+    """What the traced graph takes: the state of a real model, then its inputs, with shards and meshes for DTensors."""
+    from torchtitan.experiments.graph_trainer.make_fx_tracer import _unwrap_subclasses, extract_module_state
+
+    built = build(step, real=True)
+    flat, _ = _unwrap_subclasses([*extract_module_state(built.model).values(), *pytree.tree_leaves(built.args)])
+    flat = [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in flat]
+    return [flat, [torch.ones(())]] if route is trace_joint else flat
+
+
+def _graphs() -> Iterator[tuple[str, Graph]]:
+    from_trainer = "as graph_trainer of torchtitan traces it"
+    joint = "by AOTAutograd, with descriptors"
+    llama = (
+        "Llama-3 8B, FSDP over 16 and tensor parallelism over 8 ranks that are not there, flex attention (graph_trainer's"
+        " own choice, and one that a CPU runs)"
+    )
+    for suffix, route, what in (
+        ("flb", trace_step, f"one training step, {from_trainer}, of {llama}"),
+        ("joint", trace_joint, f"joint graph, {joint}, of {llama}"),
+    ):
+        full = f"{what}: 32 layers, batch 2, sequence 8192, bfloat16 with float32 reductions"
+        yield f"llama8b_{suffix}", Graph(functools.partial(route, LLAMA8B), full)
+        yield f"llama8b_{suffix}_twin", _twin(LLAMA8B_TWIN, route, what, LLAMA8B_SUBSTITUTIONS)
+    about = (
+        f"one training step, {from_trainer}, of DeepSeek-V3 16B, a mixture of 64 experts: FSDP over 16 and expert"
+        " parallelism over 8 ranks that are not there, flex attention, sizes that depend on data"
+    )
+    yield "deepseek16b", Graph(functools.partial(trace_step, DEEPSEEK16B), f"{about}; 27 layers, batch 2, sequence 4096")
+    yield "deepseek16b_twin", _twin(DEEPSEEK16B_TWIN, trace_step, about, DEEPSEEK16B_SUBSTITUTIONS)
+    debug = "of torchtitan's debug Llama on a CPU, not spread over ranks"
+    yield "titan_debug", Graph(
+        functools.partial(trace_step, DEBUG_LLAMA),
+        f"one training step {debug}: 6 layers, after torchtitan's passes for dead code and for nodes that do nothing. The"
+        " sums of gradients between layers carry the module path of the loss",
+        functools.partial(inputs, DEBUG_LLAMA, trace_step),
+    )
+    yield "titan_chunked_loss", Graph(
+        functools.partial(trace_step, CHUNKED_LLAMA),
+        f"one training step {debug}: 2 layers, the loss in 4 chunks, so that forward and backward take turns and"
+        " writes to the sum of gradients are ordered by the graph alone",
+        functools.partial(inputs, CHUNKED_LLAMA, trace_step),
+    )
+
+
+def _twin(step: Step, route: Callable[[Step], Traced], about: str, substitutions: Sequence[Substitution]) -> Graph:
+    return Graph(
+        functools.partial(route, step), f"small twin: {about}", functools.partial(inputs, step, route), substitutions
+    )
+
+
+GRAPHS = dict(_graphs())
