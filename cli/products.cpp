@@ -130,6 +130,12 @@ class Overlaps {
   std::map<std::string, std::string> products_;
 };
 
+Status check_envelope(Console& console, Overlaps& overlaps) {
+  const Status json = overlaps.add("--json=" + console.json_path(), console.json_path());
+  if (!json.ok()) console.withhold_envelope();  // it would go where the product goes
+  return json;
+}
+
 Status check_overlaps(Console& console, const FileFlags& flags, const std::vector<Product>& products) {
   Overlaps overlaps(flags.inputs);
   for (size_t i = 0; i < products.size(); ++i) {
@@ -138,12 +144,17 @@ Status check_overlaps(Console& console, const FileFlags& flags, const std::vecto
   }
   const Status report = overlaps.add("--report=" + flags.report, flags.report);
   if (!report.ok()) return report;
-  const Status json = overlaps.add("--json=" + console.json_path(), console.json_path());
-  if (!json.ok()) console.withhold_envelope();  // it would go where the graph goes
-  return json;
+  return check_envelope(console, overlaps);
 }
 
 }  // namespace
+
+Status check_extra_product(Console& console, const std::vector<std::string>& inputs, const std::string& flag,
+                           const std::string& path) {
+  Overlaps overlaps(inputs);
+  const Status status = overlaps.add(flag + "=" + path, path);
+  return status.ok() ? check_envelope(console, overlaps) : status;
+}
 
 Result<std::vector<Product>> plan_products(Console& console, const FileFlags& flags) {
   const Result<std::optional<Format>> format = parse_format(flags.format);

@@ -38,6 +38,11 @@ struct FileFlags {
 // kFileWrite.
 Result<std::vector<Product>> plan_products(Console& console, const FileFlags& flags);
 
+// Refuses a file beside the graphs (of `flag`, such as --dot) that would be written over an input or the JSON envelope.
+// Error: kUsage.
+Status check_extra_product(Console& console, const std::vector<std::string>& inputs, const std::string& flag,
+                           const std::string& path);
+
 // Writes a module atomically. Errors go to the console; false when there was one.
 bool save_product(Console& console, const Module& module, const Product& product);
 

@@ -1,8 +1,8 @@
-// fxopt show: a graph in text, some of its nodes, or what it is made of.
+// fxopt show: a graph in text, some of its nodes, what it is made of, or a drawing.
 
+#include <algorithm>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -10,61 +10,35 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "cli/products.h"
+#include "cli/report/dot.h"
 #include "cli/report/json.h"
 #include "cli/report/nodes.h"
 #include "cli/report/summary.h"
-#include "ir/analysis/phases.h"
+#include "cli/report/table.h"
+#include "cli/selection.h"
+#include "core/file.h"
+#include "core/text.h"
 #include "ir/check/verify.h"
+#include "ir/io/control_deps.h"
 
 namespace fxopt {
 namespace {
 
 struct ShowFlags {
   std::vector<std::string> inputs;
-  std::string graph;
-  std::vector<std::string> nodes;
-  std::string phase;
-  std::string module_prefix;
+  SelectionFlags selection;
   bool summary = false;
-
-  bool has_filter() const { return !phase.empty() || !module_prefix.empty(); }
+  size_t top = SummaryView().top;
+  bool has_top = false;
+  std::optional<size_t> module_depth;
+  std::string dot;  // empty: none; "-": standard output; else a file
 };
-
-Result<std::optional<Phase>> parse_phase(const std::string& text) {
-  if (text.empty()) return std::optional<Phase>();
-  const std::optional<Phase> phase = parse_enum<Phase>(text);
-  if (phase.has_value()) return phase;
-  std::vector<std::string_view> names;
-  for (const EnumName<Phase>& entry : EnumNames<Phase>::kAll) names.push_back(entry.name);
-  return Error{ErrorCode::kBadOptionValue,
-               "'" + text + "' is not a phase",
-               suggestion(text, names, "the phases are forward, loss, backward, optimizer and unspecified"),
-               {}};
-}
-
-// "layers.1" of "layers.1.mlp"; empty at the top.
-std::string_view parent_module(std::string_view path) {
-  const size_t dot = path.rfind('.');
-  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
-}
-
-// True when `path` is `prefix` or lies below it: "layers.1" has "layers.1.mlp", not "layers.10".
-bool is_below(std::string_view path, std::string_view prefix) {
-  return path.starts_with(prefix) && (path.size() == prefix.size() || prefix.empty() || path[prefix.size()] == '.');
-}
 
 nlohmann::ordered_json names_json(const Graph& graph, const std::vector<NodeId>& nodes) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const NodeId node : nodes) list.push_back(graph.name_of(node));
   return list;
-}
-
-// The phase passes and `mem` see, by node; the stored one in a broken graph, where it cannot be told.
-IdMap<NodeId, Phase> phases_of(const Graph& graph, Validity validity) {
-  if (validity == Validity::kValid) return resolve_phases(graph).phase;
-  IdMap<NodeId, Phase> phases;
-  for (const NodeId node : graph.nodes()) phases[node] = graph[node].phase;
-  return phases;
 }
 
 nlohmann::ordered_json node_json(const Graph& graph, NodeId id, Phase phase) {
@@ -73,7 +47,7 @@ nlohmann::ordered_json node_json(const Graph& graph, NodeId id, Phase phase) {
   return {{"graph", module.text(graph.name())},
           {"name", graph.name_of(id)},
           {"kind", name_of(node.kind)},
-          {"target", node.target.is_valid() ? module.text(module.target(node.target).name) : std::string_view()},
+          {"target", target_text(graph, id)},
           {"value", value_text(graph, graph.value(id))},
           {"phase", name_of(phase)},
           {"tag", name_of(node.tag)},
@@ -90,170 +64,169 @@ void print_neighbours(std::ostream& out, const Graph& graph, std::string_view ti
   for (const NodeId node : nodes) out << "    " << print_node(graph, node) << '\n';
 }
 
+// One call; a drawing for a file is kept until the end.
 class Shower {
  public:
-  Shower(Console& console, const ShowFlags& flags, std::optional<Phase> phase)
-      : console_(console), flags_(flags), phase_(phase) {}
+  Shower(Console& console, const ShowFlags& flags) : console_(console), flags_(flags) {}
 
   void show(const std::string& path, nlohmann::ordered_json& result) {
     const std::unique_ptr<Module> module = load_input(console_, path);
     if (module == nullptr) return;
-    const std::string shown = shown_input(path);
-    Result<std::vector<const Graph*>> graphs = select(*module, shown);
-    if (!graphs.ok()) return console_.error(graphs.error());
+    file_ = shown_input(path);
+    const bool is_plain = !flags_.selection.has_any() && !flags_.summary && flags_.dot.empty();
+    validity_ = is_plain || verify(*module, 1).empty() ? Validity::kValid : Validity::kBroken;
+    // A summary counts what runs, as mem does: not the op that hides it.
+    if (flags_.summary && validity_ == Validity::kValid) lowered_ = lower_control_deps(*module);
+    const size_t errors_before = console_.num_errors();
+    const std::vector<Selection> selections = select_nodes(console_, *module, flags_.selection, validity_, file_);
+    if (selections.empty() && console_.num_errors() > errors_before) return;
     print_file_title(console_.product(), flags_.inputs, path);
-    if (!flags_.nodes.empty()) {
-      result["nodes"] = show_nodes(*module, *graphs, shown);
-    } else if (flags_.has_filter()) {
-      result["nodes"] = show_matching(*module, *graphs, shown);
-    } else if (flags_.summary) {
-      result["graphs"] = show_summary(*module, *graphs, shown);
+    if (flags_.summary) {
+      show_summary(*module, selections, result);
+    } else if (!flags_.dot.empty()) {
+      show_drawing(selections, result);
+    } else if (flags_.selection.has_any()) {
+      result["nodes"] = show_nodes(selections);
     } else {
-      show_text(*module, *graphs, result);
+      show_text(*module, selections, result);
     }
   }
 
- private:
-  // Subgraphs are shown too, unless one graph is asked for.
-  Result<std::vector<const Graph*>> select(const Module& module, const std::string& file) const {
-    if (!flags_.graph.empty()) return select_graphs(module, flags_.graph, file);
-    std::vector<const Graph*> graphs;
-    for (size_t i = 0; i < module.num_graphs(); ++i) graphs.push_back(&module.graph(GraphId(i)));
-    return graphs;
-  }
+  const std::string& drawing() const { return drawing_; }
 
-  void show_text(const Module& module, const std::vector<const Graph*>& graphs, nlohmann::ordered_json& result) {
-    const std::string text = flags_.graph.empty() ? print_text(module) : print_text(*graphs.front());
+ private:
+  void show_text(const Module& module, const std::vector<Selection>& selections, nlohmann::ordered_json& result) {
+    const bool is_whole = flags_.selection.graph.empty();
+    const std::string text = is_whole ? print_text(module) : print_text(*selections.front().graph);
     if (console_.wants_json()) result["text"] = text;
     console_.write_product(text);
   }
 
-  nlohmann::ordered_json show_summary(const Module& module, const std::vector<const Graph*>& graphs,
-                                      const std::string& file) {
-    const Validity validity = validity_of(module);
-    if (validity == Validity::kBroken) {
-      Where where;
-      where.file = file;
-      console_.warning("broken-invariants", where, "storages are left out: `fxopt verify` says what is broken");
-    }
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const Graph* graph : graphs) {
-      const GraphSummary summary = summarize(*graph, validity);
-      print_summary(console_.product(), summary);
-      list.push_back(summary_json(summary));
-    }
-    return list;
+  Where here() const {
+    Where where;
+    where.file = file_;
+    return where;
   }
 
-  static Validity validity_of(const Module& module) {
-    return verify(module, 1).empty() ? Validity::kValid : Validity::kBroken;
+  void show_summary(const Module& module, const std::vector<Selection>& selections, nlohmann::ordered_json& result) {
+    if (validity_ == Validity::kBroken) {
+      console_.warning("broken-invariants", here(), "storages are left out: `fxopt verify` says what is broken");
+    }
+    const SummaryView view{flags_.top, flags_.module_depth};
+    const std::vector<const Graph*> top_level = top_level_graphs(module);
+    std::vector<GraphSummary> subgraphs;
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Selection& selection : selections) {
+      const Graph* graph = selection.graph;
+      GraphSummary summary = summarize(*graph, validity_, flags_.selection.has_any() ? &selection.nodes : nullptr);
+      const bool is_folded =
+          flags_.selection.graph.empty() && std::find(top_level.begin(), top_level.end(), graph) == top_level.end();
+      if (console_.wants_json()) list.push_back(summary_json(summary, view));
+      if (is_folded) {
+        subgraphs.push_back(std::move(summary));
+      } else {
+        print_summary(console_.product(), summary, view);
+      }
+    }
+    print_subgraphs(console_.product(), subgraphs, view);
+    if (lowered_.done + lowered_.left > 0) {
+      console_.product() << "control_deps: " << lowered_.done << " counted as the calls they hide, " << lowered_.left
+                         << " left\n";
+    }
+    result["control_deps"] = {{"lowered", lowered_.done}, {"left", lowered_.left}};
+    result["graphs"] = std::move(list);
+  }
+
+  void show_drawing(const std::vector<Selection>& selections, nlohmann::ordered_json& result) {
+    size_t nodes = 0;
+    for (const Selection& selection : selections) nodes += selection.nodes.size();
+    if (nodes > kLargeDrawing) {
+      console_.warning("large-drawing", here(),
+                       count_text(nodes, "node") +
+                           " take Graphviz long to lay out; --node NAME --depth 3, --module and "
+                           "--phase draw a part");
+    }
+    drawing_ = dot_text(selections, validity_);
+    if (console_.wants_json()) result["dot"] = drawing_;
+    if (flags_.dot == "-") console_.write_product(drawing_);
   }
 
   // Lines of several graphs need to say whose they are.
-  void print_graph_title(const std::vector<const Graph*>& graphs, const Graph& graph) {
-    if (graphs.size() == 1) return;
+  void print_graph_title(const std::vector<Selection>& selections, const Graph& graph) {
+    if (selections.size() == 1) return;
     console_.product() << "# @" << printable_line(graph.module().text(graph.name())) << '\n';
   }
 
-  nlohmann::ordered_json show_nodes(const Module& module, const std::vector<const Graph*>& graphs,
-                                    const std::string& file) {
+  nlohmann::ordered_json show_nodes(const std::vector<Selection>& selections) {
+    const bool has_neighbours = !flags_.selection.nodes.empty() && !flags_.selection.depth.has_value();
+    std::ostream& out = console_.product();
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const std::string& given : flags_.nodes) {
-      const std::string name = bare_name(given, '%');
-      bool is_found = false;
-      for (const Graph* graph : graphs) {
-        const StringId id = module.strings.find(name);
-        const NodeId node = id.is_valid() ? graph->find(id) : NodeId();
-        if (!node.is_valid()) continue;
-        is_found = true;
-        std::ostream& out = console_.product();
-        print_graph_title(graphs, *graph);
+    for (const auto& [graph, nodes] : selections) {
+      print_graph_title(selections, *graph);
+      IdMap<NodeId, Phase> phases;
+      if (console_.wants_json()) phases = visible_phases(*graph, validity_);
+      for (const NodeId node : nodes) {
         out << print_node(*graph, node) << '\n';
-        print_neighbours(out, *graph, "inputs", graph->inputs(node));
-        print_neighbours(out, *graph, "users", graph->users(node));
-        if (!console_.wants_json()) continue;
-        const IdMap<NodeId, Phase> phases = phases_of(*graph, validity_of(module));
-        list.push_back(node_json(*graph, node, phases[node]));
+        if (has_neighbours) print_neighbours(out, *graph, "inputs", graph->inputs(node));
+        if (has_neighbours) print_neighbours(out, *graph, "users", graph->users(node));
+        if (console_.wants_json()) list.push_back(node_json(*graph, node, phases.get(node)));
       }
-      if (!is_found) report_missing(graphs, name, file);
     }
     return list;
-  }
-
-  void report_missing(const std::vector<const Graph*>& graphs, const std::string& name, const std::string& file) {
-    std::vector<std::string_view> names;
-    for (const Graph* graph : graphs) {
-      for (const NodeId node : graph->nodes()) names.push_back(graph->name_of(node));
-    }
-    Error error{ErrorCode::kUnknownNode,
-                "there is no node '" + name + "'",
-                suggestion(name, names, "`fxopt show` prints the names"),
-                {}};
-    error.where.file = file;
-    console_.error(error);
-  }
-
-  bool matches(const Graph& graph, NodeId id, Phase phase) const {
-    const Node& node = graph[id];
-    const bool wants_unmarked = phase_ == Phase::kUnspecified;
-    if (phase_.has_value() && (wants_unmarked ? node.phase : phase) != *phase_) return false;
-    return is_below(graph.module().text(node.module_path), flags_.module_prefix);
-  }
-
-  nlohmann::ordered_json show_matching(const Module& module, const std::vector<const Graph*>& graphs,
-                                       const std::string& file) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    const Validity validity = validity_of(module);
-    bool is_found = false;
-    for (const Graph* graph : graphs) {
-      const IdMap<NodeId, Phase> phases = phases_of(*graph, validity);
-      bool is_first = true;
-      for (const NodeId id : graph->nodes()) {
-        if (!matches(*graph, id, phases[id])) continue;
-        if (std::exchange(is_first, false)) print_graph_title(graphs, *graph);
-        is_found = true;
-        console_.product() << print_node(*graph, id) << '\n';
-        if (console_.wants_json()) list.push_back(node_json(*graph, id, phases[id]));
-      }
-    }
-    if (!is_found) warn_no_match(graphs, file);
-    return list;
-  }
-
-  void warn_no_match(const std::vector<const Graph*>& graphs, const std::string& file) {
-    std::set<std::string_view> modules;  // all that a --module could name
-    for (const Graph* graph : graphs) {
-      for (const NodeId id : graph->nodes()) {
-        std::string_view path = graph->module().text((*graph)[id].module_path);
-        while (!path.empty() && modules.insert(path).second) path = parent_module(path);
-      }
-    }
-    std::string message = "no node";
-    if (phase_.has_value()) message += " of phase " + std::string(name_of(*phase_));
-    if (!flags_.module_prefix.empty()) message += " at or below module '" + flags_.module_prefix + "'";
-    if (!flags_.module_prefix.empty() && !modules.contains(flags_.module_prefix)) {
-      message += "; " + suggestion(flags_.module_prefix, {modules.begin(), modules.end()},
-                                   "parts of a module path are whole words between dots");
-    }
-    Where where;
-    where.file = file;
-    console_.warning("no-match", where, message);
   }
 
   Console& console_;
   const ShowFlags& flags_;
-  std::optional<Phase> phase_;
+  std::string file_;
+  Validity validity_ = Validity::kValid;
+  ControlDepsResult lowered_;
+  std::string drawing_;
 };
+
+Error usage(std::string message, std::string hint) {
+  return {ErrorCode::kUsage, std::move(message), std::move(hint), {}};
+}
+
+Status check_flags(Console& console, const ShowFlags& flags) {
+  const Status inputs = check_inputs(flags.inputs);
+  if (!inputs.ok()) return inputs.error();
+  const Status selection = check_selection(flags.selection);
+  if (!selection.ok()) return selection.error();
+  if (!flags.summary && (flags.has_top || flags.module_depth.has_value())) {
+    return usage(
+        std::string(flags.has_top ? "--top" : "--module-depth") + " is about lists of --summary, which is not given",
+        "add --summary");
+  }
+  if (flags.dot.empty() || flags.dot == "-") return ok_status();
+  if (flags.inputs.size() > 1) {
+    const std::string meant = console.misread_hint();
+    return usage("several inputs for one drawing in '" + flags.dot + "'",
+                 meant.empty() ? "draw each of them in a call of its own" : meant);
+  }
+  return check_extra_product(console, flags.inputs, "--dot", flags.dot);
+}
 
 void run_show(Console& console, const ShowFlags& flags) {
   console.result()["files"] = nlohmann::ordered_json::array();
-  const Status inputs = check_inputs(flags.inputs);
-  if (!inputs.ok()) return console.error(inputs.error());
-  const Result<std::optional<Phase>> phase = parse_phase(flags.phase);
-  if (!phase.ok()) return console.error(phase.error());
-  Shower shower(console, flags, *phase);
+  const Status checked = check_flags(console, flags);
+  if (!checked.ok()) return console.error(checked.error());
+  Shower shower(console, flags);
   for_each_input(console, flags.inputs,
                  [&](size_t i, nlohmann::ordered_json& file) { shower.show(flags.inputs[i], file); });
+  if (flags.dot == "-" || shower.drawing().empty()) return;
+  const Status written = write_file(flags.dot, shower.drawing());
+  if (!written.ok()) console.error(written.error());
+}
+
+void declare_selection(CLI::App& app, SelectionFlags& flags) {
+  app.add_option("--node", flags.nodes, "this node, its inputs and its users; repeatable")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("--depth", flags.depth, "with --node: all nodes up to N edges away, in schedule order")
+      ->type_name("N");
+  app.add_option("--phase", flags.phase, "nodes of this phase, as passes see it")->type_name("PHASE");
+  app.add_option("--module", flags.module_prefix, "nodes at or below this module path")->type_name("PREFIX");
+  app.add_option("--graph", flags.graph, "of this graph only")->type_name("NAME");
 }
 
 }  // namespace
@@ -261,19 +234,23 @@ void run_show(Console& console, const ShowFlags& flags) {
 CommandBody declare_show(CLI::App& app) {
   const std::shared_ptr<ShowFlags> flags = std::make_shared<ShowFlags>();
   app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  CLI::Option* node = app.add_option("--node", flags->nodes, "print this node, its inputs and its users; repeatable")
-                          ->type_name("NAME")
-                          ->allow_extra_args(false);
-  CLI::Option* summary =
-      app.add_flag("--summary", flags->summary, "print counts: calls, phases, tags, roles, collectives, storages");
-  CLI::Option* phase =
-      app.add_option("--phase", flags->phase, "print the nodes of one phase, as passes see it")->type_name("PHASE");
-  CLI::Option* module = app.add_option("--module", flags->module_prefix, "print the nodes at or below this module path")
-                            ->type_name("PREFIX");
-  app.add_option("--graph", flags->graph, "look at this graph only")->type_name("NAME");
-  summary->excludes(node)->excludes(phase)->excludes(module);
-  node->excludes(phase)->excludes(module);
-  return [flags](Console& console) { run_show(console, *flags); };
+  declare_selection(app, flags->selection);
+  CLI::Option* summary = app.add_flag(
+      "--summary", flags->summary,
+      "print what it is made of: inputs, phases, modules, calls, collectives, what is opaque (see `fxopt help show`)");
+  CLI::Option* top =
+      app.add_option("--top", flags->top, "with --summary: N rows of each list (default: 20)")->type_name("N");
+  app.add_option("--module-depth", flags->module_depth,
+                 "with --summary: modules down to N parts of their path (default: what fits)")
+      ->type_name("N");
+  app.add_flag("--dot{-}", flags->dot,
+               "draw it: Graphviz text, for `| dot -Tsvg > x.svg`; to standard output, or to FILE")
+      ->type_name("FILE")
+      ->excludes(summary);
+  return [flags, top](Console& console) {
+    flags->has_top = top->count() > 0;
+    run_show(console, *flags);
+  };
 }
 
 }  // namespace fxopt

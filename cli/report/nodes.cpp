@@ -32,6 +32,11 @@ std::string children_text(const Graph& graph, const Value& value) {
 
 }  // namespace
 
+std::string_view target_text(const Graph& graph, NodeId node) {
+  const TargetId target = graph[node].target;
+  return target.is_valid() ? graph.module().text(graph.module().target(target).name) : std::string_view();
+}
+
 std::string value_text(const Graph& graph, const Value& value) {
   switch (value.kind) {
     case ValueKind::kTensor:

@@ -1,10 +1,21 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "ir/graph/graph.h"
 
 namespace fxopt {
+
+// The name of an enumeration's value; "?7" of a number that this build does not know.
+template <class E>
+std::string enum_text(E value) {
+  const std::string_view name = name_of(value);
+  return name.empty() ? "?" + std::to_string(static_cast<unsigned>(value)) : std::string(name);
+}
+
+// The target of a call or a get_attr; empty for other nodes.
+std::string_view target_text(const Graph& graph, NodeId node);
 
 // What a value is, short: "bf16[2, s0]", "(f32[4], i64[])", "symbolic int", "None". Long tuples end in "...".
 std::string value_text(const Graph& graph, const Value& value);

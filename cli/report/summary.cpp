@@ -1,144 +1,421 @@
 #include "cli/report/summary.h"
 
 #include <algorithm>
-#include <optional>
-#include <span>
+#include <map>
+#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cli/report/json.h"
+#include "cli/report/nodes.h"
 #include "cli/report/table.h"
 #include "core/saturate.h"
-#include "ir/analysis/memory.h"
-#include "ir/analysis/storages.h"
+#include "core/text.h"
 #include "ir/graph/module.h"
 
 namespace fxopt {
 namespace {
 
+constexpr size_t kMaxNames = 5;        // of nodes in a line
+constexpr size_t kMaxOpsOfKind = 3;    // in the row of a kind
+constexpr size_t kMaxListedRanks = 8;  // of a group whose ranks have no pattern
+
+std::string lower_bound_text(std::string text, size_t known, size_t unknown) {
+  if (unknown == 0) return text;
+  return known == 0 ? "unknown" : "at least " + text;
+}
+
+// "1.20 MiB (1258291 B)", with what of it is not certain; "-" of no storage.
+std::string sum_text(const StorageSum& sum) {
+  if (sum.storages == 0) return "-";
+  std::string text = lower_bound_text(bytes_text(sum.bytes), sum.storages - sum.unknown, sum.unknown);
+  if (sum.by_hint > 0) text += ", " + std::to_string(sum.by_hint) + " by hint";
+  return text;
+}
+
+std::string storages_text(const StorageSum& sum) {
+  std::string text = std::to_string(sum.storages);
+  if (sum.storages > 0) text += ", " + sum_text(sum);
+  if (sum.unknown > 0) text += ", " + std::to_string(sum.unknown) + " of unknown size";
+  return text;
+}
+
+std::string elements_text(int64_t elements, size_t tensors, size_t unknown) {
+  if (tensors == 0) return "-";
+  return lower_bound_text(std::to_string(elements), tensors - unknown, unknown);
+}
+
+// "12 a, 3 b": most first, ties in the order of the enumeration.
 template <class E>
-std::string name_or_number(E value) {
-  const std::string_view name = name_of(value);
-  return name.empty() ? "?" + std::to_string(static_cast<unsigned>(value)) : std::string(name);
-}
-
-// The group an argument names; nothing when it names none.
-std::optional<std::string> named_group(const Graph& graph, const Arg& arg) {
-  if (arg.is(ArgKind::kGroup)) return std::string(graph.module().text(arg.as_string()));
-  if (arg.is(ArgKind::kGroupExpr)) return graph.module().exprs.to_string(arg.as_expr());
-  return std::nullopt;
-}
-
-// The group a collective runs on: an argument that is one, else the last string, which is where the framework puts it.
-std::string group_of(const Graph& graph, NodeId node) {
-  std::string group = "(unnamed)";
-  const std::span<const Arg> args = graph.pool().args(graph[node].args);
-  const std::span<const Arg> kwargs = graph.pool().args(graph[node].kwargs);  // key, value, ...
-  for (size_t i = 0; i < args.size() + kwargs.size() / 2; ++i) {
-    const Arg& arg = i < args.size() ? args[i] : kwargs[2 * (i - args.size()) + 1];
-    if (const std::optional<std::string> named = named_group(graph, arg)) return *named;
-    if (arg.is(ArgKind::kString)) group = graph.module().text(arg.as_string());
-  }
-  return group;
-}
-
-void count_dtypes(const Graph& graph, NodeId node, Counts& counts) {
-  std::vector<const Value*> stack{&graph.value(node)};
-  while (!stack.empty()) {
-    const Value& value = *stack.back();
-    stack.pop_back();
-    if (value.kind == ValueKind::kTensor) ++counts[name_or_number(graph.pool().tensor(value).dtype)];
-    const bool has_children =
-        value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict;
-    if (!has_children) continue;
-    for (const Value& child : graph.pool().children(value)) stack.push_back(&child);
-  }
-}
-
-void count_node(const Graph& graph, NodeId id, GraphSummary& summary) {
-  const Node& node = graph[id];
-  ++summary.phases[name_or_number(node.phase)];
-  if (node.tag != Tag::kNone) ++summary.tags[name_or_number(node.tag)];
-  count_dtypes(graph, id, summary.dtypes);
-  if (node.kind == NodeKind::kPlaceholder) {
-    const NodeExtra* extra = graph.extra(id);
-    const bool has_role = extra != nullptr && extra->input.has_value();
-    ++summary.inputs[name_or_number(has_role ? extra->input->role : InputRole::kUnspecified)];
-  }
-  if (!node.is_call()) return;
-  const std::string target(graph.module().text(graph.module().target(node.target).name));
-  ++summary.ops[target];
-  const Op& op = graph.op(id);
-  if (op.is_opaque()) ++summary.opaque[target];
-  if (op.has(Effect::kCollective)) ++summary.collectives[group_of(graph, id)];
-}
-
-void count_storages(const Graph& graph, GraphSummary& summary) {
-  const StorageMap storages(graph);
-  const MemoryReport report = analyze_memory(graph, storages);
-  summary.has_storages = true;
-  summary.storages = storages.num_buffers();
-  summary.unknown_storages = report.unknown_buffers;
-  for (const Lifetime& lifetime : report.lifetimes) {
-    summary.storage_bytes = saturating_add(summary.storage_bytes, lifetime.bytes);
-  }
-}
-
-// Most frequent first, ties by name.
-void print_counts(std::ostream& out, std::string_view title, const Counts& counts) {
-  if (counts.empty()) return;
-  std::vector<std::pair<std::string, int64_t>> rows(counts.begin(), counts.end());
+std::string counts_text(const std::map<E, size_t>& counts) {
+  std::vector<std::pair<E, size_t>> rows(counts.begin(), counts.end());
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  Table table({Align::kRight, Align::kLeft}, 4);
-  for (const auto& [name, count] : rows) table.add({std::to_string(count), name});
-  out << "  " << title << '\n';
+  std::vector<std::string> parts;
+  for (const auto& [value, count] : rows) parts.push_back(std::to_string(count) + " " + enum_text(value));
+  return join(parts, ", ");
+}
+
+std::string target_name(const GraphSummary& summary, TargetId target) {
+  const Module& module = summary.graph->module();
+  return std::string(module.text(module.target(target).name));
+}
+
+std::string names_text(const Graph& graph, const std::vector<NodeId>& nodes) {
+  std::string text;
+  for (size_t i = 0; i < std::min(nodes.size(), kMaxNames); ++i) {
+    text += (i == 0 ? "%" : ", %") + std::string(graph.name_of(nodes[i]));
+  }
+  if (nodes.size() > kMaxNames) text += " and " + std::to_string(nodes.size() - kMaxNames) + " more";
+  return text;
+}
+
+// "and 3 more ops" when a list of `count` rows was cut; `rest` says what they sum up to.
+void print_rest(std::ostream& out, size_t count, size_t top, std::string_view noun, const std::string& rest) {
+  if (count <= top) return;
+  const size_t left = count - top;
+  out << "    and " << left << " more " << noun << (left == 1 ? "" : "s") << (rest.empty() ? "" : ": ") << rest << '\n';
+}
+
+// The columns of phases, where a graph has more than one.
+class PhaseColumns {
+ public:
+  explicit PhaseColumns(const GraphSummary& summary) {
+    if (summary.phases.size() < 2) return;
+    for (const PhaseRow& row : summary.phases) phases_.push_back(row.phase);
+  }
+
+  size_t size() const { return phases_.size(); }
+  void add_titles(std::vector<std::string>& cells) const {
+    for (const Phase phase : phases_) cells.emplace_back(name_of(phase));
+  }
+  void add(std::vector<std::string>& cells, const PhaseCounts& counts) const {
+    for (const Phase phase : phases_) cells.push_back(std::to_string(counts[static_cast<size_t>(phase)]));
+  }
+
+ private:
+  std::vector<Phase> phases_;
+};
+
+// A name, numbers, one column for each phase, bytes, words.
+std::vector<Align> columns(size_t numbers, bool has_words) {
+  std::vector<Align> all(numbers + 1, Align::kRight);
+  all.front() = Align::kLeft;
+  all.push_back(Align::kLeft);
+  if (has_words) all.push_back(Align::kLeft);
+  return all;
+}
+
+void print_totals(std::ostream& out, const GraphSummary& summary) {
+  const Graph& graph = *summary.graph;
+  Table table({Align::kLeft, Align::kLeft});
+  for (const PeakRow& peak : summary.peaks) {
+    const std::string_view device = graph.module().text(peak.device);
+    table.add({"ideal peak", std::string(device.empty() ? "no device" : device) + ": " +
+                                 (summary.storages.unknown > 0 ? "at least " : "") + bytes_text(peak.bytes) +
+                                 (peak.node.is_valid() ? ", at %" + std::string(graph.name_of(peak.node)) : "")});
+  }
+  if (summary.validity == Validity::kValid) {
+    table.add({"storages", storages_text(summary.storages)});
+    table.add({"made by nodes", storages_text(summary.made)});
+  }
+  if (!summary.unknown_nodes.empty())
+    table.add({"sizes unknown", "made by " + names_text(graph, summary.unknown_nodes)});
+  if (!summary.outputs.empty()) table.add({"outputs", counts_text(summary.outputs)});
+  if (!summary.tags.empty()) table.add({"tags", counts_text(summary.tags)});
+  std::vector<std::string> effects;
+  for (const auto& [effect, count] : summary.effects) {
+    effects.push_back(std::to_string(count) + " " + std::string(effect_names(effect).front()));
+  }
+  if (!effects.empty()) table.add({"effects of calls", join(effects, ", ")});
   table.print(out);
+}
+
+std::string input_notes(const InputRow& row) {
+  std::vector<std::string> notes;
+  if (row.tied > 0) notes.push_back(std::to_string(row.tied) + " tied to another, counted once");
+  if (row.parts > 0) notes.push_back(std::to_string(row.parts) + " parts of tensor subclasses");
+  const size_t others = row.nodes - row.tensors - row.tied;
+  if (others > 0) notes.push_back(std::to_string(others) + " without a tensor");
+  return join(notes, "; ");
+}
+
+void add_input_row(Table& table, const std::string& name, const InputRow& row) {
+  table.add({name, std::to_string(row.nodes), std::to_string(row.tensors),
+             elements_text(row.elements, row.tensors, row.unknown_elements), sum_text(row.storages),
+             counts_text(row.dtypes), input_notes(row)});
+}
+
+void print_inputs(std::ostream& out, const GraphSummary& summary) {
+  if (summary.inputs.empty() && summary.attributes.nodes == 0) return;
+  out << "  inputs" << (summary.roles_derived ? " (roles derived: the file gives none)" : "") << '\n';
+  Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft}, 4);
+  table.add({"role", "nodes", "tensors", "elements", "bytes", "types", ""});
+  for (const InputRow& row : summary.inputs) add_input_row(table, enum_text(row.role), row);
+  if (summary.attributes.nodes > 0) add_input_row(table, "attribute", summary.attributes);
+  table.print(out);
+}
+
+void print_phases(std::ostream& out, const GraphSummary& summary) {
+  if (summary.phases.size() < 2) return;
+  out << "  phases" << (summary.phases_derived ? " (derived: the file marks none)" : "") << '\n';
+  Table table(columns(2, false), 4);
+  table.add({"phase", "nodes", "calls", "made"});
+  for (const PhaseRow& row : summary.phases) {
+    table.add(
+        {std::string(name_of(row.phase)), std::to_string(row.nodes), std::to_string(row.calls), sum_text(row.made)});
+  }
+  table.print(out);
+}
+
+std::string module_name(const ModuleRow& row) {
+  std::string name(2 * (row.depth - 1), ' ');
+  name += row.path.empty() ? "(no module)" : row.name;
+  return row.siblings > 1 ? name + " (" + std::to_string(row.siblings) + " alike)" : name;
+}
+
+// The rows that are not shown and lie in no other such row, so that their figures can be added up.
+std::string left_out_modules(const std::vector<ModuleRow>& rows, size_t top) {
+  size_t nodes = 0, depth = SIZE_MAX;
+  for (size_t i = top; i < rows.size(); ++i) {
+    if (rows[i].depth > depth) continue;
+    depth = rows[i].depth;
+    nodes += rows[i].figures.nodes;
+  }
+  return count_text(nodes, "node");
+}
+
+void print_modules(std::ostream& out, const GraphSummary& summary, const SummaryView& view) {
+  const std::vector<ModuleRow> rows = summary.modules.rows(module_depth(summary, view));
+  const bool is_worth_it =
+      std::any_of(rows.begin(), rows.end(), [](const ModuleRow& row) { return !row.path.empty(); });
+  if (!is_worth_it) return;
+  const PhaseColumns phases(summary);
+  out << "  modules (numbered ones that are alike in one row; each row with all below it)\n";
+  Table table(columns(2 + phases.size(), false), 4);
+  std::vector<std::string> titles{"module", "nodes"};
+  phases.add_titles(titles);
+  titles.insert(titles.end(), {"parameter elements", "made"});
+  table.add(std::move(titles));
+  for (size_t i = 0; i < std::min(rows.size(), view.top); ++i) {
+    const ModuleFigures& figures = rows[i].figures;
+    std::vector<std::string> cells{module_name(rows[i]), std::to_string(figures.nodes)};
+    phases.add(cells, figures.phases);
+    cells.push_back(elements_text(figures.elements, figures.parameters, figures.unknown_elements));
+    cells.push_back(sum_text(figures.made));
+    table.add(std::move(cells));
+  }
+  table.print(out);
+  print_rest(out, rows.size(), view.top, "row", left_out_modules(rows, view.top));
+}
+
+std::string ops_text(const GraphSummary& summary, const KindRow& row) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min(row.ops.size(), kMaxOpsOfKind); ++i) {
+    const OpRow& op = summary.ops[row.ops[i]];
+    parts.push_back(std::to_string(op.calls) + " " + target_name(summary, op.target));
+  }
+  if (row.ops.size() > kMaxOpsOfKind) parts.push_back(std::to_string(row.ops.size() - kMaxOpsOfKind) + " more");
+  return join(parts, ", ");
+}
+
+// The table of kinds, and that of ops.
+template <class Row, class Name, class Words>
+void print_calls(std::ostream& out, const GraphSummary& summary, const std::vector<Row>& rows, const SummaryView& view,
+                 const char* title, const Name& name, const Words& words) {
+  if (rows.empty()) return;
+  const std::string noun = title;
+  const PhaseColumns phases(summary);
+  out << "  calls by " << noun << " (" << std::min(rows.size(), view.top) << " of " << rows.size() << ")\n";
+  Table table(columns(1 + phases.size(), true), 4);
+  std::vector<std::string> titles{noun, "calls"};
+  phases.add_titles(titles);
+  titles.insert(titles.end(), {"made", noun == "op" ? "kind" : "ops"});
+  table.add(std::move(titles));
+  size_t calls = 0;
+  StorageSum made;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i >= view.top) {
+      calls += rows[i].calls;
+      made.add(rows[i].made);
+      continue;
+    }
+    std::vector<std::string> cells{name(rows[i]), std::to_string(rows[i].calls)};
+    phases.add(cells, rows[i].phases);
+    cells.push_back(sum_text(rows[i].made));
+    cells.push_back(words(rows[i]));
+    table.add(std::move(cells));
+  }
+  table.print(out);
+  print_rest(out, rows.size(), view.top, noun, count_text(calls, "call") + ", made " + sum_text(made));
+}
+
+void print_kinds_and_ops(std::ostream& out, const GraphSummary& summary, const SummaryView& view) {
+  print_calls(
+      out, summary, summary.kinds, view, "kind",
+      [](const KindRow& row) { return std::string(compute_class_name(row.kind)); },
+      [&summary](const KindRow& row) { return ops_text(summary, row); });
+  print_calls(
+      out, summary, summary.ops, view, "op", [&summary](const OpRow& row) { return target_name(summary, row.target); },
+      [](const OpRow& row) { return std::string(compute_class_name(row.kind)); });
+}
+
+// "8: 0..7", "16: 0..120 by 8", "3: 0, 1, 5".
+std::string ranks_text(const std::vector<int64_t>& ranks) {
+  std::string text = std::to_string(ranks.size()) + ": ";
+  const int64_t step = ranks.size() > 1 ? ranks[1] - ranks[0] : 1;
+  bool is_even = ranks.size() > 2;
+  for (size_t i = 1; i < ranks.size(); ++i) is_even = is_even && ranks[i] - ranks[i - 1] == step;
+  if (is_even) {
+    text += std::to_string(ranks.front()) + ".." + std::to_string(ranks.back());
+    return step == 1 ? text : text + " by " + std::to_string(step);
+  }
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min(ranks.size(), kMaxListedRanks); ++i) parts.push_back(std::to_string(ranks[i]));
+  if (ranks.size() > kMaxListedRanks) parts.emplace_back("...");
+  return text + join(parts, ", ");
+}
+
+std::string group_name(const GraphSummary& summary, const GroupKey& key) {
+  const Module& module = summary.graph->module();
+  if (key.expr.is_valid()) return module.exprs.to_string(key.expr);
+  return key.uid.is_valid() ? std::string(module.text(key.uid)) : "(unnamed)";
+}
+
+// "dp of world", else what the group was called when it was made.
+std::string mesh_text(const GraphSummary& summary, const GroupRow& row) {
+  const Module& module = summary.graph->module();
+  if (row.group == nullptr) return row.key.uid.is_valid() ? "(not listed)" : "";
+  std::vector<std::string> dims;
+  for (const StringId dim : row.mesh_dims) dims.emplace_back(module.text(dim));
+  if (dims.empty()) return std::string(module.text(row.group->description));
+  const std::string_view mesh = module.text(row.mesh);
+  return join(dims, ", ") + (mesh.empty() ? "" : " of " + std::string(mesh));
+}
+
+std::string amount_text(int64_t bytes, size_t calls, size_t unknown, size_t by_hint) {
+  return sum_text({calls, bytes, unknown, by_hint});
+}
+
+std::vector<std::string> collective_cells(const GraphSummary& summary, const GroupRow& group, size_t index) {
+  const CollectiveRow& row = group.collectives[index];
+  std::vector<std::string> cells(3);
+  if (index == 0) {
+    cells = {group_name(summary, group.key), mesh_text(summary, group),
+             group.group == nullptr ? "unknown" : ranks_text(group.group->ranks)};
+  }
+  cells.insert(cells.end(), {target_name(summary, row.target), std::to_string(row.calls),
+                             amount_text(row.input_bytes, row.calls, row.unknown_input, row.by_hint),
+                             amount_text(row.moved_bytes, row.calls, row.unknown_moved, 0)});
+  return cells;
+}
+
+void print_collectives(std::ostream& out, const GraphSummary& summary, const SummaryView& view) {
+  if (summary.groups.empty()) return;
+  out << "  collectives by group (moved: what a rank sends around a ring)\n";
+  Table table({Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft}, 4);
+  table.add({"group", "name", "ranks", "op", "calls", "in", "moved"});
+  size_t shown = 0, calls = 0;
+  StorageSum input, moved;
+  for (const GroupRow& group : summary.groups) {
+    for (size_t i = 0; i < group.collectives.size(); ++i, ++shown) {
+      const CollectiveRow& row = group.collectives[i];
+      if (shown < view.top) {
+        table.add(collective_cells(summary, group, i));
+        continue;
+      }
+      calls += row.calls;
+      input.add({row.calls, row.input_bytes, row.unknown_input, row.by_hint});
+      moved.add({row.calls, row.moved_bytes, row.unknown_moved, 0});
+    }
+  }
+  table.print(out);
+  print_rest(out, shown, view.top, "row",
+             count_text(calls, "call") + ", in " + sum_text(input) + ", moved " + sum_text(moved));
+}
+
+void print_dtypes(std::ostream& out, const GraphSummary& summary) {
+  if (summary.dtypes.empty()) return;
+  out << "  tensors by type\n";
+  Table table(columns(1, false), 4);
+  table.add({"type", "tensors", "storages"});
+  for (const DTypeRow& row : summary.dtypes) {
+    table.add({enum_text(row.dtype), std::to_string(row.tensors), sum_text(row.storages)});
+  }
+  table.print(out);
+}
+
+void print_opaque(std::ostream& out, const GraphSummary& summary, const SummaryView& view) {
+  if (summary.opaque.empty()) return;
+  out << "  opaque, so that passes assume the worst\n";
+  Table table({Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft}, 4);
+  size_t nodes = 0;
+  for (size_t i = 0; i < summary.opaque.size(); ++i) {
+    const OpaqueRow& row = summary.opaque[i];
+    if (i >= view.top) {
+      nodes += row.count;
+      continue;
+    }
+    table.add({std::to_string(row.count), row.what, std::string(opaque_reason_text(row.reason)),
+               "first %" + std::string(summary.graph->name_of(row.first))});
+  }
+  table.print(out);
+  print_rest(out, summary.opaque.size(), view.top, "row", count_text(nodes, "node"));
 }
 
 }  // namespace
 
-GraphSummary summarize(const Graph& graph, Validity validity) {
-  GraphSummary summary;
-  summary.graph = graph.module().text(graph.name());
-  summary.kind = name_or_number(graph.kind);
-  summary.nodes = graph.num_nodes();
-  summary.edges = graph.num_edges();
-  for (const NodeId node : graph.nodes()) count_node(graph, node, summary);
-  for (const OutputSpec& output : graph.outputs) ++summary.outputs[name_or_number(output.role)];
-  if (validity == Validity::kValid) count_storages(graph, summary);
-  return summary;
+size_t module_depth(const GraphSummary& summary, const SummaryView& view) {
+  return view.module_depth.has_value() ? *view.module_depth : summary.modules.fitting_depth(view.top);
 }
 
-void print_summary(std::ostream& out, const GraphSummary& summary) {
-  out << '@' << printable_line(summary.graph) << ", " << summary.kind << ": " << count_text(summary.nodes, "node")
-      << ", " << count_text(summary.edges, "edge") << '\n';
-  if (summary.has_storages) {
-    out << "  " << count_text(summary.storages, "storage") << ", " << bytes_text(summary.storage_bytes) << " in all";
-    if (summary.unknown_storages > 0) out << ", " << summary.unknown_storages << " of unknown size";
-    out << '\n';
+void print_summary(std::ostream& out, const GraphSummary& summary, const SummaryView& view) {
+  const Graph& graph = *summary.graph;
+  out << '@' << printable_line(graph.module().text(graph.name())) << ", " << enum_text(graph.kind) << ": "
+      << count_text(summary.nodes, "node");
+  if (summary.is_part) out << " of " << graph.num_nodes();
+  out << ", " << count_text(summary.edges, "edge");
+  if (summary.is_part) out << " (" << summary.edges_in << " in, " << summary.edges_out << " out)";
+  out << ", " << count_text(summary.calls, "call") << '\n';
+  print_totals(out, summary);
+  print_inputs(out, summary);
+  print_phases(out, summary);
+  print_modules(out, summary, view);
+  print_kinds_and_ops(out, summary, view);
+  print_collectives(out, summary, view);
+  print_dtypes(out, summary);
+  print_opaque(out, summary, view);
+}
+
+void print_subgraphs(std::ostream& out, const std::vector<GraphSummary>& summaries, const SummaryView& view) {
+  if (summaries.empty()) return;
+  std::map<std::vector<std::pair<TargetId, size_t>>, size_t> index;  // calls -> row
+  std::vector<std::pair<const GraphSummary*, size_t>> rows;          // the first of them, how many
+  for (const GraphSummary& summary : summaries) {
+    std::vector<std::pair<TargetId, size_t>> calls;
+    for (const OpRow& row : summary.ops) calls.emplace_back(row.target, row.calls);
+    std::sort(calls.begin(), calls.end());
+    calls.emplace_back(TargetId(), summary.nodes);
+    const auto& [place, is_new] = index.emplace(std::move(calls), rows.size());
+    if (is_new) rows.emplace_back(&summary, 0);
+    ++rows[place->second].second;
   }
-  print_counts(out, "phases", summary.phases);
-  print_counts(out, "tags", summary.tags);
-  print_counts(out, "inputs", summary.inputs);
-  print_counts(out, "outputs", summary.outputs);
-  print_counts(out, "tensors", summary.dtypes);
-  print_counts(out, "collectives by group", summary.collectives);
-  print_counts(out, "opaque targets", summary.opaque);
-  print_counts(out, "calls", summary.ops);
-}
-
-nlohmann::ordered_json summary_json(const GraphSummary& summary) {
-  nlohmann::ordered_json json = {{"graph", summary.graph},   {"kind", summary.kind},
-                                 {"nodes", summary.nodes},   {"edges", summary.edges},
-                                 {"phases", summary.phases}, {"tags", summary.tags},
-                                 {"inputs", summary.inputs}, {"outputs", summary.outputs},
-                                 {"dtypes", summary.dtypes}, {"collectives", summary.collectives},
-                                 {"opaque", summary.opaque}, {"calls", summary.ops}};
-  if (!summary.has_storages) return json;
-  json["storages"] = {
-      {"count", summary.storages}, {"bytes", summary.storage_bytes}, {"unknown", summary.unknown_storages}};
-  return json;
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  out << count_text(summaries.size(), "subgraph") << ", run by ops of the graphs above\n";
+  Table table({Align::kRight, Align::kLeft, Align::kRight, Align::kLeft});
+  size_t rest = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto& [summary, count] = rows[i];
+    if (i >= view.top) {
+      rest += count;
+      continue;
+    }
+    KindRow all;
+    for (size_t op = 0; op < summary->ops.size(); ++op) all.ops.push_back(op);
+    table.add({std::to_string(count), "@" + std::string(summary->graph->module().text(summary->graph->name())),
+               count_text(summary->nodes, "node"), ops_text(*summary, all)});
+  }
+  table.print(out);
+  print_rest(out, rows.size(), view.top, "row", count_text(rest, "subgraph"));
 }
 
 }  // namespace fxopt

@@ -1,44 +1,31 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
+#include <cstddef>
+#include <optional>
 #include <ostream>
-#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "ir/graph/graph.h"
+#include "ir/analysis/summary.h"
 
 namespace fxopt {
 
-using Counts = std::map<std::string, int64_t>;
-
-// What a graph is made of, in counts.
-struct GraphSummary {
-  std::string graph;
-  std::string kind;
-  size_t nodes = 0;
-  size_t edges = 0;
-  Counts ops;  // calls by target
-  Counts phases;
-  Counts tags;
-  Counts dtypes;       // tensors among the values
-  Counts collectives;  // by group
-  Counts inputs;       // placeholders by role
-  Counts outputs;      // by role
-  Counts opaque;       // calls of targets that neither the op table nor the file describes
-  size_t storages = 0;
-  int64_t storage_bytes = 0;  // of those with a known size
-  size_t unknown_storages = 0;
-  bool has_storages = false;  // false when the graph breaks an invariant, so that they cannot be told
+// How much of a summary to print. The rows of a list beyond `top` become one line that sums them up.
+struct SummaryView {
+  size_t top = 20;
+  std::optional<size_t> module_depth;  // components of module paths; nothing: as deep as fits into `top` rows
 };
 
-enum class Validity { kBroken, kValid };
+// Totals first, then lists with the biggest first.
+void print_summary(std::ostream& out, const GraphSummary& summary, const SummaryView& view);
+// The graphs that ops run, in short: those with the same calls in one row.
+void print_subgraphs(std::ostream& out, const std::vector<GraphSummary>& summaries, const SummaryView& view);
 
-// O(nodes + edges + values). Storages need a valid graph.
-GraphSummary summarize(const Graph& graph, Validity validity);
+// The same figures, lists whole. Numbers of bytes that are lower bounds have "unknown" beside them.
+nlohmann::ordered_json summary_json(const GraphSummary& summary, const SummaryView& view);
 
-void print_summary(std::ostream& out, const GraphSummary& summary);
-nlohmann::ordered_json summary_json(const GraphSummary& summary);
+// The depth of the module table.
+size_t module_depth(const GraphSummary& summary, const SummaryView& view);
 
 }  // namespace fxopt

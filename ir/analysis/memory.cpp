@@ -316,6 +316,20 @@ std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor,
   return bytes < 0 ? std::nullopt : std::optional<int64_t>(bytes);
 }
 
+std::optional<int64_t> tensor_elements(const Module& module, const Tensor& tensor, const SymbolValues& values) {
+  if (!tensor.sizes.is_valid()) return std::nullopt;
+  bool is_empty = false, is_too_large = false;
+  int64_t count = 1;
+  for (const Dim& dim : module.dims(tensor.sizes)) {
+    const std::optional<int64_t> size = evaluate(module, dim, values);
+    if (!size.has_value() || *size < 0) return std::nullopt;
+    is_empty = is_empty || *size == 0;
+    is_too_large = is_too_large || __builtin_mul_overflow(count, *size, &count);
+  }
+  if (is_empty) return 0;
+  return is_too_large ? std::nullopt : std::optional<int64_t>(count);
+}
+
 SymbolValues symbol_values(const Module& module, const SymbolValues& given) {
   SymbolValues values = given;
   for (const Symbol& symbol : module.symbols) {

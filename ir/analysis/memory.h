@@ -76,6 +76,10 @@ MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, cons
 // when a size is 0; nothing when a symbol has no value, when a size or the whole is negative or above 2^63 - 1.
 std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values);
 
+// The number of elements of a tensor; nothing when sizes are not recorded, when a symbol has no value, when a size is
+// negative or the whole above 2^63 - 1.
+std::optional<int64_t> tensor_elements(const Module& module, const Tensor& tensor, const SymbolValues& values);
+
 // The module's hints, overridden by `given`.
 SymbolValues symbol_values(const Module& module, const SymbolValues& given);
 

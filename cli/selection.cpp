@@ -1,0 +1,180 @@
+#include "cli/selection.h"
+
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "cli/console.h"
+#include "cli/files.h"
+#include "cli/report/table.h"
+#include "core/text.h"
+#include "ir/analysis/neighbours.h"
+#include "ir/analysis/phases.h"
+
+namespace fxopt {
+namespace {
+
+// "layers.1" of "layers.1.mlp"; empty at the top.
+std::string_view parent_module(std::string_view path) {
+  const size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+// True when `path` is `prefix` or lies below it: "layers.1" has "layers.1.mlp", not "layers.10".
+bool is_below(std::string_view path, std::string_view prefix) {
+  return path.starts_with(prefix) && (path.size() == prefix.size() || prefix.empty() || path[prefix.size()] == '.');
+}
+
+class Selector {
+ public:
+  Selector(Console& console, const Module& module, const SelectionFlags& flags, const std::string& file)
+      : console_(console), module_(module), flags_(flags), file_(file), phase_(parse_enum<Phase>(flags.phase)) {}
+
+  std::vector<Selection> run(Validity validity) {
+    Result<std::vector<const Graph*>> graphs = find_graphs();
+    if (!graphs.ok()) {
+      console_.error(graphs.error());
+      return {};
+    }
+    graphs_ = std::move(*graphs);
+    const std::vector<std::string> missing = missing_names();
+    for (const std::string& name : missing) report_missing(name);
+    std::vector<Selection> selections;
+    for (const Graph* graph : graphs_) {
+      Selection selection{graph, candidates(*graph)};
+      if (!flags_.phase.empty() || !flags_.module_prefix.empty()) filter(selection, validity);
+      if (!selection.nodes.empty() || !flags_.has_any()) selections.push_back(std::move(selection));
+    }
+    if (selections.empty() && missing.empty()) warn_no_match();
+    return selections;
+  }
+
+ private:
+  // Subgraphs too, unless one graph is asked for.
+  Result<std::vector<const Graph*>> find_graphs() const {
+    if (!flags_.graph.empty()) return select_graphs(module_, flags_.graph, file_);
+    std::vector<const Graph*> graphs;
+    for (size_t i = 0; i < module_.num_graphs(); ++i) graphs.push_back(&module_.graph(GraphId(i)));
+    return graphs;
+  }
+
+  NodeId find(const Graph& graph, const std::string& given) const {
+    const StringId id = module_.strings.find(bare_name(given, '%'));
+    return id.is_valid() ? graph.find(id) : NodeId();
+  }
+
+  std::vector<std::string> missing_names() const {
+    std::vector<std::string> missing;
+    for (const std::string& name : flags_.nodes) {
+      bool is_found = false;
+      for (const Graph* graph : graphs_) is_found = is_found || find(*graph, name).is_valid();
+      if (!is_found) missing.push_back(bare_name(name, '%'));
+    }
+    return missing;
+  }
+
+  void report_missing(const std::string& name) const {
+    std::vector<std::string_view> names;
+    for (const Graph* graph : graphs_) {
+      for (const NodeId node : graph->nodes()) names.push_back(graph->name_of(node));
+    }
+    Error error{ErrorCode::kUnknownNode,
+                "there is no node '" + name + "'",
+                suggestion(name, names, "`fxopt show` prints the names"),
+                {}};
+    error.where.file = file_;
+    console_.error(error);
+  }
+
+  // What --node selects, else all.
+  std::vector<NodeId> candidates(const Graph& graph) const {
+    std::vector<NodeId> nodes;
+    if (flags_.nodes.empty()) {
+      for (const NodeId node : graph.nodes()) nodes.push_back(node);
+      return nodes;
+    }
+    for (const std::string& name : flags_.nodes) {
+      if (const NodeId node = find(graph, name); node.is_valid()) nodes.push_back(node);
+    }
+    return nodes.empty() ? nodes : neighbourhood(graph, nodes, flags_.depth.value_or(0));
+  }
+
+  void filter(Selection& selection, Validity validity) const {
+    const Graph& graph = *selection.graph;
+    const IdMap<NodeId, Phase> phases = flags_.phase.empty() ? IdMap<NodeId, Phase>() : visible_phases(graph, validity);
+    std::erase_if(selection.nodes, [&](NodeId id) {
+      const Phase phase = phase_ == Phase::kUnspecified ? graph[id].phase : phases.get(id);  // unmarked, if asked for
+      if (phase_.has_value() && phase != *phase_) return true;
+      return !is_below(module_.text(graph[id].module_path), flags_.module_prefix);
+    });
+  }
+
+  std::string described() const {
+    std::string text;
+    if (!flags_.nodes.empty()) {
+      std::vector<std::string> names;
+      for (const std::string& name : flags_.nodes) names.push_back("%" + bare_name(name, '%'));
+      const size_t depth = flags_.depth.value_or(0);
+      if (depth > 0) text += " within " + count_text(depth, "edge");
+      text += (depth > 0 ? " of " : " among ") + join(names, ", ");
+    }
+    if (phase_.has_value()) text += " of phase " + std::string(name_of(*phase_));
+    if (!flags_.module_prefix.empty()) text += " at or below module '" + flags_.module_prefix + "'";
+    return text;
+  }
+
+  void warn_no_match() const {
+    std::set<std::string_view> modules;  // all that a --module could name
+    for (const Graph* graph : graphs_) {
+      for (const NodeId id : graph->nodes()) {
+        std::string_view path = module_.text((*graph)[id].module_path);
+        while (!path.empty() && modules.insert(path).second) path = parent_module(path);
+      }
+    }
+    std::string message = "no node" + described();
+    if (!flags_.module_prefix.empty() && !modules.contains(flags_.module_prefix)) {
+      message += "; " + suggestion(flags_.module_prefix, {modules.begin(), modules.end()},
+                                   "parts of a module path are whole words between dots");
+    }
+    Where where;
+    where.file = file_;
+    console_.warning("no-match", where, message);
+  }
+
+  Console& console_;
+  const Module& module_;
+  const SelectionFlags& flags_;
+  const std::string& file_;
+  std::optional<Phase> phase_;  // nothing: any
+  std::vector<const Graph*> graphs_;
+};
+
+}  // namespace
+
+Status check_selection(const SelectionFlags& flags) {
+  if (flags.depth.has_value() && flags.nodes.empty()) {
+    return Error{
+        ErrorCode::kUsage, "--depth says how far to go from a node, and none is given", "give --node NAME", {}};
+  }
+  if (flags.phase.empty() || parse_enum<Phase>(flags.phase).has_value()) return ok_status();
+  std::vector<std::string_view> names;
+  for (const EnumName<Phase>& entry : EnumNames<Phase>::kAll) names.push_back(entry.name);
+  return Error{ErrorCode::kBadOptionValue,
+               "'" + flags.phase + "' is not a phase",
+               suggestion(flags.phase, names, "the phases are forward, loss, backward, optimizer and unspecified"),
+               {}};
+}
+
+IdMap<NodeId, Phase> visible_phases(const Graph& graph, Validity validity) {
+  if (validity == Validity::kValid) return resolve_phases(graph).phase;
+  IdMap<NodeId, Phase> phases(graph.num_ids());
+  for (const NodeId node : graph.nodes()) phases[node] = graph[node].phase;
+  return phases;
+}
+
+std::vector<Selection> select_nodes(Console& console, const Module& module, const SelectionFlags& flags,
+                                    Validity validity, const std::string& file) {
+  return Selector(console, module, flags, file).run(validity);
+}
+
+}  // namespace fxopt

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph/graph.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+
+// The pattern in which a collective moves data, told from the operator's name.
+enum class CollectiveKind : uint8_t {
+  kOther,  // point to point, fused with other work, or of no pattern known here
+  kAllGather,
+  kReduceScatter,
+  kAllReduce,
+  kAllToAll,
+  kBroadcast,
+};
+std::string_view collective_kind_name(CollectiveKind value);
+CollectiveKind collective_kind(const Op& op);
+
+// The group a call runs on: by uid, by an expression where it depends on the rank, or neither where it cannot be told.
+struct GroupKey {
+  StringId uid;
+  ExprId expr;
+  auto operator<=>(const GroupKey&) const = default;
+};
+
+// The argument that the schema calls a group; where there is none, an argument that is a group, else the last string.
+// O(arguments).
+GroupKey group_of_call(const Graph& graph, NodeId node);
+
+// Bytes of the tensors a collective is given (not of those it is given to write to), as their sizes say; nothing when
+// one of them is unknown. `by_hint` is set when a symbol's value was needed. O(arguments + tensors).
+std::optional<int64_t> collective_input_bytes(const Graph& graph, NodeId node, const SymbolValues& values,
+                                              bool& by_hint);
+
+// Bytes one of `ranks` ranks sends when `input` bytes go around a ring, rounded up:
+//
+//   all-gather (n - 1) * input    reduce-scatter, all-to-all of equal parts (n - 1) / n * input
+//   all-reduce 2 * (n - 1) / n * input    broadcast input, nothing for one rank
+//
+// Nothing for other kinds, without ranks, and above 2^63 - 1.
+std::optional<int64_t> ring_bytes(CollectiveKind kind, int64_t input, int64_t ranks);
+
+// Calls of one collective operator on one group.
+struct CollectiveRow {
+  TargetId target;
+  size_t calls = 0;
+  int64_t input_bytes = 0;  // of calls where they are known
+  int64_t moved_bytes = 0;  // by ring_bytes(), of calls where they are known
+  size_t unknown_input = 0;
+  size_t unknown_moved = 0;
+  size_t by_hint = 0;
+};
+
+struct GroupRow {
+  GroupKey key;
+  const ProcessGroup* group = nullptr;  // nullptr: the module does not list it
+  StringId mesh;                        // that the group is a dimension of
+  std::vector<StringId> mesh_dims;
+  std::vector<CollectiveRow> collectives;  // most moved bytes first, then most input bytes, then by name
+
+  size_t calls() const;
+  int64_t input_bytes() const;
+  int64_t moved_bytes() const;
+};
+
+// The collectives of one graph by group, most moved bytes first, then most input bytes, most calls, then by first call.
+// `nodes`: those to look at, in schedule order. O(nodes + arguments + groups log groups).
+std::vector<GroupRow> collectives_by_group(const Graph& graph, const std::vector<NodeId>& nodes,
+                                           const SymbolValues& values);
+
+}  // namespace fxopt
