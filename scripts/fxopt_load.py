@@ -158,6 +158,8 @@ def _sequence(kind: str, items: list, type_name: str | None) -> object:
 def _mapping(items: dict, type_name: str | None) -> object:
     if not type_name:
         return items
+    if type_name == "int":  # beyond 64 bits
+        return int(items["decimal"])
     found = find(type_name)
     if isinstance(found, type) and issubclass(found, dict):
         return found(items)
@@ -400,7 +402,8 @@ def init_fake_groups(module: Json) -> None:
             ranks,
             dist.Backend("fake"),
             fake.FakeStore(),
-            group_name=dist.distributed_c10d.GroupName(record["uid"]),
+            group_name=record["uid"],
+            timeout=dist.default_pg_timeout,
             group_desc=record.get("description"),
         )
         dist.distributed_c10d._world.pg_group_ranks[group] = {member: i for i, member in enumerate(ranks)}

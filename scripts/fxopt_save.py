@@ -428,6 +428,8 @@ class Exporter:
             raise FormError(f"nested more than {MAX_META_DEPTH} deep")
         if type(value) is str:
             return {"string": self._text(value)}
+        if type(value) is int and not -(2**63) <= value < 2**63:
+            return form.mapping({"decimal": str(value)}, inner, "int")
         if isinstance(value, Node):
             if value not in self.uids:
                 raise FormError(f"it refers to node {value.name}, which is in no graph of this module")

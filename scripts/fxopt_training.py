@@ -100,7 +100,7 @@ def training_fields(meta: dict[str, object]) -> tuple[Json, set[str]]:
         fields["module_path"] = custom["module_fqn"]
         if len(custom) == 1:
             consumed.add("custom")
-    if type(meta.get("seq_nr")) is int:
+    if type(meta.get("seq_nr")) is int and -(2**63) <= meta["seq_nr"] < 2**63:
         fields["seq_nr"] = integer(meta["seq_nr"])
         consumed.add("seq_nr")
     if (bucket := _bucket(meta.get("fsdp_bucket"))) is not None:

@@ -14,6 +14,7 @@ import re
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.utils._python_dispatch import _disable_current_modes
 
 STACKS = {"nn_module_stack", "source_fn_stack", "fwd_nn_module_stack", "fwd_source_fn_stack", "torch_fn"}
 NOT_COMPARED = {"eager_input_vals", "grapharg", "creation_timestamp"}
@@ -222,8 +223,9 @@ def describe(graph_module: GraphModule) -> dict:
     """The description of a module: graphs, symbols, process groups."""
     describer = Describer()
     graphs: dict = {}
-    describer.graph("main", graph_module, graphs)
-    symbols = [describer.environment(env) for env in describer.envs]
+    with _disable_current_modes():  # AOTAutograd leaves its modes on: they would fake the ranks of meshes
+        describer.graph("main", graph_module, graphs)
+        symbols = [describer.environment(env) for env in describer.envs]
     return {"graphs": graphs, "symbols": symbols, "groups": process_groups()}
 
 
