@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 from torch.fx import GraphModule
+from torch.fx.traceback import NodeSource
 
 Told = dict[str, object]
 Traced = tuple[GraphModule, Told]  # a graph, and the keyword arguments of fxopt_torch.save for it
@@ -46,6 +48,41 @@ def keep_open() -> contextlib.ExitStack:
 def close() -> None:
     """Ends what the traces of this process kept open; call it when their graphs are done with."""
     _open.close()
+
+
+def number_identities(graph_modules: Sequence[GraphModule]) -> None:
+    """Puts 0, 1, 2, ... in order of appearance for the memory addresses that Dynamo and torch.export write as names of
+    modules and graphs (nn_module_stack, from_node), and none for those of functions, so that a graph made twice is the
+    same."""
+    numbers: dict[object, int] = {}
+
+    def number(address: object) -> int:
+        return numbers.setdefault(str(address), len(numbers))
+
+    def visit(source: NodeSource) -> None:
+        if source.node_info is not None and id(source) not in seen:
+            seen.add(id(source))
+            source.node_info.graph_id = number(source.node_info.graph_id)
+            source.node_info.target = re.sub(" at 0x[0-9a-f]+", "", source.node_info.target)
+            source._dict = None  # what to_dict() kept
+            for inner in source.from_node:
+                visit(inner)
+
+    seen: set[int] = set()
+    stacks = ("nn_module_stack", "fwd_nn_module_stack")
+    nodes = [node for whole in graph_modules for part in graph_parts(whole) for node in part.graph.nodes]
+    for node in nodes:
+        for key in stacks:
+            if isinstance(stack := node.meta.get(key), dict):
+                named = {str(number(k)) if k.isdecimal() else k: v for k, v in stack.items()}
+                node.meta[key] = type(stack)(named)
+        for source in node.meta.get("from_node", ()):
+            visit(source)
+
+
+def graph_parts(graph_module: GraphModule) -> list[GraphModule]:
+    """The graph and all graphs inside it."""
+    return [part for part in graph_module.modules() if isinstance(part, GraphModule)]
 
 
 def fake_world(size: int) -> None:
