@@ -45,7 +45,9 @@ def trace(name: str) -> traces.Traced:
     A process should make one: sequence numbers count from its start, and tags leak from one trace into the next.
     Call traces.close() when done with the graph, and before running another.
     """
-    return GRAPHS[name].trace()
+    graph_module, told = GRAPHS[name].trace()
+    traces.number_identities(graph_module)
+    return graph_module, told
 
 
 def inputs(name: str) -> list[object]:

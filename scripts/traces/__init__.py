@@ -50,7 +50,7 @@ def close() -> None:
     _open.close()
 
 
-def number_identities(graph_modules: Sequence[GraphModule]) -> None:
+def number_identities(graph_module: GraphModule) -> None:
     """Puts 0, 1, 2, ... in order of appearance for the memory addresses that Dynamo and torch.export write as names of
     modules and graphs (nn_module_stack, from_node), and none for those of functions, so that a graph made twice is the
     same."""
@@ -70,19 +70,14 @@ def number_identities(graph_modules: Sequence[GraphModule]) -> None:
 
     seen: set[int] = set()
     stacks = ("nn_module_stack", "fwd_nn_module_stack")
-    nodes = [node for whole in graph_modules for part in graph_parts(whole) for node in part.graph.nodes]
-    for node in nodes:
+    parts = [part for part in graph_module.modules() if isinstance(part, GraphModule)]
+    for node in (node for part in parts for node in part.graph.nodes):
         for key in stacks:
             if isinstance(stack := node.meta.get(key), dict):
                 named = {str(number(k)) if k.isdecimal() else k: v for k, v in stack.items()}
                 node.meta[key] = type(stack)(named)
         for source in node.meta.get("from_node", ()):
             visit(source)
-
-
-def graph_parts(graph_module: GraphModule) -> list[GraphModule]:
-    """The graph and all graphs inside it."""
-    return [part for part in graph_module.modules() if isinstance(part, GraphModule)]
 
 
 def fake_world(size: int) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import fxopt_origins
 import trace_gpu_free
-from traces import Graph, Substitution, Traced, number_identities, routes, seeded
+from traces import Graph, Substitution, Traced, routes, seeded
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,6 @@ def trace(size: Size) -> Traced:
         batch = torch.export.Dim("batch", min=2, max=size.most)
         program = torch.export.export(model, (tokens,), dynamic_shapes=({0: batch},), strict=False)
         program = program.run_decompositions({})  # decomposes nothing; writes to buffers become outputs
-    number_identities([program.graph_module])
     return fxopt_origins.exported(program)
 
 

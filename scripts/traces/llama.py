@@ -41,6 +41,9 @@ SUBSTITUTIONS = (
         "aten._scaled_dot_product_flash_attention_for_cpu and its backward, two results",
         "only on GPUs",
     ),
+    Substitution(
+        "aten._fused_rms_norm and its backward", "the elementary operators they stand for", "a CPU has no kernel for them"
+    ),
 )
 
 

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 import fxopt_origins
 import trace_gpu_free
-from traces import Graph, Substitution, Traced, close, keep_open, number_identities, routes, seeded
+from traces import Graph, Substitution, Traced, close, keep_open, routes, seeded
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,6 @@ def capture(size: Size) -> tuple[Traced, Traced]:
             joint = aot_export_joint_with_descriptors(keep_open(), captured, (x, labels))
             partition = partitioners.min_cut_rematerialization_partition
             aot_compile_joint_with_descriptors(joint, partition_fn=partition, fw_compiler=keep, bw_compiler=keep)
-    number_identities(graphs)
     return fxopt_origins.pair(*graphs, joint._aot_state.fw_metadata, loss=0)
 
 

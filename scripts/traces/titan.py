@@ -52,11 +52,17 @@ DEEPSEEK16B_TWIN = Step("deepseek_v3", "debugmodel", "flex", "cpu", batch=2, len
 DEBUG_LLAMA = Step("llama3", "debugmodel", "sdpa", "cpu", batch=2, length=64, spread=False, cleaned=True)
 CHUNKED_LLAMA = Step("llama3", "debugmodel", "sdpa", "cpu", batch=2, length=64, layers=2, chunks=4, spread=False)
 
+NORM = Substitution(
+    "aten._fused_rms_norm and its backward", "the elementary operators they stand for", "a CPU has no kernel for them"
+)
+SLICES = Substitution("slices that cut nothing behind gathers", "fewer of them", "DTensor, for smaller sizes")
 LLAMA8B_SUBSTITUTIONS = (
     Substitution("flavor 8B: 32 layers, width 4096, 32 and 8 heads", "debugmodel: 2 layers, width 256, 16 heads", "memory"),
     Substitution("batch 2, sequence 8192", "batch 2, sequence 128", "memory and time"),
     Substitution("16 x 8 ranks", "2 x 2 ranks, collectives as if all ranks held the same", "memory and time"),
     Substitution("device cuda:0", "device cpu", "runs on a CPU"),
+    NORM,
+    SLICES,
 )
 DEEPSEEK16B_SUBSTITUTIONS = (
     Substitution("flavor 16B: 27 layers, 64 experts", "debugmodel: 3 layers, 8 experts", "memory and time"),
@@ -65,7 +71,9 @@ DEEPSEEK16B_SUBSTITUTIONS = (
         "16 ranks, 8 for experts", "4 ranks, 2 for experts, collectives as if all ranks held the same", "memory and time"
     ),
     Substitution("device cuda:0", "device cpu", "runs on a CPU"),
-    Substitution("autocast to float32 in the router", "none: a CPU has none to float32", "runs on a CPU"),
+    Substitution("autocast to float32 in the router", "none", "a CPU has none to float32"),
+    NORM,
+    SLICES,
 )
 
 
