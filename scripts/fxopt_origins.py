@@ -210,11 +210,13 @@ def _traced_outputs(
     if traced.num_flat_outputs != 1 + len(fqns):
         return []
     guessed = _known(guessed=not told)
-    result: list[Told] = [{"role": "loss"} | guessed]
+    layouts = traced.output_subclass_layouts
+    result = [{"role": "loss"} | _known(subclass_path=p or None) | guessed for p in _subclass_paths(layouts.get(0))]
     for i, fqn in enumerate(fqns, start=1):
-        for offset, path in enumerate(_subclass_paths(traced.output_subclass_layouts.get(i))):
-            of = inputs[fqn][offset] if offset < len(inputs[fqn]) else None
-            result.append({"role": "gradient"} | _known(of=of, fqn=fqn, subclass_path=path or None) | guessed)
+        paths, of = _subclass_paths(layouts.get(i)), inputs[fqn]
+        parts = of if len(of) == len(paths) else [of[0]] * len(paths)
+        for path, part in zip(paths, parts):
+            result.append({"role": "gradient", "of": part, "fqn": fqn} | _known(subclass_path=path or None) | guessed)
     return result
 
 
