@@ -58,7 +58,7 @@ const std::vector<Command>& commands() {
       {"opt", "run a pipeline of passes and write the graph", declare_opt},
       {"mem", "report the peak memory of a graph and what is live at it", declare_mem},
       {"verify", "check the structure of a graph", declare_verify},
-      {"show", "print a graph, some of its nodes, or a summary", declare_show},
+      {"show", "print a graph, some of its nodes, a summary, or a drawing", declare_show},
       {"convert", "write a graph in another form", declare_convert},
       {"passes", "list the passes, or describe one", declare_passes},
       {"help", "explain a command, a pass, an error code or a concept", declare_help},

@@ -224,7 +224,7 @@ void declare_selection(CLI::App& app, SelectionFlags& flags) {
       ->allow_extra_args(false);
   app.add_option("--depth", flags.depth, "with --node: all nodes up to N edges away, in schedule order")
       ->type_name("N");
-  app.add_option("--phase", flags.phase, "nodes of this phase, as passes see it")->type_name("PHASE");
+  app.add_option("--phase", flags.phase, "nodes of this phase, as passes see it; options that select go together: what all of them do")->type_name("PHASE");
   app.add_option("--module", flags.module_prefix, "nodes at or below this module path")->type_name("PREFIX");
   app.add_option("--graph", flags.graph, "of this graph only")->type_name("NAME");
 }
@@ -235,9 +235,9 @@ CommandBody declare_show(CLI::App& app) {
   const std::shared_ptr<ShowFlags> flags = std::make_shared<ShowFlags>();
   app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
   declare_selection(app, flags->selection);
-  CLI::Option* summary = app.add_flag(
-      "--summary", flags->summary,
-      "print what it is made of: inputs, phases, modules, calls, collectives, what is opaque (see `fxopt help show`)");
+  CLI::Option* summary = app.add_flag("--summary", flags->summary,
+                                      "print what it is made of: inputs, phases, modules, calls, collectives, what is "
+                                      "opaque (see `fxopt help summary`)");
   CLI::Option* top =
       app.add_option("--top", flags->top, "with --summary: N rows of each list (default: 20)")->type_name("N");
   app.add_option("--module-depth", flags->module_depth,

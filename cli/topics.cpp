@@ -80,6 +80,30 @@ depends on a symbol without a value is unknown and said so, never zero; --symbol
 GiB is 2^30 bytes, GB is 10^9.
 )";
 
+constexpr std::string_view kSummary =
+    R"(`fxopt show IN --summary` tells what a graph is made of, totals first, the biggest of each list first.
+--top N says how many rows; the others are summed up in a line. --json has the same figures and all
+rows. --node, --depth, --phase, --module and --graph, alone or together, look at a part.
+
+  made        bytes of storages by the nodes that make them; views make none, a wait hands on its
+              collective's. A storage counts once, wherever it is read
+  inputs      by role, as the file says, else derived from the graph. Tensors that are one view of one
+              storage (tied weights) count once; parts of a tensor subclass are a rank's shards
+  phases      as passes see them: marked, else derived
+  modules     by module path, each row with all below it. Numbered modules that hold the same nodes (by
+              target, phase and type) and parameters are one row, 0..31. As deep as fits, or
+              --module-depth N
+  calls       by kind of work and by op
+  collectives by group and op. In: bytes of the tensors given. Moved: bytes one of n ranks sends when
+              they go around a ring: all-gather (n-1) in, reduce-scatter and all-to-all (n-1)/n in,
+              all-reduce 2 (n-1)/n in; unknown for other ops and for groups the file does not list
+  opaque      what nobody describes, and why. Passes assume the worst of these
+  ideal peak  of `fxopt mem`, see `fxopt help memory`
+
+A size that depends on a symbol without a value is unknown, never zero, and sums with one begin with
+"at least". A size that follows from the hint of a symbol is marked "by hint".
+)";
+
 constexpr std::string_view kTags =
     R"(A tag says whether a value is saved for backward or computed again: MUST_SAVE, PREFER_SAVE,
 MUST_RECOMPUTE, PREFER_RECOMPUTE, MUST_OFFLOAD, PREFER_OFFLOAD. Stored tags are never rewritten; the
@@ -133,6 +157,7 @@ const std::vector<Topic>& topics() {
       {"memory", "what the ideal peak counts", std::string(kMemory)},
       {"phases", "forward, loss, backward, optimizer", std::string(kPhases)},
       {"pipeline", "how passes are written one after the other", pipeline_topic()},
+      {"summary", "what show --summary counts", std::string(kSummary)},
       {"tags", "save and recompute tags, and which wins", std::string(kTags)},
   };
   return rows;

@@ -147,12 +147,23 @@ class GraphDrawer {
     for (size_t i = 0; i < open_paths.size(); ++i) close();
   }
 
+  // "aten.mm.default", "parameter layers.0.w1.weight", "output".
+  std::string what_text(NodeId node) const {
+    if (graph_[node].kind != NodeKind::kPlaceholder) {
+      const std::string_view target = target_text(graph_, node);
+      return std::string(target.empty() ? name_of(graph_[node].kind) : target);
+    }
+    const NodeExtra* extra = graph_.extra(node);
+    const bool has_role = extra != nullptr && extra->input.has_value() && extra->input->role != InputRole::kUnspecified;
+    if (!has_role) return "placeholder";
+    const std::string_view fqn = graph_.module().text(extra->input->fqn);
+    return enum_text(extra->input->role) + (fqn.empty() ? "" : " " + std::string(fqn));
+  }
+
   void draw_node(NodeId node) {
     const Op& op = graph_.op(node);
     const bool is_call = graph_[node].is_call();
-    std::vector<std::string> lines{"%" + std::string(graph_.name_of(node))};
-    const std::string_view target = target_text(graph_, node);
-    lines.emplace_back(target.empty() ? name_of(graph_[node].kind) : target);
+    std::vector<std::string> lines{"%" + std::string(graph_.name_of(node)), what_text(node)};
     if (graph_.value(node).kind != ValueKind::kAbsent) lines.push_back(value_text(graph_, graph_.value(node)));
     std::string style = is_call && op.compute == ComputeClass::kView ? "filled,rounded" : "filled";
     std::string more;
@@ -166,10 +177,7 @@ class GraphDrawer {
   void draw_outside(NodeId node) {
     if (is_drawn_.get(node)) return;
     is_drawn_[node] = true;
-    const std::string_view target = target_text(graph_, node);
-    line(id(node) + " [label=" +
-         quoted_label({"%" + std::string(graph_.name_of(node)),
-                       std::string(target.empty() ? name_of(graph_[node].kind) : target)}) +
+    line(id(node) + " [label=" + quoted_label({"%" + std::string(graph_.name_of(node)), what_text(node)}) +
          ", style=dashed, color=\"#777777\"];");
   }
 

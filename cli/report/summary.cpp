@@ -33,6 +33,14 @@ std::string sum_text(const StorageSum& sum) {
   return text;
 }
 
+// Of a broken graph storages cannot be told: the column stays empty, down from its title.
+std::string made_text(const GraphSummary& summary, const StorageSum& sum) {
+  return summary.validity == Validity::kValid ? sum_text(sum) : "";
+}
+std::string made_title(const GraphSummary& summary, const char* title) {
+  return summary.validity == Validity::kValid ? title : "";
+}
+
 std::string storages_text(const StorageSum& sum) {
   std::string text = std::to_string(sum.storages);
   if (sum.storages > 0) text += ", " + sum_text(sum);
@@ -112,6 +120,7 @@ void print_totals(std::ostream& out, const GraphSummary& summary) {
     const std::string_view device = graph.module().text(peak.device);
     table.add({"ideal peak", std::string(device.empty() ? "no device" : device) + ": " +
                                  (summary.storages.unknown > 0 ? "at least " : "") + bytes_text(peak.bytes) +
+                                 (summary.storages.by_hint > 0 ? ", by hints" : "") +
                                  (peak.node.is_valid() ? ", at %" + std::string(graph.name_of(peak.node)) : "")});
   }
   if (summary.validity == Validity::kValid) {
@@ -133,15 +142,15 @@ void print_totals(std::ostream& out, const GraphSummary& summary) {
 std::string input_notes(const InputRow& row) {
   std::vector<std::string> notes;
   if (row.tied > 0) notes.push_back(std::to_string(row.tied) + " tied to another, counted once");
-  if (row.parts > 0) notes.push_back(std::to_string(row.parts) + " parts of tensor subclasses");
+  if (row.parts > 0) notes.push_back(count_text(row.parts, "part") + " of tensor subclasses");
   const size_t others = row.nodes - row.tensors - row.tied;
   if (others > 0) notes.push_back(std::to_string(others) + " without a tensor");
   return join(notes, "; ");
 }
 
-void add_input_row(Table& table, const std::string& name, const InputRow& row) {
+void add_input_row(Table& table, const GraphSummary& summary, const std::string& name, const InputRow& row) {
   table.add({name, std::to_string(row.nodes), std::to_string(row.tensors),
-             elements_text(row.elements, row.tensors, row.unknown_elements), sum_text(row.storages),
+             elements_text(row.elements, row.tensors, row.unknown_elements), made_text(summary, row.storages),
              counts_text(row.dtypes), input_notes(row)});
 }
 
@@ -149,9 +158,9 @@ void print_inputs(std::ostream& out, const GraphSummary& summary) {
   if (summary.inputs.empty() && summary.attributes.nodes == 0) return;
   out << "  inputs" << (summary.roles_derived ? " (roles derived: the file gives none)" : "") << '\n';
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft}, 4);
-  table.add({"role", "nodes", "tensors", "elements", "bytes", "types", ""});
-  for (const InputRow& row : summary.inputs) add_input_row(table, enum_text(row.role), row);
-  if (summary.attributes.nodes > 0) add_input_row(table, "attribute", summary.attributes);
+  table.add({"role", "nodes", "tensors", "elements", made_title(summary, "bytes"), "types", ""});
+  for (const InputRow& row : summary.inputs) add_input_row(table, summary, enum_text(row.role), row);
+  if (summary.attributes.nodes > 0) add_input_row(table, summary, "attribute", summary.attributes);
   table.print(out);
 }
 
@@ -159,10 +168,10 @@ void print_phases(std::ostream& out, const GraphSummary& summary) {
   if (summary.phases.size() < 2) return;
   out << "  phases" << (summary.phases_derived ? " (derived: the file marks none)" : "") << '\n';
   Table table(columns(2, false), 4);
-  table.add({"phase", "nodes", "calls", "made"});
+  table.add({"phase", "nodes", "calls", made_title(summary, "made")});
   for (const PhaseRow& row : summary.phases) {
-    table.add(
-        {std::string(name_of(row.phase)), std::to_string(row.nodes), std::to_string(row.calls), sum_text(row.made)});
+    table.add({std::string(name_of(row.phase)), std::to_string(row.nodes), std::to_string(row.calls),
+               made_text(summary, row.made)});
   }
   table.print(out);
 }
@@ -194,14 +203,14 @@ void print_modules(std::ostream& out, const GraphSummary& summary, const Summary
   Table table(columns(2 + phases.size(), false), 4);
   std::vector<std::string> titles{"module", "nodes"};
   phases.add_titles(titles);
-  titles.insert(titles.end(), {"parameter elements", "made"});
+  titles.insert(titles.end(), {"parameter elements", made_title(summary, "made")});
   table.add(std::move(titles));
   for (size_t i = 0; i < std::min(rows.size(), view.top); ++i) {
     const ModuleFigures& figures = rows[i].figures;
     std::vector<std::string> cells{module_name(rows[i]), std::to_string(figures.nodes)};
     phases.add(cells, figures.phases);
     cells.push_back(elements_text(figures.elements, figures.parameters, figures.unknown_elements));
-    cells.push_back(sum_text(figures.made));
+    cells.push_back(made_text(summary, figures.made));
     table.add(std::move(cells));
   }
   table.print(out);
@@ -229,7 +238,7 @@ void print_calls(std::ostream& out, const GraphSummary& summary, const std::vect
   Table table(columns(1 + phases.size(), true), 4);
   std::vector<std::string> titles{noun, "calls"};
   phases.add_titles(titles);
-  titles.insert(titles.end(), {"made", noun == "op" ? "kind" : "ops"});
+  titles.insert(titles.end(), {made_title(summary, "made"), noun == "op" ? "kind" : "ops"});
   table.add(std::move(titles));
   size_t calls = 0;
   StorageSum made;
@@ -241,12 +250,13 @@ void print_calls(std::ostream& out, const GraphSummary& summary, const std::vect
     }
     std::vector<std::string> cells{name(rows[i]), std::to_string(rows[i].calls)};
     phases.add(cells, rows[i].phases);
-    cells.push_back(sum_text(rows[i].made));
+    cells.push_back(made_text(summary, rows[i].made));
     cells.push_back(words(rows[i]));
     table.add(std::move(cells));
   }
   table.print(out);
-  print_rest(out, rows.size(), view.top, noun, count_text(calls, "call") + ", made " + sum_text(made));
+  print_rest(out, rows.size(), view.top, noun,
+             count_text(calls, "call") + (summary.validity == Validity::kValid ? ", made " + sum_text(made) : ""));
 }
 
 void print_kinds_and_ops(std::ostream& out, const GraphSummary& summary, const SummaryView& view) {
@@ -337,9 +347,9 @@ void print_dtypes(std::ostream& out, const GraphSummary& summary) {
   if (summary.dtypes.empty()) return;
   out << "  tensors by type\n";
   Table table(columns(1, false), 4);
-  table.add({"type", "tensors", "storages"});
+  table.add({"type", "tensors", made_title(summary, "storages")});
   for (const DTypeRow& row : summary.dtypes) {
-    table.add({enum_text(row.dtype), std::to_string(row.tensors), sum_text(row.storages)});
+    table.add({enum_text(row.dtype), std::to_string(row.tensors), made_text(summary, row.storages)});
   }
   table.print(out);
 }

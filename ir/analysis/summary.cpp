@@ -241,7 +241,8 @@ class Summarizer {
     for (size_t i = 0; i < storages_->num_buffers(); ++i) {
       const Buffer& buffer = storages_->buffer(BufferId(i));
       const NodeId owner = owner_in_part(BufferId(i));
-      if (!owner.is_valid()) continue;
+      const bool is_no_tensor = buffer.source == BufferSource::kAttribute && !buffer.value.is_valid();  // a subgraph
+      if (!owner.is_valid() || is_no_tensor) continue;
       const Lifetime& life = report_.lifetimes[i];
       const StorageSum sum{1, life.bytes, life.known ? size_t{0} : 1,
                            life.known && depends_on_symbols(buffer) ? size_t{1} : 0};

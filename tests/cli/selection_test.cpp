@@ -1,0 +1,90 @@
+// fxopt show: which nodes options select.
+
+#include "tests/catch.h"
+#include "tests/cli/run.h"
+
+namespace fxopt {
+namespace {
+
+constexpr std::string_view kChain = R"(fxg 0
+graph @main {
+  %x: f32[4] = placeholder()
+  %a: f32[4] = aten.neg.default(%x) {phase=forward, module_path="m.p"}
+  %b: f32[4] = aten.neg.default(%a) {phase=forward, module_path="m.q"}
+  %c: f32[4] = aten.neg.default(%b) {phase=backward, module_path="m.q"}
+  %d: f32[4] = aten.neg.default(%c) {phase=backward, module_path="m.p"}
+  return (%d,)
+}
+)";
+
+struct ChainFile {
+  TempFolder folder;
+  std::string path = folder / "chain.fxg";
+  ChainFile() { write_text(path, kChain); }
+
+  CliResult show(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"show", path});
+    return run_fxopt(more);
+  }
+  // The names that the lines of a node begin with.
+  std::string names(const std::vector<std::string>& more) const {
+    std::string names;
+    std::istringstream lines(show(more).out);
+    for (std::string line; std::getline(lines, line);) {
+      names += (names.empty() ? "" : " ") + line.substr(0, line.find_first_of(": "));
+    }
+    return names;
+  }
+};
+
+TEST_CASE("cli show --depth: nodes around nodes") {
+  const ChainFile file;
+  CHECK(file.names({"--node", "b", "--depth", "0"}) == "%b");
+  CHECK(file.names({"--node", "b", "--depth", "1"}) == "%a %b %c");
+  CHECK(file.names({"--node", "%d", "--node", "a", "--depth", "0"}) == "%a %d");
+  CHECK(file.names({"--node", "x", "--depth", "9"}) == "%x %a %b %c %d return");
+}
+
+TEST_CASE("cli show: several selections together select what all of them do") {
+  const ChainFile file;
+  CHECK(file.names({"--phase", "backward", "--module", "m.q"}) == "%c");
+  CHECK(file.names({"--node", "b", "--depth", "1", "--phase", "forward"}) == "%a %b");
+  CHECK(file.names({"--node", "b", "--depth", "1", "--phase", "forward", "--module", "m.p"}) == "%a");
+  const std::string node = file.show({"--node", "b", "--phase", "forward"}).out;
+  CHECK(contains(node, "  inputs\n    %a: "));  // neighbours are shown whatever they are
+  CHECK(contains(node, "  users\n    %c: "));
+  const nlohmann::json list =
+      file.show({"--node", "b", "--depth", "1", "--phase", "forward", "--json"}).json()["result"]["files"][0]["nodes"];
+  CHECK(list.size() == 2);
+}
+
+TEST_CASE("cli show: a selection that is empty says what it was, a name that is not there is an error") {
+  const ChainFile file;
+  const CliResult none = file.show({"--node", "b", "--phase", "backward", "--module", "m.p"});
+  CHECK(none.exit == 0);
+  CHECK(none.out.empty());
+  CHECK(contains(none.err, "no node among %b of phase backward at or below module 'm.p'\n"));
+  CHECK(contains(file.show({"--node", "b", "--depth", "1", "--module", "m.pp", "--summary"}).err,
+                 "no node within 1 edge of %b at or below module 'm.pp'; did you mean 'm.p'?"));
+  const CliResult missing = file.show({"--node", "bb", "--node", "a", "--depth", "0"});
+  CHECK(missing.exit == 2);
+  CHECK(contains(missing.err, "there is no node 'bb'"));
+  CHECK(missing.out.starts_with("%a: "));  // the other one is there
+  CHECK(contains(file.show({"--graph", "mian"}).err, "did you mean 'main'?"));
+  CHECK(contains(file.show({"--phase", "backwards"}).err, "did you mean 'backward'?"));
+}
+
+TEST_CASE("cli show: options that need another one") {
+  const ChainFile file;
+  CHECK(file.show({"--depth", "1"}).exit == 2);
+  CHECK(contains(file.show({"--depth", "1", "--phase", "forward"}).err, "give --node NAME"));
+  CHECK(contains(file.show({"--top", "3"}).err, "--top is about lists of --summary"));
+  CHECK(
+      contains(file.show({"--module-depth", "3", "--module", "m"}).err, "--module-depth is about lists of --summary"));
+  CHECK(file.show({"--summary", "--top", "20", "--module-depth", "1"}).exit == 0);
+  CHECK(file.show({"--summary", "--dot"}).exit == 2);
+  CHECK(file.show({"--node", "a", "--depth", "-1"}).exit == 2);
+}
+
+}  // namespace
+}  // namespace fxopt
