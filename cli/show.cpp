@@ -224,7 +224,9 @@ void declare_selection(CLI::App& app, SelectionFlags& flags) {
       ->allow_extra_args(false);
   app.add_option("--depth", flags.depth, "with --node: all nodes up to N edges away, in schedule order")
       ->type_name("N");
-  app.add_option("--phase", flags.phase, "nodes of this phase, as passes see it; options that select go together: what all of them do")->type_name("PHASE");
+  app.add_option("--phase", flags.phase,
+                 "nodes of this phase, as passes see it; options that select go together: what all of them do")
+      ->type_name("PHASE");
   app.add_option("--module", flags.module_prefix, "nodes at or below this module path")->type_name("PREFIX");
   app.add_option("--graph", flags.graph, "of this graph only")->type_name("NAME");
 }

@@ -51,8 +51,7 @@ class Finder {
 
   void check_call(NodeId node) {
     const Node& record = graph_[node];
-    const std::string_view target =
-        record.target.is_valid() ? module_.text(module_.target(record.target).name) : std::string_view();
+    const std::string_view target = op_name(node);
     if (record.kind == NodeKind::kCallMethod || record.kind == NodeKind::kCallModule) {
       return add(OpaqueReason::kMethodOrModule, target, node);
     }
@@ -79,13 +78,18 @@ class Finder {
     if (!groups_.get(key.uid)) add(OpaqueReason::kUnlistedGroup, module_.text(key.uid), node);
   }
 
-  std::string_view op_name(NodeId node) const { return module_.text(module_.target(graph_[node].target).name); }
+  // Empty for a call without a target, which a broken graph may have.
+  std::string_view op_name(NodeId node) const {
+    const TargetId target = graph_[node].target;
+    return target.is_valid() ? module_.text(module_.target(target).name) : std::string_view();
+  }
 
   void check_value(NodeId node, const Value& value) {
     switch (value.kind) {
       case ValueKind::kAbsent:
         if (graph_[node].kind == NodeKind::kPlaceholder) add(OpaqueReason::kNoValue, "placeholder", node);
-        if (graph_[node].is_call() && !yields_nothing(graph_.op(node))) add(OpaqueReason::kNoValue, op_name(node), node);
+        if (graph_[node].is_call() && !yields_nothing(graph_.op(node)))
+          add(OpaqueReason::kNoValue, op_name(node), node);
         break;
       case ValueKind::kOpaque:
         add(OpaqueReason::kObject, module_.text(value.name), node);

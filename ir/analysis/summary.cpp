@@ -142,6 +142,7 @@ class Summarizer {
 
   void count_call(TargetId target, Phase phase) {
     ++result_.calls;
+    if (!target.is_valid()) return;  // a broken graph
     OpRow& row = ops_[target];
     row.target = target;
     row.kind = module_.target(target).op->compute;

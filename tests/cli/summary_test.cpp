@@ -1,5 +1,8 @@
 // fxopt show --summary: what a graph is made of.
 
+#include <filesystem>
+#include <map>
+
 #include "tests/catch.h"
 #include "tests/cli/run.h"
 
@@ -207,6 +210,20 @@ TEST_CASE("cli show --summary: a broken graph is counted as far as it can be") {
   CHECK_FALSE(contains(result.out, "made"));
   CHECK_FALSE(contains(result.out, " B)"));
   CHECK_FALSE(file.json()["graphs"][0].contains("storages"));
+}
+
+TEST_CASE("cli show --summary and --dot: no broken graph is too broken") {
+  const std::filesystem::path cases = std::string(FXOPT_SOURCE_DIR) + "/tests/cases/verify";
+  size_t count = 0;
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(cases)) {
+    for (const char* what : {"--summary", "--dot"}) {
+      const CliResult result = run_fxopt({"show", entry.path().string(), what, "--json"});
+      CAPTURE(entry.path().string(), what, result.err);
+      CHECK(result.exit == 0);
+    }
+    ++count;
+  }
+  CHECK(count > 40);
 }
 
 TEST_CASE("cli show --summary: graphs that ops run, those with the same calls in one row") {
