@@ -15,6 +15,21 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return out;
 }
 
+std::vector<std::string_view> split_list(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    if (comma != 0) parts.push_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return parts;
+}
+
+bool is_within(std::string_view path, std::string_view ancestor) {
+  return path.starts_with(ancestor) && (path.size() == ancestor.size() || path[ancestor.size()] == '.');
+}
+
 std::string format_double(double value) {
   if (std::isnan(value)) return "nan";
   std::array<char, 32> buffer{};  // the longest shortest form, as in -2.2250738585072014e-308, has 24 characters

@@ -11,6 +11,12 @@ namespace fxopt {
 // The parts with `separator` between them.
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+// The parts of `text` between commas, empty ones left out. They point into `text`.
+std::vector<std::string_view> split_list(std::string_view text);
+
+// True when the dotted `path` is `ancestor` or lies below it: "layers.1.mlp" is within "layers.1", "layers.10" is not.
+bool is_within(std::string_view path, std::string_view ancestor);
+
 // The shortest decimal text that parse_double reads back to the same bits; never mistakable for an integer: it contains
 // '.', 'e', "inf" or "nan". Sign and payload of a NaN are not kept.
 std::string format_double(double value);

@@ -11,6 +11,8 @@
 #include "ir/analysis/storages.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "ir/analysis/effects.h"
@@ -50,6 +52,10 @@ bool yields_no_tensor(const Op& op) {
   return op.schema.has_value() && std::none_of(op.schema->returns.begin(), op.schema->returns.end(),
                                                [](const SchemaArg& item) { return item.is_tensor(); });
 }
+
+// Ops that change nothing but the shape.
+constexpr std::array<std::string_view, 4> kReshapes = {"aten.flatten.using_ints", "aten.ravel.default",
+                                                       "aten.reshape.default", "aten.reshape_as.default"};
 
 // Whether the schema says that the result stands on argument 0 wherever it can, and the call does not ask for a copy.
 bool shares_where_it_can(const Graph& graph, NodeId node, const Op& op) {
@@ -237,23 +243,30 @@ class StorageMap::Builder {
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const BufferId base = from.empty() ? BufferId() : from[from.size() == leaves_.size() ? i : 0];
       const ViewAnswer answer = base.is_valid() ? ask_view(node, leaves_[i]) : ViewAnswer::kCopy;
-      result_[i] = answer == ViewAnswer::kView ? base : make(node, leaves_[i], BufferSource::kNode);
+      if (answer == ViewAnswer::kView) {
+        take(node, i, base);
+      } else {
+        result_[i] = make(node, leaves_[i], BufferSource::kNode);
+      }
       if (answer == ViewAnswer::kUnknown) join(base, result_[i]);
     }
   }
 
-  // The file's ids decide where both tensors have one, else the tensors themselves.
+  // The file's ids decide where both tensors have one, else the tensors themselves. A reshape that changes nothing
+  // hands back its input, whatever its id.
   ViewAnswer ask_view(NodeId node, const Leaf& leaf) const {
     const Arg* first = graph_.arg(node, 0);
     if (first == nullptr || !first->is(ArgKind::kNode)) return ViewAnswer::kUnknown;
+    const Tensor* from = single_tensor(graph_, first->as_node());
+    const Tensor* to = leaf.value.is_valid() ? &graph_.pool().tensor(graph_.pool().value(leaf.value)) : nullptr;
     const StorageId input = carried_of(graph_[first->as_node()].value);
     if (leaf.carried.is_valid() && input.is_valid()) {
-      return leaf.carried == input ? ViewAnswer::kView : ViewAnswer::kCopy;
+      const bool reshapes = std::find(kReshapes.begin(), kReshapes.end(), graph_.op(node).name) != kReshapes.end();
+      const bool is_input = reshapes && from != nullptr && to != nullptr && same_metadata(graph_.module(), *from, *to);
+      return leaf.carried == input || is_input ? ViewAnswer::kView : ViewAnswer::kCopy;
     }
-    const Tensor* from = single_tensor(graph_, first->as_node());
-    if (from == nullptr || !leaf.value.is_valid()) return ViewAnswer::kUnknown;
-    const Tensor& to = graph_.pool().tensor(graph_.pool().value(leaf.value));
-    const ViewAnswer answer = compare_as_view(graph_.module(), *from, to);
+    if (from == nullptr || to == nullptr) return ViewAnswer::kUnknown;
+    const ViewAnswer answer = compare_as_view(graph_.module(), *from, *to);
     const bool is_sure = answer != ViewAnswer::kView || shares_where_it_can(graph_, node, graph_.op(node));
     return is_sure ? answer : ViewAnswer::kUnknown;
   }

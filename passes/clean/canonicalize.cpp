@@ -7,11 +7,13 @@
 // Law    Two tensors on one storage with the same dtype, sizes, strides, offset, device, conjugate and negative bits
 // are
 //        the same tensor. So no op's own algebra is needed: the recorded values of a view and of what stands up its
-//        chain decide, for any arguments, positional or not. Names matter twice: aliases of values nobody recorded, and
-//        conjugations whose bit nobody recorded.
+//        chain decide, for any arguments, positional or not. Names matter where nobody recorded the view: an alias, a
+//        slice of everything and a transpose of a transpose are known by their arguments; and for conjugations whose
+//        bit nobody recorded.
 // Legal  The views are pure and on one storage by the op table, so writes to it are seen through either. Kept are views
 //        that carry a control dependency or an event, that a later in-place op gives other sizes or strides (such as
 //        t_), and returned ones whose removal would hand the caller an input, or the same output twice.
+// Names  view and _unsafe_view are reshape wherever they are defined at all, and become it when told.
 // Tags   A tag on a removed view merges into nothing: it goes to the ledger.
 // Cost   A chain is walked up at most kMaxChain steps.
 
@@ -19,10 +21,14 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/text.h"
+#include "ir/analysis/effects.h"
 #include "ir/analysis/order.h"
 #include "ir/analysis/storages.h"
 #include "ir/analysis/values.h"
@@ -38,7 +44,47 @@ constexpr std::array<std::string_view, 2> kAliases = {"aten.alias.default", "ate
 // Views that flip the conjugate or negative bit, which some tracers do not record.
 constexpr std::array<std::string_view, 3> kBitFlips = {"aten._conj.default", "aten._neg_view.default",
                                                        "aten.conj.default"};
+constexpr std::string_view kSlice = "aten.slice.Tensor";
+constexpr std::string_view kTranspose = "aten.t.default";
+constexpr std::string_view kReshape = "aten.reshape.default";
+constexpr std::array<std::string_view, 2> kReshapes = {"aten.view.default", "aten._unsafe_view.default"};
 constexpr int kMaxChain = 32;
+
+struct Rules {
+  bool aliases = false;
+  bool identity_slices = false;
+  bool identity_views = false;
+  bool round_trips = false;
+  bool reshapes = false;
+};
+
+struct RuleName {
+  std::string_view name;
+  bool Rules::*rule;
+};
+constexpr std::array<RuleName, 5> kRules = {{{"aliases", &Rules::aliases},
+                                             {"identity-slices", &Rules::identity_slices},
+                                             {"identity-views", &Rules::identity_views},
+                                             {"round-trips", &Rules::round_trips},
+                                             {"reshapes", &Rules::reshapes}}};
+
+const RuleName* find_rule(std::string_view name) {
+  const auto found = std::find_if(kRules.begin(), kRules.end(), [name](const RuleName& r) { return r.name == name; });
+  return found == kRules.end() ? nullptr : &*found;
+}
+
+Rules parse_rules(std::string_view text) {
+  Rules rules;
+  for (const std::string_view name : split_list(text)) {
+    if (const RuleName* rule = find_rule(name)) rules.*(rule->rule) = true;
+  }
+  return rules;
+}
+
+template <class Names>
+bool contains(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 struct Replacement {
   NodeId view;
@@ -58,9 +104,32 @@ bool is_view(const Graph& graph, NodeId node) {
   return views && op.is_pure() && !op.is_multi_output && viewed(graph, node).is_valid();
 }
 
+// Whether an argument of a slice is left to its default, which may be spelled out as `value`.
+bool is_default(const Arg* arg, int64_t value) {
+  return arg == nullptr || arg->is(ArgKind::kNone) || (arg->is(ArgKind::kInt) && arg->as_int() == value);
+}
+
+// True for slice(x, dim, 0, end, 1) with `end` at or behind the end.
+bool slices_everything(const Graph& graph, NodeId view) {
+  if (graph.op(view).name != kSlice) return false;
+  if (!is_default(call_argument(graph, view, 2), 0) || !is_default(call_argument(graph, view, 4), 1)) return false;
+  const Arg* end = call_argument(graph, view, 3);
+  if (is_default(end, std::numeric_limits<int64_t>::max())) return true;
+  const Tensor* input = single_tensor(graph, viewed(graph, view));
+  if (!end->is(ArgKind::kInt) || input == nullptr || !input->sizes.is_valid()) return false;
+  const std::vector<Dim>& sizes = graph.module().dims(input->sizes);
+  const Arg* dim = call_argument(graph, view, 1);
+  if (!is_default(dim, 0) && !dim->is(ArgKind::kInt)) return false;
+  int64_t index = dim != nullptr && dim->is(ArgKind::kInt) ? dim->as_int() : 0;
+  if (index < 0) index += static_cast<int64_t>(sizes.size());
+  if (index < 0 || index >= static_cast<int64_t>(sizes.size())) return false;
+  const Dim& size = sizes[static_cast<size_t>(index)];
+  return size.is_static() && end->as_int() >= size.value;
+}
+
 // True for a view that differs from its input in a bit the recorded values do not show: they decide nothing across it.
 bool hides_change(const Graph& graph, NodeId view) {
-  if (std::find(kBitFlips.begin(), kBitFlips.end(), graph.op(view).name) == kBitFlips.end()) return false;
+  if (!contains(kBitFlips, graph.op(view).name)) return false;
   const Tensor* before = single_tensor(graph, viewed(graph, view));
   const Tensor* after = single_tensor(graph, view);
   return before == nullptr || after == nullptr ||
@@ -69,8 +138,9 @@ bool hides_change(const Graph& graph, NodeId view) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, Compat compat, PassResult& result)
+  Planner(const Graph& graph, const Rules& rules, Compat compat, PassResult& result)
       : graph_(graph),
+        rules_(rules),
         compat_(compat),
         result_(result),
         storages_(graph),
@@ -92,17 +162,19 @@ class Planner {
   }
 
  private:
-  // Arguments that an in-place op gives other sizes or strides: what is recorded for them holds only until then.
+  // Arguments that an in-place op gives other sizes or strides, or may give where its result is not recorded: what is
+  // known of them holds only until then.
   void find_changed(NodeId node) {
     if (!graph_[node].is_call()) return;
+    const bool is_recorded = graph_.value(node).kind != ValueKind::kAbsent;
     const Tensor* after = single_tensor(graph_, node);
-    if (after == nullptr) return;
+    if (is_recorded && after == nullptr) return;
     for (const uint8_t position : graph_.op(node).writes) {
       const Arg* arg = graph_.arg(node, position);
       if (arg == nullptr || !arg->is(ArgKind::kNode)) continue;
       const Tensor* before = single_tensor(graph_, arg->as_node());
       const bool returns_it = same_buffer(node, arg->as_node());
-      if (before == nullptr || (returns_it && !same_metadata(graph_.module(), *before, *after))) {
+      if (before == nullptr || !is_recorded || (returns_it && !same_metadata(graph_.module(), *before, *after))) {
         changed_[arg->as_node()] = true;
       }
     }
@@ -122,6 +194,8 @@ class Planner {
   void consider(NodeId view) {
     const NodeId base = find_base(view);
     if (!base.is_valid()) return;
+    const bool is_direct = base == resolve(viewed(graph_, view));
+    if (!is_wanted(view, is_direct)) return;
     if (is_held(graph_, view)) {
       result_.remark(graph_, view, "ordered",
                      "equal to '%" + text(base) + "', but a control dependency or event pins it");
@@ -133,10 +207,16 @@ class Planner {
     } else {
       if (returned_.get(view)) returned_[base] = true;
       stands_for_[view] = base;
-      const bool is_direct = base == resolve(viewed(graph_, view));
       identities_[view] = is_direct;
       plan_.push_back({view, base, is_direct});
     }
+  }
+
+  bool is_wanted(NodeId view, bool is_direct) const {
+    if (!is_direct) return rules_.round_trips;
+    const std::string_view name = graph_.op(view).name;
+    if (contains(kAliases, name)) return rules_.aliases;
+    return name == kSlice ? rules_.identity_slices : rules_.identity_views;
   }
 
   std::string text(NodeId node) const { return std::string(graph_.name_of(node)); }
@@ -159,9 +239,17 @@ class Planner {
     const Tensor* one = single_tensor(graph_, view);
     const Tensor* other = single_tensor(graph_, base);
     if (one != nullptr && other != nullptr) return same_metadata(graph_.module(), *one, *other);
-    if (graph_.value(view).kind != ValueKind::kAbsent || graph_.value(base).kind != ValueKind::kAbsent) return false;
-    const bool names_alias = std::find(kAliases.begin(), kAliases.end(), graph_.op(view).name) != kAliases.end();
-    return names_alias && base == resolve(viewed(graph_, view));
+    if (graph_.value(view).kind != ValueKind::kAbsent) return false;
+    if (undoes_transpose(view, base)) return true;
+    const bool is_input = contains(kAliases, graph_.op(view).name) || slices_everything(graph_, view);
+    return is_input && base == resolve(viewed(graph_, view));
+  }
+
+  // t(t(base)), with identities between.
+  bool undoes_transpose(NodeId view, NodeId base) const {
+    if (graph_.op(view).name != kTranspose) return false;
+    const NodeId inner = resolve(viewed(graph_, view));
+    return is_view(graph_, inner) && graph_.op(inner).name == kTranspose && resolve(viewed(graph_, inner)) == base;
   }
 
   bool is_needed_by_caller(NodeId view, NodeId base) const {
@@ -171,6 +259,7 @@ class Planner {
   }
 
   const Graph& graph_;
+  Rules rules_;
   Compat compat_;
   PassResult& result_;
   StorageMap storages_;
@@ -200,21 +289,51 @@ void erase_dead_views(Graph& graph, std::vector<NodeId> pending, PassResult& res
   }
 }
 
+void name_reshapes(Graph& graph, PassResult& result) {
+  for (const NodeId node : graph.nodes()) {
+    if (!graph[node].is_call() || !contains(kReshapes, graph.op(node).name)) continue;
+    if (graph[node].kwargs.count != 0) {
+      result.remark(graph, node, "by-keyword", "stays a view: reshape has another name for the keyword argument");
+      continue;
+    }
+    graph[node].target = graph.module().target(kReshape);
+    result.count("reshapes");
+  }
+}
+
 }  // namespace
+
+Status CanonicalizeOptions::check() const {
+  for (const std::string_view name : split_list(rules)) {
+    if (find_rule(name) != nullptr) continue;
+    std::vector<std::string> names;
+    for (const RuleName& rule : kRules) names.emplace_back(rule.name);
+    Error error{ErrorCode::kBadOptionValue,
+                "'" + std::string(name) + "' is no rule of 'canonicalize'",
+                "its rules: " + join(names, ", "),
+                {}};
+    error.where.field = "rules";
+    return error;
+  }
+  return ok_status();
+}
 
 Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options) {
   PassResult result;
-  const std::vector<Replacement> plan = Planner(graph, options.compat, result).run();
-  if (plan.empty()) return result;
-  Replacer replacer(graph, kPass);
-  std::vector<NodeId> on_the_way;
-  for (const auto& [view, base, is_direct] : plan) {
-    if (!is_direct) on_the_way.push_back(viewed(graph, view));
-    replacer.replace(view, base);
-    result.count(is_direct ? "identities" : "round-trips");
+  const Rules rules = parse_rules(options.rules);
+  const std::vector<Replacement> plan = Planner(graph, rules, options.compat, result).run();
+  if (!plan.empty()) {
+    Replacer replacer(graph, kPass);
+    std::vector<NodeId> on_the_way;
+    for (const auto& [view, base, is_direct] : plan) {
+      if (!is_direct) on_the_way.push_back(viewed(graph, view));
+      replacer.replace(view, base);
+      result.count(is_direct ? "identities" : "round-trips");
+    }
+    replacer.finish();
+    erase_dead_views(graph, std::move(on_the_way), result);
   }
-  replacer.finish();
-  erase_dead_views(graph, std::move(on_the_way), result);
+  if (rules.reshapes) name_reshapes(graph, result);
   return result;
 }
 

@@ -1,25 +1,35 @@
 #pragma once
 
+#include <string>
+
 #include "core/result.h"
 #include "passes/pipeline/pass.h"
 
 namespace fxopt {
 
 struct CanonicalizeOptions {
+  std::string rules = "aliases,identity-views,identity-slices,round-trips";
   Compat compat = Compat::kFxopt;
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
+    field(
+        "rules", self.rules,
+        "Comma-separated: aliases (alias, detach), identity-slices (of everything), identity-views (other views equal "
+        "to their input), round-trips (views that undo those before them), reshapes (view and _unsafe_view become "
+        "reshape, which is known to be a view only where values are recorded).");
     field("compat", self.compat,
           "fxopt, or torch: aliases go also where the caller would then be handed an input or one output twice.");
   }
+  Status check() const;
 };
 
 // Removes views that are what they view: aliases and detaches, views, slices, permutes, expands that change nothing,
 // and views that undo the views before them.
 //
 // Counters: identities (a view equal to its input), round-trips (equal to what stands further up), dead-views (views
-// that were only on the way). Remarks: returned-alias, ordered, changed-in-place. O(nodes + edges).
+// that were only on the way), reshapes. Remarks: returned-alias, ordered, changed-in-place, by-keyword (a view whose
+// size is given by keyword stays one). O(nodes + edges).
 Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options);
 
 }  // namespace fxopt

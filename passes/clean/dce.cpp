@@ -3,9 +3,8 @@
 // A node is live when it is
 //   a placeholder or the output                   the signature is not ours to change
 //   read by a live node                           by value, or by a control dependency other than pure order
-//   visible                                       opaque, an assertion, a barrier, an event; a wait or a collective and
-//   a
-//                                                 random op without recorded draws unless the options say otherwise
+//   visible                                       opaque, a barrier, an event; an assertion, a wait or a collective and
+//                                                 a random op without recorded draws unless the options say otherwise
 //   a write somebody sees                         to memory of the caller, or to memory a live node reads later; a wait
 //                                                 counts as the write of what its collective fills
 //   where an unbacked symbol comes from           and a live node's sizes or arguments name the symbol
@@ -80,7 +79,8 @@ class Liveness {
     if (has_events(graph_, node)) return true;
     if (defines_live_symbol(node)) return true;
     const Effect effects = effects_.of(node);
-    if (has_effect(effects, Effect::kOpaque | Effect::kAsserts | Effect::kBarrier)) return true;
+    if (has_effect(effects, Effect::kOpaque | Effect::kBarrier)) return true;
+    if (has_effect(effects, Effect::kAsserts) && options_.assertions == DeadPolicy::kKeep) return true;
     if (has_effect(effects, Effect::kMutates) && writes_something_seen(node)) return true;
     return is_kept_random(node, effects) || is_kept_collective(node, effects);
   }

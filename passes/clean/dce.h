@@ -18,6 +18,7 @@ struct EnumNames<DeadPolicy> {
 struct DceOptions {
   DeadPolicy collectives = DeadPolicy::kKeep;
   DeadPolicy random = DeadPolicy::kKeep;
+  DeadPolicy assertions = DeadPolicy::kKeep;
   Compat compat = Compat::kFxopt;
 
   template <class Self, class Field>
@@ -26,6 +27,7 @@ struct DceOptions {
           "Collectives and waits nobody reads: keep, or remove (every rank must run the same pipeline).");
     field("random", self.random,
           "Random ops nobody reads and whose draws are not recorded: keep, or remove, which shifts later draws.");
+    field("assertions", self.assertions, "Assertions on values at run time: keep, or remove with what only they read.");
     field("compat", self.compat,
           "fxopt, or torch: collectives nobody reads go, waits stay and so keep theirs; every mutation stays.");
   }

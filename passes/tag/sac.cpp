@@ -1,7 +1,8 @@
 // Selective activation checkpointing on a traced graph.
 //
 // full    every forward call is MUST_RECOMPUTE
-// per-op  ops of the save set are MUST_SAVE, of a layer's matmuls each second is not; the rest is PREFER_RECOMPUTE
+// per-op  ops of the save set, which the caller may name, are MUST_SAVE, of a layer's matmuls each second is not; the
+// rest is PREFER_RECOMPUTE
 //
 // Both: a call that cannot be repeated, and a symbolic integer, is MUST_SAVE; a getitem or a wait takes its parent's
 // tag; then what a strictly later layer (or explicit region) reads in order to recompute is MUST_SAVE. A node outside
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/text.h"
 #include "ir/analysis/effects.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/tag_rules.h"
@@ -21,22 +23,6 @@
 
 namespace fxopt {
 namespace {
-
-std::vector<std::string_view> split_list(std::string_view text) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const size_t comma = text.find(',');
-    if (comma != 0) parts.push_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
-  return parts;
-}
-
-// `path` is `module` or lies below it, by whole components.
-bool is_within(std::string_view path, std::string_view module) {
-  return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
-}
 
 class Tagger {
  public:
@@ -47,6 +33,7 @@ class Tagger {
         effects_(graph),
         excluded_(split_list(options.exclude)),
         uncounted_(split_list(options.recompute_matmuls_of)),
+        save_ops_(split_list(options.save_ops)),
         tags_(graph.num_ids(), Tag::kNone) {}
 
   // The tag each node should carry; nodes that have one keep it.
@@ -80,7 +67,7 @@ class Tagger {
   }
 
   Tag choose_per_op(NodeId node, const Op& op, std::string_view path) {
-    if (!op.in(OpSet::kTitanSave)) return Tag::kPreferRecompute;
+    if (!is_saved(op)) return Tag::kPreferRecompute;
     if (!op.in(OpSet::kTitanMatmul)) return Tag::kMustSave;
     const bool uncounted = std::any_of(uncounted_.begin(), uncounted_.end(), [path](std::string_view part) {
       return path.find(part) != std::string_view::npos;
@@ -94,6 +81,11 @@ class Tagger {
     ++matmuls_;
     const bool recompute = options_.recompute_every > 0 && matmuls_ % options_.recompute_every == 0;
     return recompute ? Tag::kPreferRecompute : Tag::kMustSave;
+  }
+
+  bool is_saved(const Op& op) const {
+    if (save_ops_.empty()) return op.in(OpSet::kTitanSave);
+    return std::find(save_ops_.begin(), save_ops_.end(), op.name) != save_ops_.end();
   }
 
   void save_boundaries() {
@@ -118,6 +110,7 @@ class Tagger {
   EffectMap effects_;
   const std::vector<std::string_view> excluded_;
   const std::vector<std::string_view> uncounted_;
+  const std::vector<std::string_view> save_ops_;
   IdMap<NodeId, Tag> tags_;
   RegionKey layer_;
   int64_t matmuls_ = 0;

@@ -21,6 +21,7 @@ struct SacOptions {
   SacPolicy policy = SacPolicy::kPerOp;
   int64_t recompute_every = 2;
   std::string recompute_matmuls_of = "moe.router.gate";
+  std::string save_ops;
   std::string exclude = "lm_head,loss";
 
   template <class Self, class Field>
@@ -31,6 +32,8 @@ struct SacOptions {
           "per-op: of a layer's matmuls, recompute each so-many-th; 0 saves all, 2 is torchtitan's.");
     field("recompute-matmuls-of", self.recompute_matmuls_of,
           "per-op: module path parts, comma-separated, whose matmuls are recomputed and not counted.");
+    field("save-ops", self.save_ops,
+          "per-op: the ops to save, comma-separated, in place of matmuls, attention and reductions of ranks.");
     field("exclude", self.exclude, "Top-level modules, comma-separated, left untagged (saved).");
   }
   Status check() const;

@@ -4,10 +4,25 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string_view>
+#include <vector>
 
 #include "tests/catch.h"
 
 namespace fxopt {
+
+TEST_CASE("split_list takes the parts between commas and leaves out empty ones") {
+  CHECK(split_list("").empty());
+  CHECK(split_list("a") == std::vector<std::string_view>{"a"});
+  CHECK(split_list(",a,,b c,") == std::vector<std::string_view>{"a", "b c"});
+}
+
+TEST_CASE("is_within goes by whole components") {
+  CHECK(is_within("layers.1", "layers.1"));
+  CHECK(is_within("layers.1.mlp", "layers.1"));
+  CHECK(!is_within("layers.10", "layers.1"));
+  CHECK(!is_within("layers", "layers.1"));
+}
 
 TEST_CASE("join puts the separator between parts only") {
   CHECK(join({}, ", ").empty());

@@ -172,6 +172,8 @@ TEST_CASE("pipeline errors point at the place", "[passes][pipeline]") {
       {"dce{randon=keep}", ErrorCode::kUnknownOption, 5, "'dce' has no option 'randon'"},
       {"dce,sac{policy=full,recompute-every=-1}", ErrorCode::kBadOptionValue, 37,
        "'recompute-every' of 'sac' must be 0 or more"},
+      {"canonicalize{rules=\"aliases,detach\"}", ErrorCode::kBadOptionValue, 20,
+       "'detach' is no rule of 'canonicalize'"},
       {"cse{collectives=1}", ErrorCode::kBadOptionValue, 17, "'1' is no value of option 'collectives' of 'cse'"},
   };
   for (const Bad& expected : bad) {
