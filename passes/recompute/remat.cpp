@@ -17,6 +17,8 @@
 // Legal   The op can be repeated (tag rules 3, 4); nothing it reads was written between the original and the copy (rule
 // 5),
 //         and nothing wrote the original's own result, which the copy would not see.
+// Offload A copy reads an offloaded value from its reload, which moves before it where it stands behind; views of the
+//         value between the two are copied too, and where that cannot be the reader is saved.
 // Copies  get their own metadata and storages, an origin, phase backward, no tag: running remat twice copies nothing
 // more.
 //
@@ -34,23 +36,39 @@
 
 #include "ir/analysis/effects.h"
 #include "ir/analysis/tags.h"
+#include "ir/analysis/values.h"
 #include "passes/pipeline/ledger.h"
+#include "passes/recompute/reloads.h"
 #include "passes/recompute/remat_plan.h"
 
 namespace fxopt {
 namespace {
 
+bool names_subgraph(const Graph& graph, NodeId node) {
+  if (graph[node].kind != NodeKind::kGetAttr) return false;
+  const std::string_view path = graph.module().text(graph.module().target(graph[node].target).name);
+  return std::any_of(graph.attributes.begin(), graph.attributes.end(), [&](const Attribute& attribute) {
+    return attribute.graph.is_valid() && graph.module().text(attribute.path) == path;
+  });
+}
+
 // Makes the copies of one graph. Trusts the plan.
 class Writer {
  public:
-  Writer(Graph& graph, const StorageMap& storages, PassResult& result)
-      : graph_(graph), storages_(storages), result_(result), pass_(graph.module().intern("remat")) {}
+  Writer(Graph& graph, const StorageMap& storages, const Reloads& reloads, bool own_subgraphs, PassResult& result)
+      : graph_(graph),
+        storages_(storages),
+        reloads_(reloads),
+        own_subgraphs_(own_subgraphs),
+        result_(result),
+        pass_(graph.module().intern("remat")) {}
 
   void run(const RematPlan& plan) {
     for (const RematRegion& region : plan.regions) {
       mapped_ = IdMap<NodeId, NodeId>(graph_.num_ids());
       buffers_ = IdMap<BufferId, StorageId>(storages_.num_buffers());
       for (const RematStep& step : region.steps) {
+        for (const NodeId link : step.hoisted) hoist(link, step.consumer);
         for (const NodeId original : step.copies) copy(original, step.consumer);
         redirect(step.consumer);
       }
@@ -68,13 +86,43 @@ class Writer {
     node.phase = Phase::kBackward;
     node.phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kAutogradBackward);
     node.value = own_value(original);
+    note_origin(id, original);
+    result_.count("recomputed");
+    if (!reloads_.empty()) read_reloads(id);
+    if (own_subgraphs_) own_subgraphs(id);
+  }
+
+  void note_origin(NodeId copied, NodeId original) {
     Origin origin;
     origin.graph = graph_.name();
     origin.uid = graph_[original].uid;
     origin.kind = OriginKind::kRecomputed;
     origin.pass = pass_;
-    graph_.mutable_extra(id).origins.push_back(origin);
-    result_.count("recomputed");
+    graph_.mutable_extra(copied).origins.push_back(origin);
+  }
+
+  void hoist(NodeId link, NodeId before) {
+    graph_.move_before(link, before);
+    result_.count("hoisted");
+  }
+
+  void read_reloads(NodeId copied) {
+    for (const UseId use : graph_.edges(copied)) {
+      const NodeId wait = reloads_.of(graph_.use(use).input);
+      if (wait.is_valid()) graph_.set_use(use, wait);
+    }
+  }
+
+  void own_subgraphs(NodeId copied) {
+    const IdMap<NodeId, NodeId> nothing;
+    for (const UseId use : graph_.edges(copied)) {
+      const NodeId input = graph_.use(use).input;
+      if (!names_subgraph(graph_, input)) continue;
+      const NodeId own = graph_.clone_node(input, copied, std::string(graph_.name_of(input)), nothing);
+      note_origin(own, input);
+      graph_.set_use(use, own);
+      result_.count("own-subgraphs");
+    }
   }
 
   void redirect(NodeId consumer) {
@@ -110,6 +158,10 @@ class Writer {
 
   // A storage made by a copied node is a new one; any other is the one the original had.
   StorageId own_storage(BufferId buffer, StorageId carried) {
+    if (const NodeId offloaded = reloads_.offloaded_on(buffer); offloaded.is_valid()) {
+      const Tensor* reloaded = single_tensor(graph_, reloads_.of(offloaded));
+      return reloaded != nullptr && reloaded->storage.is_valid() ? reloaded->storage : carried;
+    }
     const NodeId producer = storages_.buffer(buffer).producer;
     if (storages_.buffer(buffer).source != BufferSource::kNode || !mapped_.get(producer).is_valid()) {
       return carried;
@@ -124,6 +176,8 @@ class Writer {
 
   Graph& graph_;
   const StorageMap& storages_;
+  const Reloads& reloads_;
+  bool own_subgraphs_;
   PassResult& result_;
   StringId pass_;
   IdMap<NodeId, NodeId> mapped_;        // of the region at hand
@@ -157,7 +211,8 @@ void write_verdicts(Graph& graph, const RematPlan& plan, const PhaseMap& phases,
   IdMap<BufferId, bool> read_by_backward(storages.num_buffers(), false);
   IdMap<NodeId, bool> input_of_backward(graph.num_ids(), false);
   for (const NodeId node : graph.nodes()) {
-    if (!phases.is_backward(node) && !plan.recomputed[node]) continue;  // a copy will read what its original reads
+    // A copy will read what its original reads; excluded nodes read what forward made.
+    if (plan.excluded[node] || (!phases.is_backward(node) && !plan.recomputed[node])) continue;
     for (const BufferId buffer : storages.reads(node)) read_by_backward[buffer] = true;
     graph.for_each_input(node, [&input_of_backward](NodeId input) { input_of_backward[input] = true; });
   }
@@ -214,12 +269,13 @@ Result<PassResult> remat(Graph& graph, const RematOptions& options) {
   if (rules == TagRules::kTorch) {
     if (const std::optional<Error> refused = refused_by_torch(graph, decisions)) return *refused;
   }
-  Result<RematPlan> plan = plan_remat(graph, phases, storages, decisions, options.compat);
+  const Reloads reloads(graph, phases, storages);
+  Result<RematPlan> plan = plan_remat(graph, phases, storages, decisions, reloads, options.exclude, options.compat);
   if (!plan.ok()) return std::move(plan).error();
   for (const TagRemark& remark : decisions.remarks) result.remark(graph, remark.node, remark.code, remark.text);
-  for (const auto& [node, text] : plan->blocked_remarks) result.remark(graph, node, "mutated", text);
+  for (const TagRemark& remark : plan->blocked_remarks) result.remark(graph, remark.node, remark.code, remark.text);
   write_verdicts(graph, *plan, phases, storages, decisions, result);
-  Writer(graph, storages, result).run(*plan);
+  Writer(graph, storages, reloads, options.own_subgraphs, result).run(*plan);
   erase_originals(graph, *plan, result);
   return result;
 }

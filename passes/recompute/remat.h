@@ -1,15 +1,23 @@
 #pragma once
 
+#include <string>
+
 #include "core/result.h"
 #include "passes/pipeline/pass.h"
 
 namespace fxopt {
 
 struct RematOptions {
+  std::string exclude;
+  bool own_subgraphs = false;
   Compat compat = Compat::kFxopt;
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
+    field("exclude", self.exclude,
+          "Top-level modules, comma-separated, whose backward gets no copies and reads what forward made.");
+    field("own-subgraphs", self.own_subgraphs,
+          "Give a copy of a higher-order call get_attr nodes of its own, as compilers of single regions need.");
     field("compat", self.compat, "Whose decisions: fxopt, or torch (remat_using_tags_for_fwd_loss_bwd_graph of 2.15).");
   }
 };
@@ -18,7 +26,8 @@ struct RematOptions {
 // again right before its first reader in backward, and the forward copy dies.
 //
 // Counters: recomputed (copies made), redirected (edges that now read a copy), erased (forward nodes left without
-// users). Notes: regions (backward regions that needed copies). Every tagged node gets a verdict.
+// users), hoisted (reloads and waits of offloaded values, moved before a copy that reads them), own-subgraphs. Notes:
+// regions (backward regions that needed copies). Every tagged node gets a verdict.
 //
 // Errors: kTagUnrepeatable when backward needs a value that must be recomputed and cannot be (rule 3); with
 // compat=torch, kUnsupportedGraph where PyTorch refuses (random ops in recompute regions, several regions that need

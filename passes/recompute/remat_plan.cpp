@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/text.h"
+
 namespace fxopt {
 namespace {
 
@@ -15,11 +17,19 @@ bool has_marker(const Node& node, PhaseMarker marker) {
 class Planner {
  public:
   Planner(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, const TagDecisions& decisions,
-          Compat compat)
-      : graph_(graph), phases_(phases), storages_(storages), decisions_(decisions), compat_(compat) {
+          const Reloads& reloads, std::string_view exclude, Compat compat)
+      : graph_(graph),
+        phases_(phases),
+        storages_(storages),
+        decisions_(decisions),
+        reloads_(reloads),
+        compat_(compat),
+        hoisted_(graph.num_ids(), false) {
     plan_.recomputed = IdMap<NodeId, bool>(graph.num_ids(), false);
     plan_.blocked = IdMap<NodeId, bool>(graph.num_ids(), false);
+    plan_.excluded = IdMap<NodeId, bool>(graph.num_ids(), false);
     copied_in_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
+    exclude_modules(split_list(exclude));
     for (const Unrepeatable& entry : decisions.unrepeatable) unrepeatable_[entry.node] = entry.reason;
   }
 
@@ -28,6 +38,7 @@ class Planner {
       ++region_number_;
       RematRegion plan;
       for (const NodeId consumer : region) {
+        if (plan_.excluded[consumer]) continue;
         Result<RematStep> step = plan_step(consumer);
         if (!step.ok()) return std::move(step).error();
         if (!step->copies.empty() || reads_copy(consumer)) plan.steps.push_back(std::move(*step));
@@ -48,6 +59,16 @@ class Planner {
   }
 
  private:
+  void exclude_modules(const std::vector<std::string_view>& modules) {
+    if (modules.empty()) return;
+    for (const NodeId node : graph_.nodes()) {
+      const std::string_view path = graph_.module().text(graph_[node].module_path);
+      plan_.excluded[node] =
+          phases_.is_backward(node) && std::any_of(modules.begin(), modules.end(),
+                                                   [path](std::string_view module) { return is_within(path, module); });
+    }
+  }
+
   std::vector<std::vector<NodeId>> regions() const {
     std::vector<std::vector<NodeId>> result;
     IdMap<NodeId, bool> depends(graph_.num_ids(), false);
@@ -92,26 +113,81 @@ class Planner {
 
   bool is_copied(NodeId node) const { return copied_in_[node] == region_number_; }
 
+  // A node to look at while planning a step: whether a copy reads it, or only the consumer.
+  struct Wanted {
+    NodeId node;
+    bool by_copy = false;
+  };
+
   // The copies `consumer` is the first of its region to need, by an explicit stack: chains may be long.
   Result<RematStep> plan_step(NodeId consumer) {
     RematStep step;
     step.consumer = consumer;
     pending_.clear();
-    graph_.for_each_input(consumer, [this](NodeId input) { pending_.push_back(input); });
+    graph_.for_each_input(consumer, [this](NodeId input) { pending_.push_back({input}); });
     while (!pending_.empty()) {
-      const NodeId node = pending_.back();
+      const auto [node, by_copy] = pending_.back();
       pending_.pop_back();
-      if (is_copied(node) || !decisions_.of[node].recompute || is_view_of_saved(node)) continue;
-      if (!unrepeatable_.get(node).empty()) return unrepeatable_error(node, consumer);
-      if (!is_legal(node, consumer)) continue;
+      if (is_copied(node)) continue;
+      if (!is_on_reload(node, by_copy)) {
+        if (!decisions_.of[node].recompute || is_view_of_saved(node)) continue;
+        if (reloads_.is_offload(node)) {
+          block_once(node, "offloaded", "saved: it is what backward reloads");
+          continue;
+        }
+        if (!unrepeatable_.get(node).empty()) return unrepeatable_error(node, consumer);
+      }
+      if (!can_read_reloads(node, consumer) || !is_legal(node, consumer)) continue;
+      hoist_reloads(node, step);
       copied_in_[node] = region_number_;
       plan_.recomputed[node] = true;
       step.copies.push_back(node);
-      graph_.for_each_input(node, [this](NodeId input) { pending_.push_back(input); });
+      graph_.for_each_input(node, [this](NodeId input) { pending_.push_back({input, true}); });
     }
-    std::sort(step.copies.begin(), step.copies.end(),
-              [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
+    const auto in_order = [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); };
+    std::sort(step.hoisted.begin(), step.hoisted.end(), in_order);
+    std::sort(step.copies.begin(), step.copies.end(), in_order);
     return step;
+  }
+
+  // A view of an offloaded value goes with the reader that is copied: onto the reload.
+  bool is_on_reload(NodeId node, bool by_copy) const {
+    return by_copy && reloads_.offloaded_under(node).is_valid() && is_pure_view(node);
+  }
+
+  bool is_pure_view(NodeId node) const {
+    if (!graph_[node].is_call()) return false;
+    const Op& op = graph_.op(node);
+    const bool views = op.view != ViewKind::kNone && op.view != ViewKind::kIdentity;
+    return views && op.is_pure();
+  }
+
+  // Whether what `node` reads of offloaded memory is there for a copy of it.
+  bool can_read_reloads(NodeId node, NodeId consumer) {
+    if (reloads_.empty()) return true;
+    bool can = true;
+    graph_.for_each_input(node, [&](NodeId input) {
+      const NodeId under = reloads_.offloaded_under(input);
+      const NodeId offloaded = reloads_.of(input).is_valid() ? input : under;
+      if (!offloaded.is_valid()) return;
+      const bool follows = !under.is_valid() || is_pure_view(input) || decisions_.of[input].recompute;
+      can = can && follows && reloads_.to_hoist(offloaded, consumer).has_value();
+    });
+    if (!can) block_once(node, "offloaded", "saved: it reads memory that is offloaded by then");
+    return can;
+  }
+
+  void hoist_reloads(NodeId node, RematStep& step) {
+    if (reloads_.empty()) return;
+    graph_.for_each_input(node, [&](NodeId input) {
+      if (!reloads_.of(input).is_valid()) return;
+      const std::optional<std::vector<NodeId>> chain = reloads_.to_hoist(input, step.consumer);
+      for (const NodeId link : *chain) {
+        if (hoisted_[link]) continue;  // already before an earlier reader
+        hoisted_[link] = true;
+        step.hoisted.push_back(link);
+      }
+    });
   }
 
   // A copy of a view whose storage stays alive anyway would free nothing.
@@ -129,19 +205,25 @@ class Planner {
     if (compat_ == Compat::kTorch) return true;
     if (plan_.blocked.get(node)) return false;
     for (const BufferId buffer : storages_.reads(node)) {
-      if (storages_.written_between(buffer, node, consumer)) return block(node, "what it reads");
+      if (storages_.written_between(buffer, node, consumer)) return block_written(node, "what it reads");
     }
     for (const BufferId buffer : storages_.buffers(node)) {
-      if (buffer.is_valid() && storages_.written_between(buffer, node, consumer)) return block(node, "its result");
+      if (buffer.is_valid() && storages_.written_between(buffer, node, consumer)) {
+        return block_written(node, "its result");
+      }
     }
     return true;
   }
 
-  bool block(NodeId node, std::string_view what) {
-    plan_.blocked[node] = true;
-    plan_.blocked_remarks.emplace_back(
-        node, "saved: " + std::string(what) + " is written before backward would recompute it");
+  bool block_written(NodeId node, std::string_view what) {
+    block_once(node, "mutated", "saved: " + std::string(what) + " is written before backward would recompute it");
     return false;
+  }
+
+  void block_once(NodeId node, std::string_view code, std::string text) {
+    if (plan_.blocked[node]) return;
+    plan_.blocked[node] = true;
+    plan_.blocked_remarks.push_back({node, code, std::move(text)});
   }
 
   Error unrepeatable_error(NodeId node, NodeId consumer) const {
@@ -160,19 +242,22 @@ class Planner {
   const PhaseMap& phases_;
   const StorageMap& storages_;
   const TagDecisions& decisions_;
+  const Reloads& reloads_;
   Compat compat_;
   RematPlan plan_;
   uint32_t region_number_ = 0;
   IdMap<NodeId, uint32_t> copied_in_;
   IdMap<NodeId, std::string_view> unrepeatable_;  // why
-  std::vector<NodeId> pending_;
+  IdMap<NodeId, bool> hoisted_;
+  std::vector<Wanted> pending_;
 };
 
 }  // namespace
 
 Result<RematPlan> plan_remat(const Graph& graph, const PhaseMap& phases, const StorageMap& storages,
-                             const TagDecisions& decisions, Compat compat) {
-  return Planner(graph, phases, storages, decisions, compat).run();
+                             const TagDecisions& decisions, const Reloads& reloads, std::string_view exclude,
+                             Compat compat) {
+  return Planner(graph, phases, storages, decisions, reloads, exclude, compat).run();
 }
 
 }  // namespace fxopt

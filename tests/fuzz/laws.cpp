@@ -25,6 +25,8 @@ constexpr std::string_view kPipelines[] = {
     "infer-phase,sac{policy=full},remat,dce",
     "infer-phase,cse,sac,remat,dce",
     "infer-phase,canonicalize{compat=torch},cse,remat{compat=torch},dce{compat=torch}",
+    "infer-phase,canonicalize{rules=\"round-trips,reshapes\"},sac{save-ops=aten.mm.default},"
+    "remat{own-subgraphs=true,exclude=loss},dce{assertions=remove}",
     "raise-getitems,dce{random=remove,collectives=remove},cse{across-phases=true,collectives=true}",
 };
 
