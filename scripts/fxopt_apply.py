@@ -18,6 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 import fxopt_json as form
 from fxopt_json import Json
 from fxopt_load import ArgReader, create_node, give_node_meta, placed_elsewhere
+from fxopt_objects import find
 from fxopt_save import Exporter, Provenance
 from fxopt_symbols import SymbolReader
 from fxopt_training import TRAINING_KEYS, training_meta
@@ -137,7 +138,9 @@ class _Patch:
         for message in record["nodes"]:
             node = names[message["name"]]
             if node in kept:
-                self._update_meta(node, before[self.exporter.uids[node]], message)
+                was = before[self.exporter.uids[node]]
+                self._retarget(node, was, message)
+                self._update_meta(node, was, message)
             else:
                 self._give_meta(node, message, names)
 
@@ -157,6 +160,10 @@ class _Patch:
             return create_node(graph, message, target)
         with graph.inserting_before(last):
             return create_node(graph, message, target)
+
+    def _retarget(self, node: Node, before: Json, after: Json) -> None:
+        if before["target"] != after["target"]:
+            node.target = self.exporter.named.get(after["target"]) or find(after["target"])
 
     def _set_attributes(self, graph_module: GraphModule, record: Json) -> None:
         for attribute in record.get("attributes", ()):

@@ -256,7 +256,10 @@ class Exporter:
         """A tensor behind get_attr. Fake ones have no data."""
         record: Json = {"name": name, "tensor": self.values.tensor(tensor)}
         self._constants.append(record)
-        if self.is_lenient or isinstance(tensor, torch._subclasses.FakeTensor) or tensor.is_meta:
+        if self.is_lenient:
+            record["key"] = record["path"] = name  # stays where it is
+            return name
+        if isinstance(tensor, torch._subclasses.FakeTensor) or tensor.is_meta:
             return name
         data = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
         if data.numel() * data.element_size() <= INLINE_BYTES:
