@@ -1,4 +1,4 @@
-// fxopt verify: every broken invariant of each input.
+// fxopt verify: every broken invariant of each input, and what of it is opaque.
 
 #include "ir/check/verify.h"
 
@@ -12,9 +12,12 @@
 #include "cli/files.h"
 #include "cli/report/json.h"
 #include "cli/report/table.h"
+#include "ir/analysis/opaque.h"
 
 namespace fxopt {
 namespace {
+
+constexpr size_t kMaxOpaqueLines = 10;  // printed for each file
 
 struct VerifyFlags {
   std::vector<std::string> inputs;
@@ -25,6 +28,32 @@ size_t count_nodes(const Module& module) {
   size_t nodes = 0;
   for (size_t i = 0; i < module.num_graphs(); ++i) nodes += module.graph(GraphId(i)).num_nodes();
   return nodes;
+}
+
+// What passes must assume the worst of, graph by graph: no error, for real graphs have it.
+nlohmann::ordered_json report_opaque(std::ostream& out, const Module& module, Validity validity) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  size_t left_out = 0;
+  for (size_t i = 0; i < module.num_graphs(); ++i) {
+    const Graph& graph = module.graph(GraphId(i));
+    const std::vector<NodeId> nodes(graph.nodes().begin(), graph.nodes().end());
+    for (const OpaqueRow& row : find_opaque(graph, nodes, validity)) {
+      const std::string first(graph.name_of(row.first));
+      json.push_back({{"graph", module.text(graph.name())},
+                      {"why", opaque_reason_text(row.reason)},
+                      {"what", row.what},
+                      {"nodes", row.count},
+                      {"first", first}});
+      if (json.size() > kMaxOpaqueLines) {
+        ++left_out;
+        continue;
+      }
+      out << "  opaque: " << (row.what.empty() ? "" : printable_line(row.what) + ", ") << opaque_reason_text(row.reason)
+          << "; " << count_text(row.count, "node") << ", first %" << printable_line(first) << '\n';
+    }
+  }
+  if (left_out > 0) out << "  opaque: " << left_out << " more, which --json lists\n";
+  return json;
 }
 
 void verify_one(Console& console, const VerifyFlags& flags, const std::string& path, nlohmann::ordered_json& file) {
@@ -57,6 +86,7 @@ void verify_one(Console& console, const VerifyFlags& flags, const std::string& p
   file["nodes"] = nodes;
   file["errors"] = broken.size();
   file["is_cut"] = is_cut;
+  file["opaque"] = report_opaque(console.product(), *module, broken.empty() ? Validity::kValid : Validity::kBroken);
 }
 
 }  // namespace

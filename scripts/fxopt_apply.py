@@ -89,7 +89,7 @@ class _Patch:
         values = None
         if mode is not None:
             values = ValueReader(after, SymbolReader.over(exporter.values.symbols), mode)
-            values.storages.update(enumerate(exporter.values.held))
+            values.storages.update(exporter.values.held)
         self._args = _KnownArgs(exporter, values, self._graph_module)
         self._args.nodes_of_uids.update(self._nodes)
 
@@ -99,10 +99,9 @@ class _Patch:
             self._patch_graph(record, kept.get(record["name"], {}))
         for record in reversed(self.after["graphs"]):
             self._modules[record["name"]].recompile()
-        graphs = [{key: value for key, value in record.items() if key != "nodes"} for record in self.after["graphs"]]
-        uids = {node: uid for uid, node in self._args.nodes_of_uids.items()}
-        provenance = Provenance(self.after | {"graphs": graphs}, uids, self._fields)
-        Provenance.of_module[graph_module] = provenance
+        values = self._args.values
+        storages = self.exporter.values.held if values is None else values.storages
+        Provenance.of_module[graph_module] = Provenance(self.after, self._args.nodes_of_uids, self._fields, storages)
 
     def _graph_module(self, name: str) -> GraphModule:
         if name not in self._modules:

@@ -17,7 +17,7 @@ from torch.fx.passes.shape_prop import _extract_tensor_metadata
 import fxopt_json as form
 import fxopt_save
 from fxopt_json import FormError, Json
-from fxopt_objects import build, enumerator, find
+from fxopt_objects import build, enumerator, find, require
 from fxopt_save import Provenance
 from fxopt_symbols import SymbolReader
 from fxopt_training import training_meta
@@ -175,7 +175,10 @@ class Importer:
         meta = {entry["key"]: entry["value"] for entry in module.get("meta", ())}
         env = mode.shape_env if mode is not None and mode.shape_env is not None else ShapeEnv()
         self.mode = mode or FakeTensorMode(allow_non_fake_inputs=True, shape_env=env)
-        extra = ArgReader(None, None).read(meta[fxopt_save.SYMBOLS], {}) if fxopt_save.SYMBOLS in meta else {}
+        extra, self._libraries = (
+            ArgReader(None, None).read(meta[key], {}) if key in meta else {}
+            for key in (fxopt_save.SYMBOLS, fxopt_save.LIBRARIES)
+        )
         self.symbols = SymbolReader(module.get("symbols", ()), extra, env)
         self.values = ValueReader(module, self.symbols, self.mode)
         self.args = ArgReader(self.values, self.graph_module)
@@ -188,13 +191,17 @@ class Importer:
 
     def load(self) -> GraphModule:
         """The main graph's GraphModule. LoadError for what cannot be built here."""
+        for operator, module in self._libraries.items():
+            try:
+                require(operator, module)
+            except FormError as error:
+                raise LoadError(str(error)) from error
         main = self.graph_module(self.module["graphs"][0]["name"])
         for name in self._built:
             self._give_meta(name)
         self.symbols.assertions(self.module.get("assertions", ()))
-        graphs = [{key: value for key, value in record.items() if key != "nodes"} for record in self.module["graphs"]]
-        uids = {node: uid for uid, node in self.args.nodes_of_uids.items()}
-        Provenance.of_module[main] = Provenance(self.module | {"graphs": graphs}, uids, self._fields)
+        provenance = Provenance(self.module, self.args.nodes_of_uids, self._fields, self.values.storages)
+        Provenance.of_module[main] = provenance
         return main
 
     def graph_module(self, name: str) -> GraphModule:

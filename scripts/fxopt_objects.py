@@ -77,7 +77,7 @@ def find(name: str) -> object:
         return _higher_order(name.removeprefix("higher_order."))
     if (found := _registered(name.split("."))) is not None:
         return found
-    parts = name.split(".")
+    parts = name.split(".") if "." in name else ["builtins", name]
     for length in range(len(parts), 0, -1):
         module = _module(".".join(parts[:length]))
         if module is None:
@@ -114,6 +114,22 @@ def _higher_order(name: str) -> object:
     if name not in known:
         raise FormError(f"torch {torch.__version__} has no higher-order operator {name!r}")
     return known[name]
+
+
+def defining_module(operator: object) -> str | None:
+    """The Python module that registers an operator, where torch.library.custom_op did; None where nobody says."""
+    definitions = getattr(torch._library.custom_ops, "OPDEFS", {})
+    definition = definitions.get(operator.name().partition(".")[0])
+    return getattr(getattr(definition, "_init_fn", None), "__module__", None)
+
+
+def require(name: str, module: str) -> None:
+    """Imports the module that registers operator `name`, if it is of the framework. FormError if the operator is missing
+    then: its module is for the caller to import."""
+    if module.partition(".")[0] in _FRAMEWORK:
+        _module(module)
+    if _registered(name.split(".")) is None:
+        raise FormError(f"no operator {name!r} here; import {module} first, which registers it")
 
 
 def _module(name: str) -> types.ModuleType | None:

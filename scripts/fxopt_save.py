@@ -18,7 +18,7 @@ from torch.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
 
 import fxopt_json as form
 from fxopt_json import FormError, Json
-from fxopt_objects import fields_of, is_named, is_operator, name_of, names_itself, type_name
+from fxopt_objects import defining_module, fields_of, is_named, is_operator, name_of, names_itself, type_name
 from fxopt_training import input_spec, output_spec, training_fields
 from fxopt_values import ValueWriter, group_name
 
@@ -53,6 +53,7 @@ CODEGEN = "fx.codegen"  # of a graph: the code generator's class, and the names 
 IS_EVAL = "fx.eval"  # of a graph: GraphModule.training is False
 ATTRIBUTE_KINDS = "fx.attributes"  # of a graph: tensors that are not persistent buffers, and what they are
 SYMBOLS = "fx.symbols"  # of the module: SymbolWriter.extra()
+LIBRARIES = "fx.libraries"  # of the module: the Python modules that register operators of its own libraries
 
 INLINE_BYTES = 1024  # of a constant; larger ones go to a .safetensors file
 MAX_META_DEPTH = 64  # of a metadata tree
@@ -77,10 +78,21 @@ class Provenance:
 
     of_module: weakref.WeakKeyDictionary[GraphModule, Provenance] = weakref.WeakKeyDictionary()
 
-    def __init__(self, module: Json, uids: dict[Node, int], fields: dict[Node, Json]) -> None:
-        self.module = module  # without nodes
-        self.uids = uids
-        self.fields = fields  # of nodes: what passes wrote
+    def __init__(
+        self,
+        module: Json,
+        uids: Mapping[int, Node],
+        fields: Mapping[Node, Json],
+        storages: Mapping[int, torch.UntypedStorage],
+    ) -> None:
+        self.module = {**module, "graphs": [_without(graph, "nodes") for graph in module["graphs"]]}
+        self.uids = {node: uid for uid, node in uids.items()}
+        self.fields = dict(fields)  # of nodes: what passes wrote
+        self.storages = dict(storages)
+
+
+def _without(message: Json, key: str) -> Json:
+    return {name: value for name, value in message.items() if name != key}
 
 
 class Exporter:
@@ -123,6 +135,9 @@ class Exporter:
         """The whole module. ExportError for what cannot be written."""
         self._provenance = Provenance.of_module.get(graph_module)
         known = self._provenance.module if self._provenance is not None else {}
+        if self._provenance is not None:
+            next_storage = int(known.get("counters", {}).get("next_storage", 0))
+            self.values.continue_from(known.get("storages", ()), self._provenance.storages, next_storage)
         self._collect(graph_module, known["graphs"][0]["name"] if known else name, None)
         next_uid = self._number(int(known.get("counters", {}).get("next_uid", 0)))
         graphs = [self._graph(*entry) for entry in self.graphs]
@@ -144,10 +159,13 @@ class Exporter:
         module["constants"] = self._constants
         module["counters"] = known.get("counters", {}) | {
             "next_uid": next_uid,
-            "next_storage": len(self.values.storages),
+            "next_storage": self.values.next_storage,
         }
-        if extra := self.values.symbols.extra():
-            module["meta"] = [{"key": SYMBOLS, "value": form.plain(extra)}]
+        defined = {name: defining_module(operator) for name, operator in self._operators.items()}
+        extra = {SYMBOLS: self.values.symbols.extra(), LIBRARIES: {key: value for key, value in defined.items() if value}}
+        if not self.is_lenient:
+            others = [entry for entry in known.get("meta", ()) if entry["key"] not in extra]
+            module["meta"] = others + [{"key": key, "value": form.plain(value)} for key, value in extra.items() if value]
         return {key: value for key, value in module.items() if value}
 
     def _collect(self, graph_module: GraphModule, name: str, owner: str | None) -> None:
@@ -256,10 +274,7 @@ class Exporter:
         """A tensor behind get_attr. Fake ones have no data."""
         record: Json = {"name": name, "tensor": self.values.tensor(tensor)}
         self._constants.append(record)
-        if self.is_lenient:
-            record["key"] = record["path"] = name  # stays where it is
-            return name
-        if isinstance(tensor, torch._subclasses.FakeTensor) or tensor.is_meta:
+        if self.is_lenient or isinstance(tensor, torch._subclasses.FakeTensor) or tensor.is_meta:
             return name
         data = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
         if data.numel() * data.element_size() <= INLINE_BYTES:

@@ -238,9 +238,7 @@ class SymbolReader:
         if record.get("type") is None:
             lower, upper = (int(record[key]) if key in record else None for key in ("min", "max"))
             infinity = getattr(torch_functions, "int_oo", sympy.oo)
-            self.env.var_to_range[symbol] = ValueRanges(
-                -infinity if lower is None else lower, infinity if upper is None else upper
-            )
+            self._enter_range(symbol, -infinity if lower is None else lower, infinity if upper is None else upper)
         if "hint" in record:
             _hints(self.env)[symbol] = sympy.Integer(int(record["hint"]))
         if "source" in record:
@@ -248,9 +246,14 @@ class SymbolReader:
 
             self.env.var_to_sources[symbol] = [ConstantSource(record["source"])]
 
+    def _enter_range(self, symbol: sympy.Symbol, lower: object, upper: object) -> None:
+        self.env.var_to_range[symbol] = ValueRanges(lower, upper)
+        where = symbolic_shapes.SLoc(None, None)
+        self.env.var_to_range_sloc[symbol] = symbolic_shapes.ValueRangesSLoc(where, where)
+
     def _enter_float(self, symbol: sympy.Symbol, told: Mapping[str, float]) -> None:
         lower, upper = (sympy.sympify(told.get(key, other)) for key, other in (("lower", -math.inf), ("upper", math.inf)))
-        self.env.var_to_range[symbol] = ValueRanges(lower, upper)
+        self._enter_range(symbol, lower, upper)
         if "hint" in told:
             _hints(self.env)[symbol] = sympy.Float(told["hint"])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch._subclasses import FakeTensorMode
@@ -37,7 +37,8 @@ class ValueWriter:
         self.symbols = SymbolWriter()
         self.storages: list[Json] = []
         self.meshes: list[tuple[object, Json]] = []
-        self.held: list[torch.UntypedStorage] = []  # by id; kept alive, as the address of a freed one could come again
+        self.held: dict[int, torch.UntypedStorage] = {}  # by id; alive, as the address of a freed one could come again
+        self.next_storage = 0
         self._is_lenient = is_lenient
         self._storage_ids: dict[int, int] = {}
 
@@ -52,11 +53,21 @@ class ValueWriter:
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key not in self._storage_ids:
-            self._storage_ids[key] = len(self.storages)
-            self.held.append(storage)
+            self._storage_ids[key] = self.next_storage
+            self.held[self.next_storage] = storage
             size = self._dim(storage.nbytes())
-            self.storages.append({"id": len(self.storages), "bytes": form.number(size), "device": str(tensor.device)})
+            self.storages.append({"id": self.next_storage, "bytes": form.number(size), "device": str(tensor.device)})
+            self.next_storage += 1
         return self._storage_ids[key]
+
+    def continue_from(
+        self, records: Sequence[Json], held: Mapping[int, torch.UntypedStorage], next_storage: int
+    ) -> None:
+        """Starts with the storages of a file that the values were read from, and their ids."""
+        self.storages = list(records)
+        self.held = dict(held)
+        self._storage_ids = {storage._cdata: identity for identity, storage in held.items()}
+        self.next_storage = next_storage
 
     def tensor(self, tensor: torch.Tensor) -> Json:
         """Message Tensor. FormError for a subclass."""

@@ -260,8 +260,9 @@ void RecordChecks::check_constants() {
     const Constant& constant = module_.constants[i];
     const std::string field = item("constants", i);
     const std::string name = "constant " + quoted_name(constant.name);
-    if (!constant.inline_data.has_value() && context_.is_blank(constant.path)) {
-      add(ErrorCode::kVerifyReference, field, name + " has neither data nor a path");
+    // Without data and path: a fake tensor, of which the tracer knew no data.
+    if (!context_.is_blank(constant.key) && context_.is_blank(constant.path)) {
+      add(ErrorCode::kVerifyReference, field, name + " has a key but no path to the file that holds it");
     }
     const bool has_tensor =
         constant.tensor.is_valid() && module_.pool.value(constant.tensor).kind == ValueKind::kTensor;

@@ -1,0 +1,496 @@
+"""fxopt_torch.load(), apply() and run() on small graphs. Skipped without torch, or without the fxopt program."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import gc
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+sys.path[:0] = [str(SCRIPTS), str(SCRIPTS / "peers")]
+
+try:
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    import fxopt_torch
+    import graph_description
+    from fxopt_json import find_fxopt
+except ImportError as error:
+    raise unittest.SkipTest(f"torch is missing: {error}") from error
+if find_fxopt() is None:
+    raise unittest.SkipTest("the fxopt program is missing: build it, then set FXOPT or put it on PATH")
+
+aten = torch.ops.aten
+
+
+class Colour(enum.Enum):
+    RED = 3
+
+
+def plain_function(x):
+    return x + 1
+
+
+class Pair(collections.namedtuple("Pair", "left right")):
+    pass
+
+
+def trace(function, *args, mode="fake", **options):
+    torch.fx.traceback.current_meta.clear()
+    return make_fx(function, tracing_mode=mode, **options)(*args)
+
+
+def graph_of(build, **attributes):
+    """The GraphModule of the graph that `build` adds nodes to; attributes are those of the module."""
+    root = torch.nn.Module()
+    for name, value in attributes.items():
+        setattr(root, name, value)
+    graph = torch.fx.Graph()
+    build(graph)
+    return torch.fx.GraphModule(root, graph)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def round_trip(self, graph_module, form="pb", **told):
+        """The module read back, after checking that it describes the same."""
+        known = graph_description.describe(graph_module)
+        path = self.folder / f"graph.{form}"
+        fxopt_torch.save(graph_module, path, **told)
+        loaded = fxopt_torch.load(path)
+        lines = graph_description.differences(known, graph_description.describe(loaded))
+        self.assertEqual(lines, [])
+        return loaded
+
+    def verify(self, graph_module):
+        """What `fxopt verify` says of the saved module: exit code and text."""
+        path = self.folder / "verified.pb"
+        fxopt_torch.save(graph_module, path)
+        done = subprocess.run([find_fxopt(), "verify", str(path)], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+
+class Load(Case):
+    def test_views_symbols_and_constants_come_back(self):
+        table = torch.arange(400.0)
+
+        def function(x, y):
+            rows = x.nonzero()
+            half = y.shape[0] // 2
+            return rows + 1, torch.cat([y, y[:half]]).view(-1, 1), (y * table[: y.shape[0]]).sum(), torch.tensor([1, 2])
+
+        for mode in ("real", "symbolic"):
+            with self.subTest(mode=mode):
+                args = (torch.ones(4), torch.randn(6))
+                traced = trace(function, *args, mode=mode, _allow_non_fake_inputs=True)
+                loaded = self.round_trip(traced)
+                for a, b in zip(fxopt_torch.run(traced, args), fxopt_torch.run(loaded, args)):
+                    self.assertTrue(torch.equal(a, b))
+
+    def test_each_form_of_file_gives_the_same(self):
+        traced = trace(lambda x: x.t()[1:].conj(), torch.zeros(3, 3, dtype=torch.complex64))
+        for form in ("pb", "fxg", "json", "pb.zst"):
+            with self.subTest(form=form):
+                self.round_trip(traced, form)
+
+    def test_what_is_saved_again_has_the_same_bytes(self):
+        traced = trace(lambda x, w: (x @ w).relu(), torch.zeros(2, 3), torch.zeros(3, 4), mode="symbolic")
+        first, second = self.folder / "first.pb", self.folder / "second.pb"
+        roles = ["input", {"role": "parameter", "fqn": "w", "static_address": True}]
+        fxopt_torch.save(traced, first, kind="inference", roles=roles, outputs=["user"], recipe="made by hand")
+        fxopt_torch.save(fxopt_torch.load(first), second)
+        self.assertEqual(first.read_bytes(), second.read_bytes())
+
+    def test_what_passes_wrote_is_kept_and_written_again(self):
+        first, second, third = (self.folder / f"{name}.pb" for name in ("first", "second", "third"))
+        traced = trace(lambda x: x.view(4).view(2, 2).relu() + x.view(4).view(2, 2).relu(), torch.zeros(2, 2))
+        fxopt_torch.save(traced, first)
+        run = subprocess.run([find_fxopt(), "opt", str(first), "-o", str(second), "--passes", "cse"])
+        self.assertEqual(run.returncode, 0)
+        fxopt_torch.save(fxopt_torch.load(second), third)
+        self.assertEqual(second.read_bytes(), third.read_bytes())
+        nodes = fxopt_torch.read_module(third)["graphs"][0]["nodes"]
+        self.assertIn("ORIGIN_MERGED", {origin["kind"] for node in nodes for origin in node.get("origins", ())})
+
+    def test_metadata_comes_back_by_value_and_type(self):
+        traced = trace(lambda x: x + 1, torch.zeros(2))
+        x, add = list(traced.graph.nodes)[:2]
+        add.meta["mine"] = {
+            "colour": Colour.RED,
+            1: (True, None, 2.5, float("nan"), 1j, b"\x00\xff", torch.float16, torch.device("cuda:1"), ...),
+            "set": {"b", "a"},
+            "frozen": frozenset({1}),
+            "ordered": collections.OrderedDict(b=1, a=2),
+            "size": torch.Size([2, 3]),
+            "pair": Pair(1, [2]),
+            "node": x,
+            "op": aten.mm.default,
+            "class": torch.nn.Linear,
+            "big": 2**64 + 1,
+            "slice": slice(1, None, 2),
+            "source": [torch.fx.traceback.NodeSource(x, "a_pass")],
+        }
+        add.meta |= {"custom": {"module_fqn": "a"}, "seq_nr": -1, "autograd_backward": True, "ac_graph_id": None}
+        add.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy.MUST_CPU_OFFLOAD
+        add.type = torch.Tensor
+        traced.recompile()
+        traced.meta["note"] = ["of the graph"]
+        loaded = self.round_trip(traced)
+        again = list(loaded.graph.nodes)[1].meta
+        self.assertIs(again["recompute"], add.meta["recompute"])
+        self.assertEqual(again["mine"]["pair"], Pair(1, [2]))
+        self.assertIs(again["mine"]["node"], next(iter(loaded.graph.nodes)))
+
+    def test_a_region_told_twice_stays_told_twice(self):
+        traced = trace(lambda x: x + 1, torch.zeros(2))
+        list(traced.graph.nodes)[1].meta |= {"ac_graph_id": 7, "custom": {"module_fqn": "a", "ac_region_id": 7}}
+        self.round_trip(traced)
+
+    def test_classes_that_no_import_finds_become_names_in_stacks_and_errors_elsewhere(self):
+        class Local:
+            pass
+
+        traced = trace(lambda x: x + 1, torch.zeros(2))
+        meta = list(traced.graph.nodes)[1].meta
+        meta["nn_module_stack"] = {"k": ("path", Local)}
+        loaded = self.round_trip(traced)
+        name = list(loaded.graph.nodes)[1].meta["nn_module_stack"]["k"][1]
+        self.assertTrue(name.endswith("<locals>.Local"))
+        meta["other"] = Local
+        with self.assertRaisesRegex(fxopt_torch.ExportError, "%add: metadata 'other': .*Local, which no import finds"):
+            fxopt_torch.save(traced, self.folder / "x.pb")
+
+    def test_subgraphs_and_shared_subgraphs_come_back(self):
+        def function(x):
+            return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,))
+
+        loaded = self.round_trip(trace(function, torch.ones(3)))
+        self.assertTrue(torch.equal(fxopt_torch.run(loaded, [torch.ones(3)]), torch.full((3,), 2.0)))
+        inner = trace(lambda x: x + 1, torch.zeros(1))
+        shared = graph_of(lambda graph: graph.output((graph.get_attr("a"), graph.get_attr("b"))), a=inner, b=inner)
+        loaded = self.round_trip(shared)
+        self.assertIs(loaded.a, loaded.b)
+
+    def test_constants_keep_data_kind_and_strides(self):
+        root = torch.nn.Module()
+        root.weight = torch.nn.Parameter(torch.randn(3, 4).t())
+        root.register_buffer("kept", torch.arange(3, dtype=torch.int16))
+        root.register_buffer("lost", torch.ones(2, dtype=torch.bool), persistent=False)
+        root.inner = torch.nn.Module()
+        root.inner.register_buffer("large", torch.randn(400))
+        graph = torch.fx.Graph()
+        names = ("weight", "kept", "lost", "inner.large", "plain")
+        root.plain = torch.zeros(())
+        graph.output(tuple(graph.get_attr(name) for name in names))
+        graph_module = torch.fx.GraphModule(root, graph)
+        del graph_module._buffers["plain"]
+        graph_module.plain = root.plain
+        try:
+            import safetensors  # noqa: F401
+        except ImportError:
+            self.skipTest("the package safetensors is missing")
+        loaded = self.round_trip(graph_module)
+        self.assertEqual(loaded.weight.stride(), (1, 4))
+        self.assertTrue(torch.equal(loaded.inner.large, root.inner.large))
+
+    def test_a_module_in_eval_mode_stays_in_it(self):
+        traced = trace(lambda x: x + 1, torch.zeros(2))
+        traced.eval()
+        self.assertFalse(self.round_trip(traced).training)
+
+    def test_values_enter_the_given_fake_mode(self):
+        traced = trace(lambda x: x.view(-1) + 1, torch.zeros(4, 6), mode="symbolic")
+        fxopt_torch.save(traced, self.folder / "x.pb")
+        environment = torch.fx.experimental.symbolic_shapes.ShapeEnv()
+        mode = torch._subclasses.FakeTensorMode(shape_env=environment)
+        loaded = fxopt_torch.load(self.folder / "x.pb", fake_mode=mode)
+        values = [node.meta["val"] for node in loaded.graph.nodes if node.op != "output"]
+        self.assertTrue(all(value.fake_mode is mode for value in values if isinstance(value, torch.Tensor)))
+        self.assertEqual(int(values[0].shape[1]), 6)
+
+
+class HardToLoad(Case):
+    """What real graphs have and others refuse: it loads as it is, and `verify` reports it."""
+
+    def test_python_functions_and_nodes_without_values(self):
+        def build(graph):
+            graph.output(graph.call_function(plain_function, (graph.placeholder("x"),)))
+
+        loaded = self.round_trip(graph_of(build))
+        self.assertEqual(fxopt_torch.run(loaded, [1]), 2)
+        code, text = self.verify(graph_of(build))
+        self.assertEqual(code, 0, text)
+        self.assertIn("plain_function", text)
+
+    def test_unknown_groups(self):
+        def build(graph):
+            reduced = graph.call_function(torch.ops._c10d_functional.all_reduce.default, (graph.placeholder("x"), "sum", "pg"))
+            graph.output(graph.call_function(torch.ops._c10d_functional.wait_tensor.default, (reduced,)))
+
+        graph_module = graph_of(build)
+        self.round_trip(graph_module)
+        _, text = self.verify(graph_module)
+        self.assertIn("pg", text)
+
+    def test_wrong_order(self):
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        late = graph.call_function(aten.neg.default, (x,))
+        early = graph.call_function(aten.relu.default, (late,))
+        graph.output(early)
+        late.prepend(early)
+        graph_module = torch.fx.GraphModule(torch.nn.Module(), graph)
+        loaded = self.round_trip(graph_module)
+        self.assertEqual([node.name for node in loaded.graph.nodes], ["x", "relu_default", "neg_default", "output"])
+        code, text = self.verify(graph_module)
+        self.assertEqual(code, 4, text)
+        self.assertIn("relu", text)
+        with self.assertRaises(fxopt_torch.FxoptError) as caught:
+            fxopt_torch.apply(graph_module, "dce")
+        self.assertEqual(caught.exception.exit_code, 3)
+
+
+class CannotBeSaved(Case):
+    """One clear error each, that names the place."""
+
+    def refuse(self, graph_module, message):
+        with self.assertRaisesRegex(fxopt_torch.ExportError, message):
+            fxopt_torch.save(graph_module, self.folder / "x.pb")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_lambda(self):
+        called = graph_of(lambda graph: graph.output(graph.call_function(lambda x: x, (graph.placeholder("x"),))))
+        self.refuse(called, "no import finds this function again; define it at the top of a module")
+        held = graph_of(lambda graph: graph.output(graph.get_attr("f")), f=lambda x: x)
+        self.refuse(held, "graph 'main': attribute 'f': an object of type function cannot be written")
+
+    def test_a_constant_without_a_form(self):
+        held = graph_of(lambda graph: graph.output(graph.get_attr("lock")), lock=collections.deque([1]))
+        self.refuse(held, "attribute 'lock': an object of type collections.deque cannot be written")
+
+    def test_a_tensor_subclass(self):
+        class Mine(torch.Tensor):
+            pass
+
+        held = graph_of(lambda graph: graph.output(graph.get_attr("t")), t=torch.zeros(2).as_subclass(Mine))
+        self.refuse(held, "attribute 't': a tensor of type .*Mine: trace the plain tensors inside it")
+
+    def test_a_tensor_with_data_in_metadata(self):
+        traced = trace(lambda x: x + 1, torch.zeros(2))
+        list(traced.graph.nodes)[1].meta["example"] = torch.zeros(2)
+        self.refuse(traced, "%add: metadata 'example': a tensor with data")
+
+
+class CannotBeLoaded(Case):
+    def load(self, change):
+        traced = trace(lambda x: x + 1, torch.zeros(2))
+        path = self.folder / "x.json"
+        fxopt_torch.save(traced, path)
+        document = json.loads(path.read_text(encoding="utf-8"))
+        change(document["module"]["graphs"][0])
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return fxopt_torch.load(path)
+
+    def test_an_operator_that_is_not_there(self):
+        def change(graph):
+            graph["nodes"][1]["target"] = "mylib.missing.default"
+
+        message = "graph 'main', node %add: nothing here is called 'mylib.missing.default'; import the module"
+        with self.assertRaisesRegex(fxopt_torch.LoadError, message):
+            self.load(change)
+
+    def test_a_file_cannot_make_this_process_import_or_call_what_it_likes(self):
+        def import_it(graph):
+            graph["nodes"][1]["target"] = "antigravity.fly"
+
+        def call_it(graph):
+            typed = {"type": "subprocess.Popen", "items": [{"key": {"string": "args"}, "value": {"string": "true"}}]}
+            graph["nodes"][1]["meta"] = [{"key": "evil", "value": {"dict": typed}}]
+
+        for change in (import_it, call_it):
+            with self.subTest(change=change.__name__), self.assertRaises(fxopt_torch.LoadError):
+                self.load(change)
+        self.assertNotIn("antigravity", sys.modules)
+
+    def test_what_the_program_refuses_has_its_code(self):
+        path = self.folder / "x.pb"
+        path.write_bytes(b"\x0d\x46\x58\x47\x31 no module")
+        with self.assertRaises(fxopt_torch.FxoptError) as caught:
+            fxopt_torch.load(path)
+        self.assertEqual(caught.exception.exit_code, 3)
+        self.assertRegex(caught.exception.code, r"FX03\d\d")
+
+
+class Apply(Case):
+    def test_the_module_is_patched_in_place(self):
+        traced = trace(lambda x: x.relu().view(4).view(2, 2) + x.relu(), torch.zeros(2, 2))
+        nodes = {node.name: node for node in traced.graph.nodes}
+        metas = {name: node.meta for name, node in nodes.items()}
+        values = {name: node.meta.get("val") for name, node in nodes.items()}
+        self.assertIs(fxopt_torch.apply(traced, "canonicalize,cse,dce"), traced)
+        traced.graph.lint()
+        left = list(traced.graph.nodes)
+        self.assertEqual([node.name for node in left], ["x_1", "relu", "add", "output"])
+        for node in left:
+            self.assertIs(node, nodes[node.name])
+            self.assertIs(node.meta, metas[node.name])
+            self.assertIs(node.meta.get("val"), values[node.name])
+        self.assertEqual(list(left[2].args), [left[1], left[1]])
+        self.assertTrue(torch.equal(fxopt_torch.run(traced, [torch.ones(2, 2)]), torch.full((2, 2), 2.0)))
+
+    def test_no_passes_change_nothing(self):
+        traced = trace(lambda x: torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,)), torch.ones(3))
+        known = graph_description.describe(traced)
+        fxopt_torch.apply(traced, "")
+        self.assertEqual(graph_description.differences(known, graph_description.describe(traced)), [])
+
+    def test_copies_have_metadata_and_values_of_their_own(self):
+        def step(x, w):
+            h = (x @ w).tanh()
+            loss = (h @ w).sum()
+            return loss, torch.autograd.grad(loss, w)[0]
+
+        torch.fx.traceback.current_meta.clear()
+        with torch.fx.traceback.preserve_node_meta(), torch.compiler._non_strict_tracing_context():
+            with torch.compiler._patch_engine_backward():
+                traced = make_fx(step, tracing_mode="fake")(torch.ones(2, 2), torch.ones(2, 2, requires_grad=True))
+        policy = torch.utils.checkpoint.CheckpointPolicy
+        for node in traced.graph.nodes:
+            if node.op == "call_function" and not node.meta.get("autograd_backward"):
+                node.meta |= {"recompute": policy.PREFER_RECOMPUTE, "custom": {"module_fqn": "layers.0"}}
+        originals = {node.name: node for node in traced.graph.nodes}
+        fxopt_torch.apply(traced, "canonicalize,remat,dce")
+        traced.graph.lint()
+        copies = [node for node in traced.graph.nodes if node.name.endswith("_recomputed")]
+        self.assertTrue(copies)
+        for copy in copies:
+            original = originals[copy.name.removesuffix("_recomputed")]
+            self.assertTrue(copy.meta["autograd_backward"])
+            self.assertEqual(copy.meta["custom"], original.meta["custom"])
+            self.assertIsNot(copy.meta["custom"], original.meta["custom"])
+            mine, theirs = copy.meta["val"], original.meta["val"]
+            self.assertEqual((mine.shape, mine.stride(), mine.fake_mode), (theirs.shape, theirs.stride(), theirs.fake_mode))
+            self.assertNotEqual(mine.untyped_storage()._cdata, theirs.untyped_storage()._cdata)
+
+    def test_an_error_has_the_tools_code_and_leaves_the_module(self):
+        traced = trace(lambda x: x + 1, torch.zeros(2))
+        known = graph_description.describe(traced)
+        with self.assertRaisesRegex(fxopt_torch.FxoptError, "did you mean") as caught:
+            fxopt_torch.apply(traced, "csee")
+        self.assertEqual(caught.exception.exit_code, 2)
+        self.assertEqual(caught.exception.code, caught.exception.errors[0]["code"])
+        self.assertRegex(caught.exception.code, r"FX\d{4}")
+        self.assertEqual(graph_description.differences(known, graph_description.describe(traced)), [])
+
+    def test_what_has_no_form_stays_where_it_is(self):
+        marker = collections.deque([1])
+
+        def build(graph):
+            x = graph.placeholder("x")
+            kept = graph.call_function(lambda value, tag: value, (x, marker))
+            other = graph.call_function(lambda value, tag: value + 1, (kept, marker))
+            graph.call_function(aten.neg.default, (x,))
+            graph.output(graph.call_function(aten.alias.default, (other,)))
+
+        graph_module = graph_of(build)
+        targets = [node.target for node in graph_module.graph.nodes if node.op == "call_function"]
+        fxopt_torch.apply(graph_module, "dce")
+        left = [node for node in graph_module.graph.nodes if node.op == "call_function"]
+        self.assertEqual([node.target for node in left], [targets[0], targets[1], targets[3]])
+        self.assertIs(left[0].args[1], marker)
+
+    def test_inferred_phases_become_marks(self):
+        def step(x, w):
+            loss = (x @ w).relu().sum()
+            return loss, torch.autograd.grad(loss, w)[0]
+
+        traced = trace(step, torch.ones(2, 2), torch.ones(2, 2, requires_grad=True))
+        roles = ["input", {"role": "parameter", "fqn": "w"}]
+        outputs = ["loss", {"role": "gradient", "of": "w_1"}]
+        fxopt_torch.apply(traced, "infer-phase", kind="forward_loss_backward", roles=roles, outputs=outputs)
+        marks = {node.name: node.meta.get("autograd_backward", False) for node in traced.graph.nodes}
+        self.assertFalse(marks["mm"])
+        self.assertTrue(marks["mm_1"])
+
+
+class OwnLibrary(Case):
+    def test_an_op_registered_at_run_time_is_kept_and_optimized_around(self):
+        library = torch.library.Library("fxopt_load_test", "DEF")
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+        library.define("add_one_(Tensor(a!) x) -> ()")
+        library.impl("add_one_", lambda x: (x.add_(1), None)[1], "CompositeExplicitAutograd")
+
+        def function(x):
+            y = torch.ops.fxopt_load_test.twice(x.view(4).view(2, 2))
+            again = x.view(4).view(2, 2) * 1.0
+            torch.ops.fxopt_load_test.add_one_(y)
+            return y + again, x.view(4).view(2, 2) * 1.0
+
+        traced = trace(function, torch.ones(2, 2))
+        loaded = self.round_trip(traced)
+        before = fxopt_torch.run(traced, [torch.ones(2, 2)])
+        fxopt_torch.apply(loaded, "canonicalize,cse,dce")
+        targets = [str(node.target) for node in loaded.graph.nodes if node.op == "call_function"]
+        self.assertEqual(targets.count("aten.view.default"), 0)
+        self.assertEqual(targets.count("aten.mul.Tensor"), 1)
+        self.assertEqual([target for target in targets if "fxopt_load_test" in target][0], "fxopt_load_test.twice.default")
+        after = fxopt_torch.run(loaded, [torch.ones(2, 2)])
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(before, after)))
+
+
+class Run(Case):
+    def test_autograd_keeps_nothing_alive(self):
+        kept = []
+
+        class Count(torch.autograd.graph.saved_tensors_hooks):
+            def __init__(self):
+                super().__init__(lambda tensor: kept.append(tensor.shape) or tensor, lambda tensor: tensor)
+
+        traced = trace(lambda x, w: (x @ w).tanh().exp(), torch.ones(2, 2), torch.ones(2, 2))
+        args = [torch.ones(2, 2), torch.ones(2, 2, requires_grad=True)]
+        with Count():
+            called = traced(*args)
+        self.assertEqual(len(kept), 3, "the input of mm, the results of tanh and exp")
+        self.assertIsNotNone(called.grad_fn)
+        kept.clear()
+        with Count():
+            result = fxopt_torch.run(traced, args)
+        gc.collect()
+        self.assertEqual(kept, [])
+        self.assertIsNone(result.grad_fn)
+        self.assertTrue(torch.equal(result, called))
+
+    def test_inputs_by_name(self):
+        traced = trace(lambda a, b: a - b, torch.ones(1), torch.ones(1))
+        names = [node.target for node in traced.graph.nodes if node.op == "placeholder"]
+        result = fxopt_torch.run(traced, {names[1]: torch.tensor([1.0]), names[0]: torch.tensor([3.0])})
+        self.assertEqual(result.item(), 2.0)
+
+
+class Command(Case):
+    def test_load_prints_the_code(self):
+        traced = trace(lambda x: x.relu(), torch.zeros(2))
+        fxopt_torch.save(traced, self.folder / "x.pb")
+        command = [sys.executable, str(SCRIPTS / "fxopt_torch.py")]
+        done = subprocess.run([*command, "load", str(self.folder / "x.pb")], capture_output=True, text=True, env=os.environ)
+        self.assertEqual(done.stdout.strip(), traced.code.strip(), done.stderr)
+        listed = subprocess.run([*command, "not-carried"], capture_output=True, text=True)
+        for key in fxopt_torch.NOT_CARRIED:
+            self.assertIn(repr(key), listed.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
