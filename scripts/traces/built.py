@@ -27,6 +27,7 @@ Function = Callable[..., list[Tensor]]
 Group = tuple[int, str]  # size and name
 
 
+@functools.cache
 def groups() -> tuple[Group, Group]:
     """The groups of dp and tp. Besides, the ranks of both get a group in the order of each kind of chain, as a pass
     that joins two gathers needs it: the mesh's own order for tp before dp, the other for dp before tp."""

@@ -26,6 +26,9 @@ import trace_gpu_free
 from traces import Graph, Substitution, Traced, fake_world, routes, seeded
 
 
+_SPMD_BACKEND = "partial_dtensor"
+
+
 @dataclass(frozen=True)
 class Step:
     """A model of torchtitan's registry, the ranks it is spread over, and the size of its inputs on one of them."""
@@ -132,32 +135,41 @@ def _plain(step: Step) -> nn.Module:
     return model
 
 
-def _spread(step: Step) -> nn.Module:
-    """The model on `meta`, its parameters sharded over meshes of ranks that are not there."""
-    from torchtitan.config import ParallelismConfig, TrainingConfig
+@functools.cache
+def _meshes(fsdp: int, tensor: int, expert: int, device: str) -> Any:
+    """Torchtitan's meshes of ranks that are not there: the same in a process each time, so that a graph finds its
+    groups whatever was traced or run before it."""
     from torchtitan.distributed import ParallelDims
     from torchtitan.distributed import utils as dist_utils
-    from torchtitan.experiments.graph_trainer.configs import GraphTrainerCompileConfig
 
-    backend = "partial_dtensor"
-    ranks = step.fsdp * step.tensor
-    fake_world(ranks)
-    dist_utils.set_spmd_backend(backend)
+    fake_world(fsdp * tensor)
+    dist_utils.set_spmd_backend(_SPMD_BACKEND)
     dims = ParallelDims(
         dp_replicate=1,
-        dp_shard=step.fsdp,
+        dp_shard=fsdp,
         cp=1,
-        tp=step.tensor,
+        tp=tensor,
         pp=1,
-        ep=step.expert,
-        world_size=ranks,
-        spmd_backend=backend,
+        ep=expert,
+        world_size=fsdp * tensor,
+        spmd_backend=_SPMD_BACKEND,
     )
+    with mock.patch("torchtitan.distributed.parallel_dims.device_type", device):
+        dims.build_mesh()
+    return dims
+
+
+def _spread(step: Step) -> nn.Module:
+    """The model on `meta`, its parameters sharded over the meshes."""
+    from torchtitan.config import ParallelismConfig, TrainingConfig
+    from torchtitan.experiments.graph_trainer.configs import GraphTrainerCompileConfig
+
+    dims = _meshes(step.fsdp, step.tensor, step.expert, step.device)
     parallelism = ParallelismConfig(
         data_parallel_shard_degree=step.fsdp,
         tensor_parallel_degree=step.tensor,
         expert_parallel_degree=step.expert,
-        spmd_backend=backend,
+        spmd_backend=_SPMD_BACKEND,
     )
     training = TrainingConfig(
         local_batch_size=step.batch,
@@ -165,8 +177,6 @@ def _spread(step: Step) -> nn.Module:
         mixed_precision_param="bfloat16",
         mixed_precision_reduce="float32",
     )
-    with mock.patch("torchtitan.distributed.parallel_dims.device_type", step.device):
-        dims.build_mesh()
     spec, compiling = _spec(step), GraphTrainerCompileConfig(enable=True)
     spec.model.update_from_config(
         config=SimpleNamespace(
