@@ -20,6 +20,7 @@ import multiprocessing
 import os
 import pathlib
 import platform
+import re
 import sys
 
 import torch
@@ -36,7 +37,7 @@ GRAPHS: dict[str, traces.Graph] = {
     for name, graph in importlib.import_module(f"traces.{family}").GRAPHS.items()
 }
 _HEADING = "## Made by scripts/make_testdata.py"
-_MEASURED_AT_TOP = ("issue178935_vanilla", "issue178935_selective", "llama1b")  # plain .pb, which tests name
+_PLAIN = ("issue178935_vanilla", "issue178935_selective", "llama1b")  # not compressed: tests ask for these names
 
 
 def trace(name: str) -> traces.Traced:
@@ -71,22 +72,23 @@ def substitutions() -> str:
     return "\n".join(lines)
 
 
-def write_readme(folder: pathlib.Path, lines: list[str]) -> None:
-    """Replaces this script's part of README.md, up to the next heading, and keeps the rest."""
+def write_readme(folder: pathlib.Path, made: dict[str, str]) -> None:
+    """Replaces this script's part of README.md, up to the next heading, and keeps the rest. `made`: the figures of the
+    files just made; those of other files stay."""
     readme = folder / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.exists() else "# Test data\n\n"
     before, _, rest = text.partition(_HEADING)
-    _, heading, after = rest.partition("\n## ")
+    part, heading, after = rest.partition("\n## ")
+    figures = {file: line for file, line in re.findall(r"^- `([^`]+)`: .*\n  (.*); `", part, re.MULTILINE)} | made
+    lines = []
+    for name, graph in GRAPHS.items():
+        if (file := file_name(name)) in figures:
+            lines += [f"- `{file}`: {graph.about}.", f"  {figures[file]}; `scripts/make_testdata.py {name}`"]
     packages = [f"{name} {importlib.metadata.version(name)}" for name in ("torchvision", "transformers", "torchtitan")]
     versions = ", ".join([f"torch {torch.__version__}", *packages, f"Python {platform.python_version()}"])
-    twins = [
-        "",
-        "Twins are small, run on a CPU with real tensors, and have the structure of the graph without `_twin` but for:",
-        "",
-        substitutions(),
-    ]
-    part = "\n".join([_HEADING, "", f"{versions}; no GPU. Not edited by hand.", "", *lines, *twins]) + "\n"
-    readme.write_text(before + part + heading + after, encoding="utf-8")
+    twins = "Twins are small, run on a CPU, and have the structure of the graph without `_twin` in their name but for:"
+    part = "\n".join([_HEADING, "", f"{versions}; no GPU. Not edited by hand.", "", *lines, "", twins, "", substitutions()])
+    readme.write_text(before + part + "\n" + heading + after, encoding="utf-8")
 
 
 def make(name: str, path: pathlib.Path, fxopt: str | None) -> int:
@@ -99,13 +101,13 @@ def make(name: str, path: pathlib.Path, fxopt: str | None) -> int:
     return sum(len(graph["nodes"]) for graph in module["graphs"])
 
 
-def file_name(name: str, form: str | None) -> str:
-    return f"{name}.{form or ('pb' if name in _MEASURED_AT_TOP else 'pb.zst')}"
+def file_name(name: str, form: str | None = None) -> str:
+    return f"{name}.{form or ('pb' if name in _PLAIN else 'pb.zst')}"
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Makes the graphs of testdata/ that come from PyTorch.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="see --list; without any: all, and the README")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="see --list; without any: all")
     parser.add_argument("-o", "--output", type=pathlib.Path, default=ROOT / "testdata", metavar="FOLDER")
     parser.add_argument("--form", choices=["pb.zst", "pb", "fxg", "json"])
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
@@ -121,7 +123,8 @@ def main(arguments: list[str] | None = None) -> int:
     folder = options.output.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     program = fxopt_json.find_fxopt(options.fxopt)
-    lines = []
+    figures: dict[str, str] = {}
+    failed = False
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
         for name in options.names or GRAPHS:
@@ -130,15 +133,14 @@ def main(arguments: list[str] | None = None) -> int:
                 nodes = pool.submit(make, name, path, program and str(pathlib.Path(program).resolve())).result()
             except (fxopt_torch.ExportError, ImportError, OSError, RuntimeError) as error:
                 print(f"make_testdata: {name}: {error}", file=sys.stderr)
-                return 1
+                failed = True
+                continue
             data = path.read_bytes()
-            figures = f"{nodes} nodes, {len(data)} bytes, sha256 `{hashlib.sha256(data).hexdigest()}`"
-            print(f"{path}: {figures}")
-            command = f"`scripts/make_testdata.py {name}`"
-            lines += [f"- `{path.name}`: {GRAPHS[name].about}.", f"  {figures}; {command}"]
-    if not options.names:
-        write_readme(folder, lines)
-    return 0
+            figures[path.name] = f"{nodes} nodes, {len(data)} bytes, sha256 `{hashlib.sha256(data).hexdigest()}`"
+            print(f"{path}: {figures[path.name]}", flush=True)
+    if options.form is None:
+        write_readme(folder, figures)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
