@@ -96,16 +96,17 @@ def save(
     """
     target = pathlib.Path(path)
     exporter = Exporter(target, short_paths=short_paths, drop=drop)
-    with _disable_current_modes():  # the caller's fake mode would fake the ranks of meshes and the data of constants
+    # The caller's fake mode would fake the ranks of meshes and the data of constants.
+    with _disable_current_modes(), form.no_collection():
         module = exporter.module(
             graph_module, name=name, kind=kind, roles=roles, outputs=outputs, num_forward_outputs=num_forward_outputs
         )
-    if module_name:
-        module["name"] = module_name
-    if recipe:
-        module["producer"]["recipe"] = recipe
-    exporter.write_large_constants()
-    form.write_module(module, target, fxopt)
+        if module_name:
+            module["name"] = module_name
+        if recipe:
+            module["producer"]["recipe"] = recipe
+        exporter.write_large_constants()
+        form.write_module(module, target, fxopt)
     return module
 
 
@@ -133,7 +134,7 @@ def load(
     cannot build, FxoptError for a file that the fxopt program refuses.
     """
     source = pathlib.Path(path)
-    with _disable_current_modes():
+    with _disable_current_modes(), form.no_collection():
         return Importer(read_module(source, fxopt), source, fake_mode).load()
 
 
@@ -156,7 +157,7 @@ def apply(
     then as it was.
     """
     program = _program(fxopt, "apply passes")
-    with _disable_current_modes():
+    with _disable_current_modes(), form.no_collection():
         fxopt_apply.apply(graph_module, passes, program, options, told)
     return graph_module
 

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What fxopt_torch.apply costs on a real step, and how much of it is not the tool's.
+
+    scripts/peers/apply_times.py [--fxopt PROGRAM] [--passes PIPELINE] [--repeat N] [NAME...]
+
+Traces each graph of make_testdata.py (default: llama8b_flb) once, applies the pipeline to a copy each time, and prints
+medians: the whole call, the fxopt process, what fxopt itself says it worked, and the parts in Python (export, JSON, patch,
+and torch.fx's own recompile within it). Figures, not checks. Needs torch and torchtitan; no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import os
+import pathlib
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from torch.fx import GraphModule
+
+import fxopt_apply
+import fxopt_json
+import fxopt_torch
+import make_testdata
+import traces
+
+PARTS = {
+    "export": (fxopt_apply.Exporter, "module"),
+    "write": (fxopt_json, "write_json"),
+    "process": (fxopt_apply, "run_fxopt"),
+    "patch": (fxopt_apply._Patch, "run"),
+    "recompile": (GraphModule, "recompile"),
+}
+
+
+class Clock:
+    """Adds up the seconds spent in functions, by wrapping them."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(PARTS, 0.0)
+        self.worked = 0.0
+        for part, (owner, name) in PARTS.items():
+            setattr(owner, name, self._timed(part, getattr(owner, name)))
+
+    def _timed(self, part: str, function: Callable) -> Callable:
+        def run(*args: object, **kwargs: object) -> object:
+            start = time.perf_counter()
+            result = function(*args, **kwargs)
+            self.seconds[part] += time.perf_counter() - start
+            if part == "process":
+                self.worked += sum(result["files"][0].get("seconds", {}).values())
+            return result
+
+        return run
+
+    def reset(self) -> None:
+        self.seconds = dict.fromkeys(PARTS, 0.0)
+        self.worked = 0.0
+
+
+def measure(clock: Clock, graph_module: GraphModule, passes: str | None, repeat: int) -> dict[str, float]:
+    """Medians by part, in seconds."""
+    rows = []
+    for _ in range(repeat):
+        work = copy.copy(graph_module)
+        work.graph = copy.deepcopy(graph_module.graph)
+        clock.reset()
+        start = time.perf_counter()
+        fxopt_torch.apply(work, passes, options=["--timing"])
+        rows.append({"total": time.perf_counter() - start, "fxopt": clock.worked} | clock.seconds)
+        nodes = len(work.graph.nodes)
+    return {key: statistics.median(row[key] for row in rows) for key in rows[0]} | {"after": nodes}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Times fxopt_torch.apply and its parts.")
+    parser.add_argument("names", nargs="*", metavar="NAME", default=["llama8b_flb"])
+    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
+    parser.add_argument("--passes", metavar="PIPELINE", help="default: fxopt's own")
+    parser.add_argument("--repeat", type=int, default=5, metavar="N")
+    options = parser.parse_args()
+    if options.fxopt:
+        os.environ["FXOPT"] = options.fxopt
+    print("| graph | nodes | after | total s | fxopt process s | of it, fxopt's work s | export | JSON | patch | recompile |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    clock = Clock()
+    for name in options.names:
+        graph_module, _ = make_testdata.trace(name)
+        found = measure(clock, graph_module, options.passes, options.repeat)
+        json_seconds = found["total"] - sum(found[part] for part in ("export", "process", "patch"))
+        parts = [found["total"], found["process"], found["fxopt"], found["export"], json_seconds, found["patch"]]
+        cells = " | ".join(f"{seconds:.2f}" for seconds in [*parts, found["recompile"]])
+        print(f"| {name} | {len(graph_module.graph.nodes)} | {int(found['after'])} | {cells} |")
+        share = (found["total"] - found["process"]) / found["total"]
+        print(f"{name}: {share:.0%} of the call is not the fxopt process")
+        traces.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
