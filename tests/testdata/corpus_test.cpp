@@ -27,7 +27,7 @@ std::unique_ptr<Module> parsed(const std::string& bytes, Format format) {
 
 TEST_CASE("testdata: every graph survives every form unchanged", "[testdata]") {
   const std::vector<std::string> files = testdata_files();
-  REQUIRE(files.size() >= 45);
+  REQUIRE(files.size() >= 73);
   for (const std::string& file : files) {
     INFO(file);
     const std::unique_ptr<Module> module = load_testdata(file);

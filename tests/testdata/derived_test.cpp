@@ -61,13 +61,19 @@ Told strip(Graph& graph) {
   return told;
 }
 
-// Calls visit(file, graph) for the graphs of all files; `whole_steps`: only those that no other graph runs.
+// Whether a graph is a step with forward and backward: not a part of another, not one half, not inference.
+bool is_whole_step(const Graph& graph) {
+  return graph.kind == GraphKind::kUnspecified || graph.kind == GraphKind::kForwardLossBackward ||
+         graph.kind == GraphKind::kJoint;
+}
+
+// Calls visit(file, graph) for the graphs of all files, or only for `whole_steps`.
 void visit_graphs(bool whole_steps, const std::function<void(const std::string&, Graph&)>& visit) {
   for (const std::string& file : testdata_files()) {
     const std::unique_ptr<Module> module = load_testdata(file);
     for (size_t i = 0; i < module->num_graphs(); ++i) {
       Graph& graph = module->graph(GraphId(i));
-      if (!whole_steps || graph.kind != GraphKind::kSubgraph) visit(file, graph);
+      if (!whole_steps || is_whole_step(graph)) visit(file, graph);
     }
   }
 }
@@ -94,15 +100,18 @@ void check_counts(const Row (&rows)[N], const std::map<std::string, size_t>& cou
 // ---- storages
 
 constexpr Row kStorageRows[] = {
-    {"agree", 373118, "the same tensors stand on one storage"},
-    {"wait", 17903,
+    {"agree", 437690, "the same tensors stand on one storage"},
+    {"wait", 21201,
      "a wait hands back its collective's result; the fake kernel of tracing gives it a storage of its own"},
     {"copy", 2273,
      "PyTorch's rematerialization copies a node with its metadata, so that the copy keeps the original's id"},
     {"out", 179, "an out-variant hands back the memory it was given; the fake kernel of tracing gives it its own"},
     {"replaced base", 541,
      "a pass of the framework put another base under the view, which keeps the id of the old one"},
-    {"tied", 14, "two placeholders on one storage (tied weights, slices of one batch): only the caller knows"},
+    {"no value", 14,
+     "results of a higher-order op that were traced without its value: as far as the graph shows, they may share "
+     "memory"},
+    {"tied", 18, "two placeholders on one storage (tied weights, slices of one batch): only the caller knows"},
 };
 
 // How a tensor's place differs: its derived storage was met before, its carried one was, or both.
@@ -115,6 +124,12 @@ bool is_output_of_framework_pass(const std::string& file) {
   return false;
 }
 
+// Whether the node picks a result out of a call of which the trace recorded none.
+bool reads_call_without_value(const Graph& graph, NodeId node) {
+  const std::vector<NodeId> inputs = graph.inputs(node);
+  return inputs.size() == 1 && graph[inputs[0]].is_call() && graph.value(inputs[0]).kind == ValueKind::kAbsent;
+}
+
 const char* class_of(const std::string& file, const Graph& graph, NodeId node, Difference difference) {
   const Op& op = graph.op(node);
   const bool is_copy = graph.name_of(node).ends_with("_recomputed");
@@ -123,6 +138,7 @@ const char* class_of(const std::string& file, const Graph& graph, NodeId node, D
   if (difference != Difference::kSplit) return nullptr;
   if (op.has(Effect::kWaits)) return "wait";
   if (op.has(Effect::kCollective) && !op.writes.empty()) return "out";
+  if (reads_call_without_value(graph, node)) return "no value";
   return op.view == ViewKind::kView && is_output_of_framework_pass(file) ? "replaced base" : nullptr;
 }
 
@@ -173,8 +189,10 @@ TEST_CASE("testdata: storages derived without the file's ids differ from them fo
 // ---- phases
 
 constexpr Row kPhaseRows[] = {
-    {"agree", 329646, "the same phase"},
-    {"seed", 27, "autograd makes the gradient of the loss before it starts to mark"},
+    {"between chunks", 9,
+     "copies of a loss in chunks: written forward between the backward parts of two chunks, out of their gradients"},
+    {"agree", 386201, "the same phase"},
+    {"seed", 41, "autograd makes the gradient of the loss before it starts to mark"},
     {"unmarked", 280, "a pass of the framework made the node and marked nothing; it belongs to gradients all the same"},
     {"moved", 18,
      "a marked node that depends on no gradient, scheduled before the seed by a pass of the framework: "
@@ -189,6 +207,7 @@ const char* class_of(const std::string& file, const Told& told, const PhaseMap& 
   if (carried == Phase::kForward && phase == Phase::kBackward && !is_marked) {
     const bool is_seed = std::find(derived.seeds.begin(), derived.seeds.end(), node) != derived.seeds.end();
     if (is_seed) return "seed";
+    if (file.find("chunked_loss") != std::string::npos) return "between chunks";
     return is_output_of_framework_pass(file) ? "unmarked" : nullptr;
   }
   const bool was_moved = carried == Phase::kBackward && phase == Phase::kForward && is_marked;
@@ -225,19 +244,20 @@ TEST_CASE("testdata: phases derived without marks and roles differ from the mark
 // ---- roles
 
 constexpr Row kRoleRows[] = {
-    {"parameter: parameter", 7889, "its gradient leaves the graph"},
-    {"parameter: not shown, no tensor", 5544,
+    {"parameter: parameter", 9903, "its gradient leaves the graph"},
+    {"parameter: not shown, no tensor", 6206,
      "the device mesh of a distributed parameter has no gradient to know it by"},
     {"parameter: not shown, tied", 1, "the second name of a tied weight has no gradient of its own"},
-    {"buffer: not shown", 1859, "the graph treats a buffer as it treats an input"},
-    {"input: not shown", 220, "the graph treats an input as it treats a buffer"},
-    {"tangent: tangent", 6, "only backward reads it, and places and shapes fit"},
-    {"loss: loss", 31, "the gradient's seed is made like it"},
-    {"gradient: gradient", 7889,
+    {"buffer: not shown", 2511, "the graph treats a buffer as it treats an input"},
+    {"input: not shown", 320, "the graph treats an input as it treats a buffer"},
+    {"tangent: tangent", 12, "only backward reads it, and places and shapes fit"},
+    {"loss: loss", 47, "the gradient's seed is made like it"},
+    {"loss: not shown", 1, "a loss in chunks is differentiated chunk by chunk, and the sum is only returned"},
+    {"gradient: gradient", 9903,
      "depends on the seed or a tangent; of the placeholder the file names, without exception"},
-    {"gradient: not shown, no tensor", 5544, "the device mesh that stands beside a distributed parameter's gradient"},
-    {"mutation: not shown", 159, "a buffer's new value, computed without writing, looks like a user's output"},
-    {"unspecified: not shown", 268, "None in the place of a gradient"},
+    {"gradient: not shown, no tensor", 6206, "the device mesh that stands beside a distributed parameter's gradient"},
+    {"mutation: not shown", 369, "a buffer's new value, computed without writing, looks like a user's output"},
+    {"unspecified: not shown", 544, "None in the place of a gradient"},
 };
 
 bool is_tensor(const Graph& graph, NodeId node) { return graph.value(node).kind == ValueKind::kTensor; }
