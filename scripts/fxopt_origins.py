@@ -250,7 +250,7 @@ def joint(captured: Any, *, loss: int | None = None, module: nn.Module | None = 
 def _add_module_facts(roles: list[Told], module: nn.Module) -> None:
     """Which buffers belong to the state dict, and which parameters are one tensor under two names."""
     persistent = _persistent_buffers(module)
-    state = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
+    state = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
     for role in roles:
         if role.get("role") == "buffer" and role.get("fqn") in persistent:
             role["persistent"] = True
@@ -349,7 +349,7 @@ def _described_outputs(graph_module: GraphModule, nodes: Sequence[Node]) -> list
 
 def _counted_outputs(graph_module: GraphModule, roles: Sequence[Told], metadata: Any) -> list[Told]:
     """Outputs of a forward graph by the metadata's counts: the partitioner leaves no descriptors where it inserts the
-    states of random number generators. Written inputs come first, then the user's outputs, bases of views, an offset."""
+    states of random number generators. Written inputs come first, then the user's outputs, bases of views, offset."""
     names = [node.name for node in placeholders(graph_module)]
     inputs = _flat_ranges(metadata.subclass_inp_meta)
     outputs: list[Told] = []

@@ -58,7 +58,8 @@ def inputs(name: str) -> list[object]:
     """
     made = GRAPHS[name].inputs
     if made is None:
-        raise ValueError(f"{name} does not fit a CPU; those that do: {', '.join(n for n, g in GRAPHS.items() if g.inputs)}")
+        names = ", ".join(known for known, graph in GRAPHS.items() if graph.inputs)
+        raise ValueError(f"{name} does not fit a CPU; those that do: {names}")
     result = made()
     traces.close()
     return result
@@ -87,8 +88,9 @@ def write_readme(folder: pathlib.Path, made: dict[str, str]) -> None:
     packages = [f"{name} {importlib.metadata.version(name)}" for name in ("torchvision", "transformers", "torchtitan")]
     versions = ", ".join([f"torch {torch.__version__}", *packages, f"Python {platform.python_version()}"])
     twins = "Twins are small, run on a CPU, and have the structure of the graph without `_twin` in their name but for:"
-    part = "\n".join([_HEADING, "", f"{versions}; no GPU. Not edited by hand.", "", *lines, "", twins, "", substitutions()])
-    readme.write_text(before + part + "\n" + heading + after, encoding="utf-8")
+    top = [_HEADING, "", f"{versions}; no GPU. Not edited by hand.", ""]
+    part = "\n".join([*top, *lines, "", twins, "", substitutions()]) + "\n"
+    readme.write_text(before + part + heading + after, encoding="utf-8")
 
 
 def make(name: str, path: pathlib.Path, fxopt: str | None) -> int:

@@ -106,7 +106,7 @@ def inputs(build: Callable[[], tuple[Function, list[tuple[int, int]]]]) -> list[
 
 
 def _graphs() -> Iterator[tuple[str, Graph]]:
-    where = "over a mesh of dp 16 and tp 8 (pull request 467 of meta-pytorch/autoparallel); BUILT by hand, no model's graph"
+    where = "over a mesh of dp 16 and tp 8 (pull request 467 of meta-pytorch/autoparallel); built by a script, no model"
     for permuted, pairs in ((True, PERMUTED_PAIRS), (False, DIRECT_PAIRS)):
         shape = "two permutes that cancel between them" if permuted else "nothing between them"
         for tp_first in (True, False):

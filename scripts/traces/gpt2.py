@@ -98,13 +98,15 @@ def inputs(route: Callable[..., Traced]) -> list[object]:
 
 
 def _graphs() -> Iterator[tuple[str, Graph]]:
-    forms = (("flb", routes.trace_step, "one training step"), ("joint", routes.trace_joint, "AOTAutograd's joint graph"))
-    for suffix, route, what in forms:
+    for suffix, route, what in routes.FORMS:
         about = f"{what} of GPT-2 (transformers) with dropout 0.1 and eager attention"
         full = f"{about}: 124 million parameters, 12 layers, tied embeddings, batch 8, length 1024, float32"
         yield f"gpt2_{suffix}", Graph(functools.partial(trace, FULL, route), full)
         yield f"gpt2_{suffix}_twin", Graph(
-            functools.partial(trace, TWIN, route), f"small twin: {about}", functools.partial(inputs, route), SUBSTITUTIONS
+            functools.partial(trace, TWIN, route),
+            f"small twin: {about}",
+            functools.partial(inputs, route),
+            SUBSTITUTIONS,
         )
 
 

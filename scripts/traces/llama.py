@@ -42,7 +42,7 @@ SUBSTITUTIONS = (
         "only on GPUs",
     ),
     Substitution(
-        "aten._fused_rms_norm and its backward", "the elementary operators they stand for", "a CPU has no kernel for them"
+        "aten._fused_rms_norm and its backward", "the elementary operators they stand for", "a CPU has no kernel"
     ),
 )
 

@@ -67,13 +67,15 @@ def inputs(route: Callable[..., Traced]) -> list[object]:
 
 
 def _graphs() -> Iterator[tuple[str, Graph]]:
-    forms = (("flb", routes.trace_step, "one training step"), ("joint", routes.trace_joint, "AOTAutograd's joint graph"))
-    for suffix, route, what in forms:
+    for suffix, route, what in routes.FORMS:
         about = f"{what} of ResNet-50 (torchvision) with batch norm in training mode"
         full = f"{about}: 25.6 million parameters, batch 32, 224 x 224 pixels, float32"
         yield f"resnet50_{suffix}", Graph(functools.partial(trace, FULL, route), full)
         yield f"resnet50_{suffix}_twin", Graph(
-            functools.partial(trace, TWIN, route), f"small twin: {about}", functools.partial(inputs, route), SUBSTITUTIONS
+            functools.partial(trace, TWIN, route),
+            f"small twin: {about}",
+            functools.partial(inputs, route),
+            SUBSTITUTIONS if suffix == "flb" else SUBSTITUTIONS[:-1],
         )
 
 

@@ -1,4 +1,4 @@
-"""From a model and a loss to a graph: one training step by make_fx, or AOTAutograd's joint graph; real inputs for it."""
+"""From a model and a loss to a graph: a training step by make_fx, or AOTAutograd's joint graph; real inputs for it."""
 
 from __future__ import annotations
 
@@ -62,6 +62,10 @@ def trace_joint(model: nn.Module, loss: Loss, args: Sequence[object], mode: Fake
     with aot_tracing(mode):
         captured = aot_export_joint_with_descriptors(keep_open(), module, tuple(args))
     return fxopt_origins.joint(captured, loss=0, module=module)
+
+
+# Suffix of the names, route, and what README calls the graph.
+FORMS = (("flb", trace_step, "one training step"), ("joint", trace_joint, "AOTAutograd's joint graph"))
 
 
 def real_inputs(traced: Traced, users: Sequence[object]) -> list[object]:

@@ -56,11 +56,11 @@ DEBUG_LLAMA = Step("llama3", "debugmodel", "sdpa", "cpu", batch=2, length=64, sp
 CHUNKED_LLAMA = Step("llama3", "debugmodel", "sdpa", "cpu", batch=2, length=64, layers=2, chunks=4, spread=False)
 
 NORM = Substitution(
-    "aten._fused_rms_norm and its backward", "the elementary operators they stand for", "a CPU has no kernel for them"
+    "aten._fused_rms_norm and its backward", "the elementary operators they stand for", "a CPU has no kernel"
 )
-SLICES = Substitution("slices that cut nothing behind gathers", "fewer of them", "DTensor, for smaller sizes")
+SLICES = Substitution("slices that cut nothing behind gathers", "fewer of them", "DTensor leaves them out at this size")
 LLAMA8B_SUBSTITUTIONS = (
-    Substitution("flavor 8B: 32 layers, width 4096, 32 and 8 heads", "debugmodel: 2 layers, width 256, 16 heads", "memory"),
+    Substitution("flavor 8B: 32 layers, width 4096, 32 and 8 heads", "debugmodel: 2 layers, 256, 16 heads", "memory"),
     Substitution("batch 2, sequence 8192", "batch 2, sequence 128", "memory and time"),
     Substitution("16 x 8 ranks", "2 x 2 ranks, collectives as if all ranks held the same", "memory and time"),
     Substitution("device cuda:0", "device cpu", "runs on a CPU"),
@@ -70,9 +70,7 @@ LLAMA8B_SUBSTITUTIONS = (
 DEEPSEEK16B_SUBSTITUTIONS = (
     Substitution("flavor 16B: 27 layers, 64 experts", "debugmodel: 3 layers, 8 experts", "memory and time"),
     Substitution("batch 2, sequence 4096", "batch 2, sequence 128", "memory and time"),
-    Substitution(
-        "16 ranks, 8 for experts", "4 ranks, 2 for experts, collectives as if all ranks held the same", "memory and time"
-    ),
+    Substitution("16 ranks, 8 for experts", "4 ranks, 2 for experts, collectives as above", "memory and time"),
     Substitution("device cuda:0", "device cpu", "runs on a CPU"),
     Substitution("autocast to float32 in the router", "none", "a CPU has none to float32"),
     NORM,
@@ -285,8 +283,8 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
     from_trainer = "as graph_trainer of torchtitan traces it"
     joint = "by AOTAutograd, with descriptors"
     llama = (
-        "Llama-3 8B, FSDP over 16 and tensor parallelism over 8 ranks that are not there, flex attention (graph_trainer's"
-        " own choice, and one that a CPU runs)"
+        "Llama-3 8B, FSDP over 16 and tensor parallelism over 8 ranks that are not there, flex attention (the default"
+        " of graph_trainer, and one that a CPU runs)"
     )
     for suffix, route, what in (
         ("flb", trace_step, f"one training step, {from_trainer}, of {llama}"),
@@ -299,13 +297,14 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
         f"one training step, {from_trainer}, of DeepSeek-V3 16B, a mixture of 64 experts: FSDP over 16 and expert"
         " parallelism over 8 ranks that are not there, flex attention, sizes that depend on data"
     )
-    yield "deepseek16b", Graph(functools.partial(trace_step, DEEPSEEK16B), f"{about}; 27 layers, batch 2, sequence 4096")
+    full = f"{about}; 27 layers, batch 2, sequence 4096"
+    yield "deepseek16b", Graph(functools.partial(trace_step, DEEPSEEK16B), full)
     yield "deepseek16b_twin", _twin(DEEPSEEK16B_TWIN, trace_step, about, DEEPSEEK16B_SUBSTITUTIONS)
     debug = "of torchtitan's debug Llama on a CPU, not spread over ranks"
     yield "titan_debug", Graph(
         functools.partial(trace_step, DEBUG_LLAMA),
-        f"one training step {debug}: 6 layers, after torchtitan's passes for dead code and for nodes that do nothing. The"
-        " sums of gradients between layers carry the module path of the loss",
+        f"one training step {debug}: 6 layers, after torchtitan's passes for dead code and for nodes that do nothing."
+        " The sums of gradients between layers carry the module path of the loss",
         functools.partial(inputs, DEBUG_LLAMA, trace_step),
     )
     yield "titan_chunked_loss", Graph(

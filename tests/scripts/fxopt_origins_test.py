@@ -1,4 +1,4 @@
-"""Roles of inputs and outputs by origin, on small models and the CPU. Skipped without torch, in part without torchtitan."""
+"""Roles of inputs and outputs by origin, on small models and the CPU. Skipped without torch."""
 
 from __future__ import annotations
 
@@ -257,7 +257,8 @@ class Pair(unittest.TestCase):
         sizes = [n for n in origins.placeholders(backward[0]) if isinstance(n.meta.get("val"), torch.SymInt)]
         self.assertTrue(sizes)
         told = backward[1]["roles"][: len(sizes)]
-        self.assertEqual([role["saved_from_output"] for role in told], list(range(len(leaves) - len(sizes), len(leaves))))
+        last = list(range(len(leaves) - len(sizes), len(leaves)))
+        self.assertEqual([role["saved_from_output"] for role in told], last)
         for node, role in zip(sizes, told):
             self.assertEqual(leaves[role["saved_from_output"]].meta["val"].node.expr, node.meta["val"].node.expr)
 
