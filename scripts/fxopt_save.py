@@ -148,7 +148,7 @@ class Exporter:
         producer["framework_version"] = torch.__version__
         module: Json = {"name": name, "producer": producer} | known | {"graphs": graphs}
         groups, rank = process_groups(self.values.meshes)
-        assertions = self.values.symbols.assertions()  # first: they may read symbols that no value does
+        assertions = self.values.symbols.assertions(self._text)  # first: they may read symbols that no value does
         module["symbols"] = self.values.symbols.records(self._symbol_sites(graphs[0]["name"]))
         module["assertions"] = assertions
         module["storages"] = self.values.storages

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import sympy
 import torch
@@ -163,8 +163,9 @@ class SymbolWriter:
                 record["source"] = source() if callable(source) else source
         return list(self.table.records.values())
 
-    def assertions(self) -> list[Json]:
-        """What the trace relied on: guards on backed symbols, run-time assertions on unbacked ones."""
+    def assertions(self, shown: Callable[[str], str]) -> list[Json]:
+        """What the trace relied on: guards on backed symbols, run-time assertions on unbacked ones. `shown` is what to
+        write of a message."""
         env = self.shape_env
         if env is None:
             return []
@@ -175,7 +176,7 @@ class SymbolWriter:
         for condition, message, source in conditions:
             if not condition.free_symbols:
                 continue  # true or false whatever the sizes
-            record = {"condition": self.text(condition), "message": message, "source": source}
+            record = {"condition": self.text(condition), "message": shown(message), "source": source}
             result.append({key: value for key, value in record.items() if value})
         return result
 

@@ -6,6 +6,7 @@ numbered in order of appearance; what no rule here describes stands as its type 
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import enum
 import hashlib
@@ -151,8 +152,8 @@ class Describer:
         kinds = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
         result = self.tensor(item) | {"kept_in": [kind for kind in kinds if name in getattr(module, kind)]}
         if not isinstance(item, torch._subclasses.FakeTensor) and not item.is_meta:
-            data = item.detach().contiguous().reshape(-1).view(torch.uint8)
-            result["data"] = hashlib.sha256(bytes(data.tolist())).hexdigest()
+            data = item.detach().cpu().contiguous()
+            result["data"] = hashlib.sha256(ctypes.string_at(data.data_ptr(), data.nbytes)).hexdigest()
         return result
 
     def graph(self, name: str, graph_module: GraphModule, result: dict) -> None:

@@ -15,6 +15,7 @@ fail, or it would not see a loss. Exits with 1 when a check does not hold. Needs
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import pathlib
@@ -72,7 +73,7 @@ def load(name: str, folder: pathlib.Path) -> dict:
 def _bits(value: object) -> object:
     if isinstance(value, torch.Tensor):
         plain = value.detach().contiguous()
-        return (str(plain.dtype), tuple(plain.shape), bytes(plain.reshape(-1).view(torch.uint8).tolist()))
+        return (str(plain.dtype), tuple(plain.shape), ctypes.string_at(plain.data_ptr(), plain.nbytes))
     return repr(value)
 
 
