@@ -29,7 +29,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -52,6 +52,7 @@ __all__ = [
     "FxoptError",
     "LoadError",
     "apply",
+    "graph_pass",
     "init_fake_groups",
     "last_frame",
     "load",
@@ -160,6 +161,17 @@ def apply(
     with _disable_current_modes(), form.no_collection():
         fxopt_apply.apply(graph_module, passes, program, options, told)
     return graph_module
+
+
+def graph_pass(passes: str | None = None, **told: Any) -> Callable[..., GraphModule]:
+    """apply() with these arguments as a function (graph_module, example_inputs=None) -> graph_module, which is what
+    trainers put in their lists of passes."""
+
+    def run_passes(graph_module: GraphModule, example_inputs: object = None, **_: object) -> GraphModule:
+        return apply(graph_module, passes, **told)
+
+    run_passes.__name__ = f"fxopt({'default' if passes is None else passes})"
+    return run_passes
 
 
 def run(graph_module: GraphModule, inputs: Sequence[object] | Mapping[str, object]) -> Any:

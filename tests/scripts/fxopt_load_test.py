@@ -350,6 +350,15 @@ class Apply(Case):
         self.assertEqual(list(left[2].args), [left[1], left[1]])
         self.assertTrue(torch.equal(fxopt_torch.run(traced, [torch.ones(2, 2)]), torch.full((2, 2), 2.0)))
 
+    def test_a_pipeline_stands_in_a_list_of_passes(self):
+        traced = trace(lambda x: x.relu().view(4).view(2, 2), torch.zeros(2, 2))
+        result = traced
+        for graph_pass in (fxopt_torch.graph_pass("canonicalize"), fxopt_torch.graph_pass("dce", options=["--strict-tags"])):
+            result = graph_pass(result, (torch.zeros(2, 2),))
+        self.assertIs(result, traced)
+        self.assertEqual(len(traced.graph.nodes), 3)
+        self.assertEqual(graph_pass.__name__, "fxopt(dce)")
+
     def test_no_passes_change_nothing(self):
         traced = trace(lambda x: torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,)), torch.ones(3))
         known = graph_description.describe(traced)
