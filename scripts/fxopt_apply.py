@@ -116,7 +116,7 @@ class _Patch:
         self._matched = {self._nodes[uid] for uid in before.keys() & {int(m["uid"]) for m in record["nodes"]}}
         found = {message["name"]: self._find(message, before, old) for message in record["nodes"]}
         kept = {node for node in found.values() if node is not None}
-        last = next(reversed(graph.nodes), None)
+        last = next(iter(reversed(graph.nodes)), None)
         names: dict[str, Node] = {}
         for message in record["nodes"]:
             node = found[message["name"]]

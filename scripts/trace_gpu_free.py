@@ -127,7 +127,10 @@ def copy_annotations_to_backward(graph_module: GraphModule) -> None:
 
 
 def trace_step(step: Callable, mode: FakeTensorMode, args: Sequence[object]) -> GraphModule:
-    """The graph of step(*args), which runs forward, loss and backward over fake tensors of `mode`."""
+    """The graph of step(*args), which runs forward, loss and backward over fake tensors of `mode`. RuntimeError with a
+    torch that cannot mark backward while it traces."""
+    if not hasattr(torch.compiler, "_non_strict_tracing_context"):
+        raise RuntimeError(f"torch {torch.__version__} cannot mark backward while tracing; 2.15 can")
     enable_fake_cuda_backward()
     torch.fx.traceback.current_meta.clear()  # an earlier trace of checkpointed code leaves its tags there
 

@@ -21,6 +21,11 @@ except ImportError as error:
     raise unittest.SkipTest(f"torch is missing: {error}") from error
 
 
+needs_marks = unittest.skipUnless(
+    hasattr(torch.compiler, "_non_strict_tracing_context"), f"torch {torch.__version__} cannot mark backward while tracing"
+)
+
+
 class Colour(enum.Enum):
     RED = 3
 
@@ -218,6 +223,7 @@ class Save(unittest.TestCase):
 
     # ---- metadata
 
+    @needs_marks
     def test_annotations_become_fields(self):
         def function(x, w):
             with torch.fx.traceback.annotate({"module_fqn": "layers.3.wq"}):
@@ -366,6 +372,7 @@ class Save(unittest.TestCase):
 
 
 class GpuFree(unittest.TestCase):
+    @needs_marks
     def test_a_cuda_step_is_traced_with_backward_marked_and_annotated(self):
         mode = trace_gpu_free.fake_mode()
         with mode, torch.device("cuda"):

@@ -33,6 +33,8 @@ class Twins(unittest.TestCase):
     def test_a_twin_runs_and_gives_the_same_numbers(self):
         for name in QUICK:
             with self.subTest(name):
+                if name == "llama1b_twin" and not hasattr(torch.compiler, "_non_strict_tracing_context"):
+                    self.skipTest(f"torch {torch.__version__} cannot mark backward while tracing")
                 first, second = self.run_once(name), self.run_once(name)
                 self.assertEqual(len(first), len(second))
                 for one, other in zip(first, second):
