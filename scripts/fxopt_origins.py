@@ -2,6 +2,7 @@
 
 Each function takes the framework's own object and returns (GraphModule, keyword arguments of save):
 
+    of(origin)                            what save() itself asks: one of those that need nothing besides
     exported(program)                     torch.export's ExportedProgram
     traced_step(traced, module)           TracedResult of torchtitan's graph_trainer
     joint(captured)                       AOTAutograd's joint graph with descriptors
@@ -54,6 +55,19 @@ def _first_of_each(tensors: Iterable[object]) -> dict[int, int]:
     tensors = list(tensors)  # keeps them alive: an id is unique among living objects
     positions = {i: first.setdefault(id(tensor), i) for i, tensor in enumerate(tensors) if tensor is not None}
     return {i: earlier for i, earlier in positions.items() if earlier != i}
+
+
+def of(origin: object) -> Saved:
+    """The graph of a GraphModule, an ExportedProgram or a JointWithDescriptors, with what its maker knows of it.
+    TypeError for other objects, which need more than themselves."""
+    if isinstance(origin, GraphModule):
+        return origin, {}
+    if isinstance(origin, torch.export.ExportedProgram):
+        return exported(origin)
+    if type(origin).__name__ == "JointWithDescriptors":
+        return joint(origin)
+    hint = "; fxopt_origins.traced_step takes it with its module" if type(origin).__name__ == "TracedResult" else ""
+    raise TypeError(f"no graph: an object of type {type(origin).__name__}{hint}")
 
 
 # ---- torch.export

@@ -26,7 +26,6 @@ import importlib.util
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -39,6 +38,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 import fxopt_apply
 import fxopt_json as form
+import fxopt_origins
 from fxopt_apply import FxoptError
 from fxopt_json import Json
 from fxopt_load import Importer, LoadError, init_fake_groups
@@ -64,7 +64,7 @@ __all__ = [
 
 
 def save(
-    graph_module: GraphModule,
+    graph: object,
     path: str | os.PathLike[str],
     *,
     kind: str | None = None,
@@ -78,8 +78,10 @@ def save(
     drop: Collection[str] = (),
     fxopt: str | None = None,
 ) -> Json:
-    """Writes `graph_module` to `path` and returns the JSON form of the module written.
+    """Writes a graph to `path` and returns the JSON form of the module written.
 
+    graph: a GraphModule; or an ExportedProgram or JointWithDescriptors, which tell roles besides. For other makers of
+        graphs see fxopt_origins.
     kind: forward_loss_backward, joint, forward, backward, inference or optimizer; when absent, joint if a placeholder
         is a tangent, forward_loss_backward if nodes are marked as autograd's backward, else unspecified.
     roles: of the placeholders, in order or by name; each a role such as "parameter", or the fields of the schema's
@@ -95,13 +97,14 @@ def save(
     which needs the package safetensors. ExportError for what cannot be written, RuntimeError when the fxopt program
     is missing or fails.
     """
+    graph_module, known = fxopt_origins.of(graph)
+    told = {"kind": kind, "roles": roles, "outputs": outputs, "num_forward_outputs": num_forward_outputs}
+    told = known | {key: value for key, value in told.items() if value is not None}
     target = pathlib.Path(path)
     exporter = Exporter(target, short_paths=short_paths, drop=drop)
     # The caller's fake mode would fake the ranks of meshes and the data of constants.
     with _disable_current_modes(), form.no_collection():
-        module = exporter.module(
-            graph_module, name=name, kind=kind, roles=roles, outputs=outputs, num_forward_outputs=num_forward_outputs
-        )
+        module = exporter.module(graph_module, name=name, **told)
         if module_name:
             module["name"] = module_name
         if recipe:
@@ -219,11 +222,9 @@ def load_function(text: str) -> Any:
 
 def _save(options: argparse.Namespace) -> None:
     result = options.function()
-    graph_module, told = result if isinstance(result, tuple) else (result, {})
-    if not isinstance(graph_module, GraphModule):
-        raise ExportError(f"the function returned {type(graph_module).__name__}, not a GraphModule")
+    graph, told = result if isinstance(result, tuple) else (result, {})
     told = {"kind": options.kind, "short_paths": options.short_paths, "drop": options.drop} | told
-    module = save(graph_module, options.output, fxopt=options.fxopt, **told)
+    module = save(graph, options.output, fxopt=options.fxopt, **told)
     nodes = sum(len(graph["nodes"]) for graph in module["graphs"])
     print(f"{options.output}: {len(module['graphs'])} graphs, {nodes} nodes", file=sys.stderr)
 
@@ -247,7 +248,7 @@ def _parser() -> argparse.ArgumentParser:
         "function",
         metavar="MODULE:FUNCTION",
         type=load_function,
-        help="MODULE is a name or a .py file; FUNCTION() returns a GraphModule or (GraphModule, arguments of save)",
+        help="MODULE is a name or a .py file; FUNCTION() returns what save takes: a graph, or (graph, arguments)",
     )
     saving.add_argument("-o", "--output", required=True, metavar="FILE", help="a .pb, .fxg or .json file")
     saving.add_argument("--kind", choices=KINDS, help="of the graph, when the function does not say")
@@ -268,7 +269,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.act(options)
-    except (ExportError, LoadError, OSError, RuntimeError, subprocess.SubprocessError) as error:
+    except (ExportError, LoadError, OSError, RuntimeError, TypeError) as error:
         print(f"fxopt_torch: {error}", file=sys.stderr)
         return 1
     return 0

@@ -102,6 +102,38 @@ class Load(Case):
                 for a, b in zip(fxopt_torch.run(traced, args), fxopt_torch.run(loaded, args)):
                     self.assertTrue(torch.equal(a, b))
 
+    def test_what_makers_of_graphs_return_is_saved_with_its_roles(self):
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(3, 2)
+                self.register_buffer("calls", torch.zeros(()))
+
+            def forward(self, x):
+                self.calls.add_(1)
+                return self.linear(x)
+
+        program = torch.export.export(Model(), (torch.zeros(4, 3),)).run_decompositions()
+        module = fxopt_torch.save(program, self.folder / "exported.pb")
+        roles = [node["input"]["role"] for node in module["graphs"][0]["nodes"] if "input" in node]
+        expected = ["INPUT_ROLE_PARAMETER", "INPUT_ROLE_PARAMETER", "INPUT_ROLE_BUFFER", "INPUT_ROLE_INPUT"]
+        self.assertEqual(roles, expected)
+        self.assertEqual(fxopt_torch.load(self.folder / "exported.pb").code, program.graph_module.code)
+        with self.assertRaisesRegex(TypeError, "no graph: an object of type int"):
+            fxopt_torch.save(3, self.folder / "x.pb")
+
+    def test_what_torch_compile_captures_comes_back(self):
+        captured = []
+
+        def backend(graph_module, inputs):
+            captured.append(self.round_trip(graph_module))
+            return graph_module
+
+        torch._dynamo.reset()
+        module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
+        torch.compile(module, backend=backend, dynamic=True)(torch.randn(3, 4))
+        self.assertTrue(captured)
+
     def test_each_form_of_file_gives_the_same(self):
         traced = trace(lambda x: x.t()[1:].conj(), torch.zeros(3, 3, dtype=torch.complex64))
         for form in ("pb", "fxg", "json", "pb.zst"):
