@@ -35,6 +35,9 @@ enum class ErrorCode : uint16_t {
   kUnknownFormat = 207,
   kUnknownTopic = 208,
   kUnknownNode = 209,
+  kAllocatorSyntax = 210,  // PYTORCH_ALLOC_CONF
+  kAllocatorKey = 211,
+  kAllocatorValue = 212,
 
   kNotAFile = 301,      // magic missing: not an fxopt file
   kVersion = 302,       // schema version this build does not read

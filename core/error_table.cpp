@@ -49,6 +49,18 @@ constexpr Row kRows[] = {
      "show` prints, with or without the leading '%' or '@'. Passes may have erased or renamed it: look at the file "
      "this command "
      "reads, not at one from before."},
+    {ErrorCode::kAllocatorSyntax, "the allocator settings are malformed",
+     "The text of PYTORCH_ALLOC_CONF is a list of key:value with commas between them, and a value may be a list in "
+     "square brackets: 'max_split_size_mb:128,roundup_power2_divisions:[256:1,>:4]'. Usual causes are '=' in place of "
+     "':', and a bracket that is not closed."},
+    {ErrorCode::kAllocatorKey, "the allocator has no such setting",
+     "The text of PYTORCH_ALLOC_CONF names a setting that the framework's allocator does not have, so the framework "
+     "would refuse it as well. Usual causes are a slip, a unit that is missing at the end (_mb), and a setting of a "
+     "later version."},
+    {ErrorCode::kAllocatorValue, "an allocator setting has a value that is not legal",
+     "The setting exists, but the framework's allocator refuses this value: switches are exactly True or False, sizes "
+     "are whole MiB with a lower bound, divisions are powers of two, shares lie between 0 and 1. The message shows "
+     "what is accepted."},
     {ErrorCode::kNotAFile, "the file is not a graph of fxopt",
      "The first bytes are not those that each binary file of fxopt begins with. Usual causes are a wrong path, a "
      "pickle or an exported program of the framework given in place of a converted one, and a file that was damaged. "

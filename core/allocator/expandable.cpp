@@ -1,0 +1,113 @@
+// Expandable segments: one long range of addresses for each stream and pool, with memory behind the pages in use.
+//
+//   | allocated | free | no memory ........................................ |
+//   0           ^ a request takes the lowest place where free and unmapped addresses suffice, and maps what is missing
+#include "core/allocator/caching_allocator.h"
+#include "core/check.h"
+
+namespace fxopt {
+
+// A cached block of the request's size or more, taken out of the cache; null when the device has no memory for it: what
+// was mapped until then stays cached.
+Block* CachingAllocator::expand(const Request& request) {
+  Block* block = find_room(request);
+  if (block != nullptr && !block->mapped) block = map_block(block, std::min(block->bytes, request.bytes));
+  while (block != nullptr && block->bytes < request.bytes) {
+    Block* tail = block->next;  // free neighbours are merged, so this one has no memory
+    block = map_block(tail, std::min(tail->bytes, request.bytes - block->bytes));
+  }
+  if (block != nullptr) request.pool->cached.erase(block);
+  return block;
+}
+
+// The block where the lowest stretch of free and unmapped addresses that suffices begins; in a new range where none
+// does; null when no range can.
+Block* CachingAllocator::find_room(const Request& request) {
+  BlockPool& pool = *request.pool;
+  Block key;
+  key.stream = request.stream;
+  for (auto at = pool.unmapped.lower_bound(&key); at != pool.unmapped.end() && (*at)->stream == request.stream; ++at) {
+    Block* first = *at;
+    if (first->previous != nullptr && first->previous->is_free()) first = first->previous;
+    int64_t room = 0;
+    for (const Block* block = first; block != nullptr && block->is_free() && room < request.bytes;
+         block = block->next) {
+      room += block->bytes;
+    }
+    if (room >= request.bytes) return first;
+  }
+  const int64_t bytes = range_bytes(pool);
+  if (bytes < request.bytes) return nullptr;
+  Block* range = arena_.make(device_.reserve(bytes), bytes, request.stream, &pool);
+  range->mapped = false;
+  segments_.emplace(range->address, range);
+  ++pool.segments;
+  pool.unmapped.insert(range);
+  return range;
+}
+
+// Maps the pages under the first `bytes` of an unmapped block. The free block they are then part of, cached; null when
+// the device has no memory.
+Block* CachingAllocator::map_block(Block* block, int64_t bytes) {
+  BlockPool& pool = *block->pool;
+  const int64_t page = page_bytes(pool);
+  const int64_t mapped = (bytes + page - 1) / page * page;
+  const uint64_t address = block->address;
+  if (!device_.map(address, mapped, page)) return nullptr;
+  pool.unmapped.erase(block);
+  if (mapped < block->bytes) pool.unmapped.insert(cut(block, mapped));
+  block->mapped = true;
+  Block* merged = merge_neighbours(block).block;
+  cache(merged);
+  add(statistics_.reserved_bytes, pool, mapped);
+  ++statistics_.num_device_alloc;
+  tell(AllocatorAction::kSegmentMap, address, mapped, merged->stream);
+  return merged;
+}
+
+// Takes the memory from the whole pages inside a cached block. A range without any memory left is given back.
+void CachingAllocator::unmap_block(Block* block) {
+  BlockPool& pool = *block->pool;
+  const int64_t page = page_bytes(pool);
+  const auto range = std::prev(segments_.upper_bound(block->address));
+  const auto offset = static_cast<int64_t>(block->address - range->first);
+  const int64_t first = (offset + page - 1) / page * page;
+  const int64_t last = (offset + block->bytes) / page * page;
+  if (first >= last) return;
+  pool.cached.erase(block);
+  if (first > offset) {
+    Block* before = block;
+    block = cut(before, first - offset);
+    cache(before);
+  }
+  if (last - first < block->bytes) cache(cut(block, last - first));
+  block->mapped = false;
+  const uint64_t address = block->address;
+  device_.unmap(address, last - first, page, block->stream);
+  subtract(statistics_.reserved_bytes, pool, last - first);
+  ++statistics_.num_device_free;
+  tell(AllocatorAction::kSegmentUnmap, address, last - first, block->stream);
+
+  block = merge_neighbours(block).block;
+  if (block->is_split()) {
+    pool.unmapped.insert(block);
+    return;
+  }
+  device_.unreserve(block->address, block->bytes);
+  --pool.segments;
+  segments_.erase(range);
+  arena_.drop(block);
+}
+
+int64_t CachingAllocator::page_bytes(const BlockPool& pool) const {
+  return pool.small ? kSmallSegmentBytes : config_.large_segment_bytes;
+}
+
+// 9/8 of the device's memory in whole pages, so that pages unmapped in the middle can be mapped again at the end.
+int64_t CachingAllocator::range_bytes(const BlockPool& pool) const {
+  const int64_t page = page_bytes(pool);
+  const int64_t bytes = device_.total_bytes() + device_.total_bytes() / 8;
+  return (bytes + page - 1) / page * page;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "core/allocator/device.h"
+
+namespace fxopt {
+
+// A device that is only addresses and numbers. Addresses begin at 0x7f0000000000, are multiples of 2 MiB, grow with
+// each call and are never given twice: those of a real device cannot be known, so ties between blocks of one size,
+// which go to the lower address, are modelled. Memory is taken in pages of 2 MiB, as the driver does. Every call is
+// O(1).
+class SimulatedDevice final : public AllocatorDevice {
+ public:
+  static constexpr int64_t kPageBytes = int64_t{2} << 20;
+  static constexpr uint64_t kFirstAddress = 0x7f0000000000;
+
+  // `total_bytes` is what the device has, `other_bytes` what is taken by others than the allocator: the context, NCCL.
+  explicit SimulatedDevice(int64_t total_bytes, int64_t other_bytes = 0);
+
+  int64_t total_bytes() const override { return total_bytes_; }
+  int64_t free_bytes() const override { return free_bytes_; }
+  std::optional<uint64_t> allocate(int64_t bytes) override;
+  void free(uint64_t address, int64_t bytes) override;
+  uint64_t reserve(int64_t bytes) override;
+  void unreserve(uint64_t address, int64_t bytes) override;
+  bool map(uint64_t address, int64_t bytes, int64_t page_bytes) override;
+  void unmap(uint64_t address, int64_t bytes, int64_t page_bytes, int64_t stream) override;
+  uint64_t record_event(int64_t stream) override;
+  bool is_done(uint64_t event) override;
+  void wait(uint64_t event) override;
+
+  // All work given to `stream` so far is done: its events of before are done, too.
+  void finish(int64_t stream);
+
+ private:
+  uint64_t take_addresses(int64_t bytes);
+  bool take_memory(int64_t bytes);
+
+  int64_t total_bytes_;
+  int64_t free_bytes_;
+  uint64_t next_address_ = kFirstAddress;
+  uint64_t next_event_ = 1;
+  std::unordered_map<uint64_t, int64_t> stream_of_event_;  // of events not known to be done
+  std::unordered_map<int64_t, uint64_t> finished_up_to_;   // by stream: events below this number are done
+};
+
+}  // namespace fxopt

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace fxopt {
+
+// One counter of torch.cuda.memory_stats. `allocated` and `freed` are sums of all increases and decreases.
+struct Statistic {
+  int64_t current = 0;
+  int64_t peak = 0;
+  int64_t allocated = 0;
+  int64_t freed = 0;
+
+  void increase(int64_t amount) {
+    current += amount;
+    peak = std::max(peak, current);
+    allocated += amount;
+  }
+  void decrease(int64_t amount) {
+    current -= amount;
+    freed += amount;
+  }
+  void change(int64_t amount) { amount > 0 ? increase(amount) : decrease(-amount); }
+
+  bool operator==(const Statistic&) const = default;
+};
+
+// Private pools count under small and large like the default ones.
+enum class PoolKind : uint8_t { kAll, kSmall, kLarge };
+using StatisticByPool = std::array<Statistic, 3>;  // indexed by PoolKind
+
+// What torch.cuda.memory_stats reports. The members in bytes end in _bytes, the others count.
+struct AllocatorStatistics {
+  StatisticByPool allocation;       // from the call of allocate to the call of free
+  StatisticByPool segment;          // classic segments; expandable ones do not count
+  StatisticByPool active;           // as allocation, but until the last stream is done with the block
+  StatisticByPool inactive_split;   // free blocks of classic segments that are in use elsewhere
+  StatisticByPool allocated_bytes;  // torch.cuda.memory_allocated
+  StatisticByPool reserved_bytes;   // torch.cuda.memory_reserved
+  StatisticByPool active_bytes;     // of blocks, as allocated_bytes
+  StatisticByPool inactive_split_bytes;
+  StatisticByPool requested_bytes;  // what was asked for, before rounding; falls with active_bytes
+  Statistic oversize_allocations;   // blocks that are too large to be split
+  Statistic oversize_segments;
+  int64_t num_alloc_retries = 0;
+  int64_t num_ooms = 0;
+  int64_t num_sync_all_streams = 0;
+  int64_t num_device_alloc = 0;  // segments allocated and ranges mapped
+  int64_t num_device_free = 0;
+
+  bool operator==(const AllocatorStatistics&) const = default;
+};
+
+// Calls `visit(Statistic&)` for each statistic in the order of the members.
+template <class Statistics, class Visit>
+void for_each(Statistics& all, Visit visit) {
+  for (auto* by_pool : {&all.allocation, &all.segment, &all.active, &all.inactive_split, &all.allocated_bytes,
+                        &all.reserved_bytes, &all.active_bytes, &all.inactive_split_bytes, &all.requested_bytes}) {
+    for (auto& statistic : *by_pool) visit(statistic);
+  }
+  visit(all.oversize_allocations);
+  visit(all.oversize_segments);
+}
+
+}  // namespace fxopt
