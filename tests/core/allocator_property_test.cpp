@@ -1,0 +1,57 @@
+// The allocator against a second model of its rules, on random traces.
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "core/allocator/caching_allocator.h"
+#include "tests/catch.h"
+#include "tests/core/allocator_trace.h"
+
+namespace fxopt {
+namespace {
+
+// FXOPT_RANDOM_TRACES sets how many traces are tried, for long runs; each is made from its number alone.
+uint64_t number_of_traces() {
+  const char* text = std::getenv("FXOPT_RANDOM_TRACES");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : 5000;
+}
+
+TEST_CASE("allocator: agrees with a second model on random traces", "[property]") {
+  struct Feature {
+    const char* name;
+    uint64_t traces;
+  };
+  std::array<Feature, 7> seen{{{"expandable segments", 0},
+                               {"a request failed", 0},
+                               {"a request was tried again", 0},
+                               {"memory was given back", 0},
+                               {"blocks waited for streams", 0},
+                               {"oversize blocks", 0},
+                               {"garbage is collected", 0}}};
+  const uint64_t count = number_of_traces();
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    Duel<CachingAllocator> duel(seed);
+    const std::string why = duel.run();
+    if (!why.empty()) FAIL("seed " << seed << ":\n" << why);
+    const AllocatorStatistics& reached = duel.reached();
+    const std::array<bool, 7> has{duel.config().expandable_segments,
+                                  reached.num_ooms > 0,
+                                  reached.num_alloc_retries > 0,
+                                  reached.num_device_free > 0,
+                                  reached.active[0].peak > reached.allocation[0].peak,
+                                  reached.oversize_segments.peak > 0,
+                                  duel.config().garbage_collection_threshold > 0};
+    for (size_t i = 0; i < has.size(); ++i) seen[i].traces += has[i] ? 1 : 0;
+  }
+  for (const Feature& feature : seen) {
+    std::printf("%-26s in %5.1f %% of %llu traces\n", feature.name,
+                100.0 * static_cast<double>(feature.traces) / static_cast<double>(count),
+                static_cast<unsigned long long>(count));
+    CHECK(feature.traces * 50 >= count);
+  }
+}
+
+}  // namespace
+}  // namespace fxopt

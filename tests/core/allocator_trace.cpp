@@ -1,0 +1,123 @@
+#include "tests/core/allocator_trace.h"
+
+#include <algorithm>
+
+namespace fxopt {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+class Chooser {
+ public:
+  explicit Chooser(std::mt19937_64& random) : random_(random) {}
+
+  int64_t below(int64_t bound) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(bound)); }
+  bool chance(int64_t percent) { return below(100) < percent; }
+  int64_t one_of(const std::vector<int64_t>& values) {
+    return values[static_cast<size_t>(below(static_cast<int64_t>(values.size())))];
+  }
+
+ private:
+  std::mt19937_64& random_;
+};
+
+void choose_divisions(Chooser& choose, AllocatorConfig& config) {
+  if (choose.chance(50)) {
+    config.roundup_power2_divisions.fill(choose.one_of({1, 2, 4, 8, 16, 1024}));
+    return;
+  }
+  for (int64_t& divisions : config.roundup_power2_divisions) divisions = choose.one_of({0, 1, 2, 4, 8});
+}
+
+AllocatorConfig choose_config(Chooser& choose) {
+  AllocatorConfig config;
+  if (choose.chance(35)) config.large_segment_bytes = choose.one_of({11, 12, 16, 32, 40}) * kMiB;
+  config.max_non_split_rounding_bytes = config.large_segment_bytes;
+  if (choose.chance(30)) {
+    config.max_split_bytes = config.large_segment_bytes + choose.one_of({0, 1, 3, 10, 30}) * kMiB;
+    config.max_non_split_rounding_bytes += choose.one_of({0, 0, 1, 20}) * kMiB;
+  }
+  if (choose.chance(30)) {
+    config.has_memory_fraction = true;
+    config.memory_fraction = static_cast<double>(choose.one_of({25, 50, 75, 90, 100})) / 100;
+    if (choose.chance(70)) {
+      config.garbage_collection_threshold = static_cast<double>(choose.one_of({10, 30, 50, 80, 95})) / 100;
+    }
+  }
+  config.expandable_segments = choose.chance(40);
+  if (choose.chance(30)) choose_divisions(choose, config);
+  return config;
+}
+
+int64_t choose_size(Chooser& choose, const AllocatorConfig& config) {
+  const int64_t near = choose.one_of({-513, -512, -511, -1, 0, 1, 511, 512, 513});
+  switch (choose.below(11)) {
+    case 0:
+      return 1 + choose.below(4096);
+    case 1:
+      return std::max<int64_t>(0, 512 * (1 + choose.below(8)) + near);
+    case 2:
+      return kMiB + near;
+    case 3:
+      return kMiB + choose.below(9 * kMiB);
+    case 4:
+      return 10 * kMiB + near;
+    case 5:
+      return 10 * kMiB + choose.below(50 * kMiB);
+    case 6:
+      return (1 + choose.below(40)) * kMiB;
+    case 7:
+      return config.large_segment_bytes + near - choose.one_of({0, 1, 2}) * kMiB;
+    case 8: {
+      if (config.max_split_bytes == AllocatorConfig::kUnlimited) return 20 * kMiB + near;
+      const int64_t around = choose.one_of({0, 0, 1, -2}) * kMiB;
+      return config.max_split_bytes + near + around + (choose.chance(30) ? config.max_non_split_rounding_bytes : 0);
+    }
+    case 9:
+      return choose.one_of({3, 5, 7}) << choose.below(24);
+    default:
+      return 1 + choose.below(kMiB);
+  }
+}
+
+}  // namespace
+
+TracePlan plan_trace(std::mt19937_64& random) {
+  Chooser choose(random);
+  TracePlan plan;
+  plan.config = choose_config(choose);
+  plan.device_bytes = choose.one_of({48, 100, 200, 400, 1000, 81920}) * kMiB + choose.one_of({0, 0, 12345});
+  plan.streams = 1 + choose.below(3);
+  plan.steps = 20 + choose.below(80);
+  const int64_t sizes = 2 + choose.below(7);
+  for (int64_t i = 0; i < sizes; ++i) plan.sizes.push_back(choose_size(choose, plan.config));
+  if (choose.chance(2)) plan.sizes.push_back(kMiB << 40);  // 1 EiB, beyond which a request is refused unseen
+  for (int64_t& size : plan.sizes) size = std::max<int64_t>(size, 1);
+  return plan;
+}
+
+std::string first_difference(const AllocatorStatistics& ours, const AllocatorStatistics& theirs) {
+  static constexpr const char* kNames[] = {"allocation",      "segment",        "active",       "inactive_split",
+                                           "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes",
+                                           "requested_bytes"};
+  std::vector<Statistic> all;
+  for_each(theirs, [&all](const Statistic& statistic) { all.push_back(statistic); });
+  std::string text;
+  size_t at = 0;
+  for_each(ours, [&](const Statistic& statistic) {
+    const Statistic& other = all[at];
+    if (text.empty() && !(statistic == other)) {
+      text = at < 27 ? std::string(kNames[at / 3]) + "[" + std::to_string(at % 3) + "]" : "oversize";
+      for (const Statistic* one : {&statistic, &other}) {
+        text += one == &other ? ", model" : " differs:";
+        text += " current " + std::to_string(one->current) + " peak " + std::to_string(one->peak) + " allocated " +
+                std::to_string(one->allocated) + " freed " + std::to_string(one->freed);
+      }
+    }
+    ++at;
+  });
+  if (text.empty() && !(ours == theirs)) text = "one of the plain counts differs";
+  return text;
+}
+
+}  // namespace fxopt
