@@ -101,7 +101,7 @@ class _Patch:
             self._modules[record["name"]].recompile()
         values = self._args.values
         storages = self.exporter.values.held if values is None else values.storages
-        Provenance.of_module[graph_module] = Provenance(self.after, self._args.nodes_of_uids, self._fields, storages)
+        Provenance(self.after, self._args.nodes_of_uids, self._fields, storages).attach(graph_module)
 
     def _graph_module(self, name: str) -> GraphModule:
         if name not in self._modules:

@@ -200,8 +200,7 @@ class Importer:
         for name in self._built:
             self._give_meta(name)
         self.symbols.assertions(self.module.get("assertions", ()))
-        provenance = Provenance(self.module, self.args.nodes_of_uids, self._fields, self.values.storages)
-        Provenance.of_module[main] = provenance
+        Provenance(self.module, self.args.nodes_of_uids, self._fields, self.values.storages).attach(main)
         return main
 
     def graph_module(self, name: str) -> GraphModule:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import enum
 import pathlib
 import re
-import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -74,9 +73,10 @@ class ExportError(ValueError):
 
 
 class Provenance:
-    """What a file says of a module and torch.fx has no place for; read back with it, and written again with it."""
+    """What a file says of a module and torch.fx has no place for; read back with it, and written again with it.
 
-    of_module: weakref.WeakKeyDictionary[GraphModule, Provenance] = weakref.WeakKeyDictionary()
+    It stands on the module's graph, which its nodes hold alive anyhow: a graph put in its place or a copy has none.
+    """
 
     def __init__(
         self,
@@ -89,6 +89,13 @@ class Provenance:
         self.uids = {node: uid for uid, node in uids.items()}
         self.fields = dict(fields)  # of nodes: what passes wrote
         self.storages = dict(storages)
+
+    @staticmethod
+    def of(graph_module: GraphModule) -> Provenance | None:
+        return getattr(graph_module.graph, "_fxopt_provenance", None)
+
+    def attach(self, graph_module: GraphModule) -> None:
+        graph_module.graph._fxopt_provenance = self
 
 
 def _without(message: Json, key: str) -> Json:
@@ -133,7 +140,7 @@ class Exporter:
         num_forward_outputs: int | None = None,
     ) -> Json:
         """The whole module. ExportError for what cannot be written."""
-        self._provenance = Provenance.of_module.get(graph_module)
+        self._provenance = Provenance.of(graph_module)
         known = self._provenance.module if self._provenance is not None else {}
         if self._provenance is not None:
             next_storage = int(known.get("counters", {}).get("next_storage", 0))

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import weakref
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path[:0] = [str(SCRIPTS), str(SCRIPTS / "peers")]
@@ -468,6 +469,16 @@ class Apply(Case):
         marks = {node.name: node.meta.get("autograd_backward", False) for node in traced.graph.nodes}
         self.assertFalse(marks["mm"])
         self.assertTrue(marks["mm_1"])
+
+
+    def test_what_is_remembered_of_a_module_does_not_keep_it_alive(self):
+        first = trace(lambda x: x.view(4).relu() + 1, torch.zeros(2, 2))
+        fxopt_torch.save(first, self.folder / "x.pb")
+        modules = [fxopt_torch.apply(first, "cse"), fxopt_torch.load(self.folder / "x.pb")]
+        alive = [weakref.ref(module) for module in modules]
+        del first, modules
+        gc.collect()
+        self.assertEqual([reference() for reference in alive], [None, None])
 
 
 class OwnLibrary(Case):
