@@ -319,8 +319,11 @@ def write_json(module: Json, path: str | os.PathLike[str]) -> None:
     target = pathlib.Path(path)
     partial = target.with_name(target.name + ".partial")
     text = json.dumps({"version": 0, "module": module}, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    partial.write_text(text + "\n", encoding="utf-8")
-    partial.replace(target)
+    try:
+        partial.write_text(text + "\n", encoding="utf-8")
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def write_module(module: Json, path: str | os.PathLike[str], fxopt: str | None = None) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import json
 import pathlib
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -33,8 +35,27 @@ _PLACED = frozenset(
 )
 
 
+# What torch raises when a file that nobody verified (.json) describes what cannot be.
+_DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, RuntimeError, SyntaxError, TypeError, ValueError)
+
+
 class LoadError(ValueError):
     """The file says what this process cannot build; the message names graph and node."""
+
+
+@contextlib.contextmanager
+def located(where: str) -> Iterator[None]:
+    """Turns what goes wrong inside into a LoadError that says where."""
+    try:
+        yield
+    except LoadError:
+        raise
+    except FormError as error:
+        raise LoadError(f"{where}: {error}") from error
+    except _DAMAGED as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise LoadError(f"{where}: the file describes what cannot be built ({reason}); `fxopt verify` checks it") from error
+
 
 
 class ArgReader:
@@ -72,6 +93,8 @@ class ArgReader:
             case {"bytes_value": data}:
                 return base64.b64decode(data)
             case {"node": name}:
+                if name not in names:
+                    raise FormError(f"it reads %{name}, which is no node of this graph")
                 return names[name]
             case {"uid_ref": uid}:
                 return self.nodes_of_uids[int(uid)]
@@ -192,15 +215,14 @@ class Importer:
     def load(self) -> GraphModule:
         """The main graph's GraphModule. LoadError for what cannot be built here."""
         for operator, module in self._libraries.items():
-            try:
+            with located(f"operator {operator!r}"):
                 require(operator, module)
-            except FormError as error:
-                raise LoadError(str(error)) from error
         main = self.graph_module(self.module["graphs"][0]["name"])
         for name in self._built:
             self._give_meta(name)
         self.symbols.assertions(self.module.get("assertions", ()))
-        Provenance(self.module, self.args.nodes_of_uids, self._fields, self.values.storages).attach(main)
+        storages = self.values.held | self.values.storages
+        Provenance(self.module, self.args.nodes_of_uids, self._fields, storages).attach(main)
         return main
 
     def graph_module(self, name: str) -> GraphModule:
@@ -219,7 +241,8 @@ class Importer:
             if "graph" in attribute:
                 result[attribute["path"]] = self.graph_module(attribute["graph"])
             elif "constant" in attribute:
-                result[attribute["path"]] = self._constant(attribute["constant"])
+                with located(f"graph {record['name']!r}: attribute {attribute['path']!r}"):
+                    result[attribute["path"]] = self._constant(attribute["constant"])
             else:
                 kind = attribute.get("opaque", {}).get("type", "unknown type")
                 where = f"graph {record['name']!r}: attribute {attribute['path']!r}"
@@ -228,6 +251,8 @@ class Importer:
 
     def _constant(self, name: str) -> torch.Tensor:
         if name not in self._tensors:
+            if name not in self._constants:
+                raise FormError(f"no constant {name!r}")
             self._tensors[name] = self._read_constant(self._constants[name])
         return self._tensors[name]
 
@@ -239,43 +264,35 @@ class Importer:
         elif "path" in record:
             data = self._large_constant(record)
         else:
-            return self.values.tensor(message)
-        sizes = [int(size) for size in message.get("sizes", ())]
-        tensor = data.view(dtype_of(message["dtype"])).reshape(sizes)
-        strides = [int(stride) for stride in message.get("strides", tensor.stride())]
-        if list(tensor.stride()) != strides:
-            tensor = torch.empty_strided(sizes, strides, dtype=tensor.dtype).copy_(tensor)
-        device = torch.device(message["device"])
-        if device.type != "cuda" or torch.cuda.is_available():
-            tensor = tensor.to(device)
-        if message.get("subclass"):
-            return torch.nn.Parameter(tensor, requires_grad=bool(message.get("requires_grad")))
-        return tensor.requires_grad_() if message.get("requires_grad") else tensor
+            data = None
+        return self.values.constant(message, data)
 
     def _large_constant(self, record: Json) -> torch.Tensor:
-        from safetensors import safe_open
-
-        with safe_open(self.path.with_name(record["path"]), framework="pt") as file:
+        try:
+            from safetensors import safe_open
+        except ImportError as error:
+            raise FormError("its data is in a .safetensors file, which needs the package safetensors") from error
+        path = self.path.with_name(record["path"])
+        if not path.is_file():
+            raise FormError(f"its data should be in {path}, which is missing")
+        with safe_open(path, framework="pt") as file:
             return file.get_tensor(record["key"]).reshape(-1)
 
     def _graph(self, record: Json) -> tuple[Graph, dict[str, Node]]:
         graph = Graph()
         names: dict[str, Node] = {}
         for message in record["nodes"]:
-            try:
+            with located(f"graph {record['name']!r}, node %{message['name']}"):
+                _check_names(message)
                 node = create_node(graph, message)
-            except FormError as error:
-                raise LoadError(f"graph {record['name']!r}, node %{message['name']}: {error}") from error
             names[message["name"]] = node
             if "uid" in message:
                 self.args.nodes_of_uids[int(message["uid"])] = node
             if own := placed_elsewhere(message):
                 self._fields[node] = own
         for message in record["nodes"]:
-            try:
+            with located(f"graph {record['name']!r}, node %{message['name']}"):
                 self._give_arguments(names[message["name"]], message, names)
-            except FormError as error:
-                raise LoadError(f"graph {record['name']!r}, node %{message['name']}: {error}") from error
         graph.set_codegen(_codegen(record, self.args))
         return graph, names
 
@@ -297,12 +314,29 @@ class Importer:
         graph_module.meta.update(entries)
         graph_module.shape_env = self.symbols.env if self.symbols.symbols else graph_module.shape_env
         for message in record["nodes"]:
-            try:
+            with located(f"graph {name!r}, node %{message['name']}"):
                 give_node_meta(names[message["name"]], message, self.args, names, derives=derives)
-            except FormError as error:
-                raise LoadError(f"graph {name!r}, node %{message['name']}: {error}") from error
         if any(node.type is not None for node in graph_module.graph.nodes):
             graph_module.recompile()
+
+
+def _check_names(message: Json) -> None:
+    """FormError for a node whose names are no names: they stand in the Python code that torch.fx generates and runs."""
+    names = [message["name"], *(item["name"] for item in message.get("kwargs", ()))]
+    kind, target = message["kind"], str(message.get("target", ""))
+    if kind == "NODE_KIND_PLACEHOLDER":
+        names.append(target.removeprefix("*").removeprefix("*"))
+    elif kind == "NODE_KIND_CALL_METHOD":
+        names.append(target)
+    elif kind in ("NODE_KIND_GET_ATTR", "NODE_KIND_CALL_MODULE") and (not target.isprintable() or set(target) & {'"', "\\"}):
+        raise FormError(f"{target!r} is no path of an attribute")
+    _check_identifiers(names)
+
+
+def _check_identifiers(names: Iterable[str]) -> None:
+    for name in names:
+        if not name.isidentifier():
+            raise FormError(f"{name!r} is no name that Python code can have")
 
 
 def placed_elsewhere(message: Json) -> Json:
@@ -380,10 +414,28 @@ def _codegen(record: Json, args: ArgReader) -> torch.fx.graph.CodeGen:
         raise LoadError(f"graph {record['name']!r}: no code generator {told.get('class')!r} in torch {torch.__version__}")
     if "orig_args" not in told:
         return kind()
-    in_spec, out_spec = (
-        torch.utils._pytree.treespec_loads(record[field]) if field in record else None for field in ("in_spec", "out_spec")
-    )
-    return kind(torch.fx.graph._PyTreeInfo(list(told["orig_args"]), in_spec, out_spec))
+    with located(f"graph {record['name']!r}: its structure of arguments"):
+        _check_identifiers(name.removeprefix("*").removeprefix("*") for name in told["orig_args"])
+        in_spec, out_spec = (_tree_spec(record[field]) if field in record else None for field in ("in_spec", "out_spec"))
+        return kind(torch.fx.graph._PyTreeInfo(list(told["orig_args"]), in_spec, out_spec))
+
+
+def _tree_spec(text: str) -> torch.utils._pytree.TreeSpec:
+    """The structure that `text` says. FormError when torch would import a module for it that nobody imported."""
+
+    def check(context: Json) -> Json:
+        if "__enum__" in context:
+            find(str(context["fqn"]).replace(":", "."))
+        return context
+
+    def walk(spec: Json) -> None:
+        with contextlib.suppress(json.JSONDecodeError, TypeError):  # a class may have a form of its own
+            json.loads(spec["context"], object_hook=check)
+        for child in spec["children_spec"]:
+            walk(child)
+
+    walk(json.loads(text)[1])
+    return torch.utils._pytree.treespec_loads(text)
 
 
 def init_fake_groups(module: Json) -> None:

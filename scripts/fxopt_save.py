@@ -4,6 +4,7 @@ is an error. fxopt_load.py is the way back, fxopt_torch.py the door.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import pathlib
 import re
@@ -30,7 +31,8 @@ NOT_CARRIED = {
     "creation_timestamp": "the clock at which a pass made the node",
 }
 NOT_CARRIED_THINGS = {
-    "the data of a tensor in `val`": "a value is what a tensor would be: dtype, sizes, strides, offset, storage, device",
+    "the data of a tensor in `val`, and that it is no fake tensor": "a value is what a tensor would be: dtype, sizes,"
+    " strides, offset, storage, device",
     "a value's constant (FakeTensor.constant) and memoized items": "the tracer's own cache",
     "classes and functions in nn_module_stack and source_fn_stack that no import finds": "read back as their names, as"
     " torch.export writes them",
@@ -124,7 +126,9 @@ class Exporter:
         self._graph_names: dict[int, str] = {}  # by identity
         self._operators: dict[str, torch._ops.OpOverload] = {}
         self._constants: list[Json] = []
+        self._constant_names: dict[torch.Tensor, str] = {}
         self._large: dict[str, torch.Tensor] = {}
+        self._large_storages: set[int] = set()
         self._provenance: Provenance | None = None
 
     # ---- the module
@@ -268,7 +272,9 @@ class Exporter:
             return {"path": path, "graph": self._graph_names[id(item)]}
         try:
             if isinstance(item, torch.Tensor):
-                return {"path": path, "constant": self._constant(f"{graph}.{path}", item)}
+                if item not in self._constant_names:
+                    self._constant_names[item] = self._constant(f"{graph}.{path}", item)
+                return {"path": path, "constant": self._constant_names[item]}
             if self.is_lenient:
                 return {"path": path, "opaque": {"type": type_name(item)}}
             raise FormError(f"an object of type {type_name(item)} cannot be written{_advice(item)}")
@@ -288,23 +294,37 @@ class Exporter:
             raw = bytes(data.reshape(-1).view(torch.uint8).tolist())
             record["inline_data"] = form.plain(raw)["bytes_value"]
         else:
-            self._large[name] = data
-            record |= {"path": self.path.name.split(".")[0] + ".safetensors", "key": name}
+            if data.dtype in (torch.complex32, torch.complex128):  # safetensors has no name for them
+                data = data.reshape(-1).view(torch.uint8)
+            storage = data.untyped_storage()._cdata  # safetensors refuses tensors that share one
+            self._large[name] = data.clone() if storage in self._large_storages else data
+            self._large_storages.add(storage)
+            record |= {"path": self._large_path().name, "key": name}
         return name
 
-    def write_large_constants(self) -> None:
-        """Writes the constants above INLINE_BYTES beside the file; complete or not at all."""
+    def _large_path(self) -> pathlib.Path:
+        return self.path.with_name(self.path.name.removesuffix(".zst")).with_suffix(".safetensors")
+
+    @contextlib.contextmanager
+    def large_constants(self) -> Iterator[None]:
+        """Writes the constants above INLINE_BYTES, which appear beside the file once what happens inside, the writing of
+        the file, is done; if that fails, nothing has changed."""
         if not self._large:
+            yield
             return
         try:
             from safetensors.torch import save_file
         except ImportError as error:
             names = ", ".join(self._large)
             raise ExportError(f"constants above {INLINE_BYTES} bytes ({names}) need the package safetensors") from error
-        target = self.path.with_name(self.path.name.split(".")[0] + ".safetensors")
+        target = self._large_path()
         partial = target.with_name(target.name + ".partial")
-        save_file(self._large, partial)
-        partial.replace(target)
+        try:
+            save_file(self._large, partial)
+            yield
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
 
     # ---- nodes
 

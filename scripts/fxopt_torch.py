@@ -41,7 +41,7 @@ import fxopt_json as form
 import fxopt_origins
 from fxopt_apply import FxoptError
 from fxopt_json import Json
-from fxopt_load import Importer, LoadError, init_fake_groups
+from fxopt_load import Importer, LoadError, init_fake_groups, located
 from fxopt_objects import name_of as target_name
 from fxopt_save import KINDS, NOT_CARRIED, NOT_CARRIED_THINGS, Exporter, ExportError, RoleSpec, Roles, last_frame
 
@@ -93,8 +93,8 @@ def save(
     drop: metadata keys to leave out, besides those of NOT_CARRIED.
     fxopt: the fxopt program that writes every form but .json (default: $FXOPT, else fxopt on PATH).
 
-    Tensors behind get_attr are written inline up to 1 KiB, larger ones to <path's stem>.safetensors beside `path`,
-    which needs the package safetensors. ExportError for what cannot be written, RuntimeError when the fxopt program
+    Tensors behind get_attr are written inline up to 1 KiB, larger ones to a file .safetensors of the same name beside
+    `path`, which needs the package safetensors. ExportError for what cannot be written, RuntimeError when the fxopt program
     is missing or fails.
     """
     graph_module, known = fxopt_origins.of(graph)
@@ -109,16 +109,19 @@ def save(
             module["name"] = module_name
         if recipe:
             module["producer"]["recipe"] = recipe
-        exporter.write_large_constants()
-        form.write_module(module, target, fxopt)
+        with exporter.large_constants():
+            form.write_module(module, target, fxopt)
     return module
 
 
 def read_module(path: str | os.PathLike[str], fxopt: str | None = None) -> Json:
-    """The JSON form of the module in a file of any form. RuntimeError when the fxopt program is missing or refuses it."""
+    """The JSON form of the module in a file of any form. RuntimeError when the fxopt program is missing or refuses it,
+    LoadError for a .json file that is none."""
     source = pathlib.Path(path)
     if source.suffix == ".json":
-        return json.loads(source.read_text(encoding="utf-8"))["module"]
+        text = source.read_text(encoding="utf-8")
+        with located(str(source)):
+            return json.loads(text)["module"]
     program = _program(fxopt, f"read {source}")
     with tempfile.TemporaryDirectory() as folder:
         target = pathlib.Path(folder) / "module.json"
@@ -139,7 +142,9 @@ def load(
     """
     source = pathlib.Path(path)
     with _disable_current_modes(), form.no_collection():
-        return Importer(read_module(source, fxopt), source, fake_mode).load()
+        module = read_module(source, fxopt)
+        with located(str(source)):
+            return Importer(module, source, fake_mode).load()
 
 
 def apply(

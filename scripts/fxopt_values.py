@@ -70,9 +70,15 @@ class ValueWriter:
         self.next_storage = next_storage
 
     def tensor(self, tensor: torch.Tensor) -> Json:
-        """Message Tensor. FormError for a subclass."""
+        """Message Tensor. FormError for a subclass, and, where a reader shall get the tensor back, for what has no strides
+        or no storage."""
         if not is_plain_tensor(tensor):
             raise FormError(f"a tensor of type {type_name(tensor)}: trace the plain tensors inside it")
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            raise FormError("a tensor inside vmap or grad: decompose the operator first (run_decompositions)")
+        if not self._is_lenient and (tensor.layout != torch.strided or tensor.is_quantized):
+            kind = "quantized" if tensor.is_quantized else f"layout {tensor.layout}"
+            raise FormError(f"a tensor ({kind}) cannot be written: what it has besides sizes has no place")
         result: Json = {"dtype": form.dtype(str(tensor.dtype).removeprefix("torch."))}
         result |= form.dims("sizes", [self._dim(size) for size in tensor.shape])
         if tensor.layout == torch.strided:
@@ -161,13 +167,16 @@ class ValueReader:
         for position, record in enumerate(module.get("storages", ())):
             self._records[int(record.get("id", position))] = record
         self.storages: dict[int, torch.UntypedStorage] = {}  # a caller's own may be put here first
+        self.held: dict[int, torch.UntypedStorage] = {}  # those of constants, which hold data
+
+    def _record(self, identity: int) -> Json:
+        if identity not in self._records:
+            raise FormError(f"no storage {identity}")
+        return self._records[identity]
 
     def _storage(self, identity: int) -> torch.UntypedStorage:
         if identity not in self.storages:
-            record = self._records.get(identity)
-            if record is None:
-                raise FormError(f"no storage {identity}")
-            size = self.symbols.number(record.get("bytes", {}))
+            size = self.symbols.number(self._record(identity).get("bytes", {}))
             if isinstance(size, int):
                 self.storages[identity] = torch.UntypedStorage(size, device="meta")
             else:
@@ -182,11 +191,19 @@ class ValueReader:
 
     def tensor(self, message: Json) -> torch.Tensor:
         """The fake tensor that message Tensor describes. FormError for layouts without strides."""
+        result = FakeTensor(self.mode, self._plain(message), torch.device(message["device"]))
+        if message.get("requires_grad"):
+            result.requires_grad_()
+        if message.get("subclass") == _PARAMETER:
+            result._is_param = True
+        return result
+
+    def _plain(self, message: Json) -> torch.Tensor:
+        """The tensor on the meta device that message Tensor describes."""
         if message.get("layout", "LAYOUT_STRIDED") != "LAYOUT_STRIDED":
             raise FormError(f"a tensor with layout {message['layout']} cannot be read back")
         dtype = dtype_of(message["dtype"])
         sizes = self._dims(message, "sizes")
-        device = torch.device(message["device"])
         with torch.no_grad():
             if "storage" in message:
                 plain = torch.empty(0, dtype=dtype, device="meta")
@@ -195,15 +212,37 @@ class ValueReader:
                 plain.set_(self._storage(int(message["storage"])), offset, sizes, strides)
             else:
                 plain = torch.empty(sizes, dtype=dtype, device="meta")
-            if message.get("conjugate"):
-                plain = torch._conj(plain)
-            if message.get("negative"):
-                plain = torch._neg_view(plain)
-        result = plain if device.type == "meta" else FakeTensor(self.mode, plain, device)
-        if message.get("requires_grad"):
-            result.requires_grad_()
+            return _seen_through(plain, message)
+
+    def constant(self, message: Json, data: torch.Tensor | None) -> torch.Tensor:
+        """The tensor that message Tensor describes, with these elements in row-major order; on the CPU where its device is
+        missing. Without elements a fake tensor, or one on the meta device. Constants that share a storage in the file
+        share one here."""
+        if data is not None:
+            result = self._with_data(message, data)
+        elif message["device"] == "meta":
+            result = self._plain(message)
+        else:
+            result = self.tensor(message).detach()
         if message.get("subclass") == _PARAMETER:
-            result._is_param = True
+            return torch.nn.Parameter(result, requires_grad=bool(message.get("requires_grad")))
+        return result.requires_grad_() if message.get("requires_grad") else result
+
+    def _with_data(self, message: Json, data: torch.Tensor) -> torch.Tensor:
+        sizes, strides = ([int(size) for size in message.get(field, ())] for field in ("sizes", "strides"))
+        plain = torch.empty(0, dtype=dtype_of(message["dtype"]), device=_present(message["device"]))
+        identity = int(message["storage"])
+        if identity not in self.held:
+            count = int(self._record(identity).get("bytes", {}).get("value", 0))
+            self.held[identity] = torch.zeros(count, dtype=torch.uint8, device=plain.device).untyped_storage()
+        with torch.no_grad():
+            plain.set_(self.held[identity], int(message.get("offset", {}).get("value", 0)), sizes, strides)
+            result = once = _seen_through(plain, message)
+            data = data.view(plain.dtype).reshape(sizes)
+            for dim, stride in enumerate(strides):
+                if stride == 0 and sizes[dim] > 1:  # its elements are one
+                    once, data = once.narrow(dim, 0, 1), data.narrow(dim, 0, 1)
+            once.copy_(data)
         return result
 
     def value(self, message: Json, graph: Callable[[str], object], scalar: Callable[[Json], object]) -> object:
@@ -276,6 +315,18 @@ def _contiguous(sizes: list[int | torch.SymInt]) -> list[int | torch.SymInt]:
     return strides
 
 
+def _seen_through(tensor: torch.Tensor, message: Json) -> torch.Tensor:
+    """The tensor with the conjugate and negative bits of message Tensor."""
+    result = torch._conj(tensor) if message.get("conjugate") else tensor
+    return torch._neg_view(result) if message.get("negative") else result
+
+
+def _present(device: str) -> torch.device:
+    """That device; the CPU for a GPU that is not there."""
+    found = torch.device(device)
+    return torch.device("cpu") if found.type == "cuda" and not torch.cuda.is_available() else found
+
+
 def _generator(device: str) -> torch.Generator:
     """A generator of that device; of the CPU where there is no such device."""
     try:
@@ -285,5 +336,9 @@ def _generator(device: str) -> torch.Generator:
 
 
 def dtype_of(name: str) -> torch.dtype:
-    return getattr(torch, name.removeprefix("DTYPE_").lower())
+    """The dtype of an enumerator of the schema. FormError if this version of torch has none."""
+    found = getattr(torch, name.removeprefix("DTYPE_").lower(), None)
+    if not isinstance(found, torch.dtype):
+        raise FormError(f"torch {torch.__version__} has no dtype {name}")
+    return found
 

@@ -241,6 +241,60 @@ class Load(Case):
         self.assertEqual(loaded.weight.stride(), (1, 4))
         self.assertTrue(torch.equal(loaded.inner.large, root.inner.large))
 
+    def hold(self, **tensors):
+        """A GraphModule that returns these tensors, as buffers and parameters of its own."""
+        root = torch.nn.Module()
+        for name, tensor in tensors.items():
+            is_parameter = isinstance(tensor, torch.nn.Parameter)
+            (root.register_parameter if is_parameter else root.register_buffer)(name, tensor)
+        graph = torch.fx.Graph()
+        graph.output(tuple(graph.get_attr(name) for name in tensors))
+        return torch.fx.GraphModule(root, graph)
+
+    def test_constants_share_what_they_shared(self):
+        try:
+            import safetensors  # noqa: F401
+        except ImportError:
+            self.skipTest("the package safetensors is missing")
+        weight = torch.nn.Parameter(torch.randn(20, 20))
+        large, small = torch.arange(2000.0), torch.arange(6.0)
+        views = {"a": large[:1000], "b": large[500:1700], "t": large.view(40, 50).t(), "e": large[3:4].expand(400)}
+        held = self.hold(w=weight, again=weight, detached=weight.detach(), c=small[1:], d=small.view(2, 3).t(), **views)
+        for form in ("pb", "json"):
+            with self.subTest(form):
+                loaded = self.round_trip(held, form)
+                self.assertIs(loaded.w, loaded.again)
+                self.assertTrue(all(torch.equal(a, b) for a, b in zip(held(), loaded())))
+                loaded.a[600] = -1
+                self.assertEqual((loaded.b[100].item(), loaded.t[0, 12].item()), (-1, -1))
+
+    def test_constants_of_each_kind_come_back(self):
+        pair = torch.randn(3, dtype=torch.complex64)
+        fakes = {"m": torch.ones(3, device="meta"), "p": torch.nn.Parameter(torch.ones(3, device="meta"))}
+        data = {"conj": pair.conj(), "neg": pair.conj().imag, "none": torch.empty(0, 3), "complex_half": pair.to(torch.complex32)}
+        loaded = self.round_trip(self.hold(**data, **fakes))
+        self.assertTrue(torch.equal(loaded.conj, pair.conj()))
+        self.assertTrue(torch.equal(loaded.neg, pair.conj().imag))
+        try:
+            import safetensors  # noqa: F401
+        except ImportError:
+            self.skipTest("the package safetensors is missing")
+        wide = torch.randn(300, dtype=torch.complex128)
+        self.assertTrue(torch.equal(self.round_trip(self.hold(wide=wide.conj())).wide, wide.conj()))
+
+    def test_files_in_one_folder_have_constants_of_their_own(self):
+        try:
+            import safetensors  # noqa: F401
+        except ImportError:
+            self.skipTest("the package safetensors is missing")
+        for name, value in (("step.forward.pb", 1.0), ("step.backward.pb.zst", 2.0)):
+            fxopt_torch.save(self.hold(t=torch.full((400,), value)), self.folder / name)
+        self.assertEqual(fxopt_torch.load(self.folder / "step.forward.pb").t[0].item(), 1)
+        self.assertEqual(fxopt_torch.load(self.folder / "step.backward.pb.zst").t[0].item(), 2)
+
+    def test_values_on_the_meta_device_are_fake(self):
+        self.round_trip(trace(lambda x: x + 1, torch.zeros(3, device="meta")))
+
     def test_a_module_in_eval_mode_stays_in_it(self):
         traced = trace(lambda x: x + 1, torch.zeros(2))
         traced.eval()
@@ -323,6 +377,44 @@ class CannotBeSaved(Case):
         held = graph_of(lambda graph: graph.output(graph.get_attr("t")), t=torch.zeros(2).as_subclass(Mine))
         self.refuse(held, "attribute 't': a tensor of type .*Mine: trace the plain tensors inside it")
 
+    def test_tensors_with_more_than_sizes_and_strides(self):
+        for made, kind in (
+            (torch.eye(3).to_sparse(), "layout torch.sparse_coo"),
+            (torch.quantize_per_tensor(torch.ones(3), 1.0, 0, torch.qint8), "quantized"),
+        ):
+            held = graph_of(lambda graph: graph.output(graph.get_attr("t")), t=made)
+            self.refuse(held, f"attribute 't': a tensor \\({kind}\\) cannot be written")
+            called = trace(lambda x: x + 1, torch.zeros(2))
+            list(called.graph.nodes)[1].meta["val"] = made
+            self.refuse(called, f"%add .*a tensor \\({kind}\\)")
+
+    def test_a_tensor_inside_vmap(self):
+        traced = trace(lambda x: x + 1, torch.zeros(2))
+        last = list(traced.graph.nodes)[1]
+
+        def body(x):
+            last.meta["val"] = x
+            self.refuse(traced, "%add .*a tensor inside vmap or grad")
+            return x
+
+        torch.vmap(body)(torch.zeros(2, 2))
+
+    def test_a_failed_save_leaves_constants_as_they_were(self):
+        try:
+            import safetensors  # noqa: F401
+        except ImportError:
+            self.skipTest("the package safetensors is missing")
+        held = graph_of(lambda graph: graph.output(graph.get_attr("t")), t=torch.zeros(400))
+        with self.assertRaisesRegex(RuntimeError, "no fxopt program"):
+            fxopt_torch.save(held, self.folder / "x.pb", fxopt="/no/such/program")
+        self.assertEqual(list(self.folder.iterdir()), [])
+        fxopt_torch.save(held, self.folder / "x.pb")
+        before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
+        held.t.add_(1)
+        with self.assertRaisesRegex(RuntimeError, "no fxopt program"):
+            fxopt_torch.save(held, self.folder / "x.pb", fxopt="/no/such/program")
+        self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, before)
+
     def test_a_tensor_with_data_in_metadata(self):
         traced = trace(lambda x: x + 1, torch.zeros(2))
         list(traced.graph.nodes)[1].meta["example"] = torch.zeros(2)
@@ -359,6 +451,55 @@ class CannotBeLoaded(Case):
             with self.subTest(change=change.__name__), self.assertRaises(fxopt_torch.LoadError):
                 self.load(change)
         self.assertNotIn("antigravity", sys.modules)
+
+    def test_a_file_cannot_smuggle_code_into_what_is_generated(self):
+        made = self.folder / "made"
+        code = f"open({str(made)!r}, 'w')"
+        spec = ["1", {"type": "builtins.list", "context": None, "children_spec": []}]
+        spec[1]["context"] = json.dumps({"__enum__": True, "fqn": "antigravity:Fly", "name": "UP"})
+
+        def codegen(argument, in_spec):
+            told = {"class": {"string": "_PyTreeCodeGen"}, "orig_args": {"list": {"items": [{"string": argument}]}}}
+            items = [{"key": {"string": key}, "value": value} for key, value in told.items()]
+            meta = [{"key": "fx.codegen", "value": {"dict": {"items": items}}}]
+            return lambda graph: graph.update(in_spec=in_spec, out_spec=in_spec, meta=meta)
+
+        def kwargs(name):
+            return lambda graph: graph["nodes"][1].update(kwargs=[{"name": name, "arg": {"int_value": 1}}])
+
+        cases = {
+            "placeholder": lambda graph: graph["nodes"][0].update(target=f"x={code}"),
+            "node": lambda graph: graph["nodes"][1].update(name=f"a = 1\n{code}\nb"),
+            "method": lambda graph: graph["nodes"][1].update(kind="NODE_KIND_CALL_METHOD", target=f"a()\n{code}\nb"),
+            "attribute": lambda graph: graph["nodes"][1].update(kind="NODE_KIND_GET_ATTR", target=f'a")\n{code}\n("'),
+            "keyword": kwargs(f"a=0)\n{code}\nprint("),
+            "argument": codegen(f"x={code}", json.dumps(spec).replace("antigravity:Fly", "torch:Tag")),
+            "enumerator": codegen("x", json.dumps(spec)),
+        }
+        for name, change in cases.items():
+            with self.subTest(name), self.assertRaisesRegex(fxopt_torch.LoadError, "no name|no path|nothing here is called"):
+                self.load(change)
+        self.assertFalse(made.exists())
+        self.assertNotIn("antigravity", sys.modules)
+
+    def test_a_damaged_file_is_one_error_that_says_where(self):
+        def sizes(graph):
+            graph["nodes"][0]["value"]["tensor"]["dtype"] = "DTYPE_LOAD"
+
+        cases = {
+            "graph 'main', node %x_1: .*DTYPE_LOAD": sizes,
+            "graph 'main', node %add: it reads %nope": lambda graph: graph["nodes"][1].update(args=[{"node": "nope"}]),
+            "x.json: .*RecursionError": lambda graph: graph.update(attributes=[{"path": "a", "graph": "main"}]),
+            "attribute 'a': no constant 'c'": lambda graph: graph.update(attributes=[{"path": "a", "constant": "c"}]),
+        }
+        for message, change in cases.items():
+            with self.subTest(message), self.assertRaisesRegex(fxopt_torch.LoadError, message):
+                self.load(change)
+        path = self.folder / "x.json"
+        for text in ("", "[]", "{}", '{"module": {"graphs": []}}'):
+            path.write_text(text)
+            with self.subTest(text), self.assertRaisesRegex(fxopt_torch.LoadError, "x.json: the file describes"):
+                fxopt_torch.load(path)
 
     def test_what_the_program_refuses_has_its_code(self):
         path = self.folder / "x.pb"
