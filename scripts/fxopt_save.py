@@ -13,7 +13,7 @@ from typing import Any
 
 import sympy
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
 
 import fxopt_json as form
@@ -97,7 +97,76 @@ class Provenance:
         return getattr(graph_module.graph, "_fxopt_provenance", None)
 
     def attach(self, graph_module: GraphModule) -> None:
+        self._inputs, self._leaves = _inputs_of(graph_module.graph), _output_leaves(graph_module.graph)
+        self._names = {node: node.name for node in self.uids}
         graph_module.graph._fxopt_provenance = self
+
+    def convention(self, graph: Graph) -> Json:
+        """What the file says of the main graph as a whole and of its outputs, as far as it holds for those that the graph
+        has now."""
+        known = self.module["graphs"][0]
+        result = {"kind": known["kind"]} if "kind" in known else {}
+        inputs, leaves = _inputs_of(graph), _output_leaves(graph)
+        places = _places(self._leaves, leaves)
+        if "outputs" in known:
+            specs = [{} if place is None else known["outputs"][place] for place in places]
+            result["outputs"] = [self._moved(spec, inputs, leaves) for spec in specs]
+        forward = [place is not None and place < int(known.get("num_forward_outputs", 0)) for place in places]
+        if "num_forward_outputs" in known and all(forward[: sum(forward)]):
+            result["num_forward_outputs"] = sum(forward)
+        if "subclasses" in known and self._inputs == inputs and places == list(range(len(self._leaves))):
+            result["subclasses"] = known["subclasses"]
+        return result
+
+    def fields_now(self, graph: Graph) -> dict[Node, Json]:
+        """For the nodes of a graph, the fields that torch.fx has no place for."""
+        names = {self._names[node]: node.name for node in graph.nodes if node in self._names}
+        inputs = _inputs_of(graph)
+        result = {node: dict(self.fields[node]) for node in graph.nodes if node in self.fields}
+        for fields in result.values():
+            if "input" in fields:
+                fields["input"] = self._moved(fields["input"], inputs, ())
+            if deps := fields.pop("control", ()):
+                fields["control"] = [{**dep, "node": names[dep["node"]]} for dep in deps if dep["node"] in names]
+        return result
+
+    def _moved(self, spec: Json, inputs: Sequence[Node], leaves: Sequence[object]) -> Json:
+        """A role with the positions and names that inputs and outputs have now, less those that are gone."""
+        result = dict(spec)
+        for key, then, now in (("alias_of_input", self._inputs, inputs), ("alias_of_output", self._leaves, leaves)):
+            if key in spec:
+                (result[key],) = _places(now, [then[int(spec[key])]])
+        if "of" in spec:
+            result["of"] = next((node.name for node in inputs if self._names.get(node) == spec["of"]), None)
+        return {key: value for key, value in result.items() if value is not None}
+
+
+def _inputs_of(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if node.op == "placeholder"]
+
+
+def _output_leaves(graph: Graph) -> list[object]:
+    """What the graph returns, in the order in which output specifications count."""
+    last = next(reversed(graph.nodes), None)
+    return _leaves(last.args[0]) if last is not None and last.op == "output" and last.args else []
+
+
+def _leaves(arg: object) -> list[object]:
+    if isinstance(arg, dict):
+        return _leaves(list(arg.values()))
+    if isinstance(arg, slice):
+        return _leaves([arg.start, arg.stop, arg.step])
+    return [leaf for item in arg for leaf in _leaves(item)] if isinstance(arg, list | tuple) else [arg]
+
+
+def _places(then: Sequence[object], now: Sequence[object]) -> list[int | None]:
+    """Where each leaf of `now` stands in `then`; each place is given once."""
+    places: dict[object, list[int]] = {}
+    for place, leaf in reversed(list(enumerate(then))):
+        places.setdefault(leaf if isinstance(leaf, Node) else repr(leaf), []).append(place)
+    return [
+        found.pop() if (found := places.get(leaf if isinstance(leaf, Node) else repr(leaf))) else None for leaf in now
+    ]
 
 
 def _without(message: Json, key: str) -> Json:
@@ -130,6 +199,7 @@ class Exporter:
         self._large: dict[str, torch.Tensor] = {}
         self._large_storages: set[int] = set()
         self._provenance: Provenance | None = None
+        self._known_fields: dict[Node, Json] = {}  # of the graph at hand
 
     # ---- the module
 
@@ -225,6 +295,7 @@ class Exporter:
     def _graph(self, name: str, graph_module: GraphModule, owner: str | None) -> Json:
         result: Json = {"name": name}
         derives_meta = not self.is_lenient and _derives_meta(graph_module)
+        self._known_fields = {} if self._provenance is None else self._provenance.fields_now(graph_module.graph)
         result["nodes"] = [self._node(node, graph_module, derives_meta) for node in graph_module.graph.nodes]
         if name != self.graphs[0][0]:
             result["kind"] = "GRAPH_KIND_SUBGRAPH"
@@ -339,8 +410,7 @@ class Exporter:
             if key in node.meta:
                 result["value"] = self._value(node.meta[key])
             result["uid"] = self.uids[node]
-            known = self._provenance.fields.get(node, {}) if self._provenance is not None else {}
-            return result | self._meta_fields(node, key, derives_meta) | known
+            return result | self._meta_fields(node, key, derives_meta) | self._known_fields.get(node, {})
         except FormError as error:
             raise ExportError(f"node %{node.name} ({_shown_target(node)}): {error}") from error
 
@@ -529,8 +599,8 @@ class Exporter:
         outputs: Sequence[RoleSpec] | None,
     ) -> None:
         """Kind of the main graph, roles of its placeholders and of its outputs."""
-        known = self._provenance.module["graphs"][0] if self._provenance is not None else {}
-        main |= {key: known[key] for key in ("kind", "outputs", "num_forward_outputs", "subclasses") if key in known}
+        if self._provenance is not None:
+            main |= self._provenance.convention(graph_module.graph)
         placeholders = [node for node in main["nodes"] if node["kind"] == "NODE_KIND_PLACEHOLDER"]
         for node, role in _told(placeholders, roles):
             node["input"] = node.get("input", {}) | _role(role, "INPUT_ROLE_", _INPUT_ROLES)

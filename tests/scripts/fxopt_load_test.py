@@ -612,6 +612,46 @@ class Apply(Case):
         self.assertTrue(marks["mm_1"])
 
 
+    def test_roles_follow_what_a_caller_changes_between_two_passes(self):
+        def told():
+            traced = trace(lambda x, w: ((x @ w).sum(), x.t(), x @ w + 1), torch.ones(2, 2), torch.ones(2, 2))
+            outputs = ["loss", {"role": "saved_value", "alias_of_input": 0}, {"role": "gradient", "of": "w_1"}]
+            roles = ["input", {"role": "parameter", "fqn": "w"}]
+            fxopt_torch.apply(traced, "cse", kind="forward", roles=roles, outputs=outputs, num_forward_outputs=2)
+            return traced, list(traced.graph.nodes)
+
+        def says(traced):
+            fxopt_torch.apply(traced, "cse,dce")
+            main = fxopt_torch.save(traced, self.folder / "x.json")["graphs"][0]
+            roles = [spec.get("role", "").removeprefix("OUTPUT_ROLE_").lower() for spec in main["outputs"]]
+            details = [spec.get(key) for spec in main["outputs"] for key in ("of", "alias_of_input") if key in spec]
+            return roles, main.get("num_forward_outputs"), details
+
+        def output(traced, *order):
+            last = next(reversed(traced.graph.nodes))
+            last.args = (tuple(last.args[0][i] for i in order),)
+
+        for order, expected in (
+            ((2, 0, 1), (["gradient", "loss", "saved_value"], None, ["w_1", 0])),
+            ((0, 2), (["loss", "gradient"], 1, ["w_1"])),
+            ((0, 1, 2, 0), (["loss", "saved_value", "gradient", ""], 2, [0, "w_1"])),
+        ):
+            with self.subTest(order):
+                traced, _ = told()
+                output(traced, *order)
+                self.assertEqual(says(traced), expected)
+        traced, nodes = told()
+        nodes[1].target = "weight"
+        nodes[1]._rename("weight")
+        with traced.graph.inserting_before(nodes[0]):
+            traced.graph.placeholder("first").meta["val"] = nodes[0].meta["val"]
+        self.assertEqual(says(traced)[2], [1, "weight"])
+        traced.graph.erase_node(next(iter(traced.graph.nodes)))
+        output(traced, 0, 2)
+        nodes[1].replace_all_uses_with(nodes[0])
+        traced.graph.erase_node(nodes[1])
+        self.assertEqual(says(traced)[2], [])
+
     def test_what_is_remembered_of_a_module_does_not_keep_it_alive(self):
         first = trace(lambda x: x.view(4).relu() + 1, torch.zeros(2, 2))
         fxopt_torch.save(first, self.folder / "x.pb")
