@@ -15,7 +15,7 @@ namespace {
 // FXOPT_RANDOM_TRACES sets how many traces are tried, for long runs; each is made from its number alone.
 uint64_t number_of_traces() {
   const char* text = std::getenv("FXOPT_RANDOM_TRACES");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 5000;
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : 10000;
 }
 
 TEST_CASE("allocator: agrees with a second model on random traces", "[property]") {

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/allocator/config.h"
+#include "core/allocator/simulated_device.h"
+#include "core/allocator/statistics.h"
+
+namespace fxopt {
+
+// The text of a case, tests/cases/allocator/*.txt: a line each of
+//
+//   # comment
+//   settings max_split_size_mb:128         as PYTORCH_ALLOC_CONF; each such line begins with a fresh allocator
+//   memory 48MiB                           of the device; as settings. Without it 80 GiB
+//   a = allocate 10MiB-512 on 1            on stream 0 where none is named
+//   a fails to allocate 40MiB              the same, and nothing else may come of it
+//   free a
+//   use a on 2                             record_stream
+//   finish 2                               all work given to stream 2 is done
+//   empty cache
+//   begin pool 1 on 3, end pool 1, release pool 1
+//   expect allocated 512 reserved.peak 2MiB
+//   expect a at 2MiB                       from the first address; a range of addresses takes 9/8 of the memory
+//   expect a is b
+//
+// Sizes are sums of numbers with or without KiB, MiB, GiB, TiB, PiB. A statistic is its name here, then .peak, .freed
+// or .allocated, then .small or .large.
+struct CaseLine {
+  size_t number = 0;
+  std::vector<std::string> words;
+};
+
+std::vector<CaseLine> case_lines(const std::string& text);
+int64_t case_size(const std::string& text);
+AllocatorConfig case_settings(const std::string& text);
+int64_t case_statistic(const AllocatorStatistics& statistics, const std::string& name);
+
+// Runs a case. What was not as the case says, a line each; throws on a line that is none of the above.
+template <class Allocator>
+class CaseRunner {
+ public:
+  std::string run(const std::string& text) {
+    restart();
+    for (const CaseLine& line : case_lines(text)) {
+      line_ = &line;
+      if (!operate(line.words)) throw std::runtime_error("line " + std::to_string(line.number) + " is not understood");
+    }
+    return failures_;
+  }
+
+ private:
+  using Words = std::vector<std::string>;
+
+  void restart() {
+    device_ = std::make_unique<SimulatedDevice>(memory_);
+    allocator_ = std::make_unique<Allocator>(*device_, config_);
+    addresses_.clear();
+  }
+
+  bool operate(const Words& words) {
+    const size_t count = words.size();
+    if (words[0] == "expect" && count == 4 && words[2] == "at") return expect_at(words[1], case_size(words[3]));
+    if (words[0] == "expect" && count == 4 && words[2] == "is") {
+      return expect(words[1] + " is elsewhere", addresses_.at(words[1]) == addresses_.at(words[3]));
+    }
+    if (words[0] == "expect") return expect_statistics(words);
+    if (count >= 4 && words[1] == "=" && words[2] == "allocate") return allocate(words, 3, true);
+    if (count >= 5 && words[1] == "fails") return allocate(words, 4, false);
+    if (words[0] == "settings" || words[0] == "memory") return set(words);
+    if (words[0] == "empty") return allocator_->empty_cache(), true;
+    if (words[0] == "finish") return device_->finish(case_size(words.at(1))), true;
+    if (words[0] == "free") return allocator_->free(addresses_.at(words.at(1))), true;
+    if (words[0] == "use") return allocator_->record_stream(addresses_.at(words.at(1)), case_size(words.at(3))), true;
+    return change_pool(words);
+  }
+
+  bool set(const Words& words) {
+    if (words[0] == "memory") {
+      memory_ = case_size(words.at(1));
+    } else {
+      config_ = case_settings(words.size() > 1 ? words[1] : "");
+    }
+    restart();
+    return true;
+  }
+
+  bool allocate(const Words& words, size_t size_at, bool succeeds) {
+    const int64_t stream = words.size() > size_at + 2 ? case_size(words[size_at + 2]) : 0;
+    const std::optional<uint64_t> address = allocator_->allocate(case_size(words[size_at]), stream);
+    expect(words[0] + (succeeds ? " is refused" : " is not refused"), address.has_value() == succeeds);
+    addresses_[words[0]] = address.value_or(0);
+    return true;
+  }
+
+  bool change_pool(const Words& words) {
+    if (words.size() < 3 || words[1] != "pool") return false;
+    const std::pair<int64_t, int64_t> id{case_size(words[2]), 0};
+    if (words[0] == "end") return allocator_->end_pool(id), true;
+    if (words[0] == "release") return allocator_->release_pool(id), true;
+    if (words[0] != "begin" || words.size() != 5) return false;
+    const int64_t only = case_size(words[4]);
+    allocator_->begin_pool(id, [only](int64_t stream) { return stream == only; });
+    return true;
+  }
+
+  bool expect_at(const std::string& name, int64_t offset) {
+    const uint64_t address = addresses_.at(name);
+    const int64_t found = static_cast<int64_t>(address - SimulatedDevice::kFirstAddress);
+    return expect(name + " is at " + std::to_string(found), address != 0 && found == offset);
+  }
+
+  bool expect_statistics(const Words& words) {
+    for (size_t at = 1; at + 1 < words.size(); at += 2) {
+      const int64_t found = case_statistic(allocator_->statistics(), words[at]);
+      expect(words[at] + " is " + std::to_string(found) + ", not " + words[at + 1], found == case_size(words[at + 1]));
+    }
+    return words.size() % 2 == 1;
+  }
+
+  bool expect(const std::string& otherwise, bool holds) {
+    if (!holds) failures_ += "line " + std::to_string(line_->number) + ": " + otherwise + "\n";
+    return true;
+  }
+
+  int64_t memory_ = int64_t{80} << 30;
+  AllocatorConfig config_;
+  std::unique_ptr<SimulatedDevice> device_;
+  std::unique_ptr<Allocator> allocator_;
+  std::map<std::string, uint64_t> addresses_;
+  const CaseLine* line_ = nullptr;
+  std::string failures_;
+};
+
+// The cases of tests/cases/allocator: file name and text, in the order of names.
+std::vector<std::pair<std::string, std::string>> allocator_cases();
+
+}  // namespace fxopt
