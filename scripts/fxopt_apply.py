@@ -5,11 +5,13 @@ new ones. Nodes are found by uid; whatever a pass did not touch stays the object
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import pathlib
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -76,6 +78,44 @@ def _command(passes: str | None) -> list[str]:
     return ["opt", "--raise-control-deps", *([] if passes is None else ["--passes", passes])]
 
 
+@dataclasses.dataclass
+class _Change:
+    """What is to become of a node. `dropped`: keys of its metadata."""
+
+    node: Node
+    name: str
+    target: object
+    args: tuple
+    kwargs: dict[str, Any]
+    meta: dict[str, object]
+    dropped: list[str]
+
+    def carry_out(self) -> None:
+        node = self.node
+        if node.name != self.name:
+            node.name = self.name
+            node.graph._graph_namespace._used_names.add(self.name)
+        if node.target is not self.target:
+            node.target = self.target
+        if not _same(self.args, node.args):
+            node.args = self.args
+        if not _same(self.kwargs, dict(node.kwargs)):
+            node.kwargs = self.kwargs
+        for key in self.dropped:
+            del node.meta[key]
+        node.meta.update(self.meta)
+
+
+@dataclasses.dataclass
+class _Plan:
+    """What is to become of a graph: its nodes in order, subgraphs that its module gets, nodes that go."""
+
+    graph_module: GraphModule
+    children: dict[str, GraphModule]
+    nodes: list[_Change] = dataclasses.field(default_factory=list)
+    erased: list[Node] = dataclasses.field(default_factory=list)
+
+
 class _Patch:
     def __init__(self, exporter: Exporter, before: Json, after: Json) -> None:
         self.exporter = exporter
@@ -94,11 +134,18 @@ class _Patch:
         self._args.nodes_of_uids.update(self._nodes)
 
     def run(self, graph_module: GraphModule) -> None:
-        kept = {name: self._before.get(name, {}) for name in self._modules}
-        for record in self.after["graphs"]:
-            self._patch_graph(record, kept.get(record["name"], {}))
-        for record in reversed(self.after["graphs"]):
-            self._modules[record["name"]].recompile()
+        """Patches the module; whatever this raises, the module is then as it was."""
+        created: list[Node] = []
+        try:
+            plans = [self._plan(record, created) for record in self.after["graphs"]]
+        except BaseException:
+            for node in reversed(created):
+                node.graph.erase_node(node)
+            raise
+        for plan in plans:
+            self._carry_out(plan)
+        for plan in reversed(plans):
+            plan.graph_module.recompile()
         values = self._args.values
         storages = self.exporter.values.held if values is None else values.storages
         Provenance(self.after, self._args.nodes_of_uids, self._fields, storages).attach(graph_module)
@@ -108,40 +155,43 @@ class _Patch:
             self._modules[name] = GraphModule(torch.nn.Module(), Graph())
         return self._modules[name]
 
-    def _patch_graph(self, record: Json, before: Mapping[int, Json]) -> None:
+    def _plan(self, record: Json, created: list[Node]) -> _Plan:
+        """What is to become of a graph. New nodes stand in it already, without arguments; the others are untouched."""
         graph_module = self._graph_module(record["name"])
-        self._set_attributes(graph_module, record)
         graph = graph_module.graph
+        before = self._before.get(record["name"], {})
         old = {node.name: node for node in graph.nodes}
         self._matched = {self._nodes[uid] for uid in before.keys() & {int(m["uid"]) for m in record["nodes"]}}
-        found = {message["name"]: self._find(message, before, old) for message in record["nodes"]}
-        kept = {node for node in found.values() if node is not None}
+        found = [self._find(message, before, old) for message in record["nodes"]]
         last = next(iter(reversed(graph.nodes)), None)
         names: dict[str, Node] = {}
-        for message in record["nodes"]:
-            node = found[message["name"]]
+        for message, node in zip(record["nodes"], found):
             if node is None:
                 node = self._create(graph, message, last)
-            elif node.name != message["name"]:
-                node.name = message["name"]
+                created.append(node)
             names[message["name"]] = node
             self._args.nodes_of_uids[int(message["uid"])] = node
             if own := placed_elsewhere(message):
                 self._fields[node] = own
-        for message in record["nodes"]:
-            self._give_arguments(names[message["name"]], message, names)
-        for node in reversed(list(old.values())):
-            if node not in kept:
-                graph.erase_node(node)
-        _order(graph, [names[message["name"]] for message in record["nodes"]])
-        for message in record["nodes"]:
-            node = names[message["name"]]
-            if node in kept:
-                was = before[self.exporter.uids[node]]
-                self._retarget(node, was, message)
-                self._update_meta(node, was, message)
-            else:
-                self._give_meta(node, message, names)
+        plan = _Plan(graph_module, self._new_children(graph_module, record))
+        for message, node in zip(record["nodes"], found):
+            if node is None:
+                self._give_meta(names[message["name"]], message, names)
+            was = None if node is None else before[self.exporter.uids[node]]
+            plan.nodes.append(self._change(names[message["name"]], was, message, names))
+        kept = set(found)
+        plan.erased = [node for node in reversed(list(old.values())) if node not in kept]
+        return plan
+
+    def _carry_out(self, plan: _Plan) -> None:
+        graph = plan.graph_module.graph
+        for path, child in plan.children.items():
+            plan.graph_module.add_module(path, child)
+        for change in plan.nodes:
+            change.carry_out()
+        for node in plan.erased:
+            graph.erase_node(node)
+        _order(graph, [change.node for change in plan.nodes])
 
     def _find(self, message: Json, before: Mapping[int, Json], old: Mapping[str, Node]) -> Node | None:
         """The node that the message says again: by uid, or by name where raising control dependencies drew a new uid."""
@@ -160,34 +210,33 @@ class _Patch:
         with graph.inserting_before(last):
             return create_node(graph, message, target)
 
-    def _retarget(self, node: Node, before: Json, after: Json) -> None:
+    def _new_children(self, graph_module: GraphModule, record: Json) -> dict[str, GraphModule]:
+        """The subgraphs that the graph names and the module does not hold."""
+        attributes = [attribute for attribute in record.get("attributes", ()) if "graph" in attribute]
+        return {
+            attribute["path"]: self._graph_module(attribute["graph"])
+            for attribute in attributes
+            if "." not in attribute["path"] and not hasattr(graph_module, attribute["path"])
+        }
+
+    def _change(self, node: Node, before: Json | None, after: Json, names: Mapping[str, Node]) -> _Change:
+        """What is to become of a node that was `before`, or is new."""
+        args = tuple(self._args.argument(arg, names) for arg in after.get("args", ()))
+        kwargs = {item["name"]: self._args.argument(item["arg"], names) for item in after.get("kwargs", ())}
+        change = _Change(node, after["name"], node.target, args, kwargs, {}, [])
+        if before is None:
+            return change
         if before["target"] != after["target"]:
-            node.target = self.exporter.named.get(after["target"]) or find(after["target"])
-
-    def _set_attributes(self, graph_module: GraphModule, record: Json) -> None:
-        for attribute in record.get("attributes", ()):
-            path = attribute["path"]
-            if "graph" in attribute and "." not in path and not hasattr(graph_module, path):
-                graph_module.add_module(path, self._graph_module(attribute["graph"]))
-
-    def _give_arguments(self, node: Node, message: Json, names: Mapping[str, Node]) -> None:
-        args = tuple(self._args.argument(arg, names) for arg in message.get("args", ()))
-        if not _same(args, node.args):
-            node.args = args
-        kwargs = {item["name"]: self._args.argument(item["arg"], names) for item in message.get("kwargs", ())}
-        if not _same(kwargs, dict(node.kwargs)):
-            node.kwargs = kwargs
-
-    def _update_meta(self, node: Node, before: Json, after: Json) -> None:
+            change.target = self.exporter.named.get(after["target"]) or find(after["target"])
         custom = node.meta.get("custom")
         was, now = training_meta(before, custom), training_meta(after, custom)
         if after.get("phase") == "PHASE_BACKWARD" and "PHASE_MARKER_INFERRED" in after.get("phase_markers", ()):
             now["autograd_backward"] = True
-        for key in was.keys() - now.keys():
-            del node.meta[key]
+        change.dropped = [key for key in was if key not in now]
         for key, value in now.items():
             if key not in was or was[key] != value:
-                node.meta[key] = _policy(value) if key == "recompute" else value
+                change.meta[key] = _policy(value) if key == "recompute" else value
+        return change
 
     def _give_meta(self, node: Node, message: Json, names: Mapping[str, Node]) -> None:
         """Metadata of a new node: that of the node it stands for, with what the pass says and a value of its own."""

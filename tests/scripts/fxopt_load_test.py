@@ -13,6 +13,7 @@ import sys
 import tempfile
 import unittest
 import weakref
+from unittest import mock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path[:0] = [str(SCRIPTS), str(SCRIPTS / "peers")]
@@ -21,6 +22,7 @@ try:
     import torch
     from torch.fx.experimental.proxy_tensor import make_fx
 
+    import fxopt_apply
     import fxopt_torch
     import graph_description
     from fxopt_json import find_fxopt
@@ -542,8 +544,8 @@ class Apply(Case):
         fxopt_torch.apply(traced, "")
         self.assertEqual(graph_description.differences(known, graph_description.describe(traced)), [])
 
-    @needs_marks
-    def test_copies_have_metadata_and_values_of_their_own(self):
+    def tagged_step(self):
+        """A traced step whose forward nodes are tagged for recomputation."""
         def step(x, w):
             h = (x @ w).tanh()
             loss = (h @ w).sum()
@@ -557,6 +559,11 @@ class Apply(Case):
         for node in traced.graph.nodes:
             if node.op == "call_function" and not node.meta.get("autograd_backward"):
                 node.meta |= {"recompute": policy.PREFER_RECOMPUTE, "custom": {"module_fqn": "layers.0"}}
+        return traced
+
+    @needs_marks
+    def test_copies_have_metadata_and_values_of_their_own(self):
+        traced = self.tagged_step()
         originals = {node.name: node for node in traced.graph.nodes}
         fxopt_torch.apply(traced, "canonicalize,remat,dce")
         traced.graph.lint()
@@ -579,6 +586,24 @@ class Apply(Case):
         self.assertEqual(caught.exception.exit_code, 2)
         self.assertEqual(caught.exception.code, caught.exception.errors[0]["code"])
         self.assertRegex(caught.exception.code, r"FX\d{4}")
+        self.assertEqual(graph_description.differences(known, graph_description.describe(traced)), [])
+
+    @needs_marks
+    def test_a_patch_that_fails_leaves_the_module(self):
+        traced = self.tagged_step()
+        known, nodes = graph_description.describe(traced), list(traced.graph.nodes)
+        give_meta = fxopt_apply._Patch._give_meta
+
+        def fail_at_the_last_copy(patch, node, message, names):
+            give_meta(patch, node, message, names)
+            if node.name == "tanh_recomputed":
+                raise LookupError(node.name)
+
+        with mock.patch.object(fxopt_apply._Patch, "_give_meta", fail_at_the_last_copy), self.assertRaises(LookupError):
+            fxopt_torch.apply(traced, "canonicalize,remat,dce")
+        self.assertEqual(list(traced.graph.nodes), nodes)
+        traced.graph.lint()
+        traced.recompile()
         self.assertEqual(graph_description.differences(known, graph_description.describe(traced)), [])
 
     def test_what_has_no_form_stays_where_it_is(self):
