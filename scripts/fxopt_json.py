@@ -117,9 +117,22 @@ def _call(function: str, arguments: Iterable[ast.expr]) -> tuple[str, int]:
     return f"{function}({', '.join(_expression(argument, _COMPARE) for argument in arguments)})", _ATOM
 
 
+def _cases(cases: list[ast.expr], other: ast.expr) -> tuple[str, int]:
+    """Pairs of a value and the condition under which it is the one, and the value if none is."""
+    if not cases:
+        return _expression_parts(other)
+    match cases[0]:
+        case ast.Tuple(elts=[value, condition]):
+            parts = [_expression(condition, _COMPARE), _expression(value, _COMPARE), _cases(cases[1:], other)[0]]
+            return f"Where({', '.join(parts)})", _ATOM
+    raise FormError(f"no expression of fxopt says {ast.unparse(cases[0])!r}")
+
+
 def _expression_parts(tree: ast.expr) -> tuple[str, int]:
     match tree:
-        case ast.Constant(value=int() | float()) if not isinstance(tree.value, bool):
+        case ast.Constant(value=bool(value)):
+            return f"0 == {0 if value else 1}", _COMPARE
+        case ast.Constant(value=int() | float()):
             return repr(tree.value), _ATOM
         case ast.Name():
             return tree.id, _ATOM
@@ -137,6 +150,8 @@ def _expression_parts(tree: ast.expr) -> tuple[str, int]:
             terms = [tree.left, *tree.comparators]
             pairs = [_apply(type(op), a, b) for op, a, b in zip(tree.ops, terms, terms[1:])]
             return pairs[0] if len(pairs) == 1 else (f"And({', '.join(text for text, _ in pairs)})", _ATOM)
+        case ast.Call(func=ast.Name(id="Piecewise"), args=[*cases, ast.Tuple(elts=[other, ast.Constant(value=True)])]):
+            return _cases(cases, other)
         case ast.Call(func=ast.Name(), keywords=[]):
             if tree.func.id in _FUNCTION_OPERATORS and len(tree.args) == 2:
                 return _apply(_FUNCTION_OPERATORS[tree.func.id], *tree.args)

@@ -17,7 +17,9 @@ import sys
 import types
 from collections.abc import Mapping
 
+import sympy
 import torch
+import torch.utils._sympy.numbers
 
 from fxopt_json import FormError
 
@@ -30,6 +32,10 @@ _HIGHER_ORDER_MODULES = (
     "torch._export.wrappers",
     "torch._dynamo.variables.higher_order_ops",
 )
+
+
+_INT_INFINITY = getattr(torch.utils._sympy.numbers, "int_oo", sympy.oo)
+_INFINITIES = (sympy.oo, -sympy.oo, _INT_INFINITY, -_INT_INFINITY)
 
 
 def is_operator(value: object) -> bool:
@@ -155,6 +161,11 @@ def names_itself(value: object) -> bool:
 # ---- objects made of fields
 
 
+def is_infinity(value: object) -> bool:
+    """An infinite bound of a symbol's range: an object without fields, the only one of its class."""
+    return any(value is known for known in _INFINITIES)
+
+
 def fields_of(value: object) -> dict[str, object] | None:
     """The fields of a dataclass's object or a named tuple; None for other objects."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -171,6 +182,9 @@ def build(name: str, fields: Mapping[str, object]) -> object:
     kind = find(name)
     if not isinstance(kind, type):
         raise FormError(f"{name!r} is no class")
+    for known in _INFINITIES:
+        if type(known) is kind:
+            return known
     if issubclass(kind, tuple) and list(getattr(kind, "_fields", ())) == list(fields):
         return kind(*fields.values())
     if issubclass(kind, torch.fx.traceback.NodeSource):

@@ -18,7 +18,7 @@ from torch.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
 
 import fxopt_json as form
 from fxopt_json import FormError, Json
-from fxopt_objects import defining_module, fields_of, is_named, is_operator, name_of, names_itself, type_name
+from fxopt_objects import defining_module, fields_of, is_infinity, is_named, is_operator, name_of, names_itself, type_name
 from fxopt_training import input_spec, output_spec, training_fields
 from fxopt_values import ValueWriter, group_name
 
@@ -229,10 +229,11 @@ class Exporter:
         producer["framework_version"] = torch.__version__
         module: Json = {"name": name, "producer": producer} | known | {"graphs": graphs}
         groups, rank = process_groups(self.values.meshes)
+        storages = self.values.storage_records()
         assertions = self.values.symbols.assertions(self._text)  # first: they may read symbols that no value does
         module["symbols"] = self.values.symbols.records(self._symbol_sites(graphs[0]["name"]))
         module["assertions"] = assertions
-        module["storages"] = self.values.storages
+        module["storages"] = storages
         if groups or not known:
             module |= {"groups": groups, "rank": rank}
         module["meshes"] = [record for _, record in self.values.meshes]
@@ -555,6 +556,8 @@ class Exporter:
             return {"value": self.values.value(value)}
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             return {"value": self.values.value(value)}
+        if is_infinity(value):
+            return form.mapping({}, inner, type_name(value))
         if isinstance(value, sympy.Basic):
             return {"expr": self.values.symbols.text(value)}
         if (result := self._leaf(value)) is not None:

@@ -60,6 +60,8 @@ def _build(tree: ast.expr, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
             return -inner(operand)
         case ast.UnaryOp(op=ast.Invert() | ast.Not(), operand=operand):
             return sympy.Not(inner(operand))
+        case ast.BinOp(op=ast.Mult() | ast.Add() as op):  # at once: a number times a sum would become a sum
+            return (sympy.Mul if isinstance(op, ast.Mult) else sympy.Add)(*map(inner, _operands(tree, type(op))))
         case ast.BinOp(left=left, op=op, right=right):
             return _binary(op, inner(left), inner(right))
         case ast.BoolOp(op=op, values=values):
@@ -68,19 +70,26 @@ def _build(tree: ast.expr, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
             terms = [inner(left), *map(inner, comparators)]
             pairs = [_COMPARISONS[type(op)](a, b) for op, a, b in zip(ops, terms, terms[1:])]
             return pairs[0] if len(pairs) == 1 else sympy.And(*pairs)
+        case ast.Call(func=ast.Name(id="Piecewise"), args=cases, keywords=[]):
+            return sympy.Piecewise(*(tuple(map(inner, case.elts)) for case in cases if isinstance(case, ast.Tuple)))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
             return _function(name)(*map(inner, args))
     raise FormError(f"no expression: {ast.unparse(tree)[:80]!r}")
 
 
+def _operands(tree: ast.expr, op: type) -> list[ast.expr]:
+    """The operands of a chain of one operator, from left to right."""
+    chain: list[ast.expr] = []
+    while isinstance(tree, ast.BinOp) and isinstance(tree.op, op):
+        chain.append(tree.right)
+        tree = tree.left
+    return [tree, *reversed(chain)]
+
+
 def _binary(op: ast.operator, a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
     match op:
-        case ast.Add():
-            return a + b
         case ast.Sub():
             return a - b
-        case ast.Mult():
-            return a * b
         case ast.Div():
             return a / b
         case ast.Pow():
@@ -188,7 +197,7 @@ class SymbolWriter:
                 assumptions[name] = {key: bool(value) for key, value in sorted(_assumptions(symbol).items())}
         result: Json = {"assumptions": assumptions} if assumptions else {}
         if self.spelled:
-            result["spelled"] = dict(self.spelled)
+            result["spelled"] = dict(sorted(self.spelled.items()))
         if floats := {name: self._float(self.symbols[name]) for name in assumptions if name.startswith("z")}:
             result["floats"] = floats
         return result
@@ -204,7 +213,8 @@ class SymbolWriter:
 
 def _assumptions(symbol: sympy.Symbol) -> dict[str, bool]:
     """What the symbol was made with; older versions of sympy keep only what follows from it."""
-    return getattr(symbol, "_assumptions_orig", None) or symbol.assumptions0
+    made_with = getattr(symbol, "_assumptions_orig", None)
+    return symbol.assumptions0 if made_with is None else made_with
 
 
 def _hints(env: ShapeEnv) -> dict[sympy.Symbol, sympy.Integer]:
@@ -229,7 +239,7 @@ class SymbolReader:
     @classmethod
     def over(cls, writer: SymbolWriter) -> SymbolReader:
         """Reads what `writer` wrote as expressions over the same symbols, in their ShapeEnv."""
-        result = cls((), writer.extra(), writer.shape_env)
+        result = cls((), {"spelled": writer.spelled}, writer.shape_env)
         result.symbols = writer.symbols
         return result
 

@@ -69,6 +69,15 @@ class ValueWriter:
         self._storage_ids = {storage._cdata: identity for identity, storage in held.items()}
         self.next_storage = next_storage
 
+    def storage_records(self) -> list[Json]:
+        """The table of storages, once everything is written: those that were read from a file have their sizes as text
+        already, whose symbols and spelling must be known as well."""
+        for position, record in enumerate(self.storages):
+            identity = int(record.get("id", position))
+            if "expr" in record.get("bytes", {}) and identity in self.held:
+                self._dim(self.held[identity].nbytes())
+        return self.storages
+
     def tensor(self, tensor: torch.Tensor) -> Json:
         """Message Tensor. FormError for a subclass, and, where a reader shall get the tensor back, for what has no strides
         or no storage."""

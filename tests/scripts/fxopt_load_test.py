@@ -6,6 +6,7 @@ import collections
 import enum
 import gc
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -252,6 +253,38 @@ class Load(Case):
         graph = torch.fx.Graph()
         graph.output(tuple(graph.get_attr(name) for name in tensors))
         return torch.fx.GraphModule(root, graph)
+
+    def test_expressions_come_back_and_again(self):
+        def rounded(x, n):
+            rows, columns = x.shape
+            return x.new_zeros(math.ceil(rows / 3)), x.new_zeros(torch.sym_ite(rows > columns, rows, columns))
+
+        def convolved(x, n):
+            pooled = torch.nn.functional.max_pool2d(x[None], 3, 2)
+            return torch.cat([pooled.flatten(), pooled.flatten()])
+
+        def counted(x, n):
+            count = n.item()
+            torch._check(count % 2 == 0)
+            torch._check(count > 1)
+            return torch.zeros(count).view(-1, 2), n.to(torch.float64).item() * x
+
+        for function in (rounded, convolved, counted):
+            with self.subTest(function.__name__):
+                module = torch.nn.Module()
+                module.forward = function
+                dims = {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO}
+                args = (torch.randn(11, 7), torch.tensor(4))
+                shapes = {"x": dims, "n": {}}
+                program = torch.export.export(module, args, dynamic_shapes=shapes)
+                traced = program.run_decompositions().graph_module
+                for node in traced.graph.nodes:
+                    node.meta.pop("nn_module_stack", None)
+                loaded = self.round_trip(traced)
+                fxopt_torch.apply(loaded, "canonicalize,cse,dce")
+                self.round_trip(loaded)
+                fxopt_torch.apply(loaded, "canonicalize,cse,dce")
+                self.round_trip(fxopt_torch.apply(traced, "canonicalize,cse,dce"))
 
     def test_constants_share_what_they_shared(self):
         try:
