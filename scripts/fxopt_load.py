@@ -19,7 +19,7 @@ from torch.fx.passes.shape_prop import _extract_tensor_metadata
 import fxopt_json as form
 import fxopt_save
 from fxopt_json import FormError, Json
-from fxopt_objects import build, enumerator, find, require
+from fxopt_objects import build, enumerator, find, is_return_type, require
 from fxopt_save import Provenance
 from fxopt_symbols import SymbolReader
 from fxopt_training import training_meta
@@ -367,8 +367,10 @@ def give_node_meta(
         entries[key] = args.read(entry["value"], names, is_stack=key in fxopt_save.STACK_KEYS)
     node.type = entries.pop(fxopt_save.NODE_TYPE, None)
     value_key = entries.pop(fxopt_save.VALUE_KEY, "val")
+    value_type = entries.pop(fxopt_save.VALUE_TYPE, None)
     if "value" in message:
-        node.meta[value_key] = args.value(message["value"])
+        value = args.value(message["value"])
+        node.meta[value_key] = value_type(value) if is_return_type(value_type) else value
     node.meta.update(training_meta(message, entries.get("custom")))
     if "recompute" in node.meta:
         node.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy[node.meta["recompute"]]

@@ -49,6 +49,11 @@ def is_named(value: object) -> bool:
     return is_operator(value) or isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__"))
 
 
+def is_return_type(kind: object) -> bool:
+    """Whether it is a class of tuples that functions of torch return, such as torch.return_types.max."""
+    return isinstance(kind, type) and kind.__module__ == "torch.return_types" and issubclass(kind, tuple)
+
+
 def name_of(value: object) -> str:
     """The name of an operator, class or function. FormError for what has none."""
     if isinstance(value, str):

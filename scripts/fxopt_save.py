@@ -18,7 +18,7 @@ from torch.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
 
 import fxopt_json as form
 from fxopt_json import FormError, Json
-from fxopt_objects import defining_module, fields_of, is_infinity, is_named, is_operator, name_of, names_itself, type_name
+from fxopt_objects import defining_module, fields_of, is_infinity, is_named, is_operator, is_return_type, name_of, names_itself, type_name
 from fxopt_training import input_spec, output_spec, training_fields
 from fxopt_values import ValueWriter, group_name
 
@@ -49,6 +49,7 @@ STACK_KEYS = frozenset({"nn_module_stack", "source_fn_stack", "fwd_nn_module_sta
 # Keys with which attributes of torch.fx objects stand among the metadata of nodes, graphs and modules.
 NODE_TYPE = "fx.type"  # Node.type
 VALUE_KEY = "fx.value_key"  # the metadata key of the node's value where it is not `val`
+VALUE_TYPE = "fx.value_type"  # the class of the node's value where it is one of torch.return_types
 TENSOR_META = "fx.tensor_meta"  # of a graph: every tensor has the `tensor_meta` that follows from its value
 CODEGEN = "fx.codegen"  # of a graph: the code generator's class, and the names of the original arguments
 IS_EVAL = "fx.eval"  # of a graph: GraphModule.training is False
@@ -440,7 +441,7 @@ class Exporter:
             if name is None:
                 raise FormError("its value is a GraphModule that the graph does not hold")
             return {"graph": name}
-        return self.values.value(value)
+        return self.values.value(tuple(value) if is_return_type(type(value)) else value)
 
     def _note_operator(self, operator: object) -> None:
         if isinstance(operator, torch._ops.OpOverload) and operator.namespace != "aten":
@@ -517,6 +518,8 @@ class Exporter:
             meta[NODE_TYPE] = node.type
         if value_key != "val":
             meta[VALUE_KEY] = value_key
+        if is_return_type(type(node.meta.get(value_key))):
+            meta[VALUE_TYPE] = type(node.meta[value_key])
         where = f"node %{node.name}"
         if entries := [self._meta_entry(key, meta[key], where) for key in meta if key not in consumed]:
             fields["meta"] = entries

@@ -192,6 +192,18 @@ class Load(Case):
         self.assertEqual(again["mine"]["pair"], Pair(1, [2]))
         self.assertIs(again["mine"]["node"], next(iter(loaded.graph.nodes)))
 
+    def test_results_with_names_keep_their_class(self):
+        captured = []
+
+        def backend(graph_module, _):
+            captured.append(graph_module)
+            return graph_module.forward
+
+        torch.compile(lambda x: torch.max(x, 0).values + torch.topk(x, 2)[0][0, :2], backend=backend)(torch.ones(3, 2))
+        loaded = self.round_trip(captured[0])
+        kinds = {type(node.meta.get("example_value")) for node in loaded.graph.nodes}
+        self.assertLessEqual({torch.return_types.max, torch.return_types.topk}, kinds)
+
     def test_a_region_told_twice_stays_told_twice(self):
         traced = trace(lambda x: x + 1, torch.zeros(2))
         list(traced.graph.nodes)[1].meta |= {"ac_graph_id": 7, "custom": {"module_fqn": "a", "ac_region_id": 7}}
@@ -620,6 +632,28 @@ class Apply(Case):
         self.assertEqual(caught.exception.code, caught.exception.errors[0]["code"])
         self.assertRegex(caught.exception.code, r"FX\d{4}")
         self.assertEqual(graph_description.differences(known, graph_description.describe(traced)), [])
+
+    @needs_marks
+    def test_the_callers_shape_environment_is_not_asked(self):
+        def step(x, w):
+            halves = torch.cat([x[: x.shape[0] - 2], x])[: x.shape[0] - 2, None]
+            loss = ((halves * w).sin() @ w.t()).cos().sum()
+            return loss, torch.autograd.grad(loss, w)[0]
+
+        torch.fx.traceback.current_meta.clear()
+        with torch.fx.traceback.preserve_node_meta(), torch.compiler._non_strict_tracing_context():
+            with torch.compiler._patch_engine_backward():
+                traced = make_fx(step, tracing_mode="symbolic")(torch.ones(7), torch.ones(5, 5, requires_grad=True))
+        for node in traced.graph.nodes:
+            if node.op == "call_function" and not node.meta.get("autograd_backward"):
+                node.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
+        env = traced.shape_env
+        known = [str(guard.expr) for guard in env.guards], {str(s): str(r) for s, r in env.replacements.items()}
+        fxopt_torch.save(traced, self.folder / "x.pb")
+        fxopt_torch.apply(traced, "canonicalize,remat,dce")
+        self.assertTrue(any(node.name.endswith("_recomputed") for node in traced.graph.nodes))
+        now = [str(guard.expr) for guard in env.guards], {str(s): str(r) for s, r in env.replacements.items()}
+        self.assertEqual(now, known)
 
     @needs_marks
     def test_a_patch_that_fails_leaves_the_module(self):
