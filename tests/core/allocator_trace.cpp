@@ -89,6 +89,7 @@ TracePlan plan_trace(std::mt19937_64& random) {
   plan.device_bytes = choose.one_of({48, 100, 200, 400, 1000, 81920}) * kMiB + choose.one_of({0, 0, 12345});
   plan.streams = 1 + choose.below(3);
   plan.steps = 20 + choose.below(80);
+  plan.pool_changes = choose.one_of({0, 20, 40, 150});
   const int64_t sizes = 2 + choose.below(7);
   for (int64_t i = 0; i < sizes; ++i) plan.sizes.push_back(choose_size(choose, plan.config));
   if (choose.chance(2)) plan.sizes.push_back(kMiB << 40);  // 1 EiB, beyond which a request is refused unseen

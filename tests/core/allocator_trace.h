@@ -22,6 +22,7 @@ struct TracePlan {
   int64_t device_bytes = 0;
   int64_t streams = 1;
   int64_t steps = 0;
+  int64_t pool_changes = 0;    // of 1000 operations
   std::vector<int64_t> sizes;  // a few, so that blocks of one size meet
 };
 
@@ -85,6 +86,7 @@ class Duel {
   int64_t below(int64_t bound) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(bound)); }
 
   void operate() {
+    if (below(1000) < plan_.pool_changes) return change_pools();
     const int64_t dice = below(1000);
     if (dice < 500 || live_.empty()) {
       allocate();
@@ -97,16 +99,14 @@ class Duel {
       const int64_t stream = below(plan_.streams + 1);
       both("use " + std::to_string(address) + " on " + std::to_string(stream),
            [&](auto& a) { a.record_stream(address, stream); });
-    } else if (dice < 950) {
+    } else if (dice < 970) {
       const int64_t stream = below(plan_.streams + 1);
       log("finish " + std::to_string(stream));
       device_.finish(stream);
       model_device_.finish(stream);
-    } else if (dice < 962) {
+    } else if (dice < 990) {
       both("empty cache", [](auto& a) { a.empty_cache(); });
-    } else if (dice < 994) {
-      change_pools();
-    } else if (dice < 997) {
+    } else if (dice < 995) {
       both("reset peaks", [](auto& a) { a.reset_peaks(); });
     } else {
       both("reset accumulated", [](auto& a) { a.reset_accumulated(); });
