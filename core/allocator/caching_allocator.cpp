@@ -62,7 +62,7 @@ std::optional<uint64_t> CachingAllocator::allocate(int64_t bytes, int64_t stream
   FXOPT_CHECK(bytes >= 0, "a request for less than nothing");
   if (bytes == 0) return 0;
   if (bytes > kMaxRequestBytes) return std::nullopt;
-  if (captures_.empty()) process_events();
+  if (captures_ == 0) process_events();
   const int64_t rounded = round_request(bytes, config_);
   const Request request{rounded, stream, &pool_for(rounded, stream), segment_bytes_for(rounded, config_)};
   Block* block = take_cached(request);
@@ -78,9 +78,9 @@ std::optional<uint64_t> CachingAllocator::allocate(int64_t bytes, int64_t stream
 
 BlockPool& CachingAllocator::pool_for(int64_t bytes, int64_t stream) {
   const bool small = bytes <= kSmallBytes;
-  for (const Capture& capture : captures_) {
-    if (!capture.filter(stream)) continue;
-    PrivatePool& pool = *private_pools_.at(capture.id);
+  for (const Route& route : routes_) {
+    if (!route.filter(stream)) continue;
+    PrivatePool& pool = *private_pools_.at(route.id);
     return small ? pool.small : pool.large;
   }
   return small ? small_ : large_;
@@ -186,11 +186,11 @@ void CachingAllocator::record_stream(uint64_t address, int64_t stream) {
   Block* block = block_at(address);
   if (stream == block->stream) return;
   insert_sorted(block->uses, stream);
-  if (!captures_.empty()) insert_sorted(block->capture_uses, stream);
+  if (captures_ > 0) insert_sorted(block->capture_uses, stream);
 }
 
 void CachingAllocator::begin_pool(PoolId id, std::function<bool(int64_t)> filter) {
-  for (const Capture& capture : captures_) FXOPT_CHECK(capture.id != id, "the pool was begun and not ended");
+  for (const Route& route : routes_) FXOPT_CHECK(route.id != id, "the pool was begun and not ended");
   std::unique_ptr<PrivatePool>& pool = private_pools_[id];
   if (pool == nullptr) {
     pool = std::make_unique<PrivatePool>();
@@ -199,14 +199,18 @@ void CachingAllocator::begin_pool(PoolId id, std::function<bool(int64_t)> filter
     FXOPT_CHECK(pool->users > 0, "the pool was released");
     ++pool->users;
   }
-  captures_.push_back(Capture{id, std::move(filter)});
+  routes_.push_back(Route{id, std::move(filter)});
 }
 
 void CachingAllocator::end_pool(PoolId id) {
-  const auto found =
-      std::find_if(captures_.begin(), captures_.end(), [&id](const Capture& capture) { return capture.id == id; });
-  FXOPT_CHECK(found != captures_.end(), "the pool was not begun");
-  captures_.erase(found);
+  const auto found = std::find_if(routes_.begin(), routes_.end(), [&id](const Route& route) { return route.id == id; });
+  FXOPT_CHECK(found != routes_.end(), "the pool was not begun");
+  routes_.erase(found);
+}
+
+void CachingAllocator::end_capture() {
+  FXOPT_CHECK(captures_ > 0, "no capture was begun");
+  --captures_;
 }
 
 void CachingAllocator::release_pool(PoolId id) {

@@ -99,11 +99,15 @@ class CachingAllocator {
   void record_stream(uint64_t address, int64_t stream);
 
   // From here to end_pool, requests on streams for which `filter` is true are served by the private pool `id`, made
-  // where there is none. Where several pools match, the one begun first serves. While any is begun, a capture is under
-  // way: no event is asked about, and a failed request gives nothing cached back. `id` may be begun again after its
-  // end, but not after its last release while it still holds memory.
+  // where there is none. Where several pools match, the one begun first serves. `id` may be begun again after its end,
+  // but not after its last release while it still holds memory.
   void begin_pool(PoolId id, std::function<bool(int64_t)> filter);
   void end_pool(PoolId id);
+
+  // Between the two a stream is captured into a graph, mostly with a pool begun around it: no event is recorded or
+  // asked about, and a failed request gives nothing back that is cached. Captures may overlap.
+  void begin_capture() { ++captures_; }
+  void end_capture();
 
   // Takes one begin_pool back. After the last, the pool's unsplit free blocks are given back with the others cached.
   void release_pool(PoolId id);
@@ -135,7 +139,7 @@ class CachingAllocator {
     BlockPool* pool;
     int64_t segment_bytes;
   };
-  struct Capture {
+  struct Route {
     PoolId id;
     std::function<bool(int64_t)> filter;
   };
@@ -217,7 +221,8 @@ class CachingAllocator {
   BlockPool small_{true, nullptr};
   BlockPool large_{false, nullptr};
   std::map<PoolId, std::unique_ptr<PrivatePool>> private_pools_;
-  std::vector<Capture> captures_;                     // under way, in the order they were begun
+  std::vector<Route> routes_;                         // of pools begun and not ended, in that order
+  int64_t captures_ = 0;                              // under way
   HashMap<uint64_t, Block*, AddressHash> allocated_;  // by address
   std::map<uint64_t, Block*> segments_;               // the lowest block of each segment or reserved range
   std::map<int64_t, std::deque<Pending>> events_;     // by stream, in the order recorded

@@ -15,7 +15,7 @@ void CachingAllocator::free(uint64_t address) {
   tell(AllocatorAction::kFreeRequested, address, block->requested_bytes, block->stream);
   if (block->uses.empty()) {
     free_block(block);
-  } else if (captures_.empty()) {
+  } else if (captures_ == 0) {
     record_events(block);
   } else {
     deferred_.push_back(block);  // an event recorded now would become part of the capture

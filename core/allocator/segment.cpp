@@ -9,7 +9,7 @@ Block* CachingAllocator::obtain(const Request& request) {
   if (collects_garbage()) collect_garbage();
   Block* block = make_segment(request);
   if (block == nullptr && release_oversize(request)) block = make_segment(request);
-  if (block == nullptr && captures_.empty()) {
+  if (block == nullptr && captures_ == 0) {
     release_cached();
     ++statistics_.num_alloc_retries;
     block = make_segment(request);
@@ -100,7 +100,7 @@ bool CachingAllocator::release_oversize(const Request& request) {
 void CachingAllocator::empty_cache() { release_cached(); }
 
 void CachingAllocator::release_cached() {
-  if (captures_.empty()) wait_for_events();
+  if (captures_ == 0) wait_for_events();
   release_blocks(large_);
   release_blocks(small_);
   for (auto at = private_pools_.begin(); at != private_pools_.end();) {

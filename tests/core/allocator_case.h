@@ -27,6 +27,7 @@ namespace fxopt {
 //   finish 2                               all work given to stream 2 is done
 //   empty cache
 //   begin pool 1 on 3, end pool 1, release pool 1
+//   begin capture, end capture
 //   expect allocated 512 reserved.peak 2MiB
 //   expect a at 2MiB                       from the first address; a range of addresses takes 9/8 of the memory
 //   expect a is b
@@ -101,6 +102,10 @@ class CaseRunner {
   }
 
   bool change_pool(const Words& words) {
+    if (words.size() == 2 && words[1] == "capture") {
+      words[0] == "begin" ? allocator_->begin_capture() : allocator_->end_capture();
+      return true;
+    }
     if (words.size() < 3 || words[1] != "pool") return false;
     const std::pair<int64_t, int64_t> id{case_size(words[2]), 0};
     if (words[0] == "end") return allocator_->end_pool(id), true;

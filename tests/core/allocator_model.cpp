@@ -100,7 +100,7 @@ int64_t& AllocatorModel::searches(const Pool& pool) {
 // ---- requests
 
 AllocatorModel::Pool AllocatorModel::choose_pool(int64_t bytes, int64_t stream) const {
-  for (const auto& [id, filter] : captures_) {
+  for (const auto& [id, filter] : routes_) {
     if (filter(stream)) return {id, bytes <= kMiB};
   }
   return {{0, 0}, bytes <= kMiB};
@@ -109,7 +109,7 @@ AllocatorModel::Pool AllocatorModel::choose_pool(int64_t bytes, int64_t stream) 
 std::optional<uint64_t> AllocatorModel::allocate(int64_t bytes, int64_t stream) {
   if (bytes == 0) return 0;
   if (bytes > (int64_t{1} << 60)) return std::nullopt;
-  if (captures_.empty()) poll();
+  if (captures_ == 0) poll();
   const int64_t size = rounded(bytes);
   const Pool pool = choose_pool(size, stream);
   std::optional<size_t> at = best_fit(size, stream, pool);
@@ -171,7 +171,7 @@ std::optional<size_t> AllocatorModel::last_resorts(int64_t bytes, int64_t stream
   if (collects()) collect();
   std::optional<size_t> at = grow(bytes, stream, pool);
   if (!at.has_value() && give_back_oversize(bytes, stream, pool)) at = grow(bytes, stream, pool);
-  if (!at.has_value() && captures_.empty()) {
+  if (!at.has_value() && captures_ == 0) {
     give_back_all();
     ++statistics_.num_alloc_retries;
     at = grow(bytes, stream, pool);
@@ -268,7 +268,7 @@ void AllocatorModel::free(uint64_t address) {
   settle();
   if (piece.uses.empty()) {
     set_free(address);
-  } else if (captures_.empty()) {
+  } else if (captures_ == 0) {
     watch(piece);
   } else {
     after_capture_.push_back(address);
@@ -290,7 +290,7 @@ void AllocatorModel::record_stream(uint64_t address, int64_t stream) {
   Piece& piece = pieces_[find(address)];
   if (stream == piece.stream) return;
   piece.uses.insert(stream);
-  if (!captures_.empty()) piece.uses_in_capture.insert(stream);
+  if (captures_ > 0) piece.uses_in_capture.insert(stream);
 }
 
 void AllocatorModel::watch(Piece& piece) {
@@ -414,7 +414,7 @@ void AllocatorModel::give_back_pool(const Pool& pool) {
 }
 
 void AllocatorModel::give_back_all() {
-  if (captures_.empty()) wait_for_all();
+  if (captures_ == 0) wait_for_all();
   give_back_pool({{0, 0}, false});
   give_back_pool({{0, 0}, true});
   for (const Private& one : privates_) {
@@ -429,7 +429,7 @@ void AllocatorModel::empty_cache() { give_back_all(); }
 // ---- private pools
 
 void AllocatorModel::begin_pool(std::pair<int64_t, int64_t> id, std::function<bool(int64_t)> filter) {
-  captures_.emplace_back(id, std::move(filter));
+  routes_.emplace_back(id, std::move(filter));
   for (Private& one : privates_) {
     if (one.id != id) continue;
     ++one.users;
@@ -440,7 +440,7 @@ void AllocatorModel::begin_pool(std::pair<int64_t, int64_t> id, std::function<bo
 }
 
 void AllocatorModel::end_pool(std::pair<int64_t, int64_t> id) {
-  std::erase_if(captures_, [&id](const auto& capture) { return capture.first == id; });
+  std::erase_if(routes_, [&id](const auto& route) { return route.first == id; });
 }
 
 void AllocatorModel::release_pool(std::pair<int64_t, int64_t> id) {

@@ -27,6 +27,8 @@ class AllocatorModel {
   void record_stream(uint64_t address, int64_t stream);
   void begin_pool(std::pair<int64_t, int64_t> id, std::function<bool(int64_t)> filter);
   void end_pool(std::pair<int64_t, int64_t> id);
+  void begin_capture() { ++captures_; }
+  void end_capture() { --captures_; }
   void release_pool(std::pair<int64_t, int64_t> id);
   void empty_cache();
   void reset_peaks();
@@ -104,7 +106,8 @@ class AllocatorModel {
   std::vector<Piece> pieces_;
   std::vector<Waiting> waiting_;  // in the order recorded
   std::vector<uint64_t> after_capture_;
-  std::vector<std::pair<std::pair<int64_t, int64_t>, std::function<bool(int64_t)>>> captures_;
+  std::vector<std::pair<std::pair<int64_t, int64_t>, std::function<bool(int64_t)>>> routes_;
+  int captures_ = 0;
   std::vector<Private> privates_;
   std::vector<std::pair<Pool, int64_t>> searches_;
   AllocatorStatistics statistics_;

@@ -117,7 +117,16 @@ std::string first_difference(const AllocatorStatistics& ours, const AllocatorSta
     }
     ++at;
   });
-  if (text.empty() && !(ours == theirs)) text = "one of the plain counts differs";
+  const auto compare = [&text](const char* name, int64_t one, int64_t other) {
+    if (text.empty() && one != other) {
+      text = std::string(name) + " differs: " + std::to_string(one) + ", model " + std::to_string(other);
+    }
+  };
+  compare("num_alloc_retries", ours.num_alloc_retries, theirs.num_alloc_retries);
+  compare("num_ooms", ours.num_ooms, theirs.num_ooms);
+  compare("num_sync_all_streams", ours.num_sync_all_streams, theirs.num_sync_all_streams);
+  compare("num_device_alloc", ours.num_device_alloc, theirs.num_device_alloc);
+  compare("num_device_free", ours.num_device_free, theirs.num_device_free);
   return text;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/allocator/config.h"
@@ -133,17 +135,16 @@ class Duel {
   // Begins, ends and releases private pools; a pool released to the end is never begun again.
   void change_pools() {
     if (!begun_.empty() && below(2) == 0) {
-      const Id id = begun_.back();
+      const auto [id, captures] = begun_.back();
       begun_.pop_back();
-      both("end pool " + std::to_string(id.first), [&](auto& a) { a.end_pool(id); });
+      if (captures) both("end capture", [](auto& a) { a.end_capture(); });
+      both("end pool " + std::to_string(id.first), [&, pool = id](auto& a) { a.end_pool(pool); });
       return;
     }
     if (!users_.empty() && below(3) == 0) {
       const auto found = std::next(users_.begin(), below(static_cast<int64_t>(users_.size())));
       const Id id = found->first;
-      for (const Id& one : begun_) {
-        if (one == id) return;
-      }
+      if (is_begun(id)) return;
       both("release pool " + std::to_string(id.first), [&](auto& a) { a.release_pool(id); });
       if (--found->second == 0) users_.erase(found);
       return;
@@ -151,15 +152,18 @@ class Duel {
     if (begun_.size() >= 2) return;
     Id id{next_pool_, 0};
     if (!users_.empty() && below(2) == 0) id = users_.begin()->first;
-    for (const Id& one : begun_) {
-      if (one == id) return;
-    }
+    if (is_begun(id)) return;
     if (id.first == next_pool_) ++next_pool_;
     ++users_[id];
-    begun_.push_back(id);
+    begun_.emplace_back(id, below(3) > 0);
     const int64_t mask = below(8);
     both("begin pool " + std::to_string(id.first) + " for streams " + std::to_string(mask),
          [&](auto& a) { a.begin_pool(id, [mask](int64_t stream) { return (mask >> stream & 1) != 0; }); });
+    if (begun_.back().second) both("begin capture", [](auto& a) { a.begin_capture(); });
+  }
+
+  bool is_begun(Id id) const {
+    return std::any_of(begun_.begin(), begun_.end(), [&id](const auto& one) { return one.first == id; });
   }
 
   template <class Call>
@@ -187,7 +191,7 @@ class Duel {
   Allocator allocator_;
   AllocatorModel model_;
   std::vector<uint64_t> live_;
-  std::vector<Id> begun_;
+  std::vector<std::pair<Id, bool>> begun_;  // pools, and whether a capture runs in them
   std::map<Id, int64_t> users_;
   int64_t next_pool_ = 1;
   std::string log_;
