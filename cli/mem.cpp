@@ -1,4 +1,4 @@
-// fxopt mem: the ideal peak and what is live at it.
+// fxopt mem: the peaks, and what is live at the ideal one.
 
 #include <algorithm>
 #include <memory>
@@ -24,6 +24,8 @@ struct MemFlags {
   size_t module_depth = 2;
   std::vector<std::string> symbols;
   std::string budget;
+  std::string alloc_conf;
+  std::string device_memory;
   bool free_inputs = false;
 };
 
@@ -139,7 +141,18 @@ void check_budget(Console& console, const GraphMemory& memory, int64_t budget, c
 struct MemPlan {
   std::vector<SymbolValue> symbols;
   std::optional<int64_t> budget;
+  AllocatorConfig allocator;
+  std::optional<int64_t> device_bytes;
 };
+
+Result<int64_t> bytes_option(const std::string& option, const std::string& text) {
+  const std::optional<int64_t> bytes = parse_bytes(text);
+  if (bytes.has_value()) return *bytes;
+  return Error{ErrorCode::kBadOptionValue,
+               option + " takes a number of bytes, not '" + text + "'",
+               "write it as in 70GiB, 70GB or 75161927680; GiB is 2^30 and GB is 10^9",
+               {}};
+}
 
 Result<MemPlan> make_plan(const MemFlags& flags) {
   MemPlan plan;
@@ -148,13 +161,18 @@ Result<MemPlan> make_plan(const MemFlags& flags) {
   Result<std::vector<SymbolValue>> symbols = parse_symbols(flags.symbols);
   if (!symbols.ok()) return std::move(symbols).error();
   plan.symbols = std::move(*symbols);
-  if (flags.budget.empty()) return plan;
-  plan.budget = parse_bytes(flags.budget);
-  if (!plan.budget.has_value()) {
-    return Error{ErrorCode::kBadOptionValue,
-                 "--budget takes a number of bytes, not '" + flags.budget + "'",
-                 "write it as in 70GiB, 70GB or 75161927680; GiB is 2^30 and GB is 10^9",
-                 {}};
+  Result<AllocatorConfig> allocator = parse_allocator_config(flags.alloc_conf);
+  if (!allocator.ok()) return std::move(allocator).error();
+  plan.allocator = std::move(*allocator);
+  if (!flags.budget.empty()) {
+    const Result<int64_t> bytes = bytes_option("--budget", flags.budget);
+    if (!bytes.ok()) return bytes.error();
+    plan.budget = *bytes;
+  }
+  if (!flags.device_memory.empty()) {
+    const Result<int64_t> bytes = bytes_option("--device-memory", flags.device_memory);
+    if (!bytes.ok()) return bytes.error();
+    plan.device_bytes = *bytes;
   }
   return plan;
 }
@@ -169,7 +187,8 @@ void measure(Console& console, const MemFlags& flags, const MemPlan& plan, const
   if (!symbols.ok()) return console.error(symbols.error());
   const Result<std::vector<const Graph*>> graphs = select_graphs(*module, flags.graph, shown_input(path));
   if (!graphs.ok()) return console.error(graphs.error());
-  const MemoryView view{{*symbols, flags.free_inputs, true}, flags.top, flags.module_depth};
+  const MemoryView view{
+      {*symbols, flags.free_inputs, true}, flags.top, flags.module_depth, plan.allocator, plan.device_bytes};
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   print_file_title(console.product(), flags.inputs, path);
   for (const Graph* graph : *graphs) {
@@ -215,6 +234,12 @@ CommandBody declare_mem(CLI::App& app) {
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   app.add_option("--budget", flags->budget, "exit with 5 when a peak is above this: 70GiB, 70GB, or bytes")
+      ->type_name("BYTES");
+  app.add_option("--alloc-conf", flags->alloc_conf,
+                 "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them; segments are run both ways")
+      ->type_name("CONF");
+  app.add_option("--device-memory", flags->device_memory,
+                 "what the device has for the allocator: says where memory runs out (default: no limit)")
       ->type_name("BYTES");
   app.add_flag("--free-inputs", flags->free_inputs, "inputs end at their last use, as if each were donated");
   return [flags](Console& console) { run_mem(console, *flags); };

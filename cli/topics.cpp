@@ -78,6 +78,15 @@ order. Storages, not tensors: views share one. Nothing is rounded up and workspa
 Who shares a storage follows from the ops, and from the file where they are silent. A size that
 depends on a symbol without a value is unknown and said so, never zero; --symbol s0=4096 gives one.
 GiB is 2^30 bytes, GB is 10^9.
+
+Beside it, for CUDA devices, stand the peaks of PyTorch's caching allocator (2.15), run over the same
+storages in the order of eager execution on one stream, with classic and with expandable segments.
+What kernels take for workspaces is not part of them.
+
+  requested  what was asked for          active    with what streams still hold
+  allocated  after rounding, splitting   reserved  segments taken from the device
+
+--alloc-conf takes the text of PYTORCH_ALLOC_CONF, --device-memory 80GiB says where memory runs out.
 )";
 
 constexpr std::string_view kSummary =
@@ -154,7 +163,7 @@ const std::vector<Topic>& topics() {
       {"exit-codes", "what the exit codes mean", std::string(kExitCodes)},
       {"formats", "the forms of graph files", std::string(kFormats)},
       {"json", "what --json prints", std::string(kJson)},
-      {"memory", "what the ideal peak counts", std::string(kMemory)},
+      {"memory", "what the peaks count", std::string(kMemory)},
       {"phases", "forward, loss, backward, optimizer", std::string(kPhases)},
       {"pipeline", "how passes are written one after the other", pipeline_topic()},
       {"summary", "what show --summary counts", std::string(kSummary)},

@@ -1,6 +1,7 @@
 #include "cli/report/memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "cli/report/nodes.h"
 #include "cli/report/table.h"
 #include "core/saturate.h"
+#include "ir/analysis/allocator_replay.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
 
@@ -114,7 +116,27 @@ class Describer {
     }
     result.by_class = sorted_shares(classes);
     result.by_module = sorted_shares(modules);
+    if (result.device.starts_with("cuda")) add_allocator(peak.device, result);
     return result;
+  }
+
+  void add_allocator(StringId device, DeviceMemory& result) const {
+    ReplayOptions options{view_.allocator, view_.device_bytes};
+    for (const bool expandable : {false, true}) {
+      options.config.expandable_segments = expandable;
+      const AllocatorReplay replay = replay_allocator(graph_, storages_, report_, device, options);
+      const auto row = [this](const ReplayPeak& peak) {
+        return AllocatorPeakRow{peak.bytes, peak.node.is_valid() ? std::string(graph_.name_of(peak.node)) : ""};
+      };
+      AllocatorRow& added = result.allocator.emplace_back();
+      added.segments = expandable ? "expandable" : "classic";
+      added.requested = row(replay.requested);
+      added.allocated = row(replay.allocated);
+      added.active = row(replay.active);
+      added.reserved = row(replay.reserved);
+      if (replay.out_of_memory.is_valid()) added.out_of_memory = graph_.name_of(replay.out_of_memory);
+      added.failed_bytes = replay.failed_bytes;
+    }
   }
 
   const Graph& graph_;
@@ -137,6 +159,32 @@ void print_shares(std::ostream& out, std::string_view title, const std::vector<M
   if (shares.size() > kMaxShownShares) out << "    and " << shares.size() - kMaxShownShares << " more\n";
 }
 
+// Peaks side by side, then where memory ran out.
+void print_allocator(std::ostream& out, const DeviceMemory& device) {
+  if (device.allocator.empty()) return;
+  out << "  caching allocator, without kernels' workspaces\n";
+  Table table(std::vector<Align>(1 + device.allocator.size(), Align::kLeft), 4);
+  const auto add = [&](std::string name, const std::function<std::string(const AllocatorRow&)>& cell) {
+    std::vector<std::string> cells{std::move(name)};
+    for (const AllocatorRow& row : device.allocator) cells.push_back(cell(row));
+    table.add(std::move(cells));
+  };
+  add("", [](const AllocatorRow& row) { return row.segments + " segments"; });
+  add("requested", [](const AllocatorRow& row) { return bytes_text(row.requested.bytes); });
+  add("allocated", [](const AllocatorRow& row) { return bytes_text(row.allocated.bytes); });
+  add("active", [](const AllocatorRow& row) { return bytes_text(row.active.bytes); });
+  add("reserved", [](const AllocatorRow& row) { return bytes_text(row.reserved.bytes); });
+  add("reached at", [](const AllocatorRow& row) {
+    return row.reserved.node.empty() ? std::string("the inputs") : "%" + row.reserved.node;
+  });
+  table.print(out);
+  for (const AllocatorRow& row : device.allocator) {
+    if (row.out_of_memory.empty()) continue;
+    out << "    " << row.segments << " segments: out of memory at %" << printable_line(row.out_of_memory)
+        << ", which asks for " << bytes_text(row.failed_bytes) << '\n';
+  }
+}
+
 void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   out << '@' << printable_line(memory.graph) << ", "
       << (device.device.empty() ? "no device" : printable_line(device.device)) << ": ideal peak "
@@ -148,6 +196,7 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
     out << '\n';
   }
   out << "  inputs and attributes " << bytes_text(device.input_bytes) << '\n';
+  print_allocator(out, device);
   print_shares(out, "live at the peak, by class", device.by_class, device.bytes);
   print_shares(out, "live at the peak, by module", device.by_module, device.bytes);
   if (device.top.empty()) return;
@@ -177,6 +226,24 @@ nlohmann::ordered_json row_json(const StorageRow& row) {
       {"first", row.first}, {"last", row.last}};
 }
 
+nlohmann::ordered_json allocator_json(const std::vector<AllocatorRow>& rows) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const AllocatorRow& row : rows) {
+    nlohmann::ordered_json& json = list.emplace_back();
+    json["segments"] = row.segments;
+    const auto add = [&json](const char* name, const AllocatorPeakRow& peak) {
+      json[name] = {{"peak_bytes", peak.bytes}, {"node", peak.node}};
+    };
+    add("requested", row.requested);
+    add("allocated", row.allocated);
+    add("active", row.active);
+    add("reserved", row.reserved);
+    json["out_of_memory"] = row.out_of_memory;
+    json["failed_bytes"] = row.failed_bytes;
+  }
+  return list;
+}
+
 nlohmann::ordered_json device_json(const DeviceMemory& device) {
   nlohmann::ordered_json top = nlohmann::ordered_json::array();
   for (const StorageRow& row : device.top) top.push_back(row_json(row));
@@ -189,6 +256,7 @@ nlohmann::ordered_json device_json(const DeviceMemory& device) {
           {"module_path", device.module_path},
           {"source", device.source},
           {"live_storages", device.live},
+          {"allocator", allocator_json(device.allocator)},
           {"by_class", shares_json(device.by_class)},
           {"by_module", shares_json(device.by_module)},
           {"top", top}};

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "core/allocator/config.h"
 #include "ir/analysis/memory.h"
 #include "ir/graph/module.h"
 
@@ -32,7 +34,21 @@ struct StorageRow {
   std::string last;
 };
 
-// The ideal peak of one device.
+// A peak of the caching allocator.
+struct AllocatorPeakRow {
+  int64_t bytes = 0;
+  std::string node;  // empty: the inputs alone reach it
+};
+
+// One way to run the caching allocator over a device's storages.
+struct AllocatorRow {
+  std::string segments;  // "classic", "expandable"
+  AllocatorPeakRow requested, allocated, active, reserved;
+  std::string out_of_memory;  // the node whose allocation failed; empty when all fits
+  int64_t failed_bytes = 0;
+};
+
+// The peaks of one device: the ideal one in detail, those of the caching allocator beside it.
 struct DeviceMemory {
   std::string device;  // empty: tensors without a recorded device
   int64_t bytes = 0;
@@ -45,6 +61,7 @@ struct DeviceMemory {
   std::vector<MemoryShare> by_class;  // largest first, ties by schedule position
   std::vector<MemoryShare> by_module;
   std::vector<StorageRow> top;
+  std::vector<AllocatorRow> allocator;  // of a CUDA device
 };
 
 struct GraphMemory {
@@ -60,8 +77,10 @@ struct GraphMemory {
 
 struct MemoryView {
   MemoryOptions options;
-  size_t top = 20;          // storages listed
-  size_t module_depth = 2;  // components of a module path that make a group
+  size_t top = 20;                      // storages listed
+  size_t module_depth = 2;              // components of a module path that make a group
+  AllocatorConfig allocator;            // PYTORCH_ALLOC_CONF; run with classic and with expandable segments
+  std::optional<int64_t> device_bytes;  // what the device has for the allocator
 };
 
 // O(nodes + edges + storages log storages).
