@@ -51,7 +51,7 @@ CachingAllocator::CachingAllocator(AllocatorDevice& device, AllocatorConfig conf
     : device_(device), config_(std::move(config)) {
   FXOPT_CHECK(config_.large_segment_bytes >= kMinLargeBytes, "large segments are too small for what goes into them");
   FXOPT_CHECK(config_.max_split_bytes >= config_.large_segment_bytes, "large segments could not be split");
-  if (config_.has_memory_fraction) {
+  if (config_.memory_fraction < 1) {
     allowed_bytes_ = static_cast<int64_t>(config_.memory_fraction * static_cast<double>(device_.total_bytes()));
   }
 }
@@ -78,9 +78,9 @@ std::optional<uint64_t> CachingAllocator::allocate(int64_t bytes, int64_t stream
 
 BlockPool& CachingAllocator::pool_for(int64_t bytes, int64_t stream) {
   const bool small = bytes <= kSmallBytes;
-  for (const Route& route : routes_) {
-    if (!route.filter(stream)) continue;
-    PrivatePool& pool = *private_pools_.at(route.id);
+  for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
+    if (!route->filter(stream)) continue;
+    PrivatePool& pool = *private_pools_.at(route->id);
     return small ? pool.small : pool.large;
   }
   return small ? small_ : large_;

@@ -99,7 +99,7 @@ class CachingAllocator {
   void record_stream(uint64_t address, int64_t stream);
 
   // From here to end_pool, requests on streams for which `filter` is true are served by the private pool `id`, made
-  // where there is none. Where several pools match, the one begun first serves. `id` may be begun again after its end,
+  // where there is none. Where several pools match, the one begun last serves. `id` may be begun again after its end,
   // but not after its last release while it still holds memory.
   void begin_pool(PoolId id, std::function<bool(int64_t)> filter);
   void end_pool(PoolId id);
@@ -112,8 +112,9 @@ class CachingAllocator {
   // Takes one begin_pool back. After the last, the pool's unsplit free blocks are given back with the others cached.
   void release_pool(PoolId id);
 
-  // Gives every unsplit free block of the default and the released pools back to the device, and of expandable segments
-  // every whole free page. Waits for all events first, unless a capture is under way. O(n log n).
+  // Waits for all events and gives every unsplit free block of the default and the released pools back to the device,
+  // and of expandable segments every whole free page. During a capture it does so for the released pools alone, and
+  // does not wait. O(n log n).
   void empty_cache();
 
   void reset_peaks();        // every peak becomes the current value

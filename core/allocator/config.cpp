@@ -234,10 +234,7 @@ const Key kKeys[] = {
        return read_share(entry, true, config.garbage_collection_threshold);
      }},
     {"per_process_memory_fraction",
-     [](const Entry& entry, AllocatorConfig& config) {
-       config.has_memory_fraction = true;
-       return read_share(entry, false, config.memory_fraction);
-     }},
+     [](const Entry& entry, AllocatorConfig& config) { return read_share(entry, false, config.memory_fraction); }},
     {"roundup_power2_divisions", read_divisions},
     {"expandable_segments",
      [](const Entry& entry, AllocatorConfig& config) { return read_bool(entry, config.expandable_segments); }},

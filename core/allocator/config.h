@@ -20,8 +20,7 @@ struct AllocatorConfig {
   int64_t max_split_bytes = kUnlimited;  // blocks of this size and above are never split
   int64_t max_non_split_rounding_bytes = int64_t{20} << 20;
   double garbage_collection_threshold = 0;  // share of what is allowed, in (0, 1); 0: no collection
-  double memory_fraction = 1;               // share of the device that is allowed, in [0, 1]
-  bool has_memory_fraction = false;         // without it only the device itself refuses memory
+  double memory_fraction = 1;               // of the device that is allowed, in [0, 1]; 1: the device itself decides
   bool expandable_segments = false;
   // Steps between two powers of two, for sizes of [1, 2) MiB and below, [2, 4) MiB, ... 32 GiB and above. 0 and 1: off.
   std::array<int64_t, kNumDivisions> roundup_power2_divisions{};

@@ -3,7 +3,6 @@
 //   | allocated | free | no memory ........................................ |
 //   0           ^ a request takes the lowest place where free and unmapped addresses suffice, and maps what is missing
 #include "core/allocator/caching_allocator.h"
-#include "core/check.h"
 
 namespace fxopt {
 

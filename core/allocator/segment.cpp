@@ -37,13 +37,13 @@ Block* CachingAllocator::make_segment(const Request& request) {
 
 // Judged by the whole segment, for expandable segments too, which may need less.
 bool CachingAllocator::is_beyond_fraction(int64_t bytes) const {
-  return config_.has_memory_fraction && reserved_bytes() + bytes > allowed_bytes_;
+  return config_.memory_fraction < 1 && reserved_bytes() + bytes > allowed_bytes_;
 }
 
 // ---- giving back
 
 bool CachingAllocator::collects_garbage() const {
-  return config_.has_memory_fraction && config_.garbage_collection_threshold > 0;
+  return config_.memory_fraction < 1 && config_.garbage_collection_threshold > 0;
 }
 
 // Large unsplit blocks that were cached for the mean time or longer, until enough is free or none is left. Time is
@@ -100,9 +100,11 @@ bool CachingAllocator::release_oversize(const Request& request) {
 void CachingAllocator::empty_cache() { release_cached(); }
 
 void CachingAllocator::release_cached() {
-  if (captures_ == 0) wait_for_events();
-  release_blocks(large_);
-  release_blocks(small_);
+  if (captures_ == 0) {
+    wait_for_events();
+    release_blocks(large_);
+    release_blocks(small_);
+  }
   for (auto at = private_pools_.begin(); at != private_pools_.end();) {
     PrivatePool& pool = *at->second;
     if (pool.users == 0) {

@@ -100,10 +100,11 @@ int64_t& AllocatorModel::searches(const Pool& pool) {
 // ---- requests
 
 AllocatorModel::Pool AllocatorModel::choose_pool(int64_t bytes, int64_t stream) const {
+  Pool pool{{0, 0}, bytes <= kMiB};
   for (const auto& [id, filter] : routes_) {
-    if (filter(stream)) return {id, bytes <= kMiB};
+    if (filter(stream)) pool.first = id;
   }
-  return {{0, 0}, bytes <= kMiB};
+  return pool;
 }
 
 std::optional<uint64_t> AllocatorModel::allocate(int64_t bytes, int64_t stream) {
@@ -181,7 +182,7 @@ std::optional<size_t> AllocatorModel::last_resorts(int64_t bytes, int64_t stream
 
 std::optional<size_t> AllocatorModel::grow(int64_t bytes, int64_t stream, const Pool& pool) {
   const int64_t size = new_segment_bytes(bytes);
-  if (config_.has_memory_fraction && total_reserved() + size > allowed()) return std::nullopt;
+  if (config_.memory_fraction < 1 && total_reserved() + size > allowed()) return std::nullopt;
   if (config_.expandable_segments) return grow_range(bytes, stream, pool);
   const std::optional<uint64_t> address = device_.allocate(size);
   if (!address.has_value()) return std::nullopt;
@@ -414,9 +415,11 @@ void AllocatorModel::give_back_pool(const Pool& pool) {
 }
 
 void AllocatorModel::give_back_all() {
-  if (captures_ == 0) wait_for_all();
-  give_back_pool({{0, 0}, false});
-  give_back_pool({{0, 0}, true});
+  if (captures_ == 0) {
+    wait_for_all();
+    give_back_pool({{0, 0}, false});
+    give_back_pool({{0, 0}, true});
+  }
   for (const Private& one : privates_) {
     if (one.users > 0) continue;
     give_back_pool({one.id, true});

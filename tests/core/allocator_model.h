@@ -96,7 +96,7 @@ class AllocatorModel {
   int64_t page(const Pool& pool) const;
   int64_t& searches(const Pool& pool);
   int64_t total_reserved() const;
-  bool collects() const { return config_.has_memory_fraction && config_.garbage_collection_threshold > 0; }
+  bool collects() const { return config_.memory_fraction < 1 && config_.garbage_collection_threshold > 0; }
   int64_t allowed() const;
   void settle();
   AllocatorStatistics counted() const;

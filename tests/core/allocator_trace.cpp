@@ -38,8 +38,7 @@ AllocatorConfig choose_config(Chooser& choose) {
     config.max_non_split_rounding_bytes += choose.one_of({0, 0, 1, 20}) * kMiB;
   }
   if (choose.chance(30)) {
-    config.has_memory_fraction = true;
-    config.memory_fraction = static_cast<double>(choose.one_of({25, 50, 75, 90, 100})) / 100;
+    config.memory_fraction = static_cast<double>(choose.one_of({25, 50, 75, 90, 99, 100})) / 100;
     if (choose.chance(70)) {
       config.garbage_collection_threshold = static_cast<double>(choose.one_of({10, 30, 50, 80, 95})) / 100;
     }
