@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Builds judge.cpp against an installed PyTorch for CUDA (no GPU is needed) and runs it on random traces.
+#
+#   scripts/peers/allocator/run.sh [FIRST] [COUNT]     COUNT traces, 1000 if not given, from number FIRST on
+#
+# FXOPT_PYTHON: the Python that has torch, python3 if not set. CXX: the compiler, g++ if not set.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
+
+packages=$("${FXOPT_PYTHON:-python3}" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))')
+cuda=$(dirname "$(find "$packages/nvidia" -name cuda_runtime_api.h | head -n 1)")/..
+runtime=$(find "$packages/nvidia" -name 'libcudart.so.*' | head -n 1)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+"${CXX:-g++}" -std=c++20 -O1 -rdynamic -I. -isystem "$packages/torch/include" -isystem "$cuda/include" \
+  scripts/peers/allocator/*.cpp tests/core/allocator_model.cpp tests/core/allocator_trace.cpp \
+  core/allocator/simulated_device.cpp core/check.cpp \
+  -L"$packages/torch/lib" -lc10_cuda -lc10 "$runtime" \
+  -Wl,-rpath,"$packages/torch/lib" -Wl,-rpath,"$(dirname "$runtime")" -o "$folder/judge"
+"$folder/judge" "$@" 2>/dev/null
