@@ -37,7 +37,7 @@ double measure(bool expandable, size_t live, int64_t pairs) {
 
 void run(int64_t pairs) {
   std::cout << "| live blocks | classic | expandable |\n|---:|---:|---:|\n";
-  for (const size_t live : {1, 100, 10000, 100000}) {
+  for (const size_t live : {size_t{1}, size_t{100}, size_t{10000}, size_t{100000}}) {
     std::cout << "| " << live << " | " << measure(false, live, pairs) << " M/s | " << measure(true, live, pairs)
               << " M/s |\n";
   }

@@ -123,6 +123,7 @@ class Duel {
     std::optional<uint64_t> theirs;
     log("allocate " + std::to_string(bytes) + " on " + std::to_string(stream));
     ours = allocator_.allocate(bytes, stream);
+    if (ours.has_value()) log("  at " + std::to_string(*ours));
     theirs = model_.allocate(bytes, stream);
     if (ours != theirs) {
       mismatch_ = "address " + (ours ? std::to_string(*ours) : "none") + ", model " +
