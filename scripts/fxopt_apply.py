@@ -139,7 +139,7 @@ class _Patch:
         created: list[Node] = []
         env = self.exporter.values.symbols.shape_env
         try:
-            with contextlib.nullcontext() if env is None else env.suppress_guards():  # new values would ask the ShapeEnv
+            with contextlib.nullcontext() if env is None else env.suppress_guards():  # new values would ask it
                 plans = [self._plan(record, created) for record in self.after["graphs"]]
         except BaseException:
             for node in reversed(created):

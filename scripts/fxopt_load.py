@@ -36,7 +36,7 @@ _PLACED = frozenset(
 
 
 # What torch raises when a file that nobody verified (.json) describes what cannot be.
-_DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, RuntimeError, SyntaxError, TypeError, ValueError)
+_DAMAGED = (ArithmeticError, AttributeError, LookupError, RuntimeError, SyntaxError, TypeError, ValueError)
 
 
 class LoadError(ValueError):
@@ -54,7 +54,8 @@ def located(where: str) -> Iterator[None]:
         raise LoadError(f"{where}: {error}") from error
     except _DAMAGED as error:
         reason = f"{type(error).__name__}: {error}"
-        raise LoadError(f"{where}: the file describes what cannot be built ({reason}); `fxopt verify` checks it") from error
+        hint = "`fxopt verify` checks it"
+        raise LoadError(f"{where}: the file describes what cannot be built ({reason}); {hint}") from error
 
 
 
@@ -328,8 +329,9 @@ def _check_names(message: Json) -> None:
         names.append(target.removeprefix("*").removeprefix("*"))
     elif kind == "NODE_KIND_CALL_METHOD":
         names.append(target)
-    elif kind in ("NODE_KIND_GET_ATTR", "NODE_KIND_CALL_MODULE") and (not target.isprintable() or set(target) & {'"', "\\"}):
-        raise FormError(f"{target!r} is no path of an attribute")
+    elif kind in ("NODE_KIND_GET_ATTR", "NODE_KIND_CALL_MODULE"):
+        if not target.isprintable() or '"' in target or "\\" in target:
+            raise FormError(f"{target!r} is no path of an attribute")
     _check_identifiers(names)
 
 
@@ -418,8 +420,8 @@ def _codegen(record: Json, args: ArgReader) -> torch.fx.graph.CodeGen:
         return kind()
     with located(f"graph {record['name']!r}: its structure of arguments"):
         _check_identifiers(name.removeprefix("*").removeprefix("*") for name in told["orig_args"])
-        in_spec, out_spec = (_tree_spec(record[field]) if field in record else None for field in ("in_spec", "out_spec"))
-        return kind(torch.fx.graph._PyTreeInfo(list(told["orig_args"]), in_spec, out_spec))
+        specs = [_tree_spec(record[field]) if field in record else None for field in ("in_spec", "out_spec")]
+        return kind(torch.fx.graph._PyTreeInfo(list(told["orig_args"]), *specs))
 
 
 def _tree_spec(text: str) -> torch.utils._pytree.TreeSpec:

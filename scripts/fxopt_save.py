@@ -18,7 +18,17 @@ from torch.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
 
 import fxopt_json as form
 from fxopt_json import FormError, Json
-from fxopt_objects import defining_module, fields_of, is_infinity, is_named, is_operator, is_return_type, name_of, names_itself, type_name
+from fxopt_objects import (
+    defining_module,
+    fields_of,
+    is_infinity,
+    is_named,
+    is_operator,
+    is_return_type,
+    name_of,
+    names_itself,
+    type_name,
+)
 from fxopt_training import input_spec, output_spec, training_fields
 from fxopt_values import ValueWriter, group_name
 
@@ -103,8 +113,8 @@ class Provenance:
         graph_module.graph._fxopt_provenance = self
 
     def convention(self, graph: Graph) -> Json:
-        """What the file says of the main graph as a whole and of its outputs, as far as it holds for those that the graph
-        has now."""
+        """What the file says of the main graph as a whole and of its outputs, as far as it holds for what the graph has
+        now."""
         known = self.module["graphs"][0]
         result = {"kind": known["kind"]} if "kind" in known else {}
         inputs, leaves = _inputs_of(graph), _output_leaves(graph)
@@ -380,8 +390,8 @@ class Exporter:
 
     @contextlib.contextmanager
     def large_constants(self) -> Iterator[None]:
-        """Writes the constants above INLINE_BYTES, which appear beside the file once what happens inside, the writing of
-        the file, is done; if that fails, nothing has changed."""
+        """Writes the constants above INLINE_BYTES: they appear beside the file once what happens inside, the writing of
+        the file, is done. If that fails, nothing has changed."""
         if not self._large:
             yield
             return

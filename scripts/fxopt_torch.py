@@ -94,8 +94,8 @@ def save(
     fxopt: the fxopt program that writes every form but .json (default: $FXOPT, else fxopt on PATH).
 
     Tensors behind get_attr are written inline up to 1 KiB, larger ones to a file .safetensors of the same name beside
-    `path`, which needs the package safetensors. ExportError for what cannot be written, RuntimeError when the fxopt program
-    is missing or fails.
+    `path`, which needs the package safetensors. ExportError for what cannot be written, RuntimeError when the fxopt
+    program is missing or fails.
     """
     graph_module, known = fxopt_origins.of(graph)
     told = {"kind": kind, "roles": roles, "outputs": outputs, "num_forward_outputs": num_forward_outputs}

@@ -318,7 +318,8 @@ class Load(Case):
     def test_constants_of_each_kind_come_back(self):
         pair = torch.randn(3, dtype=torch.complex64)
         fakes = {"m": torch.ones(3, device="meta"), "p": torch.nn.Parameter(torch.ones(3, device="meta"))}
-        data = {"conj": pair.conj(), "neg": pair.conj().imag, "none": torch.empty(0, 3), "complex_half": pair.to(torch.complex32)}
+        data = {"conj": pair.conj(), "neg": pair.conj().imag, "none": torch.empty(0, 3)}
+        data["complex_half"] = pair.to(torch.complex32)
         loaded = self.round_trip(self.hold(**data, **fakes))
         self.assertTrue(torch.equal(loaded.conj, pair.conj()))
         self.assertTrue(torch.equal(loaded.neg, pair.conj().imag))
@@ -524,7 +525,8 @@ class CannotBeLoaded(Case):
             "enumerator": codegen("x", json.dumps(spec)),
         }
         for name, change in cases.items():
-            with self.subTest(name), self.assertRaisesRegex(fxopt_torch.LoadError, "no name|no path|nothing here is called"):
+            message = "no name|no path|nothing here is called"
+            with self.subTest(name), self.assertRaisesRegex(fxopt_torch.LoadError, message):
                 self.load(change)
         self.assertFalse(made.exists())
         self.assertNotIn("antigravity", sys.modules)
