@@ -255,7 +255,7 @@ class _Patch:
             meta[key] = _policy(value) if key == "recompute" else value
         node.type = origin.type
         node.meta = meta
-        if "val" in meta and "value" in message and self._args.values is not None:
+        if "val" in meta and self._args.values is not None and "opaque" not in message.get("value", {"opaque": None}):
             meta["val"] = self._args.value(message["value"])
 
 

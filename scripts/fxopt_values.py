@@ -113,7 +113,12 @@ class ValueWriter:
         if value is None:
             return {"none": True}
         if isinstance(value, torch.Tensor):
-            return {"tensor": self.tensor(value)}
+            try:
+                return {"tensor": self.tensor(value)}
+            except FormError:
+                if self._is_lenient:
+                    return {"opaque": {"type": type_name(value)}}
+                raise
         for symbolic in (torch.SymInt, torch.SymFloat, torch.SymBool):
             if isinstance(value, symbolic):
                 return {"symbolic": {"type": form.SYMBOL_TYPES[symbolic.__name__], "expr": self.symbols.of(value)}}

@@ -691,6 +691,20 @@ class Apply(Case):
         self.assertEqual([node.target for node in left], [targets[0], targets[1], targets[3]])
         self.assertIs(left[0].args[1], marker)
 
+    def test_values_without_a_form_stay_where_they_are(self):
+        def body(x):
+            traced = self.tagged_step()
+            nodes = {node.name: node for node in traced.graph.nodes}
+            nodes["tanh"].meta["val"] = x
+            fxopt_torch.apply(traced, "canonicalize,remat,dce")
+            traced.graph.lint()
+            copied = next(node for node in traced.graph.nodes if node.name == "tanh_recomputed")
+            self.assertIs(nodes["tanh"].meta["val"], x)
+            self.assertIs(copied.meta["val"], x)
+            return x
+
+        torch.vmap(body)(torch.zeros(2, 2))
+
     def test_inferred_phases_become_marks(self):
         def step(x, w):
             loss = (x @ w).relu().sum()
