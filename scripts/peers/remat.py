@@ -86,13 +86,13 @@ def compare_sides(report: Report, fxopt: Fxopt, file: FxoptResult, live: GraphMo
     fxopt makes of the same tags by default."""
     tagged = remat_sides.tagged(live, file.main)
     theirs = remat_sides.torch_remat(remat_sides.copy_of(tagged))
-    ours = fxopt_result(fxopt, file.path, SAME_WORK, file.path.with_name("compat_torch.pb"), live)
+    ours = fxopt_result(fxopt, file.path, SAME_WORK, file.path.with_name("compat_torch.pb"))
     compare_copies(report, theirs, ours, file.main)
     saved = file.path.with_name("torch.pb")
     fxopt_torch.save(theirs, saved, kind="forward_loss_backward", fxopt=fxopt.program)
     limit = compare_peak(report, fxopt, "peak of PyTorch's remat", theirs, saved)
     compare_peak(report, fxopt, f"peak of {SAME_WORK}", ours.graph_module, ours.path)
-    default = fxopt_result(fxopt, file.path, "remat,dce", file.path.with_name("remat.pb"), live)
+    default = fxopt_result(fxopt, file.path, "remat,dce", file.path.with_name("remat.pb"))
     return tagged, limit, default
 
 
@@ -104,9 +104,9 @@ def compare_policy(
     folder.mkdir(exist_ok=True)
     sac = f"sac{{policy={policy}}}"
     print(sac)
-    file = fxopt_result(fxopt, saved, sac, folder / "tagged.pb", live)
+    file = fxopt_result(fxopt, saved, sac, folder / "tagged.pb")
     tagged, limit, same_tags = compare_sides(report, fxopt, file, live)
-    whole = fxopt_result(fxopt, saved, f"canonicalize,cse,{sac},remat,dce", folder / "default.pb", live)
+    whole = fxopt_result(fxopt, saved, f"canonicalize,cse,{sac},remat,dce", folder / "default.pb")
     for title, result in (("remat,dce", same_tags), ("canonicalize,cse,sac,remat,dce", whole)):
         peak = compare_peak(report, fxopt, f"peak of {title}", result.graph_module, result.path)
         report.check(peak <= limit, f"{title}: {peak} is no higher than PyTorch's {limit} ({peak / limit - 1:+.2%})")
@@ -120,7 +120,7 @@ def compare_random(report: Report, fxopt: Fxopt, seed: int, live: GraphModule, f
     path.parent.mkdir(exist_ok=True)
     subject = random_tags.tag_randomly(live, seed)
     fxopt_torch.save(subject, path, kind="forward_loss_backward", fxopt=fxopt.program)
-    file = remat_sides.read_result(fxopt, path, live)
+    file = remat_sides.read_result(fxopt, path)
     _, limit, default = compare_sides(report, fxopt, file, subject)
     peak = compare_peak(report, fxopt, "peak of remat,dce", default.graph_module, default.path)
     print(f"  remat,dce: {peak}, PyTorch {limit} ({peak / limit - 1:+.2%})")

@@ -10,11 +10,14 @@ from torch._functorch._activation_checkpointing.remat_using_tags_for_fwd_loss_bw
     remat_using_tags_for_fwd_loss_bwd_graph,
 )
 from torch.fx import GraphModule
+from torch.utils.checkpoint import CheckpointPolicy
 
-import fxopt_graph
+import fxopt_torch
+import fxopt_training
 from fxopt_json import Json
-from fxopt_program import Fxopt, read_main, recompute_origin
+from fxopt_program import Fxopt, recompute_origin
 
+_POLICIES = {tag: CheckpointPolicy[name] for name, tag in fxopt_training.TAGS.items()}
 _MARK = "peer_original"  # the name before PyTorch's pass, which renames nodes
 
 # A node of either result: the name it had in the tagged graph, and whether this is the copy of it.
@@ -52,7 +55,7 @@ def tagged(graph_module: GraphModule, main: Json) -> GraphModule:
     for node in result.graph.nodes:
         record = records.pop(node.name)
         if "tag" in record:
-            node.meta["recompute"] = fxopt_graph.POLICIES[record["tag"]]
+            node.meta["recompute"] = _POLICIES[record["tag"]]
         if "id" in record.get("region", {}):
             node.meta["ac_graph_id"] = int(record["region"]["id"])
         node.meta[_MARK] = node.name
@@ -97,17 +100,16 @@ class FxoptResult:
     graph_module: GraphModule
 
 
-def fxopt_result(fxopt: Fxopt, source: pathlib.Path, passes: str, path: pathlib.Path, live: GraphModule) -> FxoptResult:
-    """Runs `passes` over the file `source`, which `live` was saved to, and reads what they give."""
+def fxopt_result(fxopt: Fxopt, source: pathlib.Path, passes: str, path: pathlib.Path) -> FxoptResult:
+    """Runs `passes` over the file `source` and reads what they give."""
     fxopt.opt(source, path, passes)
-    return read_result(fxopt, path, live)
+    return read_result(fxopt, path)
 
 
-def read_result(fxopt: Fxopt, path: pathlib.Path, live: GraphModule) -> FxoptResult:
-    """A binary file of fxopt over the placeholders' values and the attributes of `live`."""
-    fxopt.run("convert", str(path), "-o", str(path.with_suffix(".json")))
-    main = read_main(path.with_suffix(".json"))
-    return FxoptResult(path, main, fxopt_graph.graph_module(main, live))
+def read_result(fxopt: Fxopt, path: pathlib.Path) -> FxoptResult:
+    """A file of fxopt, as JSON and as the loader builds it."""
+    main = fxopt_torch.read_module(path, fxopt.program)["graphs"][0]
+    return FxoptResult(path, main, fxopt_torch.load(path, fxopt=fxopt.program))
 
 
 def differences(torch_side: Wiring, fxopt_side: Wiring) -> list[str]:
