@@ -33,12 +33,15 @@ class Expressions(unittest.TestCase):
             "(s0 > 1) & (s1 < 2)": "And(s0 > 1, s1 < 2)",
             "~(u0 < 3)": "Not(u0 < 3)",
             "2 < s0 < 5": "And(2 < s0, s0 < 5)",
+            "True": "0 == 0",
+            "False": "0 == 1",
+            "4*Piecewise((s0, s0 > s1), (2, Eq(s1, 3)), (s1, True))": "4 * Where(s0 > s1, s0, Where(s1 == 3, 2, s1))",
         }.items():
             self.assertEqual(form.expression(text), expected)
             self.assertEqual(form.expression(expected), expected)
 
     def test_what_the_grammar_cannot_say_is_an_error(self):
-        for text in ("", "s0 +", "True", "L['x']", "f(x=1)", "a if b else c", "[s0]", "s0; s1"):
+        for text in ("", "s0 +", "Piecewise((s0, s0 > 1))", "L['x']", "f(x=1)", "a if b else c", "[s0]", "s0; s1"):
             with self.subTest(text=text), self.assertRaises(form.FormError):
                 form.expression(text)
 
