@@ -52,7 +52,8 @@ NOT_CARRIED_THINGS = {
     " is read back as its text",
     "that a number is a SymInt whose expression is a constant": "read back as the number",
     "symbols of the ShapeEnv that neither graph nor guards read": "no part of the graph",
-    "the state of a torch.Generator": "its device is carried; the caller brings the state",
+    "the state of a torch.Generator": "its device is carried; the caller brings the state. Where there is no such device, an"
+    " AbsentGenerator stands for it",
 }
 # Diagnostic metadata where a class that no import finds is read back as its name.
 STACK_KEYS = frozenset({"nn_module_stack", "source_fn_stack", "fwd_nn_module_stack", "fwd_source_fn_stack", "torch_fn"})

@@ -341,12 +341,28 @@ def _present(device: str) -> torch.device:
     return torch.device("cpu") if found.type == "cuda" and not torch.cuda.is_available() else found
 
 
+class AbsentGenerator(torch.Generator):
+    """Stands for the generator of a device that this machine does not have; only its `device` is like that one's."""
+
+    def __new__(cls, device: str | torch.device) -> AbsentGenerator:
+        result = super().__new__(cls)
+        result._device = torch.device(device)
+        return result
+
+    @property
+    def device(self) -> torch.device:
+        return self._device
+
+    def clone_state(self) -> torch.Generator:
+        return AbsentGenerator(self._device)
+
+
 def _generator(device: str) -> torch.Generator:
-    """A generator of that device; of the CPU where there is no such device."""
+    """A generator of that device, or what stands for one."""
     try:
         return torch.Generator(device)
     except RuntimeError:
-        return torch.Generator("cpu")
+        return AbsentGenerator(device)
 
 
 def dtype_of(name: str) -> torch.dtype:

@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 import fxopt_origins
 import trace_gpu_free
+from fxopt_values import AbsentGenerator
 from traces import Graph, Substitution, Traced, close, keep_open, routes, seeded
 
 
@@ -86,22 +87,13 @@ class Classifier(nn.Module):
         return F.cross_entropy(scores, labels), scores.detach().view(-1, 2)
 
 
-class _CudaGenerator(torch.Generator):
-    """Stands for the generator of a GPU that is not there."""
-
-    device = torch.device("cuda", 0)
-
-    def clone_state(self) -> torch.Generator:
-        return _CudaGenerator()
-
-
 @contextlib.contextmanager
 def _random_numbers(device: str) -> Iterator[None]:
     """The partitioner gives a recomputed draw on a GPU a state of the GPU's generator, so there must be one."""
     if device == "cpu" or torch.cuda.is_available():
         yield
     else:
-        with mock.patch.object(torch.cuda, "default_generators", (_CudaGenerator(),)):
+        with mock.patch.object(torch.cuda, "default_generators", (AbsentGenerator("cuda:0"),)):
             yield
 
 

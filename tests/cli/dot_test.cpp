@@ -123,7 +123,7 @@ graph @"g\"];x" {
 }
 
 TEST_CASE("cli show --dot: many neighbours become one that counts them") {
-  for (const size_t users : {8, 9}) {
+  for (const size_t users : {size_t{8}, size_t{9}}) {
     CAPTURE(users);
     std::string text = "fxg 0\ngraph @g {\n  %x: f32[4] = placeholder()\n";
     for (size_t i = 0; i < users; ++i) text += "  %a" + std::to_string(i) + ": f32[4] = aten.neg.default(%x)\n";

@@ -25,6 +25,7 @@ try:
 
     import fxopt_apply
     import fxopt_torch
+    import fxopt_values
     import graph_description
     from fxopt_json import find_fxopt
 except ImportError as error:
@@ -137,6 +138,18 @@ class Load(Case):
         module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
         torch.compile(module, backend=backend, dynamic=True)(torch.randn(3, 4))
         self.assertTrue(captured)
+
+    def test_a_generator_keeps_its_device_where_there_is_none(self):
+        def build(graph):
+            state = graph.placeholder("state")
+            state.meta["val"] = torch.Generator()
+            absent = graph.placeholder("absent")
+            absent.meta["val"] = fxopt_values.AbsentGenerator("cuda:0")
+            graph.output((state, absent))
+
+        if torch.cuda.is_available():
+            self.skipTest("there is a GPU here, whose generator is loaded")
+        self.round_trip(graph_of(build))
 
     def test_each_form_of_file_gives_the_same(self):
         traced = trace(lambda x: x.t()[1:].conj(), torch.zeros(3, 3, dtype=torch.complex64))
