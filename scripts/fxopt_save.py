@@ -30,7 +30,7 @@ from fxopt_objects import (
     type_name,
 )
 from fxopt_training import input_spec, output_spec, training_fields
-from fxopt_values import ValueWriter, group_name
+from fxopt_values import ValueWriter, group_name, process_groups
 
 VERSION = "0"
 
@@ -792,28 +792,4 @@ def last_frame(stack_trace: str) -> Json | None:
     file, line, function, code = frames[-1]
     source = {"file": file, "line": int(line), "function": function.strip(), "code": code.strip()}
     return {key: value for key, value in source.items() if value}
-
-
-def process_groups(meshes: Sequence[tuple[object, Json]]) -> tuple[list[Json], Json]:
-    """The process groups that this process knows, with the mesh dimensions they serve, and the rank."""
-    dist = torch.distributed
-    if not dist.is_available() or not dist.is_initialized():
-        return [], {}
-    world = dist.distributed_c10d._world
-    groups = []
-    for group in world.pg_map:
-        record = {
-            "uid": world.pg_names[group],
-            "ranks": [int(rank) for rank in dist.get_process_group_ranks(group)],
-            "description": group.group_desc,
-            "backend": dist.get_backend(group),
-        }
-        for _, mesh in meshes:
-            served = [dim for dim, uid in enumerate(mesh.get("groups", ())) if uid == record["uid"]]
-            if served and "mesh" not in record:
-                names = mesh.get("dim_names", ())
-                record["mesh"] = mesh["name"]
-                record["mesh_dims"] = [names[dim] if dim < len(names) else str(dim) for dim in served]
-        groups.append({key: value for key, value in record.items() if value})
-    return groups, {"rank": dist.get_rank(), "world_size": dist.get_world_size()}
 

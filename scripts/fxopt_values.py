@@ -168,6 +168,30 @@ class ValueWriter:
         return str(record["name"])
 
 
+def process_groups(meshes: Sequence[tuple[object, Json]]) -> tuple[list[Json], Json]:
+    """The process groups that this process knows, with the mesh dimensions they serve, and the rank."""
+    dist = torch.distributed
+    if not dist.is_available() or not dist.is_initialized():
+        return [], {}
+    world = dist.distributed_c10d._world
+    groups = []
+    for group in world.pg_map:
+        record = {
+            "uid": world.pg_names[group],
+            "ranks": [int(rank) for rank in dist.get_process_group_ranks(group)],
+            "description": group.group_desc,
+            "backend": dist.get_backend(group),
+        }
+        for _, mesh in meshes:
+            served = [dim for dim, uid in enumerate(mesh.get("groups", ())) if uid == record["uid"]]
+            if served and "mesh" not in record:
+                names = mesh.get("dim_names", ())
+                record["mesh"] = mesh["name"]
+                record["mesh_dims"] = [names[dim] if dim < len(names) else str(dim) for dim in served]
+        groups.append({key: value for key, value in record.items() if value})
+    return groups, {"rank": dist.get_rank(), "world_size": dist.get_world_size()}
+
+
 class ValueReader:
     """The values of a file as fake tensors of one FakeTensorMode that share storages as the file says."""
 
