@@ -159,7 +159,7 @@ def _inputs_of(graph: Graph) -> list[Node]:
 
 def _output_leaves(graph: Graph) -> list[object]:
     """What the graph returns, in the order in which output specifications count."""
-    last = next(reversed(graph.nodes), None)
+    last = next(iter(reversed(graph.nodes)), None)
     return _leaves(last.args[0]) if last is not None and last.op == "output" and last.args else []
 
 

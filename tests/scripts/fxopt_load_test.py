@@ -704,6 +704,7 @@ class Apply(Case):
         self.assertEqual([node.target for node in left], [targets[0], targets[1], targets[3]])
         self.assertIs(left[0].args[1], marker)
 
+    @needs_marks
     def test_values_without_a_form_stay_where_they_are(self):
         def body(x):
             traced = self.tagged_step()
@@ -748,7 +749,7 @@ class Apply(Case):
             return roles, main.get("num_forward_outputs"), details
 
         def output(traced, *order):
-            last = next(reversed(traced.graph.nodes))
+            last = next(iter(reversed(traced.graph.nodes)))
             last.args = (tuple(last.args[0][i] for i in order),)
 
         for order, expected in (
