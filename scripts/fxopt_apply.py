@@ -11,7 +11,7 @@ import json
 import pathlib
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,11 +20,11 @@ from torch.fx import Graph, GraphModule, Node
 
 import fxopt_json as form
 from fxopt_json import Json
-from fxopt_load import ArgReader, create_node, give_node_meta, placed_elsewhere
+from fxopt_load import ArgReader, create_node, give_node_meta, marks_of, placed_elsewhere
 from fxopt_objects import find
 from fxopt_save import Exporter, Provenance
 from fxopt_symbols import SymbolReader
-from fxopt_training import TRAINING_KEYS, training_meta
+from fxopt_training import TRAINING_KEYS
 from fxopt_values import ValueReader
 
 
@@ -58,19 +58,17 @@ def apply(
     program: str,
     options: Sequence[str],
     told: Mapping[str, object],
-) -> Json:
-    """Runs a pipeline over `graph_module` and patches it. Returns what the program's envelope says of the file."""
+) -> None:
+    """Runs a pipeline over `graph_module` and patches it."""
     exporter = Exporter(pathlib.Path("module.json"), is_lenient=True)
     before = exporter.module(graph_module, **told)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         source, target = folder / "before.json", folder / "after.json"
         form.write_json(before, source)
-        result = run_fxopt(program, [*_command(passes), str(source), "-o", str(target), *options], folder)
+        run_fxopt(program, [*_command(passes), str(source), "-o", str(target), *options], folder)
         after = json.loads(target.read_text(encoding="utf-8"))["module"]
     _Patch(exporter, before, after).run(graph_module)
-    files = result.get("files", [{}])
-    return files[0] if files else {}
 
 
 def _command(passes: str | None) -> list[str]:
@@ -127,11 +125,12 @@ class _Patch:
         self._fields: dict[Node, Json] = {}
         self._matched: set[Node] = set()  # of the graph at hand: what its messages name by uid
         mode = _fake_mode(exporter)
+        symbols = SymbolReader.over(exporter.values.symbols)
         values = None
         if mode is not None:
-            values = ValueReader(after, SymbolReader.over(exporter.values.symbols), mode)
+            values = ValueReader(after, symbols, mode)
             values.storages.update(exporter.values.held)
-        self._args = _KnownArgs(exporter, values, self._graph_module)
+        self._args = _KnownArgs(exporter, symbols, values, self._graph_module)
         self._args.nodes_of_uids.update(self._nodes)
 
     def run(self, graph_module: GraphModule) -> None:
@@ -232,13 +231,11 @@ class _Patch:
         if before["target"] != after["target"]:
             change.target = self.exporter.named.get(after["target"]) or find(after["target"])
         custom = node.meta.get("custom")
-        was, now = training_meta(before, custom), training_meta(after, custom)
+        was, now = marks_of(before, custom), marks_of(after, custom)
         if after.get("phase") == "PHASE_BACKWARD" and "PHASE_MARKER_INFERRED" in after.get("phase_markers", ()):
             now["autograd_backward"] = True
         change.dropped = [key for key in was if key not in now]
-        for key, value in now.items():
-            if key not in was or was[key] != value:
-                change.meta[key] = _policy(value) if key == "recompute" else value
+        change.meta = {key: value for key, value in now.items() if key not in was or was[key] != value}
         return change
 
     def _give_meta(self, node: Node, message: Json, names: Mapping[str, Node]) -> None:
@@ -251,8 +248,7 @@ class _Patch:
         meta = {key: value for key, value in origin.meta.items() if key not in TRAINING_KEYS}
         if "custom" in meta:
             meta["custom"] = copy.deepcopy(meta["custom"])
-        for key, value in training_meta(message, meta.get("custom")).items():
-            meta[key] = _policy(value) if key == "recompute" else value
+        meta |= marks_of(message, meta.get("custom"))
         node.type = origin.type
         node.meta = meta
         if "val" in meta and self._args.values is not None and "opaque" not in message.get("value", {"opaque": None}):
@@ -262,11 +258,17 @@ class _Patch:
 class _KnownArgs(ArgReader):
     """Reads arguments as the objects they were written from."""
 
-    def __init__(self, exporter: Exporter, values: ValueReader | None, graph) -> None:
+    def __init__(
+        self,
+        exporter: Exporter,
+        symbols: SymbolReader,
+        values: ValueReader | None,
+        graph: Callable[[str], GraphModule],
+    ) -> None:
         super().__init__(values, graph)
         self._exporter = exporter
         self._meshes = {record["name"]: mesh for mesh, record in exporter.values.meshes}
-        self._symbols = SymbolReader.over(exporter.values.symbols)
+        self._symbols = symbols
 
     def argument(self, arg: Json, names: Mapping[str, Node]) -> object:
         match arg:
@@ -283,10 +285,6 @@ class _KnownArgs(ArgReader):
             case {"enum_value": {"type": kind, "name": name}} if f"{kind}.{name}" in self._exporter.named:
                 return self._exporter.named[f"{kind}.{name}"]
         return super().argument(arg, names)
-
-
-def _policy(name: object) -> object:
-    return torch.utils.checkpoint.CheckpointPolicy[str(name)]
 
 
 def _fake_mode(exporter: Exporter):

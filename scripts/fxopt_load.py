@@ -359,6 +359,14 @@ def create_node(graph: Graph, message: Json, target: object = None) -> Node:
     return node
 
 
+def marks_of(message: Json, custom: object) -> dict[str, object]:
+    """training_meta() with the recompute policy as torch's enumerator."""
+    marks = training_meta(message, custom)
+    if "recompute" in marks:
+        marks["recompute"] = torch.utils.checkpoint.CheckpointPolicy[str(marks["recompute"])]
+    return marks
+
+
 def give_node_meta(
     node: Node, message: Json, args: ArgReader, names: Mapping[str, Node], *, derives: bool
 ) -> None:
@@ -373,9 +381,7 @@ def give_node_meta(
     if "value" in message:
         value = args.value(message["value"])
         node.meta[value_key] = value_type(value) if is_return_type(value_type) else value
-    node.meta.update(training_meta(message, entries.get("custom")))
-    if "recompute" in node.meta:
-        node.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy[node.meta["recompute"]]
+    node.meta.update(marks_of(message, entries.get("custom")))
     node.meta.update(entries)
     value = node.meta.get("val")
     if derives and "tensor_meta" not in entries and fxopt_save.has_derivable_meta(value):
