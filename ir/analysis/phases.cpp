@@ -5,6 +5,7 @@
 
 #include "ir/analysis/reach.h"
 #include "ir/analysis/storages.h"
+#include "ir/analysis/values.h"
 #include "ir/graph/module.h"
 
 namespace fxopt {
@@ -30,8 +31,7 @@ Phase default_phase(const Graph& graph) {
 // The parent of an unmarked getitem.
 NodeId projected(const Graph& graph, NodeId node) {
   if (!graph[node].is_call() || graph.op(node).view != ViewKind::kProjection) return NodeId();
-  const Arg* parent = graph.arg(node, 0);
-  return parent != nullptr && parent->is(ArgKind::kNode) ? parent->as_node() : NodeId();
+  return first_argument(graph, node);
 }
 
 }  // namespace

@@ -193,6 +193,11 @@ bool same_metadata(const Graph& graph, ValueId a, ValueId b) {
   return false;
 }
 
+NodeId first_argument(const Graph& graph, NodeId node) {
+  const Arg* arg = graph.arg(node, 0);
+  return arg != nullptr && arg->is(ArgKind::kNode) ? arg->as_node() : NodeId();
+}
+
 const Tensor* single_tensor(const Graph& graph, NodeId node) {
   const Value& value = graph.value(node);
   return value.kind == ValueKind::kTensor ? &graph.pool().tensor(value) : nullptr;

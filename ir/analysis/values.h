@@ -39,6 +39,9 @@ enum class ViewAnswer : uint8_t { kView, kCopy, kUnknown };
 // empty and where something is not recorded. O(rank).
 ViewAnswer compare_as_view(const Module& module, const Tensor& from, const Tensor& to);
 
+// The node that the first argument of `node` is; invalid when it is something else or missing. O(1).
+NodeId first_argument(const Graph& graph, NodeId node);
+
 // The one tensor a node produces; nullptr when it produces something else or nothing is recorded.
 const Tensor* single_tensor(const Graph& graph, NodeId node);
 

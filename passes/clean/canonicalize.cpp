@@ -92,16 +92,11 @@ struct Replacement {
   bool is_direct = false;  // `base` is the view's own input
 };
 
-NodeId viewed(const Graph& graph, NodeId view) {
-  const Arg* base = graph.arg(view, 0);
-  return base != nullptr && base->is(ArgKind::kNode) ? base->as_node() : NodeId();
-}
-
 bool is_view(const Graph& graph, NodeId node) {
   if (!graph[node].is_call()) return false;
   const Op& op = graph.op(node);
   const bool views = op.view == ViewKind::kView || op.view == ViewKind::kMaybeView;
-  return views && op.is_pure() && !op.is_multi_output && viewed(graph, node).is_valid();
+  return views && op.is_pure() && !op.is_multi_output && first_argument(graph, node).is_valid();
 }
 
 // Whether an argument of a slice is left to its default, which may be spelled out as `value`.
@@ -115,7 +110,7 @@ bool slices_everything(const Graph& graph, NodeId view) {
   if (!is_default(call_argument(graph, view, 2), 0) || !is_default(call_argument(graph, view, 4), 1)) return false;
   const Arg* end = call_argument(graph, view, 3);
   if (is_default(end, std::numeric_limits<int64_t>::max())) return true;
-  const Tensor* input = single_tensor(graph, viewed(graph, view));
+  const Tensor* input = single_tensor(graph, first_argument(graph, view));
   if (!end->is(ArgKind::kInt) || input == nullptr || !input->sizes.is_valid()) return false;
   const std::vector<Dim>& sizes = graph.module().dims(input->sizes);
   const Arg* dim = call_argument(graph, view, 1);
@@ -130,7 +125,7 @@ bool slices_everything(const Graph& graph, NodeId view) {
 // True for a view that differs from its input in a bit the recorded values do not show: they decide nothing across it.
 bool hides_change(const Graph& graph, NodeId view) {
   if (!contains(kBitFlips, graph.op(view).name)) return false;
-  const Tensor* before = single_tensor(graph, viewed(graph, view));
+  const Tensor* before = single_tensor(graph, first_argument(graph, view));
   const Tensor* after = single_tensor(graph, view);
   return before == nullptr || after == nullptr ||
          (before->conjugate == after->conjugate && before->negative == after->negative);
@@ -194,7 +189,7 @@ class Planner {
   void consider(NodeId view) {
     const NodeId base = find_base(view);
     if (!base.is_valid()) return;
-    const bool is_direct = base == resolve(viewed(graph_, view));
+    const bool is_direct = base == resolve(first_argument(graph_, view));
     if (!is_wanted(view, is_direct)) return;
     if (is_held(graph_, view)) {
       result_.remark(graph_, view, "ordered",
@@ -224,13 +219,13 @@ class Planner {
   // The nearest node up the chain of views that `view` equals; invalid when there is none. The chain is that of the
   // graph as it was, so that in t(t(t(x))) the last finds the first; only identities are skipped.
   NodeId find_base(NodeId view) const {
-    NodeId link = viewed(graph_, view);
+    NodeId link = first_argument(graph_, view);
     for (int step = 0; step < kMaxChain; ++step) {
       if (identities_[link]) link = resolve(link);
       if (!same_buffer(view, link)) break;
       if (equals(view, resolve(link))) return resolve(link);
       if (!is_view(graph_, link) || hides_change(graph_, link)) break;
-      link = viewed(graph_, link);
+      link = first_argument(graph_, link);
     }
     return NodeId();
   }
@@ -242,14 +237,15 @@ class Planner {
     if (graph_.value(view).kind != ValueKind::kAbsent) return false;
     if (undoes_transpose(view, base)) return true;
     const bool is_input = contains(kAliases, graph_.op(view).name) || slices_everything(graph_, view);
-    return is_input && base == resolve(viewed(graph_, view));
+    return is_input && base == resolve(first_argument(graph_, view));
   }
 
   // t(t(base)), with identities between.
   bool undoes_transpose(NodeId view, NodeId base) const {
     if (graph_.op(view).name != kTranspose) return false;
-    const NodeId inner = resolve(viewed(graph_, view));
-    return is_view(graph_, inner) && graph_.op(inner).name == kTranspose && resolve(viewed(graph_, inner)) == base;
+    const NodeId inner = resolve(first_argument(graph_, view));
+    return is_view(graph_, inner) && graph_.op(inner).name == kTranspose &&
+           resolve(first_argument(graph_, inner)) == base;
   }
 
   bool is_needed_by_caller(NodeId view, NodeId base) const {
@@ -283,7 +279,7 @@ void erase_dead_views(Graph& graph, std::vector<NodeId> pending, PassResult& res
     pending.pop_back();
     if (graph[node].erased || graph.has_users(node) || !is_view(graph, node)) continue;
     if (is_held(graph, node) || named.get(node)) continue;
-    pending.push_back(viewed(graph, node));
+    pending.push_back(first_argument(graph, node));
     erase_unread(graph, node, kPass);
     result.count("dead-views");
   }
@@ -326,7 +322,7 @@ Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options
     Replacer replacer(graph, kPass);
     std::vector<NodeId> on_the_way;
     for (const auto& [view, base, is_direct] : plan) {
-      if (!is_direct) on_the_way.push_back(viewed(graph, view));
+      if (!is_direct) on_the_way.push_back(first_argument(graph, view));
       replacer.replace(view, base);
       result.count(is_direct ? "identities" : "round-trips");
     }

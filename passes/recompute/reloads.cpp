@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ir/analysis/values.h"
+
 namespace fxopt {
 namespace {
 
@@ -12,11 +14,6 @@ constexpr std::string_view kWait = "ao.wait_tensor.default";
 
 bool calls(const Graph& graph, NodeId node, std::string_view name) {
   return graph[node].is_call() && graph.op(node).name == name;
-}
-
-NodeId first_argument(const Graph& graph, NodeId node) {
-  const Arg* arg = graph.arg(node, 0);
-  return arg != nullptr && arg->is(ArgKind::kNode) ? arg->as_node() : NodeId();
 }
 
 // What the chain of reload and waits that ends in `wait` took off the device; invalid for any other wait.
