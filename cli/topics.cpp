@@ -1,6 +1,8 @@
 // The words of `fxopt help TOPIC`.
 #include "cli/topics.h"
 
+#include "core/text.h"
+#include "ir/device/profile.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace fxopt {
@@ -67,9 +69,10 @@ the object goes to standard output nothing else does, so a graph needs -o FILE.
 
 constexpr std::string_view kMemory =
     R"(The ideal peak is the largest number of bytes in live storages while the graph runs in schedule
-order. Storages, not tensors: views share one. Nothing is rounded up and workspaces are not counted.
+order. Storages, not tensors: views share one. Nothing is rounded up.
 
-  inputs and attributes are live throughout, unless donated (--free-inputs: to their last use)
+  inputs and attributes are live throughout, unless donated; with --input-lifetime boxed all but
+    parameters, buffers, optimizer state and constants end at their last use
   what the graph returns is live to the end
   a node's inputs and outputs coexist
   what a collective reads and makes is held until its wait
@@ -79,15 +82,50 @@ Who shares a storage follows from the ops, and from the file where they are sile
 depends on a symbol without a value is unknown and said so, never zero; --symbol s0=4096 gives one.
 GiB is 2^30 bytes, GB is 10^9.
 
-Beside it, for CUDA devices, stand the peaks of PyTorch's caching allocator (2.15), run over the same
-storages in the order of eager execution on one stream, with classic and with expandable segments.
-What kernels take for workspaces is not part of them.
+--device h100 adds what kernels take besides their outputs, from a profile (`fxopt help devices`):
+the requested peak then stands above the ideal one, and what lies outside the allocator is listed.
+
+For CUDA devices the peaks of PyTorch's caching allocator (2.15) follow, run over the same storages in
+the order of eager execution on one stream, with classic and with expandable segments.
 
   requested  what was asked for          active    with what streams still hold
   allocated  after rounding, splitting   reserved  segments taken from the device
 
 --alloc-conf takes the text of PYTORCH_ALLOC_CONF, --device-memory 80GiB says where memory runs out.
+
+--steady is about a step that is not the first: optimizer state (--optimizer) for each parameter with
+a gradient, the gradients that are added to (--gradients), and segments as steps before leave them.
+
+Limits, each an exit code of 5 when it is broken:
+
+  --budget 70GiB                      on the peak that is described; reserved=70GiB on another one
+  --baseline FILE --max-growth 1%     on what a peak has grown by; the storages that grew are named
+  --baseline FILE --max-ratio reserved=1.10
+  --baseline FILE --update-baseline   writes the file that later calls are compared with
 )";
+
+constexpr std::string_view kDevices =
+    R"(--device takes the names of profiles, with commas between them: devices such as h100, and versions of
+a framework such as torch-2.15. Without a framework the newest one is taken. A word with a '/' or a '.'
+is a file; what it says replaces what those before it say. One statement a line, # begins a comment:
+
+  constant device.sms = 132
+  define twice(x) = 2 * x
+  include FILE                               of the same folder, or built in
+  flops bf16 = 989400000000000               dense, per second
+  bandwidth = 3350000000000                  bytes per second
+  outside context = 536870912 [estimate]     outside the allocator
+  outside-communicator ring = EXPR [source]  for each process group that collectives use
+  temporary aten.mm.default copy = EXPR [source]       before the outputs, until the call returns
+  workspace aten.mm.* cublas = EXPR [estimate]         behind the outputs, until the call returns
+  persistent aten.mm.default handle = EXPR [measured]  from the first call on, once for each name
+
+EXPR is integer arithmetic as in Python, with Max, Min, CeilDiv, Pow2Floor, Where(condition, a, b), And,
+Or, Not. Symbols are constants and, by the schema's argument names, what a call is given: self.bytes,
+mat2.size.1, self.contiguous, out.0.numel, causal. 0 is nothing. The word in brackets says what a line
+rests on. ir/device/README.md lists all symbols, and where each built-in line was read.
+
+Built in: )";
 
 constexpr std::string_view kSummary =
     R"(`fxopt show IN --summary` tells what a graph is made of, totals first, the biggest of each list first.
@@ -155,11 +193,17 @@ std::string pipeline_topic() {
          std::string(default_pipeline_text()) + "\n";
 }
 
+std::string devices_text() {
+  const std::vector<std::string_view> names = builtin_profiles();
+  return std::string(kDevices) + join(std::vector<std::string>(names.begin(), names.end()), ", ") + ".\n";
+}
+
 }  // namespace
 
 const std::vector<Topic>& topics() {
   static const std::vector<Topic> rows = {
       {"control-deps", "order without data, and PyTorch's op for it", std::string(kControlDeps)},
+      {"devices", "what --device takes", devices_text()},
       {"exit-codes", "what the exit codes mean", std::string(kExitCodes)},
       {"formats", "the forms of graph files", std::string(kFormats)},
       {"json", "what --json prints", std::string(kJson)},

@@ -38,6 +38,7 @@ enum class ErrorCode : uint16_t {
   kAllocatorSyntax = 210,  // PYTORCH_ALLOC_CONF
   kAllocatorKey = 211,
   kAllocatorValue = 212,
+  kUnknownDevice = 213,  // --device
 
   kNotAFile = 301,      // magic missing: not an fxopt file
   kVersion = 302,       // schema version this build does not read
@@ -52,6 +53,8 @@ enum class ErrorCode : uint16_t {
   kBadValue = 311,  // a field whose value is not legal
   kCountMismatch = 312,
   kBadCompression = 313,
+  kBadProfile = 314,   // a device profile
+  kBadBaseline = 315,  // --baseline
 
   kVerifyStructure = 401,  // the verifier's groups, see ir/check/verify.h
   kVerifyOrder = 402,
@@ -65,6 +68,7 @@ enum class ErrorCode : uint16_t {
   kPhaseConflict = 412,    // a forward-marked node depends on a tangent
 
   kBudgetExceeded = 501,
+  kGrowthExceeded = 502,  // --max-growth, --max-ratio
 
   kUnknownSize = 801,
   kUnsupportedOp = 802,

@@ -61,6 +61,10 @@ constexpr Row kRows[] = {
      "The setting exists, but the framework's allocator refuses this value: switches are exactly True or False, sizes "
      "are whole MiB with a lower bound, divisions are powers of two, shares lie between 0 and 1. The message shows "
      "what is accepted."},
+    {ErrorCode::kUnknownDevice, "there is no such device profile",
+     "--device takes the names of built-in profiles, which `fxopt help devices` lists, or paths of profile files (with a "
+     "'/' in them). Several are given with commas between them; what stands in a later one replaces what stands in "
+     "those before."},
     {ErrorCode::kNotAFile, "the file is not a graph of fxopt",
      "The first bytes are not those that each binary file of fxopt begins with. Usual causes are a wrong path, a "
      "pickle or an exported program of the framework given in place of a converted one, and a file that was damaged. "
@@ -110,6 +114,14 @@ constexpr Row kRows[] = {
      "The file begins as zstd data but does not decompress: it was cut short, changed, or needs a larger window than "
      "is allowed here. Check it with `zstd -t FILE`. A file compressed with --long beyond 27 must be compressed again"
      " without it."},
+    {ErrorCode::kBadProfile, "the device profile is malformed",
+     "A device profile is text with one statement a line: what a kernel takes besides its outputs, what a device has. "
+     "`fxopt help devices` shows the grammar. The message names file, line and column. Nothing of the file was used."},
+    {ErrorCode::kBadBaseline, "the baseline cannot be compared with",
+     "The file given with --baseline is not a memory report as `fxopt mem --update-baseline` writes it, belongs to "
+     "another file or graph, or was made with other options (device, allocator settings, symbols, lifetimes), so that "
+     "a difference would say nothing about the graph. Write it anew with --update-baseline, on the version to compare "
+     "with."},
     {ErrorCode::kVerifyStructure, "the structure of the graph is invalid",
      "A graph must have one output node at its end, unique names, arguments inside their tables, and use lists that "
      "match the arguments. The message names the node that breaks this. If an input file shows it, the exporter is at"
@@ -152,6 +164,10 @@ constexpr Row kRows[] = {
     {ErrorCode::kBudgetExceeded, "the peak is above the budget",
      "The graph was read and measured, and its peak memory exceeds the limit given with --budget. This is an answer, "
      "not a failure. The report lists what is live at the peak."},
+    {ErrorCode::kGrowthExceeded, "a peak has grown beyond the limit",
+     "The graph was read and measured, and one of its peaks is larger than the baseline's by more than --max-growth or "
+     "--max-ratio allow. This is an answer, not a failure. The message names the metric, both figures, and the storages "
+     "that grew or are new at the peak. When the growth is meant, write the baseline anew with --update-baseline."},
     {ErrorCode::kUnknownSize, "a size is needed that is not known",
      "The request needs a number of bytes, and a symbol has no value, or an opaque op does not describe its result. "
      "An unknown size is never counted as zero. Give the symbols values on the command line, or add the description "

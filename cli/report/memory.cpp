@@ -1,30 +1,53 @@
 #include "cli/report/memory.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <utility>
 
-#include "cli/report/json.h"
 #include "cli/report/nodes.h"
-#include "cli/report/table.h"
 #include "core/saturate.h"
-#include "ir/analysis/allocator_replay.h"
+#include "core/text.h"
+#include "ir/analysis/collectives.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
+#include "ir/analysis/tags.h"
+#include "ir/memory/replay.h"
 
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxShownShares = 20;
-constexpr size_t kMaxShownUnknown = 5;
+constexpr std::string_view kMetricNames[kNumMemoryMetrics] = {"ideal", "requested", "allocated", "active", "reserved"};
+constexpr std::string_view kNoModule = "(no module)";
 
-// The first `depth` components of a dotted path.
-std::string path_prefix(std::string_view path, size_t depth) {
-  if (path.empty()) return "(no module)";
-  size_t end = 0;
-  for (size_t i = 0; i < depth && end < path.size(); ++i) end = std::min(path.find('.', end + 1), path.size());
-  return std::string(path.substr(0, end));
+std::vector<std::string_view> components(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    const size_t end = std::min(path.find('.'), path.size());
+    parts.push_back(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return parts;
+}
+
+bool is_number(std::string_view part) { return parse_int64(part).value_or(-1) >= 0; }
+
+// The first `depth` components, a number being any: "layers.*.attention".
+std::string module_group(std::string_view path, size_t depth) {
+  std::vector<std::string> parts;
+  for (const std::string_view part : components(path)) {
+    if (parts.size() < depth) parts.emplace_back(is_number(part) ? "*" : part);
+  }
+  return parts.empty() ? std::string(kNoModule) : join(parts, ".");
+}
+
+// Up to the first number: "layers.3". What belongs to no layer is one group.
+std::string layer_group(std::string_view path) {
+  std::vector<std::string> parts;
+  for (const std::string_view part : components(path)) {
+    parts.emplace_back(part);
+    if (is_number(part)) return join(parts, ".");
+  }
+  return "(no layer)";
 }
 
 // Shares by name, each with the place of the first storage in it.
@@ -49,6 +72,11 @@ std::vector<MemoryShare> sorted_shares(const Shares& shares) {
   return list;
 }
 
+// The first place of the largest value.
+uint32_t place_of_peak(const std::vector<int64_t>& values) {
+  return static_cast<uint32_t>(std::max_element(values.begin(), values.end()) - values.begin());
+}
+
 class Describer {
  public:
   Describer(const Graph& graph, const MemoryView& view)
@@ -56,239 +84,213 @@ class Describer {
         view_(view),
         phases_(resolve_phases(graph)),
         storages_(graph),
-        report_(analyze_memory(graph, storages_, view.options)) {
-    for (const NodeId node : graph.nodes()) schedule_.push_back(node);
-  }
+        report_(analyze_memory(graph, storages_, view.options)) {}
 
-  GraphMemory run() const {
+  GraphMemory run() {
     GraphMemory memory;
     memory.graph = graph_.module().text(graph_.name());
     memory.nodes = graph_.num_nodes();
     memory.roles_derived = report_.roles_derived;
     memory.unknown = report_.unknown_buffers;
+    memory.is_steady = view_.trace.steady.has_value();
+    if (view_.trace.profile != nullptr) memory.profile = view_.trace.profile->name;
     for (const NodeId node : report_.unknown_nodes) memory.unknown_nodes.emplace_back(graph_.name_of(node));
     for (const DevicePeak& peak : report_.devices) memory.devices.push_back(device(peak));
+    std::stable_sort(memory.devices.begin(), memory.devices.end(),
+                     [](const DeviceMemory& a, const DeviceMemory& b) { return a.bytes > b.bytes; });
     return memory;
   }
 
  private:
-  std::string name_at(uint32_t position) const {
-    return position < schedule_.size() ? std::string(graph_.name_of(schedule_[position])) : std::string();
-  }
+  static bool is_gpu(std::string_view device) { return device.starts_with("cuda"); }
 
-  StorageRow row(const Lifetime& lifetime) const {
-    const Buffer& buffer = storages_.buffer(lifetime.buffer);
-    const Node& node = graph_[buffer.producer];
-    StorageRow row;
-    row.node = graph_.name_of(buffer.producer);
-    row.module_path = graph_.module().text(node.module_path);
-    if (buffer.value.is_valid()) row.type = value_text(graph_, graph_.pool().value(buffer.value));
-    row.phase = name_of(phases_.phase[buffer.producer]);
-    row.kind = memory_class_name(lifetime.kind);
-    row.bytes = lifetime.bytes;
-    row.known = lifetime.known;
-    row.first = name_at(lifetime.first);
-    row.last = name_at(lifetime.last);
-    return row;
-  }
-
-  DeviceMemory device(const DevicePeak& peak) const {
+  DeviceMemory device(const DevicePeak& peak) {
     const Module& module = graph_.module();
     DeviceMemory result;
     result.device = module.text(peak.device);
-    result.bytes = peak.bytes;
-    result.input_bytes = peak.input_bytes;
-    result.live = peak.live.size();
-    if (peak.node.is_valid()) {
-      result.node = graph_.name_of(peak.node);
-      result.position = graph_.position(peak.node);
-      result.module_path = module.text(graph_[peak.node].module_path);
-      result.source = source_text(graph_, peak.node);
-    }
-    Shares classes, modules;
-    for (const Lifetime& lifetime : peak.live) {
-      const NodeId producer = storages_.buffer(lifetime.buffer).producer;
-      const uint32_t position = graph_.position(producer);
-      add_share(classes, std::string(memory_class_name(lifetime.kind)), position, lifetime.bytes);
-      add_share(modules, path_prefix(module.text(graph_[producer].module_path), view_.module_depth), position,
-                lifetime.bytes);
-      if (result.top.size() < view_.top) result.top.push_back(row(lifetime));
-    }
-    result.by_class = sorted_shares(classes);
-    result.by_module = sorted_shares(modules);
-    if (result.device.starts_with("cuda")) add_allocator(peak.device, result);
+    const bool gpu = is_gpu(result.device);
+    TraceOptions options = view_.trace;
+    if (!gpu) options.profile = nullptr;
+    trace_ = trace_memory(graph_, storages_, report_, peak.device, view_.options, options);
+    const MemoryTimeline timeline = timeline_of(trace_);
+    result.ideal = peak_row(timeline.ideal);
+    result.requested = peak_row(timeline.requested);
+    result.allocator_bytes = view_.device_bytes;
+    result.model = options.profile != nullptr ? "requested" : "ideal";
+    describe_peak(place_of_peak(timeline.requested), result);
+    count_hidden(result);
+    if (options.profile != nullptr) add_outside(*options.profile, result);
+    if (gpu) add_allocator(result);
     return result;
   }
 
-  void add_allocator(StringId device, DeviceMemory& result) const {
-    ReplayOptions options{view_.allocator, view_.device_bytes};
+  PeakRow peak_row(const std::vector<int64_t>& values) const {
+    const uint32_t place = place_of_peak(values);
+    return {values[place], std::string(graph_.name_of(trace_.schedule[place]))};
+  }
+
+  void describe_peak(uint32_t place, DeviceMemory& result) const {
+    const Module& module = graph_.module();
+    const NodeId node = trace_.schedule[place];
+    result.node = graph_.name_of(node);
+    result.position = place;
+    result.module_path = module.text(graph_[node].module_path);
+    result.source = source_text(graph_, node);
+    for (const uint32_t block : trace_.initial) {
+      result.input_bytes = saturating_add(result.input_bytes, trace_.blocks[block].bytes);
+    }
+    Shares classes, modules, layers;
+    const std::vector<uint32_t> live = live_blocks(trace_, place);
+    for (const uint32_t number : live) {
+      const TraceBlock& block = trace_.blocks[number];
+      const std::string_view path = module.text(graph_[block.node].module_path);
+      result.bytes = saturating_add(result.bytes, block.bytes);
+      add_share(classes, std::string(memory_class_name(block.kind)), block.first, block.bytes);
+      add_share(modules, module_group(path, view_.module_depth), block.first, block.bytes);
+      add_share(layers, layer_group(path), block.first, block.bytes);
+      if (result.top.size() < view_.top) result.top.push_back(row(block));
+    }
+    result.live = live.size();
+    result.by_class = sorted_shares(classes);
+    result.by_module = sorted_shares(modules);
+    result.by_layer = sorted_shares(layers);
+  }
+
+  StorageRow row(const TraceBlock& block) const {
+    const Module& module = graph_.module();
+    const Node& node = graph_[block.node];
+    StorageRow row;
+    row.node = graph_.name_of(block.node);
+    row.label = block.label;
+    row.module_path = module.text(node.module_path);
+    if (block.buffer.is_valid() && storages_.buffer(block.buffer).value.is_valid()) {
+      row.type = value_text(graph_, graph_.pool().value(storages_.buffer(block.buffer).value));
+    }
+    if (node.is_call()) row.target = target_text(graph_, block.node);
+    row.source = source_text(graph_, block.node);
+    row.phase = name_of(phases_.phase[block.node]);
+    row.kind = memory_class_name(block.kind);
+    row.bytes = block.bytes;
+    row.first = graph_.name_of(trace_.schedule[block.first]);
+    row.last = graph_.name_of(trace_.schedule[block.last]);
+    row.first_place = block.first;
+    row.last_place = block.last;
+    return row;
+  }
+
+  void count_hidden(DeviceMemory& result) const {
+    if (view_.trace.profile == nullptr) return;
+    for (const TraceBlock& block : trace_.blocks) {
+      if (!block.is_hidden()) continue;
+      ++result.hidden_rows;
+      if (block.evidence == Evidence::kEstimate) ++result.hidden_estimates;
+    }
+    for (const NodeId node : trace_.unknown_hidden) result.unknown_hidden.emplace_back(graph_.name_of(node));
+  }
+
+  void add_allocator(DeviceMemory& result) const {
+    ReplayOptions options;
+    options.config = view_.allocator;
+    options.device_bytes = result.allocator_bytes;
+    options.steady = view_.trace.steady.has_value();
+    options.timeline = view_.timelines;
     for (const bool expandable : {false, true}) {
       options.config.expandable_segments = expandable;
-      const AllocatorReplay replay = replay_allocator(graph_, storages_, report_, device, options);
-      const auto row = [this](const ReplayPeak& peak) {
-        return AllocatorPeakRow{peak.bytes, peak.node.is_valid() ? std::string(graph_.name_of(peak.node)) : ""};
+      AllocatorReplay replay = replay_allocator(trace_, options);
+      const auto peak = [this](const ReplayPeak& at) {
+        return PeakRow{at.bytes, at.node.is_valid() ? std::string(graph_.name_of(at.node)) : ""};
       };
       AllocatorRow& added = result.allocator.emplace_back();
       added.segments = expandable ? "expandable" : "classic";
-      added.requested = row(replay.requested);
-      added.allocated = row(replay.allocated);
-      added.active = row(replay.active);
-      added.reserved = row(replay.reserved);
+      added.requested = peak(replay.requested);
+      added.allocated = peak(replay.allocated);
+      added.active = peak(replay.active);
+      added.reserved = peak(replay.reserved);
       if (replay.out_of_memory.is_valid()) added.out_of_memory = graph_.name_of(replay.out_of_memory);
       added.failed_bytes = replay.failed_bytes;
+      added.steps = replay.steps;
+      added.is_steady = !options.steady || replay.is_steady;
+      added.allocated_at = std::move(replay.allocated_at);
+      added.reserved_at = std::move(replay.reserved_at);
     }
   }
+
+  // What the profile says of memory outside, with one communicator for each group that collectives run on.
+  void add_outside(const DeviceProfile& profile, DeviceMemory& result) const {
+    for (const OutsideRow& row : profile.outside) {
+      OutsideMemory added{row.name, 0, std::string(evidence_name(row.evidence)), 0};
+      if (!row.per_communicator) {
+        added.bytes = profile.exprs.evaluate(row.bytes, profile.constants);
+      } else {
+        add_communicators(profile, row, added);
+      }
+      result.outside.push_back(std::move(added));
+    }
+    const std::optional<int64_t> has = profile.constant("device.memory");
+    if (!has.has_value() || result.allocator_bytes.has_value()) return;
+    result.device_bytes = has;
+    result.allocator_bytes = std::max<int64_t>(0, *has - result.outside_bytes());
+  }
+
+  void add_communicators(const DeviceProfile& profile, const OutsideRow& row, OutsideMemory& added) const {
+    const StringId ranks = profile.strings.find("group.ranks");
+    for (const GroupRow& group : collectives_by_group(graph_, trace_.schedule, symbols())) {
+      ++added.communicators;
+      SymbolValues values = profile.constants;
+      if (group.group != nullptr && ranks.is_valid()) {
+        values[ranks] = static_cast<int64_t>(group.group->ranks.size());
+      }
+      const std::optional<int64_t> bytes = profile.exprs.evaluate(row.bytes, values);
+      if (!bytes.has_value()) {
+        added.bytes = std::nullopt;
+        return;
+      }
+      added.bytes = saturating_add(*added.bytes, *bytes);
+    }
+  }
+
+  SymbolValues symbols() const { return symbol_values(graph_.module(), view_.options.symbols); }
 
   const Graph& graph_;
   const MemoryView& view_;
   PhaseMap phases_;
   StorageMap storages_;
   MemoryReport report_;
-  std::vector<NodeId> schedule_;
+  MemoryTrace trace_;  // of the device at hand
 };
-
-void print_shares(std::ostream& out, std::string_view title, const std::vector<MemoryShare>& shares, int64_t whole) {
-  Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight}, 4);
-  for (size_t i = 0; i < shares.size() && i < kMaxShownShares; ++i) {
-    const MemoryShare& share = shares[i];
-    table.add(
-        {share.name, bytes_text(share.bytes), percent_text(share.bytes, whole), count_text(share.storages, "storage")});
-  }
-  out << "  " << title << '\n';
-  table.print(out);
-  if (shares.size() > kMaxShownShares) out << "    and " << shares.size() - kMaxShownShares << " more\n";
-}
-
-// Peaks side by side, then where memory ran out.
-void print_allocator(std::ostream& out, const DeviceMemory& device) {
-  if (device.allocator.empty()) return;
-  out << "  caching allocator, without kernels' workspaces\n";
-  Table table(std::vector<Align>(1 + device.allocator.size(), Align::kLeft), 4);
-  const auto add = [&](std::string name, const std::function<std::string(const AllocatorRow&)>& cell) {
-    std::vector<std::string> cells{std::move(name)};
-    for (const AllocatorRow& row : device.allocator) cells.push_back(cell(row));
-    table.add(std::move(cells));
-  };
-  add("", [](const AllocatorRow& row) { return row.segments + " segments"; });
-  add("requested", [](const AllocatorRow& row) { return bytes_text(row.requested.bytes); });
-  add("allocated", [](const AllocatorRow& row) { return bytes_text(row.allocated.bytes); });
-  add("active", [](const AllocatorRow& row) { return bytes_text(row.active.bytes); });
-  add("reserved", [](const AllocatorRow& row) { return bytes_text(row.reserved.bytes); });
-  add("reached at", [](const AllocatorRow& row) {
-    return row.reserved.node.empty() ? std::string("the inputs") : "%" + row.reserved.node;
-  });
-  table.print(out);
-  for (const AllocatorRow& row : device.allocator) {
-    if (row.out_of_memory.empty()) continue;
-    out << "    " << row.segments << " segments: out of memory at %" << printable_line(row.out_of_memory)
-        << ", which asks for " << bytes_text(row.failed_bytes) << '\n';
-  }
-}
-
-void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
-  out << '@' << printable_line(memory.graph) << ", "
-      << (device.device.empty() ? "no device" : printable_line(device.device)) << ": ideal peak "
-      << (memory.unknown > 0 ? "at least " : "") << bytes_text(device.bytes) << '\n';
-  if (!device.node.empty()) {
-    out << "  at %" << printable_line(device.node) << ", node " << device.position + 1 << " of " << memory.nodes;
-    if (!device.module_path.empty()) out << ", module " << printable_line(device.module_path);
-    if (!device.source.empty()) out << ", " << printable_line(device.source);
-    out << '\n';
-  }
-  out << "  inputs and attributes " << bytes_text(device.input_bytes) << '\n';
-  print_allocator(out, device);
-  print_shares(out, "live at the peak, by class", device.by_class, device.bytes);
-  print_shares(out, "live at the peak, by module", device.by_module, device.bytes);
-  if (device.top.empty()) return;
-  out << "  largest storages at the peak (" << device.top.size() << " of " << device.live << ")\n";
-  Table table({Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft}, 4);
-  table.add({"bytes", "made by", "type", "class", "phase", "live from .. to"});
-  for (const StorageRow& row : device.top) {
-    table.add({row.known ? std::to_string(row.bytes) : "unknown", "%" + row.node, row.type, row.kind, row.phase,
-               "%" + row.first + " .. %" + row.last});
-  }
-  table.print(out);
-}
-
-nlohmann::ordered_json shares_json(const std::vector<MemoryShare>& shares) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const MemoryShare& share : shares) {
-    list.push_back({{"name", share.name}, {"bytes", share.bytes}, {"storages", share.storages}});
-  }
-  return list;
-}
-
-nlohmann::ordered_json row_json(const StorageRow& row) {
-  return {
-      {"node", row.node},   {"module_path", row.module_path},
-      {"type", row.type},   {"class", row.kind},
-      {"phase", row.phase}, {"bytes", row.known ? nlohmann::ordered_json(row.bytes) : nlohmann::ordered_json(nullptr)},
-      {"first", row.first}, {"last", row.last}};
-}
-
-nlohmann::ordered_json allocator_json(const std::vector<AllocatorRow>& rows) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const AllocatorRow& row : rows) {
-    nlohmann::ordered_json& json = list.emplace_back();
-    json["segments"] = row.segments;
-    const auto add = [&json](const char* name, const AllocatorPeakRow& peak) {
-      json[name] = {{"peak_bytes", peak.bytes}, {"node", peak.node}};
-    };
-    add("requested", row.requested);
-    add("allocated", row.allocated);
-    add("active", row.active);
-    add("reserved", row.reserved);
-    json["out_of_memory"] = row.out_of_memory;
-    json["failed_bytes"] = row.failed_bytes;
-  }
-  return list;
-}
-
-nlohmann::ordered_json device_json(const DeviceMemory& device) {
-  nlohmann::ordered_json top = nlohmann::ordered_json::array();
-  for (const StorageRow& row : device.top) top.push_back(row_json(row));
-  return {{"device", device.device},
-          {"model", "ideal"},
-          {"peak_bytes", device.bytes},
-          {"input_bytes", device.input_bytes},
-          {"node", device.node},
-          {"position", device.position},
-          {"module_path", device.module_path},
-          {"source", device.source},
-          {"live_storages", device.live},
-          {"allocator", allocator_json(device.allocator)},
-          {"by_class", shares_json(device.by_class)},
-          {"by_module", shares_json(device.by_module)},
-          {"top", top}};
-}
 
 }  // namespace
 
-GraphMemory describe_memory(const Graph& graph, const MemoryView& view) { return Describer(graph, view).run(); }
+std::string_view metric_name(MemoryMetric metric) { return kMetricNames[static_cast<size_t>(metric)]; }
 
-void print_memory(std::ostream& out, const GraphMemory& memory) {
-  if (memory.devices.empty()) out << '@' << printable_line(memory.graph) << ": no tensors, ideal peak 0 B\n";
-  for (const DeviceMemory& device : memory.devices) print_device(out, memory, device);
-  if (memory.roles_derived) out << "  the file gives inputs no roles: classes follow what the graph shows\n";
-  if (memory.unknown == 0) return;
-  out << "  sizes unknown: " << count_text(memory.unknown, "storage") << ", made by";
-  for (size_t i = 0; i < memory.unknown_nodes.size() && i < kMaxShownUnknown; ++i) {
-    out << (i == 0 ? " %" : ", %") << printable_line(memory.unknown_nodes[i]);
+std::optional<MemoryMetric> find_metric(std::string_view name) {
+  for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
+    if (kMetricNames[i] == name) return static_cast<MemoryMetric>(i);
   }
-  if (memory.unknown_nodes.size() > kMaxShownUnknown) out << ", ...";
-  out << '\n';
+  return std::nullopt;
 }
 
-nlohmann::ordered_json memory_json(const GraphMemory& memory) {
-  nlohmann::ordered_json devices = nlohmann::ordered_json::array();
-  for (const DeviceMemory& device : memory.devices) devices.push_back(device_json(device));
-  return {{"graph", memory.graph},
-          {"nodes", memory.nodes},
-          {"peak_bytes", memory.peak_bytes()},
-          {"roles_derived", memory.roles_derived},
-          {"unknown_storages", memory.unknown},
-          {"unknown_nodes", memory.unknown_nodes},
-          {"devices", devices}};
+std::optional<PeakRow> DeviceMemory::peak(MemoryMetric metric, bool expandable) const {
+  if (metric == MemoryMetric::kIdeal) return ideal;
+  if (metric == MemoryMetric::kRequested) return requested;
+  if (allocator.size() != 2) return std::nullopt;
+  const AllocatorRow& run = allocator[expandable ? 1 : 0];
+  switch (metric) {
+    case MemoryMetric::kAllocated:
+      return run.allocated;
+    case MemoryMetric::kActive:
+      return run.active;
+    default:
+      return run.reserved;
+  }
 }
+
+int64_t DeviceMemory::outside_bytes() const {
+  int64_t sum = 0;
+  for (const OutsideMemory& row : outside) sum = saturating_add(sum, row.bytes.value_or(0));
+  return sum;
+}
+
+GraphMemory describe_memory(const Graph& graph, const MemoryView& view) { return Describer(graph, view).run(); }
 
 }  // namespace fxopt

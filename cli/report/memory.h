@@ -1,18 +1,28 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "core/allocator/config.h"
-#include "ir/analysis/memory.h"
+#include "ir/device/profile.h"
 #include "ir/graph/module.h"
+#include "ir/memory/memory.h"
+#include "ir/memory/trace.h"
 
 namespace fxopt {
+
+// The peaks a gate can be set on.
+enum class MemoryMetric : uint8_t { kIdeal, kRequested, kAllocated, kActive, kReserved };
+inline constexpr size_t kNumMemoryMetrics = 5;
+std::string_view metric_name(MemoryMetric metric);
+std::optional<MemoryMetric> find_metric(std::string_view name);
 
 // A named part of the bytes that are live at a peak.
 struct MemoryShare {
@@ -21,53 +31,82 @@ struct MemoryShare {
   size_t storages = 0;
 };
 
-// One storage that is live at a peak.
+// One storage that is live at a peak, or hidden memory of a call.
 struct StorageRow {
-  std::string node;  // that makes it
+  std::string node;   // that makes or takes it
+  std::string label;  // what else it is: "cublas", "exp_avg"; empty for storages
   std::string module_path;
-  std::string type;  // "bf16[2, 2048]" of its first tensor
+  std::string type;    // "bf16[2, 2048]" of its first tensor
+  std::string target;  // "aten.mm.default"; empty for inputs
+  std::string source;  // "model.py:123"
   std::string phase;
   std::string kind;  // memory class
   int64_t bytes = 0;
-  bool known = true;
   std::string first;  // nodes between which it is live, both included
   std::string last;
+  uint32_t first_place = 0, last_place = 0;
 };
 
-// A peak of the caching allocator.
-struct AllocatorPeakRow {
+struct PeakRow {
   int64_t bytes = 0;
-  std::string node;  // empty: the inputs alone reach it
+  std::string node;  // empty: reached before the first node
 };
 
-// One way to run the caching allocator over a device's storages.
+// One way to run the caching allocator over a device's trace.
 struct AllocatorRow {
   std::string segments;  // "classic", "expandable"
-  AllocatorPeakRow requested, allocated, active, reserved;
+  PeakRow requested, allocated, active, reserved;
   std::string out_of_memory;  // the node whose allocation failed; empty when all fits
   int64_t failed_bytes = 0;
+  uint32_t steps = 1;  // that were run until two were alike
+  bool is_steady = true;
+  std::vector<int64_t> allocated_at, reserved_at;  // by place; for reports that draw
 };
 
-// The peaks of one device: the ideal one in detail, those of the caching allocator beside it.
+// Memory outside of the caching allocator.
+struct OutsideMemory {
+  std::string name;
+  std::optional<int64_t> bytes;  // absent: the graph does not show it
+  std::string evidence;
+  size_t communicators = 0;  // that it is a sum over
+};
+
+// The peaks of one device, and what is live at one of them: the requested one where hidden memory is modelled, else the
+// ideal one, which is the same.
 struct DeviceMemory {
   std::string device;  // empty: tensors without a recorded device
+  std::string model;   // of the peak that is described: "ideal", "requested"
   int64_t bytes = 0;
-  int64_t input_bytes = 0;
-  size_t live = 0;  // storages at the peak
   std::string node;
   uint32_t position = 0;
   std::string module_path;
-  std::string source;                 // "model.py:123"
+  std::string source;  // "model.py:123"
+  PeakRow ideal, requested;
+  int64_t input_bytes = 0;            // inputs and attributes, what lives between steps
+  size_t live = 0;                    // storages at the peak
   std::vector<MemoryShare> by_class;  // largest first, ties by schedule position
   std::vector<MemoryShare> by_module;
+  std::vector<MemoryShare> by_layer;
   std::vector<StorageRow> top;
-  std::vector<AllocatorRow> allocator;  // of a CUDA device
+  std::vector<AllocatorRow> allocator;           // of a CUDA device
+  std::vector<OutsideMemory> outside;            // where a profile tells
+  std::optional<int64_t> device_bytes;           // what the device has, where a profile tells
+  std::optional<int64_t> allocator_bytes;        // what of it the allocator may take; absent: no limit
+  size_t hidden_rows = 0, hidden_estimates = 0;  // blocks of hidden memory, and those of them that are estimates
+  std::vector<std::string> unknown_hidden;       // calls whose hidden memory is not known
+
+  // The peak by a metric: of the allocator's, with the segments `expandable` says. Nothing where it was not run.
+  std::optional<PeakRow> peak(MemoryMetric metric, bool expandable) const;
+  // Bytes outside of the allocator that are known.
+  int64_t outside_bytes() const;
 };
 
 struct GraphMemory {
   std::string graph;
   size_t nodes = 0;
   std::vector<DeviceMemory> devices;       // largest peak first
+  std::string profile;                     // "h100+torch-2.15"; empty: hidden memory is not modelled
+  bool is_steady = false;                  // a step that is not the first
   bool roles_derived = false;              // the file gives placeholders no roles
   size_t unknown = 0;                      // storages without a known size: every peak is then a lower bound
   std::vector<std::string> unknown_nodes;  // that make them
@@ -77,10 +116,12 @@ struct GraphMemory {
 
 struct MemoryView {
   MemoryOptions options;
+  TraceOptions trace;
   size_t top = 20;                      // storages listed
-  size_t module_depth = 2;              // components of a module path that make a group
+  size_t module_depth = 3;              // components of a module path that make a group
   AllocatorConfig allocator;            // PYTORCH_ALLOC_CONF; run with classic and with expandable segments
-  std::optional<int64_t> device_bytes;  // what the device has for the allocator
+  std::optional<int64_t> device_bytes;  // what the allocator may take; absent: what the profile leaves it
+  bool timelines = false;               // fill what reports draw
 };
 
 // O(nodes + edges + storages log storages).
@@ -88,5 +129,9 @@ GraphMemory describe_memory(const Graph& graph, const MemoryView& view);
 
 void print_memory(std::ostream& out, const GraphMemory& memory);
 nlohmann::ordered_json memory_json(const GraphMemory& memory);
+
+// What memory_json() wrote, as far as two reports are compared: peaks, the peak's place, shares, the storages listed.
+// Throws nlohmann::json::exception for anything else.
+GraphMemory memory_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace fxopt

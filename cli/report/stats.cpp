@@ -6,8 +6,8 @@
 #include "cli/files.h"
 #include "cli/report/json.h"
 #include "cli/report/table.h"
-#include "ir/analysis/memory.h"
 #include "ir/analysis/storages.h"
+#include "ir/memory/memory.h"
 
 namespace fxopt {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/saturate.h"
 #include "ir/analysis/effects.h"
-#include "ir/analysis/memory.h"
+#include "ir/memory/memory.h"
 
 namespace fxopt {
 namespace {

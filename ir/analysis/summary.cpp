@@ -11,7 +11,7 @@
 #include "core/saturate.h"
 #include "ir/analysis/effect_map.h"
 #include "ir/analysis/infer_roles.h"
-#include "ir/analysis/memory.h"
+#include "ir/memory/memory.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
 #include "ir/graph/module.h"

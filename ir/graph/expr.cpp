@@ -126,6 +126,10 @@ Value call_ceil_div(Arguments x) {
 
 Value call_mod(Arguments x) { return x[0] < 0 || x[1] < 0 ? Value() : floor_modulo(x[0], x[1]); }
 
+Value call_pow2_floor(Arguments x) {
+  return x[0] < 1 ? Value() : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(x[0])));
+}
+
 Value call_modular_indexing(Arguments x) {
   const Value quotient = floor_divide(x[0], x[1]);
   return quotient.has_value() ? floor_modulo(*quotient, x[2]) : Value();
@@ -139,14 +143,17 @@ struct Function {
 };
 
 constexpr size_t kAny = std::numeric_limits<size_t>::max();
+constexpr std::string_view kWhere = "Where";  // the one that looks at an input only when it is chosen
 constexpr Function kFunctions[] = {
-    {"Max", 1, kAny, call_max}, {"Min", 1, kAny, call_min}, {"CeilDiv", 2, 2, call_ceil_div},
-    {"Mod", 2, 2, call_mod},    {"Abs", 1, 1, call_abs},    {"ModularIndexing", 3, 3, call_modular_indexing},
-    {"And", 1, kAny, call_and}, {"Or", 1, kAny, call_or},   {"Not", 1, 1, call_not},
+    {"Max", 1, kAny, call_max},       {"Min", 1, kAny, call_min},
+    {"CeilDiv", 2, 2, call_ceil_div}, {"Mod", 2, 2, call_mod},
+    {"Abs", 1, 1, call_abs},          {"ModularIndexing", 3, 3, call_modular_indexing},
+    {"And", 1, kAny, call_and},       {"Or", 1, kAny, call_or},
+    {"Not", 1, 1, call_not},          {"Pow2Floor", 1, 1, call_pow2_floor},
 };
 
 Value evaluate_call(std::string_view name, const std::vector<Value>& inputs) {
-  if (name == "Where" && inputs.size() == 3) {
+  if (name == kWhere && inputs.size() == 3) {
     if (!inputs[0].has_value()) return std::nullopt;
     return *inputs[0] != 0 ? inputs[1] : inputs[2];
   }
@@ -253,6 +260,11 @@ std::optional<int64_t> ExprTable::evaluate(ExprId id, const SymbolValues& values
     results.push_back(result);
   }
   return results.back();  // nothing below `id` has a larger id
+}
+
+bool ExprTable::is_function(std::string_view name) {
+  return name == kWhere || std::any_of(std::begin(kFunctions), std::end(kFunctions),
+                                       [name](const Function& function) { return function.name == name; });
 }
 
 std::vector<StringId> ExprTable::symbols(ExprId id) const {

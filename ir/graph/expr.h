@@ -33,7 +33,7 @@ namespace fxopt {
 // begins with a letter or '_'; any other name (and `inf` and `nan`) stands in double quotes, as quote() writes it.
 //
 // Functions with a meaning here: Max, Min, CeilDiv, Mod (non-negative operands), ModularIndexing, Abs, And, Or, Not,
-// Where. Any other name is carried, prints and compares, and evaluates to nothing.
+// Where, Pow2Floor (of 1 and more). Any other name is carried, prints and compares, and evaluates to nothing.
 enum class ExprKind : uint8_t {
   kInt,
   kFloat,  // bits of a binary64 in `value`
@@ -95,6 +95,9 @@ class ExprTable {
   // match when their operands do). Never true for expressions that differ; may be false for some that are equal.
   // Bounded work: gives up (false) beyond 4,096 terms, 2^18 steps, or a coefficient of 64 bits.
   bool equal(ExprId a, ExprId b) const;
+
+  // True for the functions that evaluate() gives a meaning. O(functions).
+  static bool is_function(std::string_view name);
 
   // Names of the symbols `id` reads, in order of first appearance.
   std::vector<StringId> symbols(ExprId id) const;

@@ -91,7 +91,7 @@ TEST_CASE("cli completion offers every command, option and pass") {
     CHECK(result.exit == 0);
     for (const Command& command : commands()) CHECK(contains(result.out, command.name));
     for (const PassInfo& pass : pass_registry()) CHECK(contains(result.out, pass.name));
-    for (const char* option : {"print-after-change", "strict-tags", "budget", "free-inputs", "summary", "json"}) {
+    for (const char* option : {"print-after-change", "strict-tags", "budget", "input-lifetime", "summary", "json"}) {
       CHECK(contains(result.out, option));
     }
   }

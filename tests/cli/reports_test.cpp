@@ -23,10 +23,14 @@ TEST_CASE("cli mem: the peak, its node, its classes and modules") {
   CHECK(device["module_path"] == "layers.1.mlp");
   CHECK(device["input_bytes"] == 4096);
   CHECK(device["live_storages"] == 4);
-  const nlohmann::json by_module = nlohmann::json::parse(R"json([
+  const nlohmann::json by_layer = nlohmann::json::parse(R"json([
     {"name": "layers.1", "bytes": 8192, "storages": 2},
-    {"name": "(no module)", "bytes": 4096, "storages": 1},
+    {"name": "(no layer)", "bytes": 4096, "storages": 1},
     {"name": "layers.0", "bytes": 4096, "storages": 1}])json");
+  CHECK(device["by_layer"] == by_layer);
+  const nlohmann::json by_module = nlohmann::json::parse(R"json([
+    {"name": "layers.*.mlp", "bytes": 12288, "storages": 3},
+    {"name": "(no module)", "bytes": 4096, "storages": 1}])json");
   CHECK(device["by_module"] == by_module);
   CHECK(device["top"][1]["node"] == "a");
   CHECK(device["top"][1]["type"] == "f32[1024]");
@@ -40,10 +44,10 @@ TEST_CASE("cli mem: the peak, its node, its classes and modules") {
   CHECK(contains(text, "layers "));
 }
 
-TEST_CASE("cli mem --free-inputs: an input ends at its last use") {
+TEST_CASE("cli mem --input-lifetime boxed: an input ends at its last use") {
   const TwinsFile file;
   const nlohmann::json graph =
-      run_fxopt({"mem", file.path, "--free-inputs", "--json"}).json()["result"]["files"][0]["graphs"][0];
+      run_fxopt({"mem", file.path, "--input-lifetime", "boxed", "--json"}).json()["result"]["files"][0]["graphs"][0];
   CHECK(graph["peak_bytes"] == 12288);
 }
 

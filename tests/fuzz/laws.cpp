@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/analysis/memory.h"
+#include "ir/memory/memory.h"
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
 #include "passes/pipeline/pipeline.h"

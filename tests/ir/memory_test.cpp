@@ -1,4 +1,4 @@
-#include "ir/analysis/memory.h"
+#include "ir/memory/memory.h"
 
 #include <limits>
 #include <memory>

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "ir/analysis/memory.h"
+#include "ir/memory/memory.h"
 #include "ir/analysis/storages.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"

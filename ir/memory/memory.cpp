@@ -1,4 +1,4 @@
-#include "ir/analysis/memory.h"
+#include "ir/memory/memory.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,12 +10,6 @@
 
 namespace fxopt {
 namespace {
-
-constexpr size_t kNumClasses = 11;
-
-std::optional<int64_t> evaluate(const Module& module, const Dim& dim, const SymbolValues& values) {
-  return dim.is_static() ? std::optional<int64_t>(dim.value) : module.exprs.evaluate(dim.expr, values);
-}
 
 InputRole recorded_role(const Graph& graph, NodeId node) {
   const NodeExtra* extra = graph.extra(node);
@@ -50,6 +44,12 @@ bool is_donated(const Graph& graph, NodeId node) {
   return extra != nullptr && extra->input.has_value() && extra->input->donated;
 }
 
+// True for what outlives the step whoever calls it.
+bool is_kept_by_caller(MemoryClass kind) {
+  return kind == MemoryClass::kParameter || kind == MemoryClass::kBuffer || kind == MemoryClass::kOptimizerState ||
+         kind == MemoryClass::kConstant;
+}
+
 class Analyzer {
  public:
   Analyzer(const Graph& graph, const StorageMap& storages, const MemoryOptions& options)
@@ -58,17 +58,19 @@ class Analyzer {
         options_(options),
         values_(symbol_values(graph.module(), options.symbols)),
         lifetimes_(storages.num_buffers()),
+        is_read_(storages.num_buffers(), false),
         last_reader_is_backward_(storages.num_buffers(), false) {
     if (options.derive_classes) phases_ = resolve_phases(graph);
   }
 
   MemoryReport run() {
     end_ = graph_.num_nodes() == 0 ? 0 : static_cast<uint32_t>(graph_.num_nodes() - 1);
-    for (size_t i = 0; i < lifetimes_.size(); ++i) start(BufferId(i));
-    for (const NodeId node : graph_.nodes()) touch(node);
     derive_roles();
     mark_gradients();
-    for (size_t i = 0; i < lifetimes_.size(); ++i) classify(BufferId(i));
+    for (size_t i = 0; i < lifetimes_.size(); ++i) start(BufferId(i));
+    for (const NodeId node : graph_.nodes()) touch(node);
+    for (size_t i = 0; i < lifetimes_.size(); ++i) finish(BufferId(i));
+    find_trained();
     find_peaks();
     report_.lifetimes = std::move(lifetimes_);
     return std::move(report_);
@@ -79,11 +81,7 @@ class Analyzer {
     const Buffer& buffer = storages_.buffer(id);
     Lifetime& life = lifetimes_[id.index()];
     life.buffer = id;
-    const bool owned = buffer.source == BufferSource::kNode;
-    const bool ends =
-        buffer.source == BufferSource::kPlaceholder && (options_.free_inputs || is_donated(graph_, buffer.producer));
-    life.first = owned ? graph_.position(buffer.producer) : 0;
-    life.last = owned || ends ? life.first : end_;
+    if (buffer.source == BufferSource::kNode) life.first = life.last = graph_.position(buffer.producer);
     const std::optional<int64_t> bytes = bytes_of(buffer);
     life.known = bytes.has_value();
     life.bytes = bytes.value_or(0);
@@ -91,6 +89,28 @@ class Analyzer {
       ++report_.unknown_buffers;
       report_.unknown_nodes.push_back(buffer.producer);
     }
+  }
+
+  // The class, and the end of what the caller keeps or nobody reads.
+  void finish(BufferId id) {
+    const Buffer& buffer = storages_.buffer(id);
+    Lifetime& life = lifetimes_[id.index()];
+    life.kind = class_of(id);
+    if (buffer.source == BufferSource::kNode) return;
+    const bool ends = buffer.source == BufferSource::kPlaceholder &&
+                      (is_donated(graph_, buffer.producer) ||
+                       (options_.inputs == InputLifetime::kBoxed && !is_kept_by_caller(life.kind)));
+    if (!ends || !is_read_[id.index()]) life.last = end_;
+  }
+
+  void find_trained() {
+    std::vector<BufferId>& trained = report_.trained;
+    if (trained.empty() && !gradients_.empty()) {
+      for (const Lifetime& life : lifetimes_) trained.push_back(life.buffer);
+    }
+    std::erase_if(trained, [this](BufferId id) { return lifetimes_[id.index()].kind != MemoryClass::kParameter; });
+    std::sort(trained.begin(), trained.end());
+    trained.erase(std::unique(trained.begin(), trained.end()), trained.end());
   }
 
   std::optional<int64_t> bytes_of(const Buffer& buffer) const {
@@ -114,6 +134,7 @@ class Analyzer {
     const bool backward = is_backward(node);
     for (const BufferId id : storages_.reads(node)) {
       extend(id, held);
+      is_read_[id.index()] = true;
       if (backward) last_reader_is_backward_[id.index()] = true;
     }
     keep_alive(node, held);
@@ -152,7 +173,7 @@ class Analyzer {
   }
 
   void derive_roles() {
-    if (!options_.derive_classes) return;
+    if (!options_.derive_classes && options_.inputs != InputLifetime::kBoxed) return;
     for (const NodeId node : graph_.nodes()) {
       if (graph_[node].kind != NodeKind::kPlaceholder) continue;
       if (recorded_role(graph_, node) != InputRole::kUnspecified) return;
@@ -162,13 +183,18 @@ class Analyzer {
     for (const DerivedInput& input : roles.inputs) derived_[input.node] = input.role;
     if (!graph_.outputs.empty()) return;
     for (const DerivedOutput& output : roles.outputs) {
-      if (output.role == OutputRole::kGradient && output.node.is_valid()) add_gradient(output.node);
+      if (output.role == OutputRole::kGradient && output.node.is_valid()) add_gradient(output.node, output.of);
     }
   }
 
-  void add_gradient(NodeId node) {
+  // `of`: the placeholder; invalid when it is not known.
+  void add_gradient(NodeId node, NodeId of) {
     for (const BufferId id : storages_.buffers(node)) {
       if (id.is_valid()) gradients_.push_back(id);
+    }
+    if (!of.is_valid()) return;
+    for (const BufferId id : storages_.buffers(of)) {
+      if (id.is_valid()) report_.trained.push_back(id);
     }
   }
 
@@ -176,29 +202,24 @@ class Analyzer {
     if (graph_.outputs.empty()) return;
     const std::vector<NodeId> leaves = output_leaves(graph_);
     for (size_t i = 0; i < std::min(leaves.size(), graph_.outputs.size()); ++i) {
-      if (leaves[i].is_valid() && graph_.outputs[i].role == OutputRole::kGradient) add_gradient(leaves[i]);
+      const OutputSpec& output = graph_.outputs[i];
+      if (!leaves[i].is_valid() || output.role != OutputRole::kGradient) continue;
+      add_gradient(leaves[i], output.of.is_valid() ? graph_.find(output.of) : NodeId());
     }
   }
 
-  void classify(BufferId id) {
+  MemoryClass class_of(BufferId id) {
     const Buffer& buffer = storages_.buffer(id);
-    Lifetime& life = lifetimes_[id.index()];
+    if (buffer.source == BufferSource::kAttribute) return MemoryClass::kConstant;
     if (buffer.source == BufferSource::kPlaceholder) {
-      life.kind = class_of_input(report_.roles_derived ? derived_.get(buffer.producer)
-                                                       : recorded_role(graph_, buffer.producer));
-    } else if (buffer.source == BufferSource::kAttribute) {
-      life.kind = MemoryClass::kConstant;
-    } else if (std::binary_search(sorted_gradients().begin(), sorted_gradients().end(), id)) {
-      life.kind = MemoryClass::kGradient;
-    } else if (is_recomputed(graph_, buffer.producer)) {
-      life.kind = MemoryClass::kRecomputed;
-    } else if (!is_backward(buffer.producer) && last_reader_is_backward_[id.index()]) {
-      life.kind = MemoryClass::kSavedValue;
-    } else if (graph_.op(buffer.producer).has(Effect::kCollective)) {
-      life.kind = MemoryClass::kCommunication;
-    } else {
-      life.kind = MemoryClass::kTemporary;
+      return class_of_input(report_.roles_derived ? derived_.get(buffer.producer)
+                                                  : recorded_role(graph_, buffer.producer));
     }
+    if (std::binary_search(sorted_gradients().begin(), sorted_gradients().end(), id)) return MemoryClass::kGradient;
+    if (is_recomputed(graph_, buffer.producer)) return MemoryClass::kRecomputed;
+    if (!is_backward(buffer.producer) && last_reader_is_backward_[id.index()]) return MemoryClass::kSavedValue;
+    if (graph_.op(buffer.producer).has(Effect::kCollective)) return MemoryClass::kCommunication;
+    return MemoryClass::kTemporary;
   }
 
   const std::vector<BufferId>& sorted_gradients() {
@@ -269,7 +290,7 @@ class Analyzer {
   SymbolValues values_;
   MemoryReport report_;
   std::vector<Lifetime> lifetimes_;
-  std::vector<bool> last_reader_is_backward_;
+  std::vector<bool> is_read_, last_reader_is_backward_;
   std::vector<BufferId> gradients_;
   bool gradients_sorted_ = false;
   std::optional<PhaseMap> phases_;
@@ -280,9 +301,9 @@ class Analyzer {
 }  // namespace
 
 std::string_view memory_class_name(MemoryClass value) {
-  static constexpr std::string_view kNames[kNumClasses] = {"parameter",       "buffer",    "input",       "constant",
-                                                           "optimizer state", "gradient",  "saved value", "recomputed",
-                                                           "communication",   "temporary", "other"};
+  static constexpr std::string_view kNames[kNumMemoryClasses] = {
+      "parameter",   "buffer",     "input",         "constant",  "optimizer state", "gradient",
+      "saved value", "recomputed", "communication", "temporary", "workspace"};
   return kNames[static_cast<size_t>(value)];
 }
 
@@ -290,17 +311,21 @@ MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, cons
   return Analyzer(graph, storages, options).run();
 }
 
+std::optional<int64_t> evaluate_dim(const Module& module, const Dim& dim, const SymbolValues& values) {
+  return dim.is_static() ? std::optional<int64_t>(dim.value) : module.exprs.evaluate(dim.expr, values);
+}
+
 std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values) {
   if (!tensor.sizes.is_valid() || !tensor.strides.is_valid() || tensor.dtype == DType::kUnspecified)
     return std::nullopt;
   const std::vector<Dim>& sizes = module.dims(tensor.sizes);
   const std::vector<Dim>& strides = module.dims(tensor.strides);
-  const std::optional<int64_t> offset = evaluate(module, tensor.offset, values);
+  const std::optional<int64_t> offset = evaluate_dim(module, tensor.offset, values);
   if (!offset.has_value() || sizes.size() != strides.size()) return std::nullopt;
   int64_t last = *offset;  // index of the last element
   for (size_t i = 0; i < sizes.size(); ++i) {
-    const std::optional<int64_t> size = evaluate(module, sizes[i], values);
-    const std::optional<int64_t> stride = evaluate(module, strides[i], values);
+    const std::optional<int64_t> size = evaluate_dim(module, sizes[i], values);
+    const std::optional<int64_t> stride = evaluate_dim(module, strides[i], values);
     if (!size.has_value() || !stride.has_value()) return std::nullopt;
     if (*size == 0) return 0;
     if (*size < 0) return std::nullopt;
@@ -321,7 +346,7 @@ std::optional<int64_t> tensor_elements(const Module& module, const Tensor& tenso
   bool is_empty = false, is_too_large = false;
   int64_t count = 1;
   for (const Dim& dim : module.dims(tensor.sizes)) {
-    const std::optional<int64_t> size = evaluate(module, dim, values);
+    const std::optional<int64_t> size = evaluate_dim(module, dim, values);
     if (!size.has_value() || *size < 0) return std::nullopt;
     is_empty = is_empty || *size == 0;
     is_too_large = is_too_large || __builtin_mul_overflow(count, *size, &count);

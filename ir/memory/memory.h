@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,8 +24,9 @@ enum class MemoryClass : uint8_t {
   kRecomputed,     // made by a recomputed copy
   kCommunication,  // made by a collective
   kTemporary,
-  kOther,
+  kWorkspace,  // hidden memory of calls
 };
+inline constexpr size_t kNumMemoryClasses = 11;
 std::string_view memory_class_name(MemoryClass value);
 
 // From where to where a buffer is live, as places in the schedule (Graph::position), both included.
@@ -37,25 +39,32 @@ struct Lifetime {
   MemoryClass kind = MemoryClass::kTemporary;
 };
 
+// Who owns placeholders that are not donated.
+enum class InputLifetime : uint8_t {
+  kCaller,  // the caller: they are live throughout
+  kBoxed,   // the graph, but for parameters, buffers, optimizer state and constants: they end at their last use
+};
+
 struct MemoryOptions {
-  SymbolValues symbols;      // values for symbols; hints of the module fill in what is missing here
-  bool free_inputs = false;  // placeholders end at their last use, as if every one were donated
+  SymbolValues symbols;  // values for symbols; hints of the module fill in what is missing here
+  InputLifetime inputs = InputLifetime::kCaller;
   // For the classes, derive what the file does not say: phases by resolve_phases(), and where no placeholder has a
-  // role, roles by infer_roles(). No peak depends on it.
+  // role, roles by infer_roles(). Roles are also derived for boxed inputs, on which these depend; else no peak does.
   bool derive_classes = false;
 };
 
 // The ideal peak of one device: unrounded bytes of live storages in schedule order. Placeholders and attributes are
 // live throughout unless donated, what the graph returns to the end; a node's inputs and outputs coexist; what a
 // collective reads and makes is held until its wait, what a keep-alive dependency names until the node that has it.
+// What ends does so behind its last reader; a placeholder without one stays, as in the code that torch.fx generates.
 // Sums are exact up to 2^63 - 1, which also stands for every larger one.
 struct DevicePeak {
   StringId device;  // invalid: tensors without a recorded device
   int64_t bytes = 0;
-  NodeId node;                 // the first node at which the peak is reached
-  int64_t input_bytes = 0;     // of placeholders and attributes on this device
-  std::vector<Lifetime> live;  // at the peak, largest first, ties by schedule position
-  int64_t by_class[11] = {};   // bytes at the peak by MemoryClass
+  NodeId node;                                        // the first node at which the peak is reached
+  int64_t input_bytes = 0;                            // of placeholders and attributes on this device
+  std::vector<Lifetime> live;                         // at the peak, largest first, ties by schedule position
+  std::array<int64_t, kNumMemoryClasses> by_class{};  // bytes at the peak by MemoryClass
 };
 
 struct MemoryReport {
@@ -64,6 +73,9 @@ struct MemoryReport {
   size_t unknown_buffers = 0;       // sizes that could not be evaluated: every peak is then a lower bound
   std::vector<Lifetime> lifetimes;  // all, by BufferId
   std::vector<NodeId> unknown_nodes;
+  // Parameters whose gradient leaves the graph, sorted. Where gradients do not name theirs, all parameters, if one
+  // does.
+  std::vector<BufferId> trained;
 
   // The largest device's peak, 0 for a graph without tensors.
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }
@@ -79,6 +91,9 @@ std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor,
 // The number of elements of a tensor; nothing when sizes are not recorded, when a symbol has no value, when a size is
 // negative or the whole above 2^63 - 1.
 std::optional<int64_t> tensor_elements(const Module& module, const Tensor& tensor, const SymbolValues& values);
+
+// A size, stride or offset as a number; nothing when a symbol has no value. O(size of the expression).
+std::optional<int64_t> evaluate_dim(const Module& module, const Dim& dim, const SymbolValues& values);
 
 // The module's hints, overridden by `given`.
 SymbolValues symbol_values(const Module& module, const SymbolValues& given);

@@ -1,14 +1,14 @@
 // The caching allocator over a graph's storages: peaks, where they are, where memory runs out.
 
-#include "ir/analysis/allocator_replay.h"
+#include "ir/memory/replay.h"
 
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "ir/analysis/memory.h"
 #include "ir/analysis/storages.h"
 #include "ir/io/io.h"
+#include "ir/memory/memory.h"
 #include "tests/catch.h"
 
 namespace fxopt {
@@ -50,7 +50,8 @@ Replayed run(const std::string& text, const ReplayOptions& options = {}) {
   const StorageMap storages(graph);
   const MemoryReport memory = analyze_memory(graph, storages);
   REQUIRE(memory.devices.size() == 1);
-  result.replay = replay_allocator(graph, storages, memory, memory.devices.front().device, options);
+  result.replay =
+      replay_allocator(trace_memory(graph, storages, memory, memory.devices.front().device, {}, {}), options);
   return result;
 }
 

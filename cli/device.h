@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/result.h"
+#include "ir/device/profile.h"
+
+namespace fxopt {
+
+// The profile that --device names: built-in names and paths (words with a '/' or a '.') with commas between them, of
+// which a later one replaces what it says anew. Where no framework's profile is among them, the newest built-in one
+// comes first. Errors: kUnknownDevice, kBadProfile, and those of read_file().
+Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& names);
+
+}  // namespace fxopt

@@ -1,0 +1,311 @@
+#include "cli/gates.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/console.h"
+#include "cli/files.h"
+#include "cli/memory_options.h"
+#include "cli/report/memory_diff.h"
+#include "cli/report/table.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "core/version.h"
+
+namespace fxopt {
+namespace {
+
+constexpr int kDocumentVersion = 1;
+constexpr uint64_t kMaxBaselineBytes = uint64_t{1} << 30;
+constexpr size_t kMaxNamed = 5;
+
+std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+std::string device_name(const DeviceMemory& device) { return device.device.empty() ? "no device" : device.device; }
+
+MemoryMetric metric_of(const DeviceMemory& device, const std::optional<MemoryMetric>& metric) {
+  return metric.value_or(device.model == "ideal" ? MemoryMetric::kIdeal : MemoryMetric::kRequested);
+}
+
+bool is_of_allocator(MemoryMetric metric) {
+  return metric != MemoryMetric::kIdeal && metric != MemoryMetric::kRequested;
+}
+
+Where where_of(const std::string& path, const GraphMemory& memory, const std::string& node) {
+  Where where;
+  where.file = shown_input(path);
+  where.graph = memory.graph;
+  where.node = node;
+  return where;
+}
+
+Error unknown_sizes(const std::string& path, const GraphMemory& memory) {
+  const std::string node = memory.unknown_nodes.empty() ? "" : memory.unknown_nodes.front();
+  return {ErrorCode::kUnknownSize,
+          "the limit cannot be checked: " + count_text(memory.unknown, "storage") + " of unknown size",
+          "give the symbols values with --symbol NAME=VALUE", where_of(path, memory, node)};
+}
+
+std::string growth_text(int64_t before, int64_t after) {
+  char percent[32];
+  std::snprintf(percent, sizeof percent, "%+.3f %%",
+                100.0 * (static_cast<double>(after) - static_cast<double>(before)) / static_cast<double>(before));
+  return bytes_text(before) + " to " + bytes_text(after) + (before == 0 ? "" : std::string(", ") + percent);
+}
+
+// The storages that grew most, on lines of their own.
+std::string grown_text(const DeviceMemory& before, const DeviceMemory& after) {
+  const std::vector<StorageChange> changes = compare_storages(before.top, after.top);
+  std::string text;
+  size_t named = 0;
+  for (const StorageChange& change : changes) {
+    if (change.growth() <= 0 || named == kMaxNamed) break;
+    text += (named++ == 0 ? "grew at the peak: " : "; ") + change_text(change);
+  }
+  return named == 0 ? "no storage at the peak has grown: blocks and segments around them have" : text;
+}
+
+}  // namespace
+
+void declare_gate_flags(CLI::App& app, GateFlags& flags) {
+  app.add_option("--budget", flags.budget,
+                 "exit with 5 when a peak is above this: 70GiB, or reserved=70GiB,allocated=64GiB")
+      ->type_name("LIMITS");
+  app.add_option("--baseline", flags.baseline, "a report of earlier, to compare with or to write")->type_name("FILE");
+  app.add_option("--max-growth", flags.max_growth,
+                 "exit with 5 when a peak has grown by more than this: 1%, or reserved=1%")
+      ->type_name("LIMITS");
+  app.add_option("--max-ratio", flags.max_ratio,
+                 "exit with 5 when a peak is above this many times the baseline's: active=1.10,reserved=1.10")
+      ->type_name("LIMITS");
+  app.add_flag("--update-baseline", flags.update_baseline, "write the baseline anew in place of comparing with it");
+}
+
+Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::string& option, const std::string& text) {
+  std::vector<Limit> limits;
+  for (const std::string_view part : split_list(text)) {
+    Limit limit;
+    limit.is_ratio = option == "--max-ratio";
+    const size_t equals = part.find('=');
+    limit.text = part.substr(equals == std::string_view::npos ? 0 : equals + 1);
+    if (equals != std::string_view::npos) {
+      limit.metric = find_metric(part.substr(0, equals));
+      if (!limit.metric.has_value()) {
+        return Error{ErrorCode::kBadOptionValue,
+                     option + " names no peak with '" + std::string(part.substr(0, equals)) + "'",
+                     "the peaks are ideal, requested, allocated, active, reserved",
+                     {}};
+      }
+    } else if (limit.is_ratio) {
+      return Error{ErrorCode::kBadOptionValue,
+                   "--max-ratio names no peak in '" + std::string(part) + "'",
+                   "write it as in active=1.10,reserved=1.10",
+                   {}};
+    }
+    const bool repeats = std::any_of(limits.begin(), limits.end(),
+                                     [&limit](const Limit& other) { return other.metric == limit.metric; });
+    if (repeats) {
+      return Error{ErrorCode::kUsage, option + " sets one peak two limits", "the lower one is enough", {}};
+    }
+    if (option == "--budget") {
+      const Result<int64_t> bytes = bytes_option(option, limit.text);
+      if (!bytes.ok()) return bytes.error();
+      limit.bytes = *bytes;
+    } else {
+      const bool is_percent = limit.text.ends_with('%');
+      std::string number = is_percent ? limit.text.substr(0, limit.text.size() - 1) : limit.text;
+      while (number.ends_with(' ')) number.pop_back();
+      const std::optional<double> value = parse_double(number);
+      if (is_percent == limit.is_ratio || !value.has_value() || !(*value >= 0) || *value > 1e6) {
+        return Error{ErrorCode::kBadOptionValue,
+                     option + " takes no '" + limit.text + "'",
+                     limit.is_ratio ? "a ratio is written as in 1.10" : "growth is written as in 1% or 0.5%",
+                     {}};
+      }
+      limit.most = limit.is_ratio ? *value : *value / 100;
+    }
+    limits.push_back(std::move(limit));
+  }
+  return limits;
+}
+
+Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& plan) {
+  MemoryGates gates;
+  gates.flags_ = flags;
+  gates.expandable_ = plan.expandable();
+  Result<std::vector<Limit>> budgets = parse_limits("--budget", flags.budget);
+  if (!budgets.ok()) return std::move(budgets).error();
+  gates.budgets_ = std::move(*budgets);
+  for (const auto& [option, text] : {std::pair("--max-growth", &flags.max_growth), {"--max-ratio", &flags.max_ratio}}) {
+    Result<std::vector<Limit>> limits = parse_limits(option, *text);
+    if (!limits.ok()) return std::move(limits).error();
+    gates.growths_.insert(gates.growths_.end(), limits->begin(), limits->end());
+  }
+  const bool has_limit = !gates.growths_.empty();
+  if ((has_limit || flags.update_baseline) && flags.baseline.empty()) {
+    return Error{ErrorCode::kUsage,
+                 std::string(has_limit ? "a limit on growth" : "--update-baseline") + " needs --baseline",
+                 "name the file with --baseline FILE",
+                 {}};
+  }
+  if (!flags.baseline.empty() && !has_limit && !flags.update_baseline) {
+    return Error{ErrorCode::kUsage,
+                 "--baseline has nothing to do",
+                 "give a limit, such as --max-growth 1%, or --update-baseline",
+                 {}};
+  }
+  if (flags.baseline.empty() || flags.update_baseline) return gates;
+  const Status status = gates.read_baseline(plan);
+  if (!status.ok()) return status.error();
+  return gates;
+}
+
+Status MemoryGates::read_baseline(const MemoryPlan& plan) {
+  const Result<std::string> text = read_file(flags_.baseline, kMaxBaselineBytes);
+  if (!text.ok()) return text.error();
+  Error error{ErrorCode::kBadBaseline, "the baseline is not a memory report", "write one with --update-baseline", {}};
+  error.where.file = flags_.baseline;
+  const nlohmann::ordered_json whole = nlohmann::ordered_json::parse(*text, nullptr, false);
+  if (!whole.is_object()) return error;
+  const nlohmann::ordered_json& document = whole.contains("result") ? whole["result"] : whole;
+  try {
+    if (document.at("memory_report") != kDocumentVersion) {
+      error.message = "the baseline is a memory report of version " + document.at("memory_report").dump() +
+                      ", and this fxopt reads version " + std::to_string(kDocumentVersion);
+      return error;
+    }
+    const nlohmann::ordered_json options = plan.json();
+    for (const auto& [key, value] : options.items()) {
+      if (document.at("options").at(key) == value) continue;
+      error.message = "the baseline was made with other options: " + key + " was " +
+                      document.at("options").at(key).dump() + " and is " + value.dump();
+      error.hint = "measure with the same options, or write the baseline anew with --update-baseline";
+      return error;
+    }
+    for (const nlohmann::ordered_json& file : document.at("files")) {
+      BaselineFile& added = baseline_.emplace_back();
+      added.name = file_name(file.at("file").get<std::string>());
+      for (const nlohmann::ordered_json& graph : file.at("graphs")) added.graphs.push_back(memory_from_json(graph));
+    }
+  } catch (const nlohmann::json::exception&) {
+    return error;
+  }
+  return ok_status();
+}
+
+// By the file's name; where both sides are about one file, names do not matter.
+const GraphMemory* MemoryGates::find(const std::string& path, const std::string& graph) const {
+  for (const BaselineFile& file : baseline_) {
+    if (baseline_.size() > 1 && file.name != file_name(path)) continue;
+    for (const GraphMemory& memory : file.graphs) {
+      if (memory.graph == graph) return &memory;
+    }
+  }
+  return nullptr;
+}
+
+void MemoryGates::check(Console& console, const std::string& path, const GraphMemory& memory) const {
+  for (const Limit& limit : budgets_) check_budget(console, path, memory, limit);
+  if (flags_.update_baseline || growths_.empty()) return;
+  const GraphMemory* before = find(path, memory.graph);
+  if (before == nullptr) {
+    return console.error({ErrorCode::kBadBaseline, "the baseline " + flags_.baseline + " does not have this graph",
+                          "graphs are found by the file's name and their own; write the baseline anew with "
+                          "--update-baseline",
+                          where_of(path, memory, "")});
+  }
+  for (const Limit& limit : growths_) check_growth(console, path, memory, *before, limit);
+}
+
+void MemoryGates::check_budget(Console& console, const std::string& path, const GraphMemory& memory,
+                               const Limit& limit) const {
+  bool is_checked = memory.devices.empty(), is_broken = false;
+  for (const DeviceMemory& device : memory.devices) {
+    const MemoryMetric metric = metric_of(device, limit.metric);
+    const std::optional<PeakRow> peak = device.peak(metric, expandable_);
+    if (!peak.has_value()) continue;
+    is_checked = true;
+    const AllocatorRow* run = is_of_allocator(metric) ? &device.allocator[expandable_ ? 1 : 0] : nullptr;
+    if (run != nullptr && !run->out_of_memory.empty()) {
+      is_broken = true;
+      console.error({ErrorCode::kBudgetExceeded,
+                     "memory runs out on " + device_name(device) + " before the " + std::string(metric_name(metric)) +
+                         " peak is reached, at a request of " + bytes_text(run->failed_bytes),
+                     "the device is too small for this step, whatever the budget",
+                     where_of(path, memory, run->out_of_memory)});
+    } else if (peak->bytes > limit.bytes) {
+      is_broken = true;
+      console.error({ErrorCode::kBudgetExceeded,
+                     "the " + std::string(metric_name(metric)) + " peak of " + bytes_text(peak->bytes) + " on " +
+                         device_name(device) + " is above the budget of " + bytes_text(limit.bytes),
+                     "the peak is reached at this node; `fxopt opt` with sac and remat lowers it",
+                     where_of(path, memory, peak->node)});
+    }
+  }
+  if (!is_checked) {
+    console.error({ErrorCode::kBadOptionValue,
+                   "no device of this graph has a peak '" + std::string(metric_name(*limit.metric)) +
+                       "': the caching allocator serves CUDA devices",
+                   "ideal and requested peaks are those of every device", where_of(path, memory, "")});
+  } else if (!is_broken && memory.unknown > 0) {
+    console.error(unknown_sizes(path, memory));
+  }
+}
+
+void MemoryGates::check_growth(Console& console, const std::string& path, const GraphMemory& memory,
+                               const GraphMemory& before, const Limit& limit) const {
+  bool is_checked = memory.devices.empty();
+  if (memory.unknown > 0 || before.unknown > 0) return console.error(unknown_sizes(path, memory));
+  for (const DeviceMemory& device : memory.devices) {
+    const MemoryMetric metric = metric_of(device, limit.metric);
+    const std::optional<PeakRow> peak = device.peak(metric, expandable_);
+    if (!peak.has_value()) continue;
+    is_checked = true;
+    const auto earlier = std::find_if(before.devices.begin(), before.devices.end(),
+                                      [&device](const DeviceMemory& other) { return other.device == device.device; });
+    const std::optional<PeakRow> base =
+        earlier == before.devices.end() ? std::nullopt : earlier->peak(metric, expandable_);
+    if (!base.has_value()) {
+      console.error({ErrorCode::kBadBaseline,
+                     "the baseline has no " + std::string(metric_name(metric)) + " peak for " + device_name(device),
+                     "write it anew with --update-baseline", where_of(path, memory, "")});
+      continue;
+    }
+    const double most = static_cast<double>(base->bytes) * (limit.is_ratio ? limit.most : 1 + limit.most);
+    if (static_cast<double>(peak->bytes) <= most) continue;
+    console.error({ErrorCode::kGrowthExceeded,
+                   "the " + std::string(metric_name(metric)) + " peak on " + device_name(device) + " went from " +
+                       growth_text(base->bytes, peak->bytes) + ", beyond the limit of " +
+                       (limit.is_ratio ? "a ratio of " : "") + limit.text + "; " + grown_text(*earlier, device),
+                   "when it is meant, write the baseline anew with --update-baseline",
+                   where_of(path, memory, peak->node)});
+  }
+  if (is_checked) return;
+  console.error({ErrorCode::kBadOptionValue,
+                 "no device of this graph has a peak '" + std::string(metric_name(*limit.metric)) +
+                     "': the caching allocator serves CUDA devices",
+                 "ideal and requested peaks are those of every device", where_of(path, memory, "")});
+}
+
+nlohmann::ordered_json MemoryGates::json() const {
+  return {{"budget", flags_.budget},
+          {"baseline", flags_.baseline},
+          {"max_growth", flags_.max_growth},
+          {"max_ratio", flags_.max_ratio}};
+}
+
+nlohmann::ordered_json memory_document(const MemoryPlan& plan, const nlohmann::ordered_json& files) {
+  nlohmann::ordered_json document = {
+      {"memory_report", kDocumentVersion}, {"fxopt", kVersion}, {"options", plan.json()}, {"files", files}};
+  for (nlohmann::ordered_json& file : document["files"]) {
+    file["file"] = file_name(file.value("file", ""));  // where it stood is nobody's business later
+    file.erase("ok");
+  }
+  return document;
+}
+
+}  // namespace fxopt

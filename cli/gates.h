@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/report/memory.h"
+#include "core/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fxopt {
+
+class Console;
+class MemoryPlan;
+
+// The limits of a command line, as given.
+struct GateFlags {
+  std::string budget;      // "70GiB", "reserved=70GiB,allocated=60GiB"
+  std::string baseline;    // a file
+  std::string max_growth;  // "1%", "reserved=1%"
+  std::string max_ratio;   // "active=1.10,reserved=1.10"
+  bool update_baseline = false;
+};
+
+// Declares them. `flags` must outlive the parsing.
+void declare_gate_flags(CLI::App& app, GateFlags& flags);
+
+// Limits on peaks. A limit that names no metric is on the peak the report describes, DeviceMemory::model.
+class MemoryGates {
+ public:
+  // Understands the flags and reads the baseline. Errors: kBadOptionValue, kUsage (a limit without a baseline, or the
+  // other way round; a metric with two limits), kBadBaseline, those of read_file().
+  static Result<MemoryGates> make(const GateFlags& flags, const MemoryPlan& plan);
+
+  // True where the whole live set is needed: to compare with, or to be a baseline.
+  bool needs_all_storages() const { return !flags_.baseline.empty(); }
+  bool updates() const { return flags_.update_baseline; }
+  const std::string& baseline_path() const { return flags_.baseline; }
+
+  // Checks one graph of an input. What breaks a limit is an error on the console: kBudgetExceeded, kGrowthExceeded with
+  // the storages that grew, kUnknownSize where a size that matters is unknown, kBadBaseline where the baseline does not
+  // have the graph, kBadOptionValue for a metric that no device of the graph has.
+  void check(Console& console, const std::string& path, const GraphMemory& memory) const;
+
+  // The limits, for the envelope.
+  nlohmann::ordered_json json() const;
+
+ private:
+  struct Limit {
+    std::optional<MemoryMetric> metric;
+    std::string text;   // as given, without the metric
+    int64_t bytes = 0;  // of a budget
+    double most = 0;    // of a growth (0.01 for 1 %) or a ratio
+    bool is_ratio = false;
+  };
+  struct BaselineFile {
+    std::string name;
+    std::vector<GraphMemory> graphs;
+  };
+
+  static Result<std::vector<Limit>> parse_limits(const std::string& option, const std::string& text);
+  Status read_baseline(const MemoryPlan& plan);
+  const GraphMemory* find(const std::string& path, const std::string& graph) const;
+  void check_budget(Console& console, const std::string& path, const GraphMemory& memory, const Limit& limit) const;
+  void check_growth(Console& console, const std::string& path, const GraphMemory& memory, const GraphMemory& before,
+                    const Limit& limit) const;
+
+  GateFlags flags_;
+  bool expandable_ = false;
+  std::vector<Limit> budgets_, growths_;
+  std::vector<BaselineFile> baseline_;
+};
+
+// The report of several files as one document: what --update-baseline writes. `files`: as in the envelope.
+nlohmann::ordered_json memory_document(const MemoryPlan& plan, const nlohmann::ordered_json& files);
+
+}  // namespace fxopt

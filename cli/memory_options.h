@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/report/memory.h"
+#include "core/allocator/config.h"
+#include "core/result.h"
+#include "ir/device/profile.h"
+#include "ir/graph/module.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fxopt {
+
+// The options of every command that measures memory, as given.
+struct MemoryFlags {
+  size_t top = 20;
+  size_t module_depth = 3;
+  std::vector<std::string> symbols;
+  std::string alloc_conf;
+  std::string device_memory;
+  std::string device;
+  std::string input_lifetime = "caller";
+  bool steady = false;
+  std::string optimizer = "adam";
+  std::string gradients = "kept";
+};
+
+// Declares them. `flags` must outlive the parsing.
+void declare_memory_flags(CLI::App& app, MemoryFlags& flags);
+
+// The options, understood.
+class MemoryPlan {
+ public:
+  // Errors: kBadOptionValue, kUsage, those of parse_allocator_config() and of load_device_profile().
+  static Result<MemoryPlan> make(const MemoryFlags& flags);
+
+  // How to look at a module: its symbols bound. Errors: kUnknownNode for a symbol it does not have, kBadOptionValue for
+  // a value out of the symbol's range. The view refers to the plan.
+  Result<MemoryView> view(Module& module, const std::string& file) const;
+
+  // What figures depend on, for a report: two reports can be compared where this is the same.
+  nlohmann::ordered_json json() const;
+
+  // True when the allocator is set to expandable segments: gates look at these.
+  bool expandable() const { return allocator_.expandable_segments; }
+  const AllocatorConfig& allocator() const { return allocator_; }
+
+ private:
+  MemoryFlags flags_;
+  std::vector<std::pair<std::string, int64_t>> symbols_;
+  AllocatorConfig allocator_;
+  std::optional<int64_t> device_bytes_;
+  std::unique_ptr<DeviceProfile> profile_;
+  InputLifetime inputs_ = InputLifetime::kCaller;
+  std::optional<SteadyState> steady_;
+};
+
+// "70GiB" as a number; kBadOptionValue, naming the option, for what is none.
+Result<int64_t> bytes_option(const std::string& option, const std::string& text);
+
+}  // namespace fxopt

@@ -1,0 +1,173 @@
+// Memory reports as text.
+#include <functional>
+#include <utility>
+
+#include "cli/report/json.h"
+#include "cli/report/memory.h"
+#include "cli/report/table.h"
+#include "core/saturate.h"
+
+namespace fxopt {
+namespace {
+
+constexpr size_t kMaxShownShares = 20;
+constexpr size_t kMaxShownNodes = 5;
+
+// Neighbours of the same size in one row: "layers.0 .. layers.15 (16 alike)".
+std::vector<MemoryShare> fold(const std::vector<MemoryShare>& shares) {
+  std::vector<MemoryShare> folded;
+  for (size_t i = 0; i < shares.size();) {
+    size_t end = i + 1;
+    MemoryShare row = shares[i];
+    for (; end < shares.size() && shares[end].bytes == shares[i].bytes && shares[end].storages == shares[i].storages;
+         ++end) {
+      row.bytes = saturating_add(row.bytes, shares[end].bytes);
+      row.storages += shares[end].storages;
+    }
+    if (end - i > 2) {
+      row.name += " .. " + shares[end - 1].name + " (" + std::to_string(end - i) + " alike)";
+    } else {
+      end = i + 1;
+      row = shares[i];
+    }
+    folded.push_back(std::move(row));
+    i = end;
+  }
+  return folded;
+}
+
+void print_shares(std::ostream& out, std::string_view title, const std::vector<MemoryShare>& shares, int64_t whole) {
+  Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight}, 4);
+  for (size_t i = 0; i < shares.size() && i < kMaxShownShares; ++i) {
+    const MemoryShare& share = shares[i];
+    table.add(
+        {share.name, bytes_text(share.bytes), percent_text(share.bytes, whole), count_text(share.storages, "storage")});
+  }
+  out << "  " << title << '\n';
+  table.print(out);
+  if (shares.size() > kMaxShownShares) out << "    and " << shares.size() - kMaxShownShares << " more\n";
+}
+
+void print_nodes(std::ostream& out, const std::vector<std::string>& nodes) {
+  for (size_t i = 0; i < nodes.size() && i < kMaxShownNodes; ++i) {
+    out << (i == 0 ? " %" : ", %") << printable_line(nodes[i]);
+  }
+  if (nodes.size() > kMaxShownNodes) out << ", ...";
+  out << '\n';
+}
+
+// Peaks side by side, then where memory ran out.
+void print_allocator(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
+  if (device.allocator.empty()) return;
+  out << "  caching allocator"
+      << (memory.profile.empty() ? std::string(", without kernels' workspaces")
+                                 : ", with hidden memory of " + printable_line(memory.profile))
+      << '\n';
+  Table table(std::vector<Align>(1 + device.allocator.size(), Align::kLeft), 4);
+  const auto add = [&](std::string name, const std::function<std::string(const AllocatorRow&)>& cell) {
+    std::vector<std::string> cells{std::move(name)};
+    for (const AllocatorRow& row : device.allocator) cells.push_back(cell(row));
+    table.add(std::move(cells));
+  };
+  add("", [](const AllocatorRow& row) { return row.segments + " segments"; });
+  add("requested", [](const AllocatorRow& row) { return bytes_text(row.requested.bytes); });
+  add("allocated", [](const AllocatorRow& row) { return bytes_text(row.allocated.bytes); });
+  add("active", [](const AllocatorRow& row) { return bytes_text(row.active.bytes); });
+  add("reserved", [](const AllocatorRow& row) { return bytes_text(row.reserved.bytes); });
+  add("reached at", [&memory](const AllocatorRow& row) {
+    if (!row.reserved.node.empty()) return "%" + row.reserved.node;
+    return std::string(memory.is_steady ? "the step before" : "the inputs");
+  });
+  if (memory.is_steady) {
+    add("steps run", [](const AllocatorRow& row) {
+      return std::to_string(row.steps) + (row.is_steady ? ", the last two alike" : ", no two alike");
+    });
+  }
+  table.print(out);
+  for (const AllocatorRow& row : device.allocator) {
+    if (row.out_of_memory.empty()) continue;
+    out << "    " << row.segments << " segments: out of memory at %" << printable_line(row.out_of_memory)
+        << ", which asks for " << bytes_text(row.failed_bytes) << '\n';
+  }
+}
+
+// What is not in the peaks above, and what all of it together leaves of the device.
+void print_outside(std::ostream& out, const DeviceMemory& device) {
+  if (device.outside.empty()) return;
+  out << "  outside the allocator\n";
+  Table table({Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft}, 4);
+  for (const OutsideMemory& row : device.outside) {
+    table.add({row.name, row.bytes.has_value() ? bytes_text(*row.bytes) : "unknown", row.evidence,
+               row.communicators == 0 ? "" : count_text(row.communicators, "communicator")});
+  }
+  table.print(out);
+  if (!device.device_bytes.has_value()) return;
+  out << "    the device has " << bytes_text(*device.device_bytes) << '\n';
+  for (const AllocatorRow& row : device.allocator) {
+    out << "    " << row.segments << " segments: ";
+    if (!row.out_of_memory.empty()) {
+      out << "does not fit\n";
+    } else {
+      out << "fits, " << bytes_text(*device.device_bytes - device.outside_bytes() - row.reserved.bytes) << " left\n";
+    }
+  }
+}
+
+void print_top(std::ostream& out, const DeviceMemory& device) {
+  if (device.top.empty()) return;
+  out << "  largest storages at the peak (" << device.top.size() << " of " << device.live << ")\n";
+  Table table({Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft}, 4);
+  table.add({"bytes", "made by", "type", "class", "phase", "live from .. to", "source"});
+  for (const StorageRow& row : device.top) {
+    table.add({std::to_string(row.bytes), "%" + row.node, row.label.empty() ? row.type : row.label, row.kind, row.phase,
+               "%" + row.first + " .. %" + row.last, row.source});
+  }
+  table.print(out);
+}
+
+void print_hidden(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
+  if (memory.profile.empty() || device.allocator.empty()) return;
+  out << "  hidden memory: " << count_text(device.hidden_rows, "block") << ", of which " << device.hidden_estimates
+      << " by estimate\n";
+  if (device.unknown_hidden.empty()) return;
+  out << "  hidden memory unknown: " << count_text(device.unknown_hidden.size(), "call") << ',';
+  print_nodes(out, device.unknown_hidden);
+}
+
+void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
+  out << '@' << printable_line(memory.graph) << ", "
+      << (device.device.empty() ? "no device" : printable_line(device.device)) << (memory.is_steady ? ", steady" : "")
+      << ": " << device.model << " peak " << (memory.unknown > 0 ? "at least " : "") << bytes_text(device.bytes)
+      << '\n';
+  if (!device.node.empty()) {
+    out << "  at %" << printable_line(device.node) << ", node " << device.position + 1 << " of " << memory.nodes;
+    if (!device.module_path.empty()) out << ", module " << printable_line(device.module_path);
+    if (!device.source.empty()) out << ", " << printable_line(device.source);
+    out << '\n';
+  }
+  if (device.model != "ideal") {
+    out << "  ideal peak " << bytes_text(device.ideal.bytes) << ", at %" << printable_line(device.ideal.node) << '\n';
+  }
+  out << (memory.is_steady ? "  there before the step " : "  inputs and attributes ") << bytes_text(device.input_bytes)
+      << '\n';
+  print_allocator(out, memory, device);
+  print_hidden(out, memory, device);
+  print_outside(out, device);
+  print_shares(out, "live at the peak, by class", device.by_class, device.bytes);
+  print_shares(out, "live at the peak, by module", device.by_module, device.bytes);
+  print_shares(out, "live at the peak, by layer", fold(device.by_layer), device.bytes);
+  print_top(out, device);
+}
+
+}  // namespace
+
+void print_memory(std::ostream& out, const GraphMemory& memory) {
+  if (memory.devices.empty()) out << '@' << printable_line(memory.graph) << ": no tensors, ideal peak 0 B\n";
+  for (const DeviceMemory& device : memory.devices) print_device(out, memory, device);
+  if (memory.roles_derived) out << "  the file gives inputs no roles: classes follow what the graph shows\n";
+  if (memory.unknown == 0) return;
+  out << "  sizes unknown: " << count_text(memory.unknown, "storage") << ", made by";
+  print_nodes(out, memory.unknown_nodes);
+}
+
+}  // namespace fxopt

@@ -1,0 +1,37 @@
+// The profiles that the build puts into the program.
+#include <algorithm>
+#include <span>
+
+#include "core/embedded_text.h"
+#include "ir/device/profile.h"
+
+namespace fxopt {
+
+std::span<const EmbeddedText> embedded_profiles();  // written by the build
+
+namespace {
+
+constexpr std::string_view kCommon = "torch-common";  // included by others, no profile of its own
+
+// "h100.device" and "torch-2.15.workspaces" without what follows the last point.
+std::string_view profile_name(const EmbeddedText& file) { return file.name.substr(0, file.name.rfind('.')); }
+
+}  // namespace
+
+std::vector<std::string_view> builtin_profiles() {
+  std::vector<std::string_view> names;
+  for (const EmbeddedText& file : embedded_profiles()) {
+    if (profile_name(file) != kCommon) names.push_back(profile_name(file));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::optional<ProfileText> builtin_profile(std::string_view name) {
+  for (const EmbeddedText& file : embedded_profiles()) {
+    if (profile_name(file) == name || file.name == name) return ProfileText{std::string(file.name), file.text};
+  }
+  return std::nullopt;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph/graph.h"
+#include "ir/graph/module.h"
+#include "ir/ops/op.h"
+
+namespace fxopt {
+
+// A symbol of a profile as a place in the calls of one operator: "query.size.1" is a property of a tensor, "causal" the
+// value of an argument. ir/device/README.md lists them.
+struct CallSymbol {
+  enum class Property : uint8_t {
+    kValue,
+    kGiven,
+    kCount,
+    kNumel,
+    kBytes,
+    kItemsize,
+    kRank,
+    kSize,    // of dimension `number`
+    kLast,    // of the dimension `number` from the end
+    kSizeOf,  // of the dimension that the argument at `number` names
+    kContiguous,
+    kPermuted,  // contiguous when its dimensions are taken in the order `order`
+    kBlasReady,
+    kHasLast,
+    kIsDType,
+  };
+
+  bool is_output = false;
+  size_t position = 0;  // of the argument in the schema, or of the tensor in the outputs
+  Property property = Property::kValue;
+  size_t number = 0;
+  DType dtype = DType::kUnspecified;
+  std::vector<size_t> order;
+};
+
+// What `text` names in calls of `op`; nothing when it names neither an argument nor an output, or no property.
+// O(arguments).
+std::optional<CallSymbol> find_call_symbol(std::string_view text, const Op& op);
+
+// Its value in one call; nothing when the call does not show it. `values`: of the module's symbols. O(rank + elements
+// of a list).
+std::optional<int64_t> value_of(const Graph& graph, NodeId node, const CallSymbol& symbol, const SymbolValues& values);
+
+}  // namespace fxopt

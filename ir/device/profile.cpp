@@ -1,0 +1,366 @@
+#include "ir/device/profile.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace fxopt {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r";
+
+std::string_view trim(std::string_view text) {
+  const size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+// The first word of `text`, which loses it.
+std::string_view take_word(std::string_view& text) {
+  text = trim(text);
+  const size_t end = std::min(text.find_first_of(kSpace), text.size());
+  const std::string_view word = text.substr(0, end);
+  text = trim(text.substr(end));
+  return word;
+}
+
+std::optional<Evidence> find_evidence(std::string_view name) {
+  for (const Evidence value : {Evidence::kSource, Evidence::kEstimate, Evidence::kMeasured}) {
+    if (evidence_name(value) == name) return value;
+  }
+  return std::nullopt;
+}
+
+constexpr int kMaxDepth = 8;  // of files that include files
+
+// Names of `flops` that stand for more than one dtype, or for a way to compute.
+constexpr std::string_view kFlopsNames[] = {"tf32", "f8", "f4"};
+
+bool is_flops_name(std::string_view name) {
+  return std::find(std::begin(kFlopsNames), std::end(kFlopsNames), name) != std::end(kFlopsNames) ||
+         std::any_of(std::begin(EnumNames<DType>::kAll), std::end(EnumNames<DType>::kAll),
+                     [name](const EnumName<DType>& row) { return row.name == name; });
+}
+
+struct Macro {
+  std::vector<StringId> parameters;
+  ExprId body;  // expanded
+};
+using Macros = std::unordered_map<StringId, Macro>;  // looked up, never iterated
+using SymbolExprs = std::unordered_map<StringId, ExprId>;
+
+// Reads one text into the profile.
+class Reader {
+ public:
+  Reader(DeviceProfile& profile, const ProfileText& source, const ProfileInclude& include, Macros& macros, int depth)
+      : profile_(profile), source_(source), include_(include), macros_(macros), depth_(depth) {}
+
+  Status run() {
+    std::string_view rest = source_.text;
+    while (!rest.empty()) {
+      ++line_;
+      const size_t end = std::min(rest.find('\n'), rest.size());
+      const Status status = statement(rest.substr(0, end));
+      if (!status.ok()) return status;
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return ok_status();
+  }
+
+ private:
+  Error error(std::string message, std::string hint) const {
+    Error result{ErrorCode::kBadProfile, std::move(message), std::move(hint), {}};
+    result.where.file = source_.name;
+    result.where.line = line_;
+    return result;
+  }
+
+  Status statement(std::string_view line) {
+    std::string_view rest = trim(line.substr(0, line.find('#')));
+    if (rest.empty()) return ok_status();
+    const std::string_view keyword = take_word(rest);
+    if (keyword == "device" || keyword == "framework") return name(keyword, rest);
+    if (keyword == "include") return include(rest);
+    if (keyword == "define") return define(rest);
+    if (keyword == "constant") return constant(rest);
+    if (keyword == "flops") return flops(rest);
+    if (keyword == "bandwidth") return bandwidth(rest);
+    if (keyword == "outside") return outside(rest, false);
+    if (keyword == "outside-communicator") return outside(rest, true);
+    if (keyword == "persistent") return hidden(rest, HiddenKind::kPersistent);
+    if (keyword == "temporary") return hidden(rest, HiddenKind::kTemporary);
+    if (keyword == "workspace") return hidden(rest, HiddenKind::kWorkspace);
+    static const std::vector<std::string_view> kKeywords = {
+        "device",     "framework", "constant", "flops", "bandwidth", "outside", "outside-communicator",
+        "persistent", "temporary", "workspace"};
+    const std::string_view close = closest_name(keyword, kKeywords);
+    return error("'" + std::string(keyword) + "' begins no statement",
+                 close.empty() ? "a line begins with one of " +
+                                     join(std::vector<std::string>(kKeywords.begin(), kKeywords.end()), ", ")
+                               : "did you mean '" + std::string(close) + "'?");
+  }
+
+  Status name(std::string_view keyword, std::string_view rest) const {
+    if (!rest.empty()) return ok_status();
+    return error(std::string(keyword) + " has no name", "write it as in '" + std::string(keyword) + " NAME'");
+  }
+
+  // "SUBJECT = EXPR [EVIDENCE]"; the subject is one word.
+  struct Parts {
+    std::string_view subject;
+    std::string_view value;
+    std::optional<Evidence> evidence;
+  };
+
+  Result<Parts> parts(std::string_view rest, bool wants_evidence) {
+    const size_t equals = rest.find('=');
+    if (equals == std::string_view::npos) {
+      return error("'=' is missing", "a statement gives something a value: 'constant device.sms = 132'");
+    }
+    Parts result{trim(rest.substr(0, equals)), trim(rest.substr(equals + 1)), {}};
+    if (result.subject.empty() || result.subject.find_first_of(kSpace) != std::string_view::npos) {
+      return error("a name of one word goes before '='", "'constant device.sms = 132' is right");
+    }
+    if (result.value.ends_with(']')) {
+      const size_t open = result.value.rfind('[');
+      if (open != std::string_view::npos) {
+        result.evidence = find_evidence(result.value.substr(open + 1, result.value.size() - open - 2));
+        if (!result.evidence.has_value()) {
+          return error("'" + std::string(result.value.substr(open)) + "' is no evidence",
+                       "it is one of [source], [estimate], [measured]");
+        }
+        result.value = trim(result.value.substr(0, open));
+      }
+    }
+    if (wants_evidence && !result.evidence.has_value()) {
+      return error("what '" + std::string(result.subject) + "' rests on is not said",
+                   "end the line with [source], [estimate] or [measured]");
+    }
+    if (result.value.empty()) return error("'" + std::string(result.subject) + "' has no value", "write it behind '='");
+    return result;
+  }
+
+  Status include(std::string_view file) {
+    const std::optional<ProfileText> text = include_(source_.name, file);
+    if (!text.has_value()) return error("there is no file '" + std::string(file) + "'", "it stands in the same folder");
+    if (depth_ >= kMaxDepth) return error("files include each other too deeply", "a file must not include itself");
+    return Reader(profile_, *text, include_, macros_, depth_ + 1).run();
+  }
+
+  // "NAME(PARAMETER, ...) = EXPR"
+  Status define(std::string_view rest) {
+    const size_t open = rest.find('('), close = rest.find(')');
+    const size_t equals = close == std::string_view::npos ? close : rest.find('=', close);
+    if (open == std::string_view::npos || equals == std::string_view::npos || open > close) {
+      return error("a definition is not of the form NAME(PARAMETER, ...) = EXPR", "'define twice(x) = 2 * x' is right");
+    }
+    const std::string name(trim(rest.substr(0, open)));
+    Macro macro;
+    for (const std::string_view parameter : split_list(rest.substr(open + 1, close - open - 1))) {
+      macro.parameters.push_back(profile_.strings.intern(trim(parameter)));
+    }
+    const Result<ExprId> body = expression(trim(rest.substr(equals + 1)));
+    if (!body.ok()) return body.error();
+    macro.body = *body;
+    const Status unique = claim("define " + name);
+    macros_[profile_.strings.intern(name)] = std::move(macro);
+    return unique;
+  }
+
+  Result<ExprId> expression(std::string_view text) {
+    const Result<ExprId> expr = profile_.exprs.parse(text);
+    if (expr.ok()) return expand(*expr, {});
+    return error("'" + std::string(text) + "' is no expression: " + expr.error().message, expr.error().hint);
+  }
+
+  // The expression with values in the place of symbols, and bodies in the place of calls of macros. Equal parts are one
+  // in the table, so what a macro repeats is there once.
+  Result<ExprId> expand(ExprId id, const SymbolExprs& values) {
+    std::unordered_map<ExprId, ExprId> done;
+    return expand(id, values, done);
+  }
+
+  Result<ExprId> expand(ExprId id, const SymbolExprs& values, std::unordered_map<ExprId, ExprId>& done) {
+    const auto found = done.find(id);
+    if (found != done.end()) return found->second;
+    const Expr expr = profile_.exprs[id];  // the table grows below
+    std::vector<ExprId> inputs;
+    for (const ExprId input : expr.inputs) {
+      const Result<ExprId> expanded = expand(input, values, done);
+      if (!expanded.ok()) return expanded;
+      inputs.push_back(*expanded);
+    }
+    Result<ExprId> result = id;
+    if (expr.kind == ExprKind::kSymbol) {
+      const SymbolExprs::const_iterator value = values.find(expr.name);
+      if (value != values.end()) result = value->second;
+    } else if (expr.kind == ExprKind::kCall && !ExprTable::is_function(profile_.strings[expr.name])) {
+      result = call(expr.name, inputs);
+    } else if (!inputs.empty()) {
+      result = profile_.exprs.make(expr.kind, std::move(inputs), expr.name);
+    }
+    if (result.ok()) done.emplace(id, *result);
+    return result;
+  }
+
+  Result<ExprId> call(StringId name, const std::vector<ExprId>& arguments) {
+    const Macros::const_iterator found = macros_.find(name);
+    if (found == macros_.end()) {
+      return error("there is no function '" + std::string(profile_.strings[name]) + "'",
+                   "a `define` or an `include` of it stands before its first use");
+    }
+    const Macro& macro = found->second;
+    if (macro.parameters.size() != arguments.size()) {
+      return error(
+          "'" + std::string(profile_.strings[name]) + "' is given " + std::to_string(arguments.size()) + " arguments",
+          "it takes " + std::to_string(macro.parameters.size()));
+    }
+    SymbolExprs values;
+    for (size_t i = 0; i < arguments.size(); ++i) values[macro.parameters[i]] = arguments[i];
+    return expand(macro.body, values);
+  }
+
+  Status claim(const std::string& subject) {
+    if (subjects_.insert(subject).second) return ok_status();
+    return error("'" + subject + "' is given twice", "one file says a thing once; a later file may replace it");
+  }
+
+  Status constant(std::string_view rest) {
+    Result<Parts> got = parts(rest, false);
+    if (!got.ok()) return got.error();
+    const Status unique = claim("constant " + std::string(got->subject));
+    if (!unique.ok()) return unique;
+    const Result<ExprId> expr = expression(got->value);
+    if (!expr.ok()) return expr.error();
+    const std::optional<int64_t> value = profile_.exprs.evaluate(*expr, profile_.constants);
+    if (!value.has_value()) {
+      return error("constant '" + std::string(got->subject) + "' has no value",
+                   "it may use constants of the lines before it, and no other names");
+    }
+    profile_.constants[profile_.strings.intern(got->subject)] = *value;
+    return ok_status();
+  }
+
+  Result<int64_t> positive(std::string_view text, std::string_view what) {
+    const std::optional<int64_t> number = parse_int64(text);
+    if (number.has_value() && *number > 0) return *number;
+    return error(std::string(what) + " is '" + std::string(text) + "'", "it is a whole number above 0, per second");
+  }
+
+  Status flops(std::string_view rest) {
+    Result<Parts> got = parts(rest, false);
+    if (!got.ok()) return got.error();
+    if (!is_flops_name(got->subject)) {
+      return error(
+          "'" + std::string(got->subject) + "' is no dtype",
+          "dtypes are written as in bf16 and f32; tf32, and f8 and f4 for all formats of that width, are known, too");
+    }
+    const Result<int64_t> number = positive(got->value, "flops");
+    if (!number.ok()) return number.error();
+    profile_.flops[std::string(got->subject)] = *number;
+    return claim("flops " + std::string(got->subject));
+  }
+
+  Status bandwidth(std::string_view rest) {
+    rest = trim(rest);
+    if (!rest.starts_with('=')) return error("'=' is missing", "write it as in 'bandwidth = 3350000000000'");
+    const std::string_view value = trim(rest.substr(1));
+    const Result<int64_t> number = positive(trim(value.substr(0, value.find('['))), "bandwidth");
+    if (!number.ok()) return number.error();
+    profile_.bandwidth = *number;
+    return claim("bandwidth");
+  }
+
+  Status outside(std::string_view rest, bool per_communicator) {
+    Result<Parts> got = parts(rest, true);
+    if (!got.ok()) return got.error();
+    const Result<ExprId> expr = expression(got->value);
+    if (!expr.ok()) return expr.error();
+    const OutsideRow row{std::string(got->subject), per_communicator, *expr, *got->evidence};
+    const auto same = [](const OutsideRow& a, const OutsideRow& b) { return a.name == b.name; };
+    const Status unique = claim("outside " + row.name);
+    replace(profile_.outside, row, same);
+    return unique;
+  }
+
+  Status hidden(std::string_view rest, HiddenKind kind) {
+    const std::string target(take_word(rest));
+    Result<Parts> got = parts(rest, true);
+    if (!got.ok()) return got.error();
+    const Result<ExprId> expr = expression(got->value);
+    if (!expr.ok()) return expr.error();
+    HiddenRow row{target, target.ends_with(".*"), kind, std::string(got->subject), *expr, *got->evidence};
+    if (row.every_overload) row.target.resize(row.target.size() - 2);
+    if (row.target.find('.') == std::string::npos) {
+      return error("'" + target + "' is no operator", "write it as in aten.mm.default, or aten.mm.* for all overloads");
+    }
+    const auto same = [](const HiddenRow& a, const HiddenRow& b) {
+      return a.target == b.target && a.every_overload == b.every_overload && a.name == b.name;
+    };
+    const Status unique = claim(target + " " + row.name);
+    replace(profile_.hidden, row, same);
+    return unique;
+  }
+
+  // Puts a row in the place of the one of the same subject, or behind all others.
+  template <class Row, class Same>
+  static void replace(std::vector<Row>& rows, const Row& row, const Same& same) {
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& other) { return same(row, other); });
+    if (found == rows.end()) {
+      rows.push_back(row);
+    } else {
+      *found = row;
+    }
+  }
+
+  DeviceProfile& profile_;
+  const ProfileText& source_;
+  const ProfileInclude& include_;
+  Macros& macros_;
+  int depth_;
+  std::set<std::string> subjects_;
+  uint64_t line_ = 0;
+};
+
+}  // namespace
+
+std::string_view evidence_name(Evidence value) {
+  static constexpr std::string_view kNames[] = {"source", "estimate", "measured"};
+  return kNames[static_cast<size_t>(value)];
+}
+
+Result<std::unique_ptr<DeviceProfile>> DeviceProfile::parse(std::span<const ProfileText> texts,
+                                                            const ProfileInclude& include) {
+  Macros macros;
+  auto profile = std::make_unique<DeviceProfile>();
+  for (const char* option : {"option.deterministic", "option.tf32"}) {
+    profile->constants[profile->strings.intern(option)] = 0;
+  }
+  for (const ProfileText& text : texts) {
+    profile->name += (profile->name.empty() ? "" : "+") + text.name.substr(0, text.name.rfind('.'));
+    const Status status = Reader(*profile, text, include, macros, 0).run();
+    if (!status.ok()) return status.error();
+  }
+  return profile;
+}
+
+std::optional<int64_t> DeviceProfile::constant(std::string_view constant_name) const {
+  const StringId id = strings.find(constant_name);
+  const SymbolValues::const_iterator found = id.is_valid() ? constants.find(id) : constants.end();
+  return found == constants.end() ? std::nullopt : std::optional<int64_t>(found->second);
+}
+
+std::optional<int64_t> DeviceProfile::flops_for(DType dtype) const {
+  const std::string_view own = name_of(dtype);
+  for (const std::string_view key : {own, own.substr(0, 2)}) {
+    const auto found = flops.find(key);
+    if (found != flops.end()) return found->second;
+  }
+  return std::nullopt;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,187 @@
+#include "ir/memory/replay.h"
+
+#include <algorithm>
+
+#include "core/allocator/caching_allocator.h"
+#include "core/allocator/simulated_device.h"
+
+namespace fxopt {
+namespace {
+
+constexpr int64_t kNoLimit = int64_t{1} << 50;  // bytes; above any device, and addresses for it can be reserved
+constexpr int64_t kStream = 0;
+constexpr uint32_t kMaxSteps = 16;
+constexpr size_t kAll = static_cast<size_t>(PoolKind::kAll);
+
+class Replayer {
+ public:
+  Replayer(const MemoryTrace& trace, const ReplayOptions& options)
+      : trace_(trace),
+        options_(options),
+        device_(options.device_bytes.value_or(kNoLimit)),
+        allocator_(device_, options.config),
+        addresses_(trace.blocks.size(), 0) {}
+
+  AllocatorReplay run() {
+    bool goes_on = true;
+    while (goes_on && !result_.is_steady && result_.steps < (options_.steady ? kMaxSteps : 1)) {
+      const AllocatorReplay before = result_;
+      result_ = AllocatorReplay();
+      result_.steps = before.steps + 1;
+      allocator_.reset_peaks();
+      goes_on = step(options_.steady ? nullptr : options_.listener);
+      result_.statistics = allocator_.statistics();
+      result_.is_steady = goes_on && before.steps > 1 && is_like(before);
+      if (goes_on && options_.steady) goes_on = end_step();
+    }
+    if (goes_on && options_.steady && options_.listener != nullptr) step(options_.listener);
+    return std::move(result_);
+  }
+
+ private:
+  bool is_like(const AllocatorReplay& before) const {
+    const auto same = [](const ReplayPeak& a, const ReplayPeak& b) { return a.bytes == b.bytes && a.node == b.node; };
+    return same(result_.requested, before.requested) && same(result_.allocated, before.allocated) &&
+           same(result_.active, before.active) && same(result_.reserved, before.reserved) &&
+           result_.statistics.reserved_bytes[kAll].current == before.statistics.reserved_bytes[kAll].current;
+  }
+
+  bool step(ReplayListener* listener) {
+    if (!allocate_initial()) return false;
+    if (listener == nullptr) return run_nodes();
+    listener->on_begin(addresses_);
+    allocator_.observe([this, listener](const AllocatorEvent& event) {
+      const bool is_segment =
+          event.action == AllocatorAction::kSegmentAllocate || event.action == AllocatorAction::kSegmentFree ||
+          event.action == AllocatorAction::kSegmentMap || event.action == AllocatorAction::kSegmentUnmap;
+      listener->on_event(place_, is_segment ? ReplayListener::kNoBlock : block_, event);
+    });
+    const bool fits = run_nodes();
+    allocator_.observe(nullptr);
+    listener->on_end(allocator_);
+    return fits;
+  }
+
+  bool run_nodes() {
+    for (place_ = 0; place_ < trace_.schedule.size(); ++place_) {
+      if (!run_node(place_)) return false;
+    }
+    return true;
+  }
+
+  bool allocate_initial() {
+    for (const uint32_t block : trace_.initial) {
+      const BlockSource source = trace_.blocks[block].source;
+      const bool comes_later = source == BlockSource::kKept || source == BlockSource::kPersistent;
+      if ((comes_later && result_.steps == 1) || allocate(block)) continue;
+      result_.fits_inputs = false;
+      result_.out_of_memory = trace_.blocks[block].node;
+      return false;
+    }
+    note_peaks(NodeId());
+    return true;
+  }
+
+  bool run_node(uint32_t place) {
+    const std::span<const TraceEvent> events = trace_.events_at(place);
+    const NodeId node = trace_.schedule[place];
+    size_t next = 0;
+    for (; next < events.size() && !events[next].is_free; ++next) {
+      if (allocate(events[next].block)) continue;
+      result_.out_of_memory = node;
+      return false;
+    }
+    note_peaks(node);
+    if (options_.timeline && result_.allocated_at.size() == place_) note_timeline();
+    for (; next < events.size(); ++next) free(events[next].block);
+    return true;
+  }
+
+  // What the loop around the step does: the optimizer runs, gradients are kept or not, the outputs go.
+  bool end_step() {
+    if (result_.steps == 1) {
+      for (const uint32_t block : trace_.initial) {
+        const TraceBlock& kept = trace_.blocks[block];
+        if (kept.source == BlockSource::kKept && kept.kind == MemoryClass::kOptimizerState && !allocate(block)) {
+          result_.out_of_memory = kept.node;
+          return false;
+        }
+      }
+      keep_gradients();
+    }
+    for (uint32_t block = 0; block < trace_.blocks.size(); ++block) {
+      const TraceBlock& ended = trace_.blocks[block];
+      if (ended.source == BlockSource::kStorage) free(block);
+    }
+    return true;
+  }
+
+  // The first step's gradients become those that later steps add to: in the order of their blocks on both sides.
+  void keep_gradients() {
+    uint32_t made = 0;
+    for (const uint32_t block : trace_.initial) {
+      const TraceBlock& kept = trace_.blocks[block];
+      if (kept.source != BlockSource::kKept || kept.kind != MemoryClass::kGradient) continue;
+      while (trace_.blocks[made].source != BlockSource::kStorage ||
+             trace_.blocks[made].kind != MemoryClass::kGradient) {
+        ++made;
+      }
+      std::swap(addresses_[block], addresses_[made]);
+      ++made;
+    }
+  }
+
+  // Of no effect for what is there, as what lives between steps mostly is.
+  bool allocate(uint32_t block) {
+    if (addresses_[block] != 0) return true;
+    block_ = block;
+    const int64_t bytes = trace_.blocks[block].bytes;
+    const std::optional<uint64_t> address = allocator_.allocate(bytes, kStream);
+    if (!address.has_value()) {
+      result_.failed_bytes = bytes;
+      return false;
+    }
+    addresses_[block] = *address;
+    return true;
+  }
+
+  void free(uint32_t block) {
+    block_ = block;
+    if (addresses_[block] != 0) allocator_.free(addresses_[block]);
+    addresses_[block] = 0;
+  }
+
+  void note_peaks(NodeId node) {
+    const AllocatorStatistics& now = allocator_.statistics();
+    note(result_.requested, now.requested_bytes, node);
+    note(result_.allocated, now.allocated_bytes, node);
+    note(result_.active, now.active_bytes, node);
+    note(result_.reserved, now.reserved_bytes, node);
+  }
+
+  static void note(ReplayPeak& peak, const StatisticByPool& statistic, NodeId node) {
+    if (statistic[kAll].peak > peak.bytes) peak = {statistic[kAll].peak, node};
+  }
+
+  void note_timeline() {
+    result_.allocated_at.push_back(allocator_.statistics().allocated_bytes[kAll].current);
+    result_.reserved_at.push_back(allocator_.statistics().reserved_bytes[kAll].current);
+  }
+
+  const MemoryTrace& trace_;
+  const ReplayOptions& options_;
+  SimulatedDevice device_;
+  CachingAllocator allocator_;
+  std::vector<uint64_t> addresses_;  // by block; 0: not allocated
+  uint32_t place_ = 0;               // at hand
+  uint32_t block_ = 0;               // ditto
+  AllocatorReplay result_;
+};
+
+}  // namespace
+
+AllocatorReplay replay_allocator(const MemoryTrace& trace, const ReplayOptions& options) {
+  return Replayer(trace, options).run();
+}
+
+}  // namespace fxopt

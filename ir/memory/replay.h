@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/allocator/caching_allocator.h"
+#include "core/allocator/config.h"
+#include "core/allocator/statistics.h"
+#include "ir/memory/trace.h"
+
+namespace fxopt {
+
+// The largest value of one statistic, and the first node at which it is reached; no node when what is there before the
+// first one reaches it.
+struct ReplayPeak {
+  int64_t bytes = 0;
+  NodeId node;
+};
+
+// What the framework's caching allocator makes of one device's trace.
+struct AllocatorReplay {
+  ReplayPeak requested;  // what was asked for
+  ReplayPeak allocated;  // after rounding and splitting, as torch.cuda.max_memory_allocated
+  ReplayPeak active;     // with what streams still hold
+  ReplayPeak reserved;   // segments taken from the device, as torch.cuda.max_memory_reserved
+  NodeId out_of_memory;  // where an allocation failed, with which the replay ended; invalid when none did
+  bool fits_inputs = true;
+  int64_t failed_bytes = 0;        // that allocation's
+  AllocatorStatistics statistics;  // at the end
+  uint32_t steps = 0;              // that were run; peaks are the last one's
+  bool is_steady = false;          // that one was like the one before
+  // By place in the schedule, at the node's fullest; when asked for.
+  std::vector<int64_t> allocated_at, reserved_at;
+};
+
+// Is told of one step as it happens.
+class ReplayListener {
+ public:
+  static constexpr uint32_t kNoBlock = UINT32_MAX;
+
+  virtual ~ReplayListener() = default;
+  // Before the first node. `addresses`: by block; 0 for those that are not there.
+  virtual void on_begin(const std::vector<uint64_t>& addresses) = 0;
+  // An allocator's event at a place in the schedule, about one block, or kNoBlock for a segment's.
+  virtual void on_event(uint32_t place, uint32_t block, const AllocatorEvent& event) = 0;
+  // Behind the last node, or where memory ran out.
+  virtual void on_end(const CachingAllocator& allocator) = 0;
+};
+
+struct ReplayOptions {
+  AllocatorConfig config;
+  std::optional<int64_t> device_bytes;  // what the device has for the allocator; absent: no limit
+  bool steady = false;                  // run steps until two are alike: the trace is of a step that is not the first
+  bool timeline = false;                // fill allocated_at and reserved_at
+  ReplayListener* listener = nullptr;   // of the only step; with `steady`, of one more behind those it takes
+};
+
+// Runs a trace through a CachingAllocator on a simulated device and one stream.
+//
+// With `steady` the first step runs on an empty allocator without what is kept between steps; optimizer state is taken
+// behind it; gradients stay where the first step put them, or are freed before the next one; other outputs are freed;
+// donated inputs are taken anew. Steps follow until one has the peaks of the one before and leaves as much reserved, or
+// sixteen were run. O(events * log(blocks) * steps).
+AllocatorReplay replay_allocator(const MemoryTrace& trace, const ReplayOptions& options);
+
+}  // namespace fxopt

@@ -1,0 +1,241 @@
+#include "ir/memory/trace.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/saturate.h"
+#include "ir/device/hidden_memory.h"
+
+namespace fxopt {
+namespace {
+
+class Tracer {
+ public:
+  Tracer(const Graph& graph, const StorageMap& storages, const MemoryReport& memory, StringId device,
+         const MemoryOptions& lifetimes, const TraceOptions& options)
+      : graph_(graph),
+        storages_(storages),
+        memory_(memory),
+        options_(options),
+        values_(symbol_values(graph.module(), lifetimes.symbols)),
+        block_of_(storages.num_buffers(), kNoBlock) {
+    trace_.device = device;
+    if (options.profile != nullptr) hidden_.emplace(graph, *options.profile, values_);
+  }
+
+  MemoryTrace run() {
+    for (const NodeId node : graph_.nodes()) trace_.schedule.push_back(node);
+    sort_lifetimes();
+    add_kept();
+    for (uint32_t place = 0; place < trace_.schedule.size(); ++place) step(place);
+    trace_.begins.push_back(static_cast<uint32_t>(trace_.events.size()));
+    return std::move(trace_);
+  }
+
+ private:
+  static constexpr uint32_t kNoBlock = UINT32_MAX;
+
+  uint32_t end() const { return trace_.schedule.empty() ? 0 : static_cast<uint32_t>(trace_.schedule.size() - 1); }
+
+  uint32_t add(TraceBlock block) {
+    trace_.blocks.push_back(block);
+    return static_cast<uint32_t>(trace_.blocks.size() - 1);
+  }
+
+  // A block for each storage, inputs first, and the storages that begin and end at each place, by buffer.
+  void sort_lifetimes() {
+    starting_.resize(trace_.schedule.size());
+    ending_.resize(trace_.schedule.size());
+    for (const Lifetime& life : memory_.lifetimes) {
+      const Buffer& buffer = storages_.buffer(life.buffer);
+      if (buffer.device != trace_.device || life.bytes == 0) continue;
+      const bool is_input = buffer.source != BufferSource::kNode;
+      const uint32_t block = add({is_input ? BlockSource::kInput : BlockSource::kStorage,
+                                  life.kind,
+                                  life.bytes,
+                                  buffer.producer,
+                                  life.buffer,
+                                  {},
+                                  Evidence::kSource,
+                                  life.first,
+                                  life.last});
+      block_of_[life.buffer.index()] = block;
+      (is_input ? trace_.initial : starting_[life.first]).push_back(block);
+      ending_[life.last].push_back(block);
+    }
+  }
+
+  void add_kept() {
+    if (!options_.steady.has_value()) return;
+    for (const BufferId id : memory_.trained) add_optimizer_state(id);
+    if (!options_.steady->keep_gradients) return;
+    for (const Lifetime& life : memory_.lifetimes) {
+      const uint32_t block = block_of_[life.buffer.index()];
+      if (life.kind == MemoryClass::kGradient && block != kNoBlock) add_kept(block, MemoryClass::kGradient, "gradient");
+    }
+  }
+
+  void add_optimizer_state(BufferId parameter) {
+    const uint32_t block = block_of_[parameter.index()];
+    if (block == kNoBlock || has_optimizer_inputs()) return;
+    if (options_.steady->optimizer == OptimizerState::kMomentum) {
+      add_kept(block, MemoryClass::kOptimizerState, "momentum_buffer");
+    }
+    if (options_.steady->optimizer == OptimizerState::kAdam) {
+      add_kept(block, MemoryClass::kOptimizerState, "exp_avg");
+      add_kept(block, MemoryClass::kOptimizerState, "exp_avg_sq");
+    }
+  }
+
+  bool has_optimizer_inputs() const {
+    return std::any_of(memory_.lifetimes.begin(), memory_.lifetimes.end(),
+                       [](const Lifetime& life) { return life.kind == MemoryClass::kOptimizerState; });
+  }
+
+  // Something as large as the block `like`, there throughout.
+  void add_kept(uint32_t like, MemoryClass kind, std::string_view label) {
+    const TraceBlock& model = trace_.blocks[like];
+    trace_.initial.push_back(
+        add({BlockSource::kKept, kind, model.bytes, model.node, {}, label, Evidence::kSource, 0, end()}));
+  }
+
+  void step(uint32_t place) {
+    const NodeId node = trace_.schedule[place];
+    trace_.begins.push_back(static_cast<uint32_t>(trace_.events.size()));
+    std::vector<uint32_t> taken;
+    std::vector<HiddenBlock> blocks;
+    if (hidden_.has_value() && runs_here(node)) blocks = hidden_->of(node);
+    take_hidden(place, blocks, HiddenKind::kTemporary, taken);
+    for (const uint32_t block : starting_[place]) trace_.events.push_back({block, false});
+    take_hidden(place, blocks, HiddenKind::kWorkspace, taken);
+    take_hidden(place, blocks, HiddenKind::kPersistent, taken);
+    for (size_t i = taken.size(); i-- > 0;) trace_.events.push_back({taken[i], true});
+    if (place != end()) free_ended(node, place);
+  }
+
+  // True where the call's first output, or else the first tensor it reads, is on the trace's device.
+  bool runs_here(NodeId node) const {
+    for (const BufferId id : storages_.buffers(node)) {
+      if (id.is_valid()) return storages_.buffer(id).device == trace_.device;
+    }
+    const std::span<const BufferId> reads = storages_.reads(node);
+    return !reads.empty() && storages_.buffer(reads.front()).device == trace_.device;
+  }
+
+  void take_hidden(uint32_t place, const std::vector<HiddenBlock>& blocks, HiddenKind kind,
+                   std::vector<uint32_t>& taken) {
+    const NodeId node = trace_.schedule[place];
+    for (const HiddenBlock& hidden : blocks) {
+      if (hidden.row->kind != kind) continue;
+      if (!hidden.bytes.has_value()) {
+        trace_.unknown_hidden.push_back(node);
+        continue;
+      }
+      TraceBlock block{source_of(kind),  MemoryClass::kWorkspace, *hidden.bytes, node, {},
+                       hidden.row->name, hidden.row->evidence,    place,         place};
+      if (kind == HiddenKind::kPersistent) {
+        if (!is_new(hidden.row->name)) continue;
+        block.last = end();
+      }
+      const uint32_t added = add(block);
+      if (kind == HiddenKind::kPersistent && options_.steady.has_value()) {
+        trace_.blocks[added].first = 0;  // since the step before
+        trace_.initial.push_back(added);
+      }
+      trace_.events.push_back({added, false});
+      if (kind != HiddenKind::kPersistent) taken.push_back(added);
+    }
+  }
+
+  static BlockSource source_of(HiddenKind kind) {
+    switch (kind) {
+      case HiddenKind::kTemporary:
+        return BlockSource::kTemporary;
+      case HiddenKind::kWorkspace:
+        return BlockSource::kWorkspace;
+      case HiddenKind::kPersistent:
+        return BlockSource::kPersistent;
+    }
+    return BlockSource::kWorkspace;
+  }
+
+  bool is_new(std::string_view persistent) {
+    if (std::find(persistent_.begin(), persistent_.end(), persistent) != persistent_.end()) return false;
+    persistent_.push_back(persistent);
+    return true;
+  }
+
+  void free_ended(NodeId node, uint32_t place) {
+    if (ending_[place].empty()) return;
+    graph_.for_each_input(node, [&](NodeId input) {
+      for (const BufferId id : storages_.buffers(input)) {
+        if (id.is_valid()) free_block(block_of_[id.index()], place);
+      }
+    });
+    for (const uint32_t block : ending_[place]) free_block(block, place);
+  }
+
+  void free_block(uint32_t block, uint32_t place) {
+    if (block == kNoBlock || trace_.blocks[block].last != place) return;
+    const BufferId id = trace_.blocks[block].buffer;
+    if (block_of_[id.index()] == kNoBlock) return;  // freed before
+    trace_.events.push_back({block, true});
+    block_of_[id.index()] = kNoBlock;
+  }
+
+  const Graph& graph_;
+  const StorageMap& storages_;
+  const MemoryReport& memory_;
+  const TraceOptions& options_;
+  SymbolValues values_;
+  std::optional<HiddenMemory> hidden_;
+  MemoryTrace trace_;
+  std::vector<uint32_t> block_of_;  // by buffer; kNoBlock: on another device, empty, or freed
+  std::vector<std::vector<uint32_t>> starting_, ending_;
+  std::vector<std::string_view> persistent_;
+};
+
+}  // namespace
+
+MemoryTrace trace_memory(const Graph& graph, const StorageMap& storages, const MemoryReport& memory, StringId device,
+                         const MemoryOptions& lifetimes, const TraceOptions& options) {
+  return Tracer(graph, storages, memory, device, lifetimes, options).run();
+}
+
+MemoryTimeline timeline_of(const MemoryTrace& trace) {
+  MemoryTimeline timeline;
+  WideSum ideal = 0, requested = 0;
+  const auto change = [&](uint32_t block, int sign) {
+    const TraceBlock& changed = trace.blocks[block];
+    requested += WideSum{sign} * changed.bytes;
+    if (!changed.is_hidden()) ideal += WideSum{sign} * changed.bytes;
+  };
+  for (const uint32_t block : trace.initial) change(block, 1);
+  for (uint32_t place = 0; place < trace.schedule.size(); ++place) {
+    const std::span<const TraceEvent> events = trace.events_at(place);
+    size_t next = 0;
+    for (; next < events.size() && !events[next].is_free; ++next) {
+      if (trace.blocks[events[next].block].first == place) change(events[next].block, 1);
+    }
+    timeline.ideal.push_back(saturate(ideal));
+    timeline.requested.push_back(saturate(requested));
+    while (next < events.size()) change(events[next++].block, -1);
+  }
+  return timeline;
+}
+
+std::vector<uint32_t> live_blocks(const MemoryTrace& trace, uint32_t place) {
+  std::vector<uint32_t> live;
+  for (uint32_t i = 0; i < trace.blocks.size(); ++i) {
+    if (trace.blocks[i].first <= place && place <= trace.blocks[i].last) live.push_back(i);
+  }
+  std::sort(live.begin(), live.end(), [&trace](uint32_t a, uint32_t b) {
+    const TraceBlock& left = trace.blocks[a];
+    const TraceBlock& right = trace.blocks[b];
+    if (left.bytes != right.bytes) return left.bytes > right.bytes;
+    return left.first != right.first ? left.first < right.first : a < b;
+  });
+  return live;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,184 @@
+// Device profiles: the grammar, the profiles that are built in.
+
+#include "ir/device/profile.h"
+
+#include <string>
+
+#include "ir/device/hidden_memory.h"
+#include "ir/ops/op.h"
+#include "tests/catch.h"
+
+namespace fxopt {
+namespace {
+
+std::optional<ProfileText> no_include(const std::string&, std::string_view) { return std::nullopt; }
+
+std::optional<ProfileText> builtin_include(const std::string&, std::string_view file) { return builtin_profile(file); }
+
+Result<std::unique_ptr<DeviceProfile>> parse(std::vector<std::string> texts) {
+  std::vector<ProfileText> parts;
+  for (const std::string& text : texts) parts.push_back({"part.device", text});
+  return DeviceProfile::parse(parts, no_include);
+}
+
+std::unique_ptr<DeviceProfile> good(std::vector<std::string> texts) {
+  Result<std::unique_ptr<DeviceProfile>> profile = parse(std::move(texts));
+  if (!profile.ok()) FAIL(format_error(profile.error()));
+  return std::move(*profile);
+}
+
+// The message and the line of what `text` is refused with.
+std::string refusal(const std::string& text) {
+  const Result<std::unique_ptr<DeviceProfile>> profile = parse({text});
+  if (profile.ok()) return "accepted";
+  CHECK(profile.error().code == ErrorCode::kBadProfile);
+  return std::to_string(profile.error().where.line) + ": " + profile.error().message;
+}
+
+std::optional<int64_t> bytes_of(const DeviceProfile& profile, size_t row, std::string_view symbol = "",
+                                int64_t value = 0) {
+  SymbolValues values = profile.constants;
+  if (!symbol.empty()) values[profile.strings.find(symbol)] = value;
+  return profile.exprs.evaluate(profile.hidden[row].bytes, values);
+}
+
+TEST_CASE("device profile: statements, comments, constants of constants", "[device]") {
+  const std::unique_ptr<DeviceProfile> profile = good({R"(
+# a comment
+device toy   # behind a statement, too
+constant device.sms = 10
+constant device.slots = device.sms * 4 [source]
+flops bf16 = 1000 [source]
+flops f8 = 2000
+flops tf32 = 500
+bandwidth = 300 [source]
+outside context = 1024 [estimate]
+outside-communicator ring = group.ranks * 8 [measured]
+temporary aten.mm.default copy = self.bytes [source]
+workspace aten.mm.* library = device.slots [estimate]
+persistent aten.bmm.default handle = 64 [measured]
+)"});
+  CHECK(profile->name == "part");
+  CHECK(profile->constant("device.slots") == 40);
+  CHECK_FALSE(profile->constant("device.warps").has_value());
+  CHECK(profile->flops_for(DType::kBfloat16) == 1000);
+  CHECK(profile->flops_for(DType::kFloat8E4m3fn) == 2000);
+  CHECK_FALSE(profile->flops_for(DType::kFloat32).has_value());
+  CHECK(profile->bandwidth == 300);
+  REQUIRE(profile->outside.size() == 2);
+  CHECK_FALSE(profile->outside[0].per_communicator);
+  CHECK(profile->outside[1].per_communicator);
+  CHECK(profile->outside[1].evidence == Evidence::kMeasured);
+  REQUIRE(profile->hidden.size() == 3);
+  CHECK(profile->hidden[0].kind == HiddenKind::kTemporary);
+  CHECK(bytes_of(*profile, 0, "self.bytes", 7) == 7);
+  CHECK(profile->hidden[1].every_overload);
+  CHECK(profile->hidden[1].target == "aten.mm");
+  CHECK(bytes_of(*profile, 1) == 40);
+  CHECK(profile->hidden[2].kind == HiddenKind::kPersistent);
+}
+
+TEST_CASE("device profile: definitions see their parameters and the call, and those before them", "[device]") {
+  const std::unique_ptr<DeviceProfile> profile = good({R"(
+define twice(x) = 2 * x
+define with_copy(x, y) = twice(x) + twice(y) + self.bytes
+define nothing() = 0
+temporary aten.mm.default a = with_copy(3, twice(5)) [source]
+temporary aten.mm.default b = Where(nothing(), 1 // nothing(), 9) [source]
+)"});
+  CHECK(bytes_of(*profile, 0, "self.bytes", 100) == 6 + 20 + 100);
+  CHECK(bytes_of(*profile, 1) == 9);  // the branch that is not chosen has no value
+}
+
+TEST_CASE("device profile: a later text replaces what it says anew", "[device]") {
+  const std::unique_ptr<DeviceProfile> profile =
+      good({"constant device.sms = 1\nworkspace aten.mm.default w = 1 [source]\noutside context = 1 [source]",
+            "constant device.sms = 2\nworkspace aten.mm.default w = 5 [measured]\noutside context = 2 [source]\n"
+            "workspace aten.mm.* w = 7 [source]"});
+  CHECK(profile->constant("device.sms") == 2);
+  REQUIRE(profile->hidden.size() == 2);  // the exact overload's, replaced, and that of all overloads
+  CHECK(bytes_of(*profile, 0) == 5);
+  CHECK(profile->outside.size() == 1);
+}
+
+TEST_CASE("device profile: what is malformed is refused with its line", "[device]") {
+  CHECK(refusal("\nworkspce aten.mm.default w = 1 [source]") == "2: 'workspce' begins no statement");
+  CHECK(refusal("device") == "1: device has no name");
+  CHECK(refusal("constant device.sms 132") == "1: '=' is missing");
+  CHECK(refusal("constant two words = 1") == "1: a name of one word goes before '='");
+  CHECK(refusal("constant a = b") == "1: constant 'a' has no value");
+  CHECK(refusal("constant a = 1 +").starts_with("1: '1 +' is no expression"));
+  CHECK(refusal("constant a = 1 [rumour]") == "1: '[rumour]' is no evidence");
+  CHECK(refusal("constant a = 1\nconstant a = 2") == "2: 'constant a' is given twice");
+  CHECK(refusal("workspace aten.mm.default w = 1") == "1: what 'w' rests on is not said");
+  CHECK(refusal("workspace mm w = 1 [source]") == "1: 'mm' is no operator");
+  CHECK(refusal("workspace aten.mm.default w = [source]") == "1: 'w' has no value");
+  CHECK(refusal("workspace aten.mm.default w = half(2) [source]") == "1: there is no function 'half'");
+  CHECK(refusal("define half(x) = x // 2\nworkspace aten.mm.default w = half(2, 3) [source]") ==
+        "2: 'half' is given 2 arguments");
+  CHECK(refusal("define half = 2").starts_with("1: a definition is not of the form"));
+  CHECK(refusal("flops bf17 = 1") == "1: 'bf17' is no dtype");
+  CHECK(refusal("flops bf16 = 0") == "1: flops is '0'");
+  CHECK(refusal("bandwidth = fast") == "1: bandwidth is 'fast'");
+  CHECK(refusal("include other.device") == "1: there is no file 'other.device'");
+}
+
+TEST_CASE("device profile: a file that includes itself is refused", "[device]") {
+  const std::string text = "include loop.device";
+  const ProfileText part{"loop.device", text};
+  const auto include = [&part](const std::string&, std::string_view) { return std::optional<ProfileText>(part); };
+  const Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(std::vector<ProfileText>{part}, include);
+  REQUIRE_FALSE(profile.ok());
+  CHECK(profile.error().message == "files include each other too deeply");
+}
+
+bool is_device(std::string_view name) { return !name.starts_with("torch-"); }
+
+std::unique_ptr<DeviceProfile> builtin(std::string_view framework, std::string_view device) {
+  const std::vector<ProfileText> texts = {*builtin_profile(framework), *builtin_profile(device)};
+  Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(texts, builtin_include);
+  if (!profile.ok()) FAIL(format_error(profile.error()));
+  return std::move(*profile);
+}
+
+TEST_CASE("device profile: each that is built in is complete", "[device]") {
+  size_t devices = 0;
+  for (const std::string_view name : builtin_profiles()) {
+    if (!is_device(name)) continue;
+    ++devices;
+    CAPTURE(name);
+    const std::unique_ptr<DeviceProfile> profile = builtin("torch-2.15", name);
+    for (const char* constant : {"device.sms", "device.capability", "device.memory"}) {
+      CHECK(profile->constant(constant).value_or(0) > 0);
+    }
+    CHECK(profile->bandwidth.value_or(0) > 0);
+    for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBfloat16}) {
+      CHECK(profile->flops_for(dtype).value_or(0) > 0);
+    }
+  }
+  CHECK(devices == 4);
+}
+
+TEST_CASE("device profile: each row built in is about an operator, and asks what its calls can answer", "[device]") {
+  for (const std::string_view framework : builtin_profiles()) {
+    if (is_device(framework)) continue;
+    const std::unique_ptr<DeviceProfile> profile = builtin(framework, "h100");
+    CHECK(profile->hidden.size() > 100);
+    for (const HiddenRow& row : profile->hidden) {
+      CAPTURE(framework, row.target, row.name);
+      size_t ops = 0;
+      for (const Op* op : builtin_ops()) {
+        if (!is_about(row, *op)) continue;
+        // Rows for every overload may be about arguments that out-variants and their kin spell otherwise.
+        const std::string misfit = explain_misfit(*profile, row, *op);
+        if (row.every_overload && !misfit.empty()) continue;
+        ++ops;
+        CHECK(misfit == "");
+      }
+      CHECK((ops > 0 || row.target.starts_with("torchtitan.")));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fxopt
