@@ -1,4 +1,4 @@
-// The allocator against a second model of its rules, on random traces.
+// The allocator against two models of its rules, on random traces.
 
 #include <array>
 #include <cstdio>
@@ -7,15 +7,16 @@
 
 #include "core/allocator/caching_allocator.h"
 #include "tests/catch.h"
+#include "tests/core/allocator_from_rules.h"
 #include "tests/core/allocator_trace.h"
 
 namespace fxopt {
 namespace {
 
 // FXOPT_RANDOM_TRACES sets how many traces are tried, for long runs; each is made from its number alone.
-uint64_t number_of_traces() {
+uint64_t number_of_traces(uint64_t otherwise) {
   const char* text = std::getenv("FXOPT_RANDOM_TRACES");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 10000;
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
 TEST_CASE("allocator: agrees with a second model on random traces", "[property]") {
@@ -30,7 +31,7 @@ TEST_CASE("allocator: agrees with a second model on random traces", "[property]"
                                {"blocks waited for streams", 0},
                                {"oversize blocks", 0},
                                {"garbage is collected", 0}}};
-  const uint64_t count = number_of_traces();
+  const uint64_t count = number_of_traces(10000);
   for (uint64_t seed = 0; seed < count; ++seed) {
     Duel<CachingAllocator> duel(seed);
     const std::string why = duel.run();
@@ -50,6 +51,14 @@ TEST_CASE("allocator: agrees with a second model on random traces", "[property]"
                 100.0 * static_cast<double>(feature.traces) / static_cast<double>(count),
                 static_cast<unsigned long long>(count));
     CHECK(feature.traces * 50 >= count);
+  }
+}
+
+TEST_CASE("allocator: agrees with a model written from the rules alone on random traces", "[property]") {
+  const uint64_t count = number_of_traces(2000);
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    const std::string why = Duel<CachingAllocator, AllocatorFromRules>(seed).run();
+    if (!why.empty()) FAIL("seed " << seed << ":\n" << why);
   }
 }
 

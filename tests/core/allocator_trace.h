@@ -33,7 +33,7 @@ TracePlan plan_trace(std::mt19937_64& random);
 // The name of the first statistic that differs, with both values; empty when none does.
 std::string first_difference(const AllocatorStatistics& ours, const AllocatorStatistics& theirs);
 
-// As AllocatorModel::picture.
+// As the models' `picture`.
 template <class Allocator>
 std::string picture_of(const Allocator& allocator) {
   static constexpr const char* kStates[] = {" live\n", " waiting\n", " free\n"};
@@ -50,7 +50,7 @@ std::string picture_of(const Allocator& allocator) {
 
 // One random trace, given to an allocator and to the model on a device each. Compares the addresses, every statistic
 // and the device's free bytes after each operation, and all blocks at the end.
-template <class Allocator>
+template <class Allocator, class Model = AllocatorModel>
 class Duel {
  public:
   explicit Duel(uint64_t seed)
@@ -190,7 +190,7 @@ class Duel {
   SimulatedDevice device_;
   SimulatedDevice model_device_;
   Allocator allocator_;
-  AllocatorModel model_;
+  Model model_;
   std::vector<uint64_t> live_;
   std::vector<std::pair<Id, bool>> begun_;  // pools, and whether a capture runs in them
   std::map<Id, int64_t> users_;
