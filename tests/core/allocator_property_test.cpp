@@ -58,7 +58,8 @@ TEST_CASE("allocator: agrees with a model written from the rules alone on random
   const uint64_t count = number_of_traces(2000);
   for (uint64_t seed = 0; seed < count; ++seed) {
     const std::string why = Duel<CachingAllocator, AllocatorFromRules>(seed).run();
-    if (!why.empty()) FAIL("seed " << seed << ":\n" << why);
+    INFO("seed " << seed << ":\n" << why);
+    REQUIRE(why.empty());
   }
 }
 
