@@ -13,6 +13,7 @@
 #include "cli/products.h"
 #include "cli/report/json.h"
 #include "cli/report/memory.h"
+#include "cli/report/memory_snapshot.h"
 #include "cli/report/table.h"
 #include "core/file.h"
 #include "ir/io/control_deps.h"
@@ -25,6 +26,7 @@ struct MemFlags {
   std::string graph;
   MemoryFlags memory;
   GateFlags gates;
+  std::string snapshot;
 };
 
 void warn_of_unknown(Console& console, const std::string& path, const GraphMemory& memory) {
@@ -52,6 +54,7 @@ class Mem {
     for_each_input(console_, flags_.inputs,
                    [this](size_t i, nlohmann::ordered_json& file) { measure(flags_.inputs[i], file); });
     if (gates_.updates()) write_baseline();
+    if (!flags_.snapshot.empty()) write_snapshot();
   }
 
  private:
@@ -73,6 +76,9 @@ class Mem {
       if (gates_.updates()) all.push_back(memory_json(memory));
       keep_top(memory);
       print_memory(console_.product(), memory);
+      if (!flags_.snapshot.empty() && snapshot_.empty()) {
+        snapshot_ = memory_snapshot(*graph, *view, flags_.memory.alloc_conf);
+      }
       list.push_back(memory_json(memory));
     }
     file["graphs"] = std::move(list);
@@ -93,12 +99,39 @@ class Mem {
     console_.notes() << "baseline written: " << printable_line(gates_.baseline_path()) << '\n';
   }
 
+  // Of the first graph with a CUDA device.
+  void write_snapshot() {
+    if (console_.num_errors() > 0 && snapshot_.empty()) return;
+    if (snapshot_.empty()) {
+      return console_.error({ErrorCode::kUnsupportedGraph,
+                             "there is nothing for a snapshot: no tensor is on a CUDA device",
+                             "the snapshot is of the caching allocator, which serves CUDA devices",
+                             {}});
+    }
+    const Status status = write_file(flags_.snapshot, snapshot_);
+    if (!status.ok()) console_.error(status.error());
+  }
+
   Console& console_;
   const MemFlags& flags_;
   const MemoryPlan& plan_;
   const MemoryGates& gates_;
   nlohmann::ordered_json baseline_ = nlohmann::ordered_json::array();
+  std::string snapshot_;
 };
+
+Status check_snapshot(Console& console, const MemFlags& flags) {
+  if (flags.inputs.size() > 1) {
+    return Error{ErrorCode::kUsage,
+                 "several inputs for one snapshot in '" + flags.snapshot + "'",
+                 "a snapshot is of one step: make each in a call of its own",
+                 {}};
+  }
+  if (flags.snapshot == "-") {
+    return Error{ErrorCode::kUsage, "a snapshot is no text for standard output", "name a file: --snapshot FILE", {}};
+  }
+  return check_extra_product(console, flags.inputs, "--snapshot", flags.snapshot);
+}
 
 void run_mem(Console& console, const MemFlags& flags) {
   const Status inputs = check_inputs(flags.inputs);
@@ -107,6 +140,10 @@ void run_mem(Console& console, const MemFlags& flags) {
   if (!plan.ok()) return console.error(plan.error());
   if (flags.gates.update_baseline) {
     const Status extra = check_extra_product(console, flags.inputs, "--baseline", flags.gates.baseline);
+    if (!extra.ok()) return console.error(extra.error());
+  }
+  if (!flags.snapshot.empty()) {
+    const Status extra = check_snapshot(console, flags);
     if (!extra.ok()) return console.error(extra.error());
   }
   const Result<MemoryGates> gates = MemoryGates::make(flags.gates, *plan);
@@ -123,6 +160,8 @@ CommandBody declare_mem(CLI::App& app) {
       ->type_name("NAME");
   declare_memory_flags(app, flags->memory);
   declare_gate_flags(app, flags->gates);
+  app.add_option("--snapshot", flags->snapshot, "write the step as a memory snapshot of PyTorch, for its memory_viz")
+      ->type_name("FILE");
   return [flags](Console& console) { run_mem(console, *flags); };
 }
 

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Reads the memory snapshot that `fxopt mem --snapshot` writes as PyTorch and its viewer do, and checks it.
+
+  snapshot.py GRAPH [OPTION...]     options of `fxopt mem`; FXOPT names the program
+
+Pickle: loads in Python, with no opcode that the viewer (MemoryViz.js of 2.15) does not understand, in batches it can take.
+Events: run backwards from the segments at the end, as the viewer does, each is about memory that is there. Figures: the
+largest sums of allocated and reserved bytes on the way are the peaks that the report gives. PyTorch: where torch can be
+imported, its own torch.cuda._memory_viz reads the file.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import pickletools
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
+from fxopt_program import Fxopt  # noqa: E402
+
+# What MemoryViz.js understands.
+OPCODES = set(
+    "PROTO FRAME STOP NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT BINUNICODE SHORT_BINUNICODE EMPTY_DICT "
+    "EMPTY_LIST EMPTY_TUPLE MARK TUPLE TUPLE1 TUPLE2 TUPLE3 APPEND APPENDS SETITEM SETITEMS LIST DICT MEMOIZE BINPUT "
+    "LONG_BINPUT BINGET LONG_BINGET".split()
+)
+MAX_BATCH = 1000  # a batch becomes the arguments of one call
+MAX_NUMBER = 2**53
+
+
+class SnapshotError(ValueError):
+    """A snapshot that PyTorch or its viewer would not read; the message says what is wrong."""
+
+
+class _Batches(pickle._Unpickler):
+    """Python's own unpickler, that notes how much stands between a mark and its end."""
+
+    largest = 0
+
+    def pop_mark(self) -> list:
+        items = super().pop_mark()
+        self.largest = max(self.largest, len(items))
+        return items
+
+
+def read_pickle(data: bytes) -> dict:
+    """The snapshot; opcodes, sizes of batches and of numbers checked."""
+    for opcode, argument, position in pickletools.genops(data):
+        if opcode.name not in OPCODES:
+            raise SnapshotError(f"opcode {opcode.name} at byte {position}")
+        if isinstance(argument, int) and abs(argument) >= MAX_NUMBER:
+            raise SnapshotError(f"number {argument} at byte {position}")
+    reader = _Batches(io.BytesIO(data))
+    snapshot = reader.load()
+    if reader.largest > 2 * MAX_BATCH:  # of a dict two items are one entry
+        raise SnapshotError(f"a batch of {reader.largest} items")
+    return snapshot
+
+
+def check_segments(snapshot: dict) -> None:
+    """Blocks tile their segments, and sums are those of the blocks."""
+    for segment in snapshot["segments"]:
+        at = segment["address"]
+        for block in segment["blocks"]:
+            if block["address"] != at:
+                raise SnapshotError(f"a block at {block['address']:#x} where {at:#x} goes on")
+            at += block["size"]
+        if at != segment["address"] + segment["total_size"]:
+            raise SnapshotError(f"the blocks of segment {segment['address']:#x} do not fill it")
+        active = sum(block["size"] for block in segment["blocks"] if block["state"] != "inactive")
+        if active != segment["active_size"]:
+            raise SnapshotError(f"segment {segment['address']:#x} has {active} active bytes and says otherwise")
+
+
+class Backwards:
+    """What is there before each event of one device, from the last to the first."""
+
+    def __init__(self, snapshot: dict, device: int) -> None:
+        segments = [segment for segment in snapshot["segments"] if segment["device"] == device]
+        self.ranges = {segment["address"]: segment["total_size"] for segment in segments}
+        self.blocks = {
+            block["address"]: (block["size"], block["requested_size"])
+            for segment in segments
+            for block in segment["blocks"]
+            if block["state"] == "active_allocated"
+        }
+
+    def requested(self) -> int:
+        return sum(requested for _, requested in self.blocks.values())
+
+    def reserved(self) -> int:
+        return sum(self.ranges.values())
+
+    def _take_range(self, address: int, size: int) -> None:
+        """Takes a mapped range back: a whole segment, or a part of an expandable one."""
+        for start, length in list(self.ranges.items()):
+            if start <= address and address + size <= start + length:
+                del self.ranges[start]
+                if start < address:
+                    self.ranges[start] = address - start
+                if address + size < start + length:
+                    self.ranges[address + size] = start + length - address - size
+                return
+        raise SnapshotError(f"a segment at {address:#x} is made that is not there later")
+
+    def undo(self, event: dict) -> None:
+        action, address, size = event["action"], event.get("addr"), event["size"]
+        if action == "alloc":
+            if self.blocks.pop(address, (0, None))[1] != size:
+                raise SnapshotError(f"{size} bytes are allocated at {address:#x} that are not there later")
+        elif action == "free_completed":
+            if address in self.blocks:
+                raise SnapshotError(f"what is freed at {address:#x} is there later")
+            if not any(start <= address < start + length for start, length in self.ranges.items()):
+                raise SnapshotError(f"what is freed at {address:#x} lies in no segment")
+            self.blocks[address] = (size, size)
+        elif action in ("segment_alloc", "segment_map"):
+            self._take_range(address, size)
+        elif action in ("segment_free", "segment_unmap"):
+            self.ranges[address] = size
+
+
+def check_events(snapshot: dict) -> list[tuple[int, int]]:
+    """Runs each device's events backwards. Gives the largest sums of requested and of reserved bytes, by device."""
+    peaks = []
+    for device, events in enumerate(snapshot["device_traces"]):
+        state = Backwards(snapshot, device)
+        requested, reserved = state.requested(), state.reserved()
+        most_requested, most_reserved = requested, reserved
+        for before, event in zip([None, *events], [*events, None]):
+            freed = before is not None and before["action"] == "free_requested"
+            if freed and (event is None or event["action"] != "free_completed" or event["addr"] != before["addr"]):
+                raise SnapshotError(f"free_requested at {before['addr']:#x} without free_completed behind it")
+        for event in reversed(events):
+            state.undo(event)
+            sign = {"alloc": -1, "free_completed": 1}.get(event["action"], 0)
+            requested += sign * event["size"]
+            sign = {"segment_alloc": -1, "segment_map": -1, "segment_free": 1, "segment_unmap": 1}.get(event["action"], 0)
+            reserved += sign * event["size"]
+            most_requested, most_reserved = max(most_requested, requested), max(most_reserved, reserved)
+        peaks.append((most_requested, most_reserved))
+    return peaks
+
+
+def check_with_torch(snapshot: dict) -> str:
+    """Lets PyTorch's own reader work on it; says so, or why not."""
+    try:
+        from torch.cuda import _memory_viz
+    except ImportError as error:
+        return f"skipped: {error}"
+    sizes = [len(make(snapshot)) for make in (_memory_viz.segsum, _memory_viz.trace, _memory_viz.trace_plot)]
+    return f"torch.cuda._memory_viz reads it: segsum {sizes[0]}, trace {sizes[1]}, page {sizes[2]} characters"
+
+
+def check(path: str, report: dict, expandable: bool) -> str:
+    """All checks of the file at `path`, against the report of the same call. SnapshotError where one does not hold."""
+    data = Path(path).read_bytes()
+    snapshot = read_pickle(data)
+    check_segments(snapshot)
+    lines = [f"{len(data)} bytes, {sum(map(len, snapshot['device_traces']))} events"]
+    for device, (requested, reserved) in enumerate(check_events(snapshot)):
+        rows = [row for row in report["devices"] if row["device"] in (f"cuda:{device}", "cuda")]
+        if not rows:
+            continue
+        run = rows[0]["allocator"][int(expandable)]
+        wanted = run["requested"]["peak_bytes"], run["reserved"]["peak_bytes"]
+        if (requested, reserved) != wanted:
+            raise SnapshotError(f"cuda:{device}: peaks {(requested, reserved)} in the events, {wanted} in the report")
+        lines.append(f"cuda:{device}: requested {requested} and reserved {reserved} at most, as the report says")
+    lines.append(check_with_torch(snapshot))
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments:
+        print(__doc__, file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "snapshot.pickle")
+        expandable = any("expandable_segments:True" in word for word in arguments)
+        try:
+            result = Fxopt(None).run("mem", *arguments, "--snapshot", path)
+            print(check(path, result["files"][0]["graphs"][0], expandable))
+        except (SnapshotError, RuntimeError) as error:
+            print(f"snapshot.py: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

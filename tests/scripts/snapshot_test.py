@@ -1,0 +1,93 @@
+"""The memory snapshot that fxopt writes, read as PyTorch and its viewer read it. Needs the program, not torch."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pathlib
+import pickle
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts" / "peers"), str(ROOT / "scripts")]
+
+import fxopt_json  # noqa: E402
+import snapshot as judge  # noqa: E402
+from fxopt_program import Fxopt  # noqa: E402
+
+GRAPH = ROOT / "testdata" / "llama1b.pb"
+OPTIONS = (
+    (),
+    ("--steady", "--device", "h100"),
+    ("--alloc-conf", "expandable_segments:True"),
+    ("--alloc-conf", "max_split_size_mb:200,roundup_power2_divisions:[256:1,512:2,>:4]"),
+    ("--device-memory", "8GiB"),
+)
+
+
+@unittest.skipIf(fxopt_json.find_fxopt(None) is None, "no fxopt program: set FXOPT")
+class Snapshot(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "snapshot.pickle")
+
+    def write(self, *options: str) -> dict:
+        """Writes the snapshot; the report of the same call."""
+        result = Fxopt(None).run("mem", str(GRAPH), *options, "--snapshot", self.path)
+        return result["files"][0]["graphs"][0]
+
+    def load(self) -> dict:
+        return pickle.loads(pathlib.Path(self.path).read_bytes())
+
+    def test_each_way_to_run_the_allocator(self) -> None:
+        for options in OPTIONS:
+            with self.subTest(options=options):
+                report = self.write(*options)
+                judge.check(self.path, report, "expandable_segments:True" in options)
+
+    def test_frames_name_node_module_and_source(self) -> None:
+        self.write()
+        frames = [event["frames"] for event in self.load()["device_traces"][0] if event["action"] == "alloc"]
+        named = next(one for one in frames if one[0]["filename"] == "mm_4")
+        self.assertEqual(named[0]["name"], "aten.mm.default bf16[4096, 8192]")
+        self.assertEqual(named[1], {"name": "module", "filename": "layers.0.feed_forward.w1", "line": 0})
+        self.assertTrue(named[2]["filename"].endswith("torch/nn/modules/linear.py"))
+
+    def test_the_same_bytes_each_time(self) -> None:
+        self.write()
+        first = pathlib.Path(self.path).read_bytes()
+        self.write()
+        self.assertEqual(pathlib.Path(self.path).read_bytes(), first)
+
+    def test_memory_that_runs_out_is_an_event(self) -> None:
+        self.write("--device-memory", "8GiB")
+        last = self.load()["device_traces"][0][-1]
+        self.assertEqual(last["action"], "oom")
+        self.assertNotIn("addr", last)
+
+    def test_the_checks_notice_what_is_wrong(self) -> None:
+        self.write()
+        good = self.load()
+
+        def refuse(change) -> None:
+            bad = copy.deepcopy(good)
+            change(bad)
+            with self.assertRaises(judge.SnapshotError):
+                judge.check_segments(bad)
+                judge.check_events(bad)
+
+        def events(snapshot: dict) -> list:
+            return snapshot["device_traces"][0]
+
+        refuse(lambda bad: bad["segments"][0]["blocks"].pop())
+        refuse(lambda bad: bad["segments"][-1].update(total_size=1 << 20))
+        refuse(lambda bad: events(bad).remove(next(e for e in events(bad) if e["action"] == "free_completed")))
+        refuse(lambda bad: events(bad).append({"action": "free_completed", "addr": 64, "size": 8, "stream": 0}))
+        refuse(lambda bad: next(e for e in events(bad) if e["action"] == "alloc").update(addr=64))
+
+
+if __name__ == "__main__":
+    unittest.main()
