@@ -1,0 +1,120 @@
+// First fit in an order, and best fit along the sections.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "core/arena/heuristics.h"
+
+namespace fxopt::arena {
+namespace {
+
+// Free gaps of an arena that grows, by offset and by size.
+class Gaps {
+ public:
+  // The offset of the smallest gap that holds `size`, else of the end of the arena, where it grows.
+  int64_t take(int64_t size) {
+    const auto best = by_size_.lower_bound({size, 0});
+    if (best != by_size_.end()) {
+      const auto [length, offset] = *best;
+      remove(offset, length);
+      if (length > size) add(offset + size, length - size);
+      return offset;
+    }
+    int64_t offset = top_;
+    if (!by_offset_.empty()) {
+      const auto [last, length] = *by_offset_.rbegin();
+      if (last + length == top_) {
+        offset = last;
+        remove(last, length);
+      }
+    }
+    top_ = offset + size;
+    return offset;
+  }
+
+  void give_back(int64_t offset, int64_t size) {
+    const auto next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.end() && next->first == offset + size) {
+      const int64_t length = next->second;
+      remove(offset + size, length);
+      size += length;
+    }
+    auto before = by_offset_.lower_bound(offset);
+    if (before != by_offset_.begin()) {
+      --before;
+      const auto [start, length] = *before;
+      if (start + length == offset) {
+        remove(start, length);
+        offset = start;
+        size += length;
+      }
+    }
+    add(offset, size);
+  }
+
+ private:
+  void add(int64_t offset, int64_t size) {
+    by_offset_.emplace(offset, size);
+    by_size_.emplace(size, offset);
+  }
+  void remove(int64_t offset, int64_t size) {
+    by_offset_.erase(offset);
+    by_size_.erase({size, offset});
+  }
+
+  int64_t top_ = 0;
+  std::map<int64_t, int64_t> by_offset_;
+  std::set<std::pair<int64_t, int64_t>> by_size_;
+};
+
+}  // namespace
+
+Packing sweep_best_fit(const Problem& problem, const Order& order, bool backward) {
+  Packing packing;
+  packing.offsets.assign(order.size(), 0);
+  std::vector<std::vector<uint32_t>> starting(static_cast<size_t>(problem.sections));
+  std::vector<std::vector<uint32_t>> ending(static_cast<size_t>(problem.sections) + 1);
+  for (const uint32_t i : order) {
+    const Block& block = problem.blocks[i];
+    starting[static_cast<size_t>(backward ? problem.sections - block.end : block.begin)].push_back(i);
+    ending[static_cast<size_t>(backward ? problem.sections - block.begin : block.end)].push_back(i);
+  }
+  Gaps gaps;
+  for (size_t s = 0; s < starting.size(); ++s) {
+    for (const uint32_t i : ending[s]) gaps.give_back(packing.offsets[i], problem.blocks[i].size);
+    for (const uint32_t i : starting[s]) packing.offsets[i] = gaps.take(problem.blocks[i].size);
+  }
+  packing.height = height_of(problem, packing.offsets);
+  return packing;
+}
+
+bool first_fit(const Problem& problem, const Order& order, Budget& budget, Packing& packing) {
+  struct Placed {
+    int64_t offset;
+    int64_t end_offset;
+    int32_t begin;
+    int32_t end;
+  };
+  std::vector<Placed> placed;  // by offset
+  placed.reserve(order.size());
+  packing.offsets.assign(order.size(), 0);
+  for (const uint32_t i : order) {
+    const Block& block = problem.blocks[i];
+    int64_t offset = 0;
+    size_t at = 0;
+    for (; at < placed.size() && placed[at].offset < offset + block.size; ++at) {
+      const Placed& other = placed[at];
+      if (other.begin < block.end && block.begin < other.end) offset = std::max(offset, other.end_offset);
+    }
+    if (!budget.spend(static_cast<int64_t>(at) + 1)) return false;
+    const auto place = std::upper_bound(placed.begin(), placed.end(), offset,
+                                        [](int64_t value, const Placed& other) { return value < other.offset; });
+    placed.insert(place, {offset, offset + block.size, block.begin, block.end});
+    packing.offsets[i] = offset;
+  }
+  packing.height = height_of(problem, packing.offsets);
+  return true;
+}
+
+}  // namespace fxopt::arena

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "core/arena/arena.h"
+#include "core/arena/heuristics.h"
+#include "core/arena/problem.h"
+#include "core/arena/search.h"
+#include "core/check.h"
+#include "core/saturate.h"
+
+namespace fxopt {
+namespace arena {
+namespace {
+
+constexpr size_t kSearchBlocks = 2000;  // beyond it the search's tables of neighbours do not pay
+constexpr std::array kOrders{OrderKind::kLifetime, OrderKind::kSize, OrderKind::kArea, OrderKind::kLoad};
+
+// A part with the best packing known for it.
+struct PlannedPart {
+  Part part;
+  Packing packing;
+  std::string_view method;
+  bool minimal = false;
+
+  int64_t top() const { return part.base + packing.height; }
+  void offer(Packing other, std::string_view name) {
+    if (!method.empty() && other.height >= packing.height) return;
+    packing = std::move(other);
+    method = name;
+  }
+};
+
+// The heuristics, until one meets the target.
+void plan_fast(PlannedPart& planned, int64_t target) {
+  const Problem& problem = planned.part.problem;
+  const auto met = [&] { return !planned.method.empty() && planned.top() <= target; };
+  for (const OrderKind kind : kOrders) {
+    const Order order = make_order(problem, kind);
+    if (!met()) planned.offer(fill_skyline(problem, order), "skyline");
+    if (!met()) planned.offer(sweep_best_fit(problem, order, false), "best fit");
+    if (!met()) planned.offer(sweep_best_fit(problem, order, true), "best fit backward");
+    if (met()) return;
+  }
+}
+
+void plan_first_fit(PlannedPart& planned, int64_t target, Budget& budget) {
+  for (const OrderKind kind : kOrders) {
+    if (planned.top() <= target) return;
+    Packing packing;
+    if (first_fit(planned.part.problem, make_order(planned.part.problem, kind), budget, packing)) {
+      planned.offer(std::move(packing), "first fit");
+    }
+  }
+}
+
+// Improves what stands out above the target.
+void plan_slowly(PlannedPart& planned, int64_t target, Budget& budget) {
+  plan_first_fit(planned, target, budget);
+  if (planned.top() <= target || planned.part.members.size() > kSearchBlocks) return;
+  const int64_t before = planned.packing.height;
+  planned.minimal = minimise_height(planned.part.problem, target - planned.part.base, budget, planned.packing);
+  if (planned.packing.height < before) planned.method = "search";
+  planned.minimal = planned.minimal && planned.top() > target;
+}
+
+void plan_parts(std::vector<PlannedPart>& parts, int64_t lower_bound, Budget& budget) {
+  for (PlannedPart& planned : parts) plan_fast(planned, lower_bound);
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const PlannedPart& a, const PlannedPart& b) { return a.top() > b.top(); });
+  int64_t target = lower_bound;  // lower than the tallest part that is done with, no other needs to be
+  for (size_t i = 0; i < parts.size() && parts[i].top() > target; ++i) {
+    // Later parts are lower and often need nothing: half of what is left for each.
+    const int64_t share = i + 1 == parts.size() ? budget.left() : budget.left() / 2;
+    Budget own(share);
+    plan_slowly(parts[i], target, own);
+    budget.spend(share - own.left());
+    target = std::max(target, parts[i].top());
+  }
+}
+
+// The items that take room, as blocks.
+struct Converted {
+  Problem problem;
+  std::vector<uint32_t> items;  // index of the item of each block
+  int64_t unit = 1;             // bytes
+};
+
+std::optional<Converted> convert(std::span<const ArenaItem> items, int64_t alignment) {
+  Converted converted;
+  WideSum sum = 0;
+  int64_t unit = 0;
+  std::vector<int64_t> sizes;
+  for (uint32_t i = 0; i < items.size(); ++i) {
+    FXOPT_CHECK(items[i].first <= items[i].last && items[i].bytes >= 0, "an item ends before it begins or is negative");
+    if (items[i].bytes == 0) continue;
+    const WideSum size = (WideSum{items[i].bytes} + alignment - 1) / alignment * alignment;
+    sum += size;
+    if (sum > std::numeric_limits<int64_t>::max() / 2) return std::nullopt;
+    sizes.push_back(static_cast<int64_t>(size));
+    unit = std::gcd(unit, sizes.back());
+    converted.items.push_back(i);
+  }
+  converted.unit = std::max(unit, int64_t{1});
+  converted.problem.blocks.resize(sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) converted.problem.blocks[i].size = sizes[i] / converted.unit;
+  converted.problem.sections = number_sections(items, converted.items, converted.problem.blocks);
+  return converted;
+}
+
+int64_t most(const std::vector<int64_t>& loads) {
+  return loads.empty() ? 0 : *std::max_element(loads.begin(), loads.end());
+}
+
+int64_t unaligned_bound(std::span<const ArenaItem> items, const Converted& converted) {
+  Problem exact = converted.problem;
+  for (size_t i = 0; i < converted.items.size(); ++i) exact.blocks[i].size = items[converted.items[i]].bytes;
+  return most(section_loads(exact));
+}
+
+std::vector<int64_t> plan_problem(const Problem& problem, int64_t lower_bound, int64_t effort, ArenaPlan& plan) {
+  std::vector<int64_t> offsets(problem.blocks.size());
+  std::vector<PlannedPart> parts;
+  for (Part& part : split_problem(problem, offsets)) parts.push_back({std::move(part), {}, {}, false});
+  Budget budget(effort);
+  plan_parts(parts, lower_bound, budget);
+  plan.method = "stack";
+  int64_t tallest = 0;
+  bool minimal = false;
+  for (const PlannedPart& planned : parts) {
+    for (size_t i = 0; i < planned.part.members.size(); ++i) {
+      offsets[planned.part.members[i]] = planned.part.base + planned.packing.offsets[i];
+    }
+    if (planned.top() > tallest) plan.method = planned.method;
+    if (planned.top() > tallest) minimal = planned.minimal;
+    tallest = std::max(tallest, planned.top());
+  }
+  plan.optimal = minimal || height_of(problem, offsets) == lower_bound;
+  return offsets;
+}
+
+}  // namespace
+}  // namespace arena
+
+std::optional<ArenaPlan> plan_arena(std::span<const ArenaItem> items, const ArenaOptions& options) {
+  FXOPT_CHECK(options.alignment >= 1 && options.effort >= 0, "an alignment below 1 or a negative effort");
+  const std::optional<arena::Converted> converted = arena::convert(items, options.alignment);
+  if (!converted.has_value()) return std::nullopt;
+  const arena::Problem& problem = converted->problem;
+  const int64_t bound = arena::most(arena::section_loads(problem));
+  ArenaPlan plan;
+  plan.offsets.assign(items.size(), 0);
+  plan.lower_bound = bound * converted->unit;
+  plan.unaligned_bound = arena::unaligned_bound(items, *converted);
+  const std::vector<int64_t> offsets = arena::plan_problem(problem, bound, options.effort, plan);
+  for (size_t i = 0; i < offsets.size(); ++i) plan.offsets[converted->items[i]] = offsets[i] * converted->unit;
+  plan.bytes = arena::height_of(problem, offsets) * converted->unit;
+  return plan;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,92 @@
+// fxopt_bench_arena [--alignment=N] [--effort=N] FILE.csv...: plans of allocation problems and how far they are above
+// the bound, as a Markdown table. A file has a head line and lines of id,lower,upper,size: live in [lower, upper).
+// Seconds are of processor time. Ends with 1 when a plan has an overlap or a file cannot be read.
+
+#include <algorithm>
+#include <cstdint>
+#include <ctime>
+#include <filesystem>
+#include <iomanip>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/arena/arena.h"
+#include "core/file.h"
+#include "core/text.h"
+
+namespace fxopt {
+namespace {
+
+std::optional<std::vector<ArenaItem>> read_items(const std::string& path) {
+  const Result<std::string> text = read_file(path);
+  if (!text.ok()) return std::nullopt;
+  std::istringstream lines(*text);
+  std::string line;
+  std::getline(lines, line);
+  std::vector<ArenaItem> items;
+  while (std::getline(lines, line)) {
+    const std::vector<std::string_view> parts = split_list(line);
+    if (parts.size() < 4) return std::nullopt;
+    const std::optional<int64_t> lower = parse_int64(parts[1]);
+    const std::optional<int64_t> upper = parse_int64(parts[2]);
+    const std::optional<int64_t> size = parse_int64(parts[3]);
+    if (!lower || !upper || !size || *lower >= *upper || *size < 0) return std::nullopt;
+    items.push_back({*lower, *upper - 1, *size});
+  }
+  return items;
+}
+
+bool bench(const std::string& path, const ArenaOptions& options) {
+  const std::optional<std::vector<ArenaItem>> items = read_items(path);
+  if (!items) {
+    std::cerr << "cannot read " << path << " as lines of id,lower,upper,size\n";
+    return false;
+  }
+  const std::clock_t start = std::clock();
+  const std::optional<ArenaPlan> plan = plan_arena(*items, options);
+  const double seconds = static_cast<double>(std::clock() - start) / static_cast<double>(CLOCKS_PER_SEC);
+  if (!plan || find_arena_overlap(*items, plan->offsets)) {
+    std::cerr << "no plan, or one with an overlap, for " << path << "\n";
+    return false;
+  }
+  const auto over = static_cast<double>(plan->bytes - plan->lower_bound);
+  std::cout << "| " << std::filesystem::path(path).filename().string() << " | " << items->size() << " | "
+            << plan->unaligned_bound << " | " << plan->lower_bound << " | " << plan->bytes << " | " << std::fixed
+            << std::setprecision(3) << 100 * over / static_cast<double>(std::max(plan->lower_bound, int64_t{1}))
+            << " | " << plan->method << (plan->optimal ? ", optimal" : "") << " | " << std::setprecision(2) << seconds
+            << " |" << std::endl;
+  return true;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  ArenaOptions options;
+  std::vector<std::string> files;
+  for (const std::string& argument : arguments) {
+    const std::optional<int64_t> number = parse_int64(argument.substr(argument.find('=') + 1));
+    if (argument.rfind("--alignment=", 0) == 0 && number.value_or(0) > 0) {
+      options.alignment = *number;
+    } else if (argument.rfind("--effort=", 0) == 0 && number.value_or(-1) >= 0) {
+      options.effort = *number;
+    } else {
+      files.push_back(argument);
+    }
+  }
+  std::cout << "| instance | items | bound, unaligned | bound | bytes | over bound, % | method | seconds |\n"
+               "|---|---:|---:|---:|---:|---:|---|---:|\n";
+  return std::all_of(files.begin(), files.end(), [&](const std::string& file) { return bench(file, options); }) ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace fxopt
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty()) {
+    std::cerr << "usage: fxopt_bench_arena [--alignment=N] [--effort=N] FILE.csv...\n";
+    return 2;
+  }
+  return fxopt::run(arguments);
+}
