@@ -21,7 +21,7 @@ int64_t luby(int64_t i) {
 
 class Restarts {
  public:
-  explicit Restarts(const Problem& problem) : problem_(problem) {
+  explicit Restarts(const Problem& problem) : problem_(problem), weights_(problem.sections) {
     for (const OrderKind kind : kKinds) orders_.push_back(make_order(problem, kind));
   }
 
@@ -31,7 +31,9 @@ class Restarts {
     while (budget.left() > reserve) {
       const int64_t length = std::min(kShortest * luby(round_ / std::ssize(kKinds) + 1), budget.left() - reserve);
       Budget some(length);
-      const Verdict verdict = search_packing(problem_, next_order(), capacity, some, offsets);
+      const bool even = round_ / std::ssize(kKinds) % 2 == 0;
+      const SectionRule rule = even ? SectionRule::kHeaviest : SectionRule::kFewestPerWeight;
+      const Verdict verdict = search_packing(problem_, next_order(), rule, capacity, weights_, some, offsets);
       budget.spend(std::max(length - some.left(), int64_t{1}));
       if (verdict != Verdict::kUnknown) return verdict;
     }
@@ -54,6 +56,7 @@ class Restarts {
 
   const Problem& problem_;
   std::vector<Order> orders_;
+  SectionWeights weights_;
   std::mt19937_64 random_{1};
   int64_t round_ = 0;
 };

@@ -11,7 +11,8 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 class Search {
  public:
-  Search(const Problem& problem, const Order& order, int64_t capacity, Budget& budget);
+  Search(const Problem& problem, const Order& order, SectionRule rule, int64_t capacity, SectionWeights& weights,
+         Budget& budget);
 
   Verdict run(std::vector<int64_t>& offsets);
 
@@ -35,6 +36,7 @@ class Search {
   bool placed(uint32_t i) const { return offset_[i] >= 0; }
   bool solve(Range range);
   bool solve_parts(Range range);
+  int32_t choose_section(Range range, int64_t level);
   bool branch(Range range, int32_t section, int64_t level);
   bool place(uint32_t i, int64_t level);
   bool waste(int32_t section, int64_t level);
@@ -47,7 +49,9 @@ class Search {
 
   const std::vector<Block> blocks_;  // in the order of trial
   const Order& order_;
+  const SectionRule rule_;
   const int64_t capacity_;
+  SectionWeights& weights_;
   Budget& budget_;
   bool exhausted_ = false;
   std::vector<std::vector<uint32_t>> in_section_;
@@ -73,8 +77,14 @@ std::vector<Block> ordered(const Problem& problem, const Order& order) {
   return blocks;
 }
 
-Search::Search(const Problem& problem, const Order& order, int64_t capacity, Budget& budget)
-    : blocks_(ordered(problem, order)), order_(order), capacity_(capacity), budget_(budget) {
+Search::Search(const Problem& problem, const Order& order, SectionRule rule, int64_t capacity, SectionWeights& weights,
+               Budget& budget)
+    : blocks_(ordered(problem, order)),
+      order_(order),
+      rule_(rule),
+      capacity_(capacity),
+      weights_(weights),
+      budget_(budget) {
   const size_t n = blocks_.size();
   const auto sections = static_cast<size_t>(problem.sections);
   in_section_.resize(sections);
@@ -159,7 +169,9 @@ bool Search::raise_section(size_t s) {
     set(height_[s], lowest);
     for (const uint32_t i : in_section_[s]) touch_block(i);
   }
-  return height_[s] + rest_[s] <= capacity_;
+  if (height_[s] + rest_[s] <= capacity_) return true;
+  weights_.note_end(s);
+  return false;
 }
 
 bool Search::propagate() {
@@ -264,21 +276,26 @@ bool Search::solve(Range range) {
   for (auto s = static_cast<size_t>(range.begin); s < static_cast<size_t>(range.end); ++s) {
     if (rest_[s] > 0) level = std::min(level, height_[s]);
   }
-  // Of the lowest sections, the one with the fewest blocks to try, then the one with the least room to waste.
+  return branch(range, choose_section(range, level), level);
+}
+
+int32_t Search::choose_section(Range range, int64_t level) {
   int32_t chosen = -1;
-  std::pair<int64_t, int64_t> best{kNever, kNever};
+  std::pair<double, double> best{std::numeric_limits<double>::infinity(), 0};
   for (int32_t s = range.begin; s < range.end; ++s) {
     const auto at = static_cast<size_t>(s);
     if (rest_[at] == 0 || height_[at] != level) continue;
-    int64_t fitting = 0;
-    for (const uint32_t i : in_section_[at]) fitting += static_cast<int64_t>(!placed(i) && floor_[i] == level);
+    double fitting = 0;
+    for (const uint32_t i : in_section_[at]) fitting += !placed(i) && floor_[i] == level ? 1 : 0;
     budget_.spend(static_cast<int64_t>(in_section_[at].size()));
-    const std::pair<int64_t, int64_t> key{fitting, capacity_ - height_[at] - rest_[at]};
+    const std::pair<double, double> key = rule_ == SectionRule::kHeaviest
+                                              ? std::pair(-weights_[at], fitting)
+                                              : std::pair(fitting / weights_[at], static_cast<double>(rest_[at]));
     if (key >= best) continue;
     best = key;
     chosen = s;
   }
-  return branch(range, chosen, level);
+  return chosen;
 }
 
 bool Search::branch(Range range, int32_t section, int64_t level) {
@@ -296,9 +313,19 @@ bool Search::branch(Range range, int32_t section, int64_t level) {
 
 }  // namespace
 
-Verdict search_packing(const Problem& problem, const Order& order, int64_t capacity, Budget& budget,
-                       std::vector<int64_t>& offsets) {
-  return Search(problem, order, capacity, budget).run(offsets);
+void SectionWeights::note_end(size_t section) {
+  constexpr double kGrowth = 1.00005;  // an end weighs twice as much as the one 14,000 before it
+  constexpr double kLargest = 1e100;
+  weights_[section] += step_;
+  step_ *= kGrowth;
+  if (step_ < kLargest) return;
+  for (double& weight : weights_) weight /= kLargest;
+  step_ /= kLargest;
+}
+
+Verdict search_packing(const Problem& problem, const Order& order, SectionRule rule, int64_t capacity,
+                       SectionWeights& weights, Budget& budget, std::vector<int64_t>& offsets) {
+  return Search(problem, order, rule, capacity, weights, budget).run(offsets);
 }
 
 }  // namespace fxopt::arena
