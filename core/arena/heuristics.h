@@ -17,8 +17,4 @@ Packing fill_skyline(const Problem& problem, const Order& order);
 // order, the smallest free gap that holds it. `backward` goes from the last section to the first. O(n log n).
 Packing sweep_best_fit(const Problem& problem, const Order& order, bool backward);
 
-// Puts each block, in order, at the lowest offset where it fits between those before it. False when the budget ends
-// first. O(n^2), little of it where gaps are found low.
-bool first_fit(const Problem& problem, const Order& order, Budget& budget, Packing& packing);
-
 }  // namespace fxopt::arena

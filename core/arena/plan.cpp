@@ -6,6 +6,7 @@
 
 #include "core/arena/arena.h"
 #include "core/arena/heuristics.h"
+#include "core/arena/improve.h"
 #include "core/arena/problem.h"
 #include "core/arena/search.h"
 #include "core/check.h"
@@ -16,7 +17,8 @@ namespace arena {
 namespace {
 
 constexpr size_t kSearchBlocks = 2000;  // beyond it the search's tables of neighbours do not pay
-constexpr std::array kOrders{OrderKind::kLifetime, OrderKind::kSize, OrderKind::kArea, OrderKind::kLoad};
+constexpr std::array kOrders{OrderKind::kLifetime, OrderKind::kSize, OrderKind::kArea, OrderKind::kLoad,
+                             OrderKind::kLoadLifetime};
 
 // A part with the best packing known for it.
 struct PlannedPart {
@@ -36,34 +38,59 @@ struct PlannedPart {
 // The heuristics, until one meets the target.
 void plan_fast(PlannedPart& planned, int64_t target) {
   const Problem& problem = planned.part.problem;
-  const auto met = [&] { return !planned.method.empty() && planned.top() <= target; };
   for (const OrderKind kind : kOrders) {
     const Order order = make_order(problem, kind);
-    if (!met()) planned.offer(fill_skyline(problem, order), "skyline");
-    if (!met()) planned.offer(sweep_best_fit(problem, order, false), "best fit");
-    if (!met()) planned.offer(sweep_best_fit(problem, order, true), "best fit backward");
-    if (met()) return;
+    planned.offer(fill_skyline(problem, order), "skyline");
+    if (planned.top() <= target) return;
+    for (const bool backward : {false, true}) planned.offer(sweep_best_fit(problem, order, backward), "best fit");
+    if (planned.top() <= target) return;
   }
 }
 
-void plan_first_fit(PlannedPart& planned, int64_t target, Budget& budget) {
+// Each order for a while, then the one that became the best.
+void plan_by_order(PlannedPart& planned, int64_t target, Budget& budget) {
+  const Problem& problem = planned.part.problem;
+  const int64_t height = target - planned.part.base;
+  const int64_t each = budget.left() / (2 * std::ssize(kOrders));
+  Attempt best;
+  const auto improve = [&](Attempt attempt, int64_t steps) {
+    Budget some(steps);
+    improve_order(problem, height, some, attempt);
+    budget.spend(steps - some.left());
+    planned.offer(attempt.packing, "squeaky wheel");
+    if (best.order.empty() || attempt.packing.height < best.packing.height) best = std::move(attempt);
+  };
   for (const OrderKind kind : kOrders) {
+    Order order = make_order(problem, kind);
+    Packing packing = fill_skyline(problem, order);
+    improve({std::move(order), std::move(packing)}, each);
     if (planned.top() <= target) return;
-    Packing packing;
-    if (first_fit(planned.part.problem, make_order(planned.part.problem, kind), budget, packing)) {
-      planned.offer(std::move(packing), "first fit");
-    }
   }
+  improve(best, budget.left());
 }
 
 // Improves what stands out above the target.
 void plan_slowly(PlannedPart& planned, int64_t target, Budget& budget) {
-  plan_first_fit(planned, target, budget);
-  if (planned.top() <= target || planned.part.members.size() > kSearchBlocks) return;
-  const int64_t before = planned.packing.height;
-  planned.minimal = minimise_height(planned.part.problem, target - planned.part.base, budget, planned.packing);
-  if (planned.packing.height < before) planned.method = "search";
-  planned.minimal = planned.minimal && planned.top() > target;
+  const Problem& problem = planned.part.problem;
+  if (problem.blocks.size() > kSearchBlocks) {
+    plan_by_order(planned, target, budget);
+    return;
+  }
+  HeightSearch search(problem, target - planned.part.base);
+  const auto run = [&](int64_t steps) {
+    Budget some(steps);
+    const int64_t before = planned.packing.height;
+    planned.minimal = search.run(some, planned.packing) && planned.top() > target;
+    if (planned.packing.height < before) planned.method = "search";
+    budget.spend(steps - some.left());
+    return planned.minimal || planned.top() <= target;
+  };
+  if (run(budget.left() / 8)) return;
+  Budget orders(budget.left() / 4);
+  const int64_t steps = orders.left();
+  plan_by_order(planned, target, orders);
+  budget.spend(steps - orders.left());
+  if (planned.top() > target) run(budget.left());
 }
 
 void plan_parts(std::vector<PlannedPart>& parts, int64_t lower_bound, Budget& budget) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <vector>
 
 #include "core/arena/orders.h"
@@ -37,10 +38,29 @@ enum class SectionRule { kHeaviest, kFewestPerWeight };
 Verdict search_packing(const Problem& problem, const Order& order, SectionRule rule, int64_t capacity,
                        SectionWeights& weights, Budget& budget, std::vector<int64_t>& offsets);
 
-// Searches for packings lower than `packing`, down to `target`, by searches of growing length from several orders that
-// are disturbed more and more: luck differs so much between orders that many short searches beat a long one. First at
-// the target itself, then between it and what is known. True when nothing lower than the result, or than the target if
-// it is higher, exists.
-bool minimise_height(const Problem& problem, int64_t target, Budget& budget, Packing& packing);
+// Searches for low packings by searches of growing length from several orders that are disturbed more and more: luck
+// differs so much between orders that many short searches beat a long one.
+class HeightSearch {
+ public:
+  // Nothing lower than the target is wanted.
+  HeightSearch(const Problem& problem, int64_t target);
+
+  // Goes on until the budget ends; `packing` becomes the lowest. The first call searches at the target, later ones
+  // between it and what is known. True when nothing lower than the result, or than the target if it is higher, exists.
+  bool run(Budget& budget, Packing& packing);
+
+ private:
+  Verdict search(int64_t capacity, Budget& budget, std::vector<int64_t>& offsets);
+  Order next_order();
+
+  const Problem& problem_;
+  std::vector<Order> orders_;
+  SectionWeights weights_;
+  std::mt19937_64 random_{1};
+  int64_t searches_ = 0;
+  int64_t impossible_;  // no packing is this low, or none so low is wanted
+  int64_t guess_;
+  bool first_ = true;
+};
 
 }  // namespace fxopt::arena

@@ -1,4 +1,4 @@
-// First fit in an order, and best fit along the sections.
+// Best fit along the sections.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -87,34 +87,6 @@ Packing sweep_best_fit(const Problem& problem, const Order& order, bool backward
   }
   packing.height = height_of(problem, packing.offsets);
   return packing;
-}
-
-bool first_fit(const Problem& problem, const Order& order, Budget& budget, Packing& packing) {
-  struct Placed {
-    int64_t offset;
-    int64_t end_offset;
-    int32_t begin;
-    int32_t end;
-  };
-  std::vector<Placed> placed;  // by offset
-  placed.reserve(order.size());
-  packing.offsets.assign(order.size(), 0);
-  for (const uint32_t i : order) {
-    const Block& block = problem.blocks[i];
-    int64_t offset = 0;
-    size_t at = 0;
-    for (; at < placed.size() && placed[at].offset < offset + block.size; ++at) {
-      const Placed& other = placed[at];
-      if (other.begin < block.end && block.begin < other.end) offset = std::max(offset, other.end_offset);
-    }
-    if (!budget.spend(static_cast<int64_t>(at) + 1)) return false;
-    const auto place = std::upper_bound(placed.begin(), placed.end(), offset,
-                                        [](int64_t value, const Placed& other) { return value < other.offset; });
-    placed.insert(place, {offset, offset + block.size, block.begin, block.end});
-    packing.offsets[i] = offset;
-  }
-  packing.height = height_of(problem, packing.offsets);
-  return true;
 }
 
 }  // namespace fxopt::arena
