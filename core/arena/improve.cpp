@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <random>
 #include <utility>
 
 #include "core/arena/heuristics.h"
@@ -10,40 +9,41 @@
 namespace fxopt::arena {
 namespace {
 
-constexpr int kPatience = 8;  // orders in a row without gain before it goes back to the best
+constexpr int64_t kStepsPerLevel = 40;  // of a block in the tree: about a nanosecond each
+constexpr int kPatience = 8;            // orders in a row without gain before it goes back to the best
+
+}  // namespace
 
 // The order with each block that ends above `limit`, and some others, moved up by a random part of its rank.
-Order blame(const Problem& problem, const Attempt& attempt, int64_t limit, std::mt19937_64& random) {
+Order OrderSearch::blame(const Attempt& attempt, int64_t limit) {
   const auto n = static_cast<uint64_t>(attempt.order.size());
   std::vector<std::pair<uint64_t, uint32_t>> keys;
+  keys.reserve(n);
   for (uint64_t rank = 0; rank < n; ++rank) {
     const uint32_t block = attempt.order[rank];
-    const bool blamed = attempt.packing.offsets[block] + problem.blocks[block].size > limit;
-    const bool moved = blamed || random() % n < 2;
+    const bool blamed = attempt.packing.offsets[block] + problem_.blocks[block].size > limit;
+    const bool moved = blamed || random_() % n < 2;
     // Twice the rank, odd where it stays: what moves to a rank goes before what is there.
-    keys.emplace_back(moved ? 2 * (rank - rank * (random() % 64) / 64) : 2 * rank + 1, block);
+    keys.emplace_back(moved ? 2 * (rank - rank * (random_() % 64) / 64) : 2 * rank + 1, block);
   }
   std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   Order order;
+  order.reserve(n);
   for (const auto& [key, block] : keys) order.push_back(block);
   return order;
 }
 
-}  // namespace
-
-void improve_order(const Problem& problem, int64_t target, Budget& budget, Attempt& attempt) {
-  constexpr int64_t kStepsPerLevel = 40;  // of a block in the tree: about a nanosecond each
-  const auto steps = kStepsPerLevel * static_cast<int64_t>(attempt.order.size() * std::bit_width(attempt.order.size()));
-  std::mt19937_64 random{1};
+void OrderSearch::improve(int64_t target, Budget& budget, Attempt& attempt) {
+  const size_t n = attempt.order.size();
+  const auto steps = kStepsPerLevel * static_cast<int64_t>(n * std::bit_width(n));
   Attempt current = attempt;
   int without_gain = 0;
-  while (attempt.packing.height > target) {
+  while (attempt.packing.height > target && budget.spend(steps)) {
     // Between the target and the top: blaming all that is too high would leave nothing where it is.
     const int64_t span = current.packing.height - target;
-    const int64_t limit = target + span * static_cast<int64_t>(random() % 8) / 8;
-    current.order = blame(problem, current, limit, random);
-    if (!budget.spend(steps)) return;
-    current.packing = fill_skyline(problem, current.order);
+    const int64_t limit = target + span * static_cast<int64_t>(random_() % 8) / 8;
+    current.order = blame(current, limit);
+    current.packing = fill_skyline(problem_, current.order);
     if (current.packing.height <= attempt.packing.height) {
       if (current.packing.height < attempt.packing.height) without_gain = 0;
       attempt = current;
@@ -52,6 +52,31 @@ void improve_order(const Problem& problem, int64_t target, Budget& budget, Attem
       current = attempt;
     }
   }
+}
+
+bool OrderSearch::run(int64_t target, Budget& budget, Packing& packing) {
+  if (best_.empty()) {
+    for (const OrderKind kind : kAllOrders) {
+      Attempt attempt{make_order(problem_, kind), {}};
+      attempt.packing = fill_skyline(problem_, attempt.order);
+      best_.push_back(std::move(attempt));
+    }
+  }
+  const int64_t each = budget.left() / (2 * std::ssize(best_));
+  const auto lower = [](const Attempt& a, const Attempt& b) { return a.packing.height < b.packing.height; };
+  const auto go_on = [&](Attempt& attempt, int64_t steps) {
+    Budget some(steps);
+    improve(target, some, attempt);
+    budget.spend(steps - some.left());
+    return attempt.packing.height <= target;
+  };
+  if (std::none_of(best_.begin(), best_.end(), [&](Attempt& attempt) { return go_on(attempt, each); })) {
+    go_on(*std::min_element(best_.begin(), best_.end(), lower), budget.left());
+  }
+  const Packing& lowest = std::min_element(best_.begin(), best_.end(), lower)->packing;
+  if (lowest.height >= packing.height) return false;
+  packing = lowest;
+  return true;
 }
 
 }  // namespace fxopt::arena

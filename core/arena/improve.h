@@ -1,19 +1,37 @@
 #pragma once
 
+#include <cstdint>
+#include <random>
+#include <vector>
+
 #include "core/arena/orders.h"
 #include "core/arena/problem.h"
 
 namespace fxopt::arena {
 
-// An order and what fill_skyline makes of it.
-struct Attempt {
-  Order order;
-  Packing packing;
-};
+// Fills the skyline again and again with orders in which the blocks that stood out above the target come earlier
+// (squeaky wheel optimization, Joslin and Clements 1999).
+class OrderSearch {
+ public:
+  explicit OrderSearch(const Problem& problem) : problem_(problem) {}
 
-// Fills the skyline again with orders in which the blocks that stood out above the target come earlier (squeaky wheel
-// optimization, Joslin and Clements 1999), from the best order so far, until it meets the target or the budget ends.
-// `attempt` becomes the lowest.
-void improve_order(const Problem& problem, int64_t target, Budget& budget, Attempt& attempt);
+  // Goes on, from several orders for a while and then from the best of them, until a packing meets the target or the
+  // budget ends; `packing` becomes the lowest. True when it became lower.
+  bool run(int64_t target, Budget& budget, Packing& packing);
+
+ private:
+  // An order and what fill_skyline makes of it.
+  struct Attempt {
+    Order order;
+    Packing packing;
+  };
+
+  void improve(int64_t target, Budget& budget, Attempt& attempt);
+  Order blame(const Attempt& attempt, int64_t limit);
+
+  const Problem& problem_;
+  std::vector<Attempt> best_;  // of each kind of order
+  std::mt19937_64 random_{1};
+};
 
 }  // namespace fxopt::arena

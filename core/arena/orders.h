@@ -1,7 +1,7 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "core/arena/problem.h"
@@ -12,6 +12,8 @@ namespace fxopt::arena {
 using Order = std::vector<uint32_t>;
 
 enum class OrderKind { kLifetime, kSize, kArea, kLoad, kLoadLifetime };
+inline constexpr std::array kAllOrders{OrderKind::kLifetime, OrderKind::kSize, OrderKind::kArea, OrderKind::kLoad,
+                                       OrderKind::kLoadLifetime};
 
 // Largest first by sections alive, size, their product, or the largest load of a section the block is alive in (then by
 // product, or by sections alive); ties by the other measures, then by index. O(n log n + sections).

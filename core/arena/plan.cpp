@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -17,9 +16,6 @@ namespace arena {
 namespace {
 
 constexpr size_t kSearchBlocks = 2000;  // beyond it the search's tables of neighbours do not pay
-constexpr std::array kOrders{OrderKind::kLifetime, OrderKind::kSize, OrderKind::kArea, OrderKind::kLoad,
-                             OrderKind::kLoadLifetime};
-
 // A part with the best packing known for it.
 struct PlannedPart {
   Part part;
@@ -38,7 +34,7 @@ struct PlannedPart {
 // The heuristics, until one meets the target.
 void plan_fast(PlannedPart& planned, int64_t target) {
   const Problem& problem = planned.part.problem;
-  for (const OrderKind kind : kOrders) {
+  for (const OrderKind kind : kAllOrders) {
     const Order order = make_order(problem, kind);
     planned.offer(fill_skyline(problem, order), "skyline");
     if (planned.top() <= target) return;
@@ -47,50 +43,28 @@ void plan_fast(PlannedPart& planned, int64_t target) {
   }
 }
 
-// Each order for a while, then the one that became the best.
-void plan_by_order(PlannedPart& planned, int64_t target, Budget& budget) {
-  const Problem& problem = planned.part.problem;
-  const int64_t height = target - planned.part.base;
-  const int64_t each = budget.left() / (2 * std::ssize(kOrders));
-  Attempt best;
-  const auto improve = [&](Attempt attempt, int64_t steps) {
-    Budget some(steps);
-    improve_order(problem, height, some, attempt);
-    budget.spend(steps - some.left());
-    planned.offer(attempt.packing, "squeaky wheel");
-    if (best.order.empty() || attempt.packing.height < best.packing.height) best = std::move(attempt);
-  };
-  for (const OrderKind kind : kOrders) {
-    Order order = make_order(problem, kind);
-    Packing packing = fill_skyline(problem, order);
-    improve({std::move(order), std::move(packing)}, each);
-    if (planned.top() <= target) return;
-  }
-  improve(best, budget.left());
-}
-
-// Improves what stands out above the target.
+// Improves what stands out above the target: searches in turn, each for longer than before.
 void plan_slowly(PlannedPart& planned, int64_t target, Budget& budget) {
   const Problem& problem = planned.part.problem;
-  if (problem.blocks.size() > kSearchBlocks) {
-    plan_by_order(planned, target, budget);
-    return;
-  }
-  HeightSearch search(problem, target - planned.part.base);
-  const auto run = [&](int64_t steps) {
-    Budget some(steps);
+  const int64_t height = target - planned.part.base;
+  const bool searched = problem.blocks.size() <= kSearchBlocks;
+  OrderSearch orders(problem);
+  HeightSearch heights(problem, height);
+  for (const int64_t part : {64, 8, 1}) {
+    Budget for_orders(searched ? budget.left() / (2 * part) : budget.left() / part);
+    const int64_t steps = for_orders.left();
+    if (orders.run(height, for_orders, planned.packing)) planned.method = "squeaky wheel";
+    budget.spend(steps - for_orders.left());
+    if (planned.top() <= target) return;
+    if (!searched) continue;
+    Budget for_heights(budget.left() / part);
+    const int64_t more_steps = for_heights.left();
     const int64_t before = planned.packing.height;
-    planned.minimal = search.run(some, planned.packing) && planned.top() > target;
+    planned.minimal = heights.run(for_heights, planned.packing) && planned.top() > target;
+    budget.spend(more_steps - for_heights.left());
     if (planned.packing.height < before) planned.method = "search";
-    budget.spend(steps - some.left());
-    return planned.minimal || planned.top() <= target;
-  };
-  if (run(budget.left() / 8)) return;
-  Budget orders(budget.left() / 4);
-  const int64_t steps = orders.left();
-  plan_by_order(planned, target, orders);
-  budget.spend(steps - orders.left());
-  if (planned.top() > target) run(budget.left());
+    if (planned.minimal || planned.top() <= target) return;
+  }
 }
 
 void plan_parts(std::vector<PlannedPart>& parts, int64_t lower_bound, Budget& budget) {
