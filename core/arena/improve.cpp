@@ -1,16 +1,12 @@
 #include "core/arena/improve.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
-
-#include "core/arena/heuristics.h"
 
 namespace fxopt::arena {
 namespace {
 
-constexpr int64_t kStepsPerLevel = 40;  // of a block in the tree: about a nanosecond each
-constexpr int kPatience = 8;            // orders in a row without gain before it goes back to the best
+constexpr int kPatience = 8;  // orders in a row without gain before it goes back to the best
 
 }  // namespace
 
@@ -34,16 +30,15 @@ Order OrderSearch::blame(const Attempt& attempt, int64_t limit) {
 }
 
 void OrderSearch::improve(int64_t target, Budget& budget, Attempt& attempt) {
-  const size_t n = attempt.order.size();
-  const auto steps = kStepsPerLevel * static_cast<int64_t>(n * std::bit_width(n));
   Attempt current = attempt;
   int without_gain = 0;
-  while (attempt.packing.height > target && budget.spend(steps)) {
+  while (attempt.packing.height > target && budget.spend(filler_.steps())) {
     // Between the target and the top: blaming all that is too high would leave nothing where it is.
     const int64_t span = current.packing.height - target;
-    const int64_t limit = target + span * static_cast<int64_t>(random_() % 8) / 8;
+    const auto eighths = static_cast<int64_t>(random_() % 8);
+    const int64_t limit = target + span / 8 * eighths + span % 8 * eighths / 8;
     current.order = blame(current, limit);
-    current.packing = fill_skyline(problem_, current.order);
+    current.packing = filler_.fill(current.order);
     if (current.packing.height <= attempt.packing.height) {
       if (current.packing.height < attempt.packing.height) without_gain = 0;
       attempt = current;
@@ -55,13 +50,12 @@ void OrderSearch::improve(int64_t target, Budget& budget, Attempt& attempt) {
 }
 
 bool OrderSearch::run(int64_t target, Budget& budget, Packing& packing) {
-  if (best_.empty()) {
-    for (const OrderKind kind : kAllOrders) {
-      Attempt attempt{make_order(problem_, kind), {}};
-      attempt.packing = fill_skyline(problem_, attempt.order);
-      best_.push_back(std::move(attempt));
-    }
+  for (size_t i = best_.size(); i < kAllOrders.size() && budget.spend(filler_.steps()); ++i) {
+    Attempt attempt{make_order(problem_, kAllOrders[i]), {}};
+    attempt.packing = filler_.fill(attempt.order);
+    best_.push_back(std::move(attempt));
   }
+  if (best_.empty()) return false;
   const int64_t each = budget.left() / (2 * std::ssize(best_));
   const auto lower = [](const Attempt& a, const Attempt& b) { return a.packing.height < b.packing.height; };
   const auto go_on = [&](Attempt& attempt, int64_t steps) {

@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include "core/arena/heuristics.h"
 #include "core/arena/orders.h"
 #include "core/arena/problem.h"
 
@@ -13,14 +14,14 @@ namespace fxopt::arena {
 // (squeaky wheel optimization, Joslin and Clements 1999).
 class OrderSearch {
  public:
-  explicit OrderSearch(const Problem& problem) : problem_(problem) {}
+  explicit OrderSearch(const Problem& problem) : problem_(problem), filler_(problem) {}
 
   // Goes on, from several orders for a while and then from the best of them, until a packing meets the target or the
   // budget ends; `packing` becomes the lowest. True when it became lower.
   bool run(int64_t target, Budget& budget, Packing& packing);
 
  private:
-  // An order and what fill_skyline makes of it.
+  // An order and what the filler makes of it.
   struct Attempt {
     Order order;
     Packing packing;
@@ -30,6 +31,7 @@ class OrderSearch {
   Order blame(const Attempt& attempt, int64_t limit);
 
   const Problem& problem_;
+  SkylineFiller filler_;
   std::vector<Attempt> best_;  // of each kind of order
   std::mt19937_64 random_{1};
 };

@@ -22,7 +22,7 @@ int64_t luby(int64_t i) {
 }  // namespace
 
 HeightSearch::HeightSearch(const Problem& problem, int64_t target)
-    : problem_(problem), weights_(problem.sections), impossible_(target - 1), guess_(target) {
+    : problem_(problem), weights_(problem.sections), impossible_(target - 1), failed_(target - 1) {
   for (const OrderKind kind : kKinds) orders_.push_back(make_order(problem, kind));
 }
 
@@ -46,7 +46,8 @@ Verdict HeightSearch::search(int64_t capacity, Budget& budget, std::vector<int64
     Budget some(length);
     const Verdict verdict = search_packing(problem_, next_order(), rule, capacity, weights_, some, offsets);
     ++searches_;
-    budget.spend(std::max(length - some.left(), int64_t{1}));
+    const auto n = static_cast<int64_t>(problem_.blocks.size());
+    budget.spend(length - some.left() + n * n);  // n^2 for the tables
     if (verdict != Verdict::kUnknown) return verdict;
   }
   return Verdict::kUnknown;
@@ -55,22 +56,21 @@ Verdict HeightSearch::search(int64_t capacity, Budget& budget, std::vector<int64
 bool HeightSearch::run(Budget& budget, Packing& packing) {
   while (packing.height > impossible_ + 1 && budget.left() > 0) {
     const int64_t steps = first_ ? budget.left() : std::min(std::max(budget.left() / 8, kShortest), budget.left());
+    // Halves the way from what failed to what is known; from the bottom again where they meet.
+    int64_t guess = first_ ? impossible_ + 1 : failed_ + (packing.height - failed_) / 2;
+    if (guess <= failed_ || guess >= packing.height) guess = impossible_ + 1;
     first_ = false;
     Budget some(steps);
     std::vector<int64_t> offsets;
-    guess_ = std::clamp(guess_, impossible_ + 1, packing.height - 1);
-    const Verdict verdict = search(guess_, some, offsets);
+    const Verdict verdict = search(guess, some, offsets);
     budget.spend(std::max(steps - some.left(), int64_t{1}));
-    int64_t failed = guess_;
     if (verdict == Verdict::kFound) {
       packing.offsets = std::move(offsets);
       packing.height = height_of(problem_, packing.offsets);
-      failed = impossible_;
+    } else {
+      failed_ = guess;
     }
-    if (verdict == Verdict::kImpossible) impossible_ = guess_;
-    // Halves the way from what failed to what is known; from the bottom again where they meet.
-    guess_ = failed + (packing.height - failed) / 2;
-    if (guess_ <= failed) guess_ = impossible_ + 1;
+    if (verdict == Verdict::kImpossible) impossible_ = guess;
   }
   return packing.height <= impossible_ + 1;
 }

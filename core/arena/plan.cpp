@@ -16,6 +16,7 @@ namespace arena {
 namespace {
 
 constexpr size_t kSearchBlocks = 2000;  // beyond it the search's tables of neighbours do not pay
+
 // A part with the best packing known for it.
 struct PlannedPart {
   Part part;
@@ -31,15 +32,18 @@ struct PlannedPart {
   }
 };
 
-// The heuristics, until one meets the target.
-void plan_fast(PlannedPart& planned, int64_t target) {
+// The heuristics, until one meets the target; the first of each kind whatever they cost.
+void plan_fast(PlannedPart& planned, int64_t target, Budget& budget) {
   const Problem& problem = planned.part.problem;
+  SkylineFiller filler(problem);
   for (const OrderKind kind : kAllOrders) {
-    const Order order = make_order(problem, kind);
-    planned.offer(fill_skyline(problem, order), "skyline");
+    planned.offer(filler.fill(make_order(problem, kind)), "skyline");
+    if (planned.top() <= target || !budget.spend(2 * filler.steps())) break;
+  }
+  for (const bool backward : {false, true}) {
     if (planned.top() <= target) return;
-    for (const bool backward : {false, true}) planned.offer(sweep_best_fit(problem, order, backward), "best fit");
-    if (planned.top() <= target) return;
+    planned.offer(sweep_best_fit(problem, make_order(problem, OrderKind::kLoad), backward), "best fit");
+    if (!budget.spend(filler.steps())) return;
   }
 }
 
@@ -48,6 +52,7 @@ void plan_slowly(PlannedPart& planned, int64_t target, Budget& budget) {
   const Problem& problem = planned.part.problem;
   const int64_t height = target - planned.part.base;
   const bool searched = problem.blocks.size() <= kSearchBlocks;
+  if (budget.left() == 0) return;
   OrderSearch orders(problem);
   HeightSearch heights(problem, height);
   for (const int64_t part : {64, 8, 1}) {
@@ -68,7 +73,7 @@ void plan_slowly(PlannedPart& planned, int64_t target, Budget& budget) {
 }
 
 void plan_parts(std::vector<PlannedPart>& parts, int64_t lower_bound, Budget& budget) {
-  for (PlannedPart& planned : parts) plan_fast(planned, lower_bound);
+  for (PlannedPart& planned : parts) plan_fast(planned, lower_bound, budget);
   std::stable_sort(parts.begin(), parts.end(),
                    [](const PlannedPart& a, const PlannedPart& b) { return a.top() > b.top(); });
   int64_t target = lower_bound;  // lower than the tallest part that is done with, no other needs to be
@@ -127,18 +132,19 @@ std::vector<int64_t> plan_problem(const Problem& problem, int64_t lower_bound, i
   for (Part& part : split_problem(problem, offsets)) parts.push_back({std::move(part), {}, {}, false});
   Budget budget(effort);
   plan_parts(parts, lower_bound, budget);
-  plan.method = "stack";
-  int64_t tallest = 0;
-  bool minimal = false;
   for (const PlannedPart& planned : parts) {
     for (size_t i = 0; i < planned.part.members.size(); ++i) {
       offsets[planned.part.members[i]] = planned.part.base + planned.packing.offsets[i];
     }
-    if (planned.top() > tallest) plan.method = planned.method;
-    if (planned.top() > tallest) minimal = planned.minimal;
-    tallest = std::max(tallest, planned.top());
   }
-  plan.optimal = minimal || height_of(problem, offsets) == lower_bound;
+  const int64_t height = height_of(problem, offsets);
+  plan.method = "stack";
+  plan.optimal = height == lower_bound;
+  for (const PlannedPart& planned : parts) {
+    if (planned.top() < height) continue;
+    plan.method = planned.method;
+    plan.optimal = plan.optimal || planned.minimal;
+  }
   return offsets;
 }
 

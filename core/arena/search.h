@@ -59,7 +59,7 @@ class HeightSearch {
   std::mt19937_64 random_{1};
   int64_t searches_ = 0;
   int64_t impossible_;  // no packing is this low, or none so low is wanted
-  int64_t guess_;
+  int64_t failed_;      // at least as high: where the last search without success looked
   bool first_ = true;
 };
 

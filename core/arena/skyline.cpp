@@ -1,8 +1,11 @@
 // The lowest place first.
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <limits>
-#include <set>
+#include <queue>
 #include <utility>
+#include <vector>
 
 #include "core/arena/heuristics.h"
 
@@ -10,97 +13,8 @@ namespace fxopt::arena {
 namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-
-// Blocks as points (begin, end) in a k-d tree that finds the one of lowest rank inside a range of sections.
-class BlockTree {
- public:
-  BlockTree(const Problem& problem, const Order& order)
-      : blocks_(problem.blocks), points_(order), rank_(order.size()), leaf_of_(order.size()) {
-    for (uint32_t i = 0; i < order.size(); ++i) rank_[order[i]] = i;
-    if (!points_.empty()) build(0, static_cast<uint32_t>(points_.size()), kNone, true);
-  }
-
-  // The block of lowest rank that begins at `begin` or later and ends at `end` or before, or kNone.
-  uint32_t find(int32_t begin, int32_t end) const {
-    Found found;
-    if (!nodes_.empty()) find(0, begin, end, found);
-    return found.block;
-  }
-
-  void erase(uint32_t block) {
-    rank_[block] = kNone;
-    uint32_t at = leaf_of_[block];
-    nodes_[at].best = kNone;
-    for (uint32_t i = nodes_[at].first; i < nodes_[at].stop; ++i) {
-      nodes_[at].best = std::min(nodes_[at].best, rank_[points_[i]]);
-    }
-    for (at = nodes_[at].parent; at != kNone; at = nodes_[at].parent) {
-      nodes_[at].best = std::min(nodes_[at + 1].best, nodes_[nodes_[at].right].best);
-    }
-  }
-
- private:
-  static constexpr uint32_t kLeaf = 8;
-
-  struct Node {
-    int32_t max_begin = 0;
-    int32_t min_end = 0;
-    uint32_t best = kNone;  // lowest rank of what is left below
-    uint32_t parent = kNone;
-    uint32_t right = 0;  // the left child is the next node; 0: a leaf
-    uint32_t first = 0;  // points [first, stop)
-    uint32_t stop = 0;
-  };
-  struct Found {
-    uint32_t rank = kNone;
-    uint32_t block = kNone;
-  };
-
-  uint32_t build(uint32_t first, uint32_t stop, uint32_t parent, bool by_begin) {
-    const auto at = static_cast<uint32_t>(nodes_.size());
-    Node node{std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max(), kNone, parent, 0, first, stop};
-    for (uint32_t i = first; i < stop; ++i) {
-      node.max_begin = std::max(node.max_begin, blocks_[points_[i]].begin);
-      node.min_end = std::min(node.min_end, blocks_[points_[i]].end);
-      node.best = std::min(node.best, rank_[points_[i]]);
-      leaf_of_[points_[i]] = at;
-    }
-    nodes_.push_back(node);
-    if (stop - first <= kLeaf) return at;
-    const uint32_t middle = first + (stop - first) / 2;
-    std::nth_element(points_.begin() + first, points_.begin() + middle, points_.begin() + stop,
-                     [&](uint32_t a, uint32_t b) {
-                       const int32_t x = by_begin ? blocks_[a].begin : blocks_[a].end;
-                       const int32_t y = by_begin ? blocks_[b].begin : blocks_[b].end;
-                       return x != y ? x < y : a < b;
-                     });
-    build(first, middle, at, !by_begin);
-    nodes_[at].right = build(middle, stop, at, !by_begin);
-    return at;
-  }
-
-  void find(uint32_t at, int32_t begin, int32_t end, Found& found) const {
-    const Node& node = nodes_[at];
-    if (node.best >= found.rank || node.max_begin < begin || node.min_end > end) return;
-    if (node.right != 0) {
-      const bool left_first = nodes_[at + 1].best < nodes_[node.right].best;
-      find(left_first ? at + 1 : node.right, begin, end, found);
-      find(left_first ? node.right : at + 1, begin, end, found);
-      return;
-    }
-    for (uint32_t i = node.first; i < node.stop; ++i) {
-      const uint32_t block = points_[i];
-      if (rank_[block] >= found.rank || blocks_[block].begin < begin || blocks_[block].end > end) continue;
-      found = {rank_[block], block};
-    }
-  }
-
-  const std::vector<Block>& blocks_;
-  std::vector<uint32_t> points_;
-  std::vector<uint32_t> rank_;     // kNone: taken out
-  std::vector<uint32_t> leaf_of_;  // of a block
-  std::vector<Node> nodes_;
-};
+constexpr uint32_t kLeaf = 8;           // blocks
+constexpr int64_t kStepsPerLevel = 40;  // of a block in the tree
 
 // The places of the skyline from left to right, and by height.
 class Skyline {
@@ -113,8 +27,10 @@ class Skyline {
 
   explicit Skyline(int32_t sections) : places_(static_cast<size_t>(sections)) { insert({0, sections, 0}); }
 
-  bool empty() const { return by_height_.empty(); }
-  Place lowest() const { return place(by_height_.begin()->second); }
+  Place lowest() {
+    while (!is_place(by_height_.top())) by_height_.pop();
+    return place(by_height_.top().second);
+  }
 
   // Lets [begin, end) of `place` end at `height`.
   void cover(const Place& place, int32_t begin, int32_t end, int64_t height) {
@@ -137,6 +53,12 @@ class Skyline {
   }
 
  private:
+  using Entry = std::pair<int64_t, int32_t>;  // height and begin
+
+  bool is_place(const Entry& entry) const {
+    return at(entry.second).end != 0 && at(entry.second).height == entry.first;
+  }
+
   // A place is kept at its first section; its last section knows where it begins (plus 1).
   struct Slot {
     int32_t end = 0;
@@ -156,7 +78,6 @@ class Skyline {
     by_height_.emplace(place.height, place.begin);
   }
   void remove(const Place& place) {
-    by_height_.erase({place.height, place.begin});
     at(place.begin).end = 0;
     at(place.end - 1).begin_of_last = 0;
   }
@@ -179,26 +100,145 @@ class Skyline {
   }
 
   std::vector<Slot> places_;
-  std::set<std::pair<int64_t, int32_t>> by_height_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> by_height_;  // with some that are gone
 };
 
 }  // namespace
 
-Packing fill_skyline(const Problem& problem, const Order& order) {
+// Blocks as points (begin, end) in a k-d tree that finds the one of lowest rank inside a range of sections.
+class SkylineFiller::BlockTree {
+ public:
+  explicit BlockTree(const std::vector<Block>& blocks) : places_(blocks.size()) {
+    for (uint32_t i = 0; i < blocks.size(); ++i) points_.push_back({blocks[i].begin, blocks[i].end, i, kNone});
+    if (!points_.empty()) build(0, static_cast<uint32_t>(points_.size()), kNone, true);
+    for (uint32_t i = 0; i < points_.size(); ++i) places_[points_[i].block].point = i;
+  }
+
+  // Puts all blocks in, ranked by an order.
+  void reset(const Order& order) {
+    for (uint32_t rank = 0; rank < order.size(); ++rank) points_[places_[order[rank]].point].rank = rank;
+    for (auto at = static_cast<uint32_t>(nodes_.size()); at-- > 0;) update(at);
+  }
+
+  // The block of lowest rank that begins at `begin` or later and ends at `end` or before, or kNone.
+  uint32_t find(int32_t begin, int32_t end) const {
+    Point found{0, 0, kNone, kNone};
+    if (!nodes_.empty()) find(0, begin, end, found);
+    return found.block;
+  }
+
+  void erase(uint32_t block) {
+    points_[places_[block].point].rank = kNone;
+    for (uint32_t at = places_[block].leaf; at != kNone; at = nodes_[at].parent) {
+      const uint32_t before = nodes_[at].best;
+      update(at);
+      if (nodes_[at].best == before) return;
+    }
+  }
+
+ private:
+  struct Point {
+    int32_t begin;
+    int32_t end;
+    uint32_t block;
+    uint32_t rank;  // kNone: taken out
+  };
+  struct Place {
+    uint32_t point = 0;
+    uint32_t leaf = 0;
+  };
+  struct Node {
+    int32_t max_begin = std::numeric_limits<int32_t>::min();
+    int32_t min_end = std::numeric_limits<int32_t>::max();
+    uint32_t best = kNone;  // lowest rank of what is left below
+    uint32_t parent = kNone;
+    uint32_t right = 0;  // the left child is the next node; 0: a leaf
+    uint32_t first = 0;  // points [first, stop)
+    uint32_t stop = 0;
+  };
+
+  void update(uint32_t at) {
+    Node& node = nodes_[at];
+    if (node.right != 0) {
+      node.best = std::min(nodes_[at + 1].best, nodes_[node.right].best);
+      return;
+    }
+    node.best = kNone;
+    for (uint32_t i = node.first; i < node.stop; ++i) node.best = std::min(node.best, points_[i].rank);
+  }
+
+  uint32_t build(uint32_t first, uint32_t stop, uint32_t parent, bool by_begin) {
+    const auto at = static_cast<uint32_t>(nodes_.size());
+    Node node;
+    node.parent = parent;
+    node.first = first;
+    node.stop = stop;
+    for (uint32_t i = first; i < stop; ++i) {
+      node.max_begin = std::max(node.max_begin, points_[i].begin);
+      node.min_end = std::min(node.min_end, points_[i].end);
+    }
+    nodes_.push_back(node);
+    if (stop - first <= kLeaf) {
+      for (uint32_t i = first; i < stop; ++i) places_[points_[i].block].leaf = at;
+      return at;
+    }
+    const uint32_t middle = first + (stop - first) / 2;
+    std::nth_element(points_.begin() + first, points_.begin() + middle, points_.begin() + stop,
+                     [&](const Point& a, const Point& b) {
+                       const int32_t x = by_begin ? a.begin : a.end;
+                       const int32_t y = by_begin ? b.begin : b.end;
+                       return x != y ? x < y : a.block < b.block;
+                     });
+    build(first, middle, at, !by_begin);
+    const uint32_t right = build(middle, stop, at, !by_begin);
+    nodes_[at].right = right;
+    return at;
+  }
+
+  void find(uint32_t at, int32_t begin, int32_t end, Point& found) const {
+    const Node& node = nodes_[at];
+    if (node.best >= found.rank || node.max_begin < begin || node.min_end > end) return;
+    if (node.right != 0) {
+      const bool left_first = nodes_[at + 1].best < nodes_[node.right].best;
+      find(left_first ? at + 1 : node.right, begin, end, found);
+      find(left_first ? node.right : at + 1, begin, end, found);
+      return;
+    }
+    for (uint32_t i = node.first; i < node.stop; ++i) {
+      const Point& point = points_[i];
+      if (point.rank < found.rank && point.begin >= begin && point.end <= end) found = point;
+    }
+  }
+
+  std::vector<Point> points_;
+  std::vector<Place> places_;  // of the blocks
+  std::vector<Node> nodes_;
+};
+
+SkylineFiller::SkylineFiller(const Problem& problem)
+    : problem_(problem), tree_(std::make_unique<BlockTree>(problem.blocks)) {}
+SkylineFiller::~SkylineFiller() = default;
+
+int64_t SkylineFiller::steps() const {
+  const size_t n = problem_.blocks.size();
+  return kStepsPerLevel * static_cast<int64_t>(n * std::bit_width(n));
+}
+
+Packing SkylineFiller::fill(const Order& order) {
   Packing packing;
   packing.offsets.assign(order.size(), 0);
-  BlockTree left(problem, order);
-  Skyline skyline(problem.sections);
+  tree_->reset(order);
+  Skyline skyline(problem_.sections);
   for (size_t placed = 0; placed < order.size();) {
     const Skyline::Place place = skyline.lowest();
-    const uint32_t block = left.find(place.begin, place.end);
+    const uint32_t block = tree_->find(place.begin, place.end);
     if (block == kNone) {
       skyline.raise(place);
       continue;
     }
-    left.erase(block);
+    tree_->erase(block);
     ++placed;
-    const Block& taken = problem.blocks[block];
+    const Block& taken = problem_.blocks[block];
     packing.offsets[block] = place.height;
     packing.height = std::max(packing.height, place.height + taken.size);
     skyline.cover(place, taken.begin, taken.end, place.height + taken.size);
