@@ -5,9 +5,23 @@ from __future__ import annotations
 import json
 import pathlib
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import fxopt_json
 from fxopt_json import Json
+
+
+_ALL = "1000000000"  # more storages than any graph has
+
+
+@dataclass
+class Requested:
+    """The bytes that one device's storages take, as fxopt predicts."""
+
+    peaks: list[tuple[int, str]]  # bytes and node, one entry unless the ways to run segments disagree
+    live: list[tuple[str, int]]  # the storages at the ideal peak: who makes them, bytes
+    unknown: list[str]  # nodes whose storages have no known size, on any device
 
 
 class Fxopt:
@@ -43,6 +57,19 @@ class Fxopt:
             raise RuntimeError(f"{path}: {graph['unknown_storages']} storages of unknown size")
         devices = graph["devices"]
         return {device["device"]: (device["peak_bytes"], device["node"], device["live_storages"]) for device in devices}
+
+
+    def requested(self, path: pathlib.Path, sizes: Mapping[str, int]) -> dict[str, Requested]:
+        """What the main graph requests on each device without workspaces, symbols bound to `sizes`."""
+        bound = [argument for name, size in sizes.items() for argument in ("--symbol", f"{name}={size}")]
+        graph = self.run("mem", str(path), *bound, "--top", _ALL)["files"][0]["graphs"][0]
+        return {device["device"]: _requested(device, graph["unknown_nodes"]) for device in graph["devices"]}
+
+
+def _requested(device: Json, unknown: list[str]) -> Requested:
+    rows = [row["requested"] for row in device["allocator"]] or [device]  # no allocator is modelled for a CPU
+    peaks = sorted({(row["peak_bytes"], row["node"]) for row in rows})
+    return Requested(peaks, [(item["node"], item["bytes"]) for item in device["top"]], unknown)
 
 
 def read_main(path: pathlib.Path) -> Json:

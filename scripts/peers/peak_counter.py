@@ -1,33 +1,45 @@
 """Counts the ideal peak of a torch.fx graph by running it over fake tensors. Knows nothing of fxopt and reads none of its files.
 
 The model: unrounded bytes of the storages that are live, node by node in schedule order. Inputs and constants are live
-throughout, outputs to the end; a node's inputs and its outputs coexist; a value dies after its last reader. A wait hands back
-its input, and what a collective reads is held until the last wait on it.
+throughout, outputs to the end; a node's inputs and its outputs coexist; a value dies after its last reader. A donated input
+dies so too. A wait hands back its input, and what a collective reads is held until the last wait on it. control_deps stands for
+the one call of its subgraph; it reads what it depends on, as any call reads its arguments.
 """
 
 from __future__ import annotations
 
-import contextlib
 import operator
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import torch
-from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
+from bound_values import BoundError, BoundGraph
+
 _WAIT = "_c10d_functional::wait_tensor"
+_GIVEN = ("placeholder", "get_attr")
+
+CountError = BoundError
 
 
-class CountError(ValueError):
-    """A graph that cannot be counted; the message names the node."""
+@dataclass
+class Storage:
+    """The bytes behind one or more values, live from position `first` to `last` of the schedule, both included."""
+
+    node: str  # that made it
+    device: str
+    bytes: int
+    first: int
+    last: int
 
 
 @dataclass
 class Peak:
     bytes: int = 0
     node: str = ""  # the first at which the peak is reached
+    position: int = 0
     storages: int = 0  # live there, empty ones left out
 
 
@@ -36,8 +48,9 @@ class _Live:
     """The storages that some live value holds, by address, and their bytes by device."""
 
     holders: dict[int, int] = field(default_factory=dict)
-    records: dict[int, tuple[str, int]] = field(default_factory=dict)
+    records: dict[int, Storage] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
+    ended: list[Storage] = field(default_factory=list)
 
     @staticmethod
     def storages(value: object) -> Iterator[tuple[int, str, int]]:
@@ -50,109 +63,138 @@ class _Live:
                 seen.add(storage._cdata)
                 yield storage._cdata, str(leaf.device), storage.nbytes()
 
-    def hold(self, value: object) -> None:
+    def hold(self, node: Node, position: int, value: object) -> None:
         for key, device, size in self.storages(value):
-            if not isinstance(size, int):
-                raise CountError(f"a storage of symbolic size {size}")
             if key not in self.holders:
                 self.holders[key] = 0
-                self.records[key] = (device, size)
+                self.records[key] = Storage(node.name, device, size, position, position)
                 self.totals[device] = self.totals.get(device, 0) + size
             self.holders[key] += 1
 
     def count(self, device: str) -> int:
-        return sum(where == device and size > 0 for where, size in self.records.values())
+        return sum(record.device == device and record.bytes > 0 for record in self.records.values())
 
-    def release(self, value: object) -> None:
+    def release(self, position: int, value: object) -> None:
         for key, _, _ in self.storages(value):
             self.holders[key] -= 1
             if self.holders[key] == 0:
-                device, size = self.records.pop(key)
-                self.totals[device] -= size
+                self._end(key, position)
                 del self.holders[key]
 
+    def _end(self, key: int, position: int) -> None:
+        record = self.records.pop(key)
+        record.last = position
+        self.totals[record.device] -= record.bytes
+        self.ended.append(record)
 
-def _schema_name(node: Node) -> str:
-    return node.target._schema.name if isinstance(node.target, torch._ops.OpOverload) else ""
-
-
-def _waits(node: Node) -> Iterator[Node]:
-    """The waits on what a collective gives, also behind getitems."""
-    for user in node.users:
-        if _schema_name(user) == _WAIT:
-            yield user
-        elif user.target is operator.getitem:
-            yield from _waits(user)
+    def end_all(self, position: int) -> list[Storage]:
+        for key in list(self.records):
+            self._end(key, position)
+        return self.ended
 
 
-def _deaths(nodes: list[Node]) -> dict[Node, list[Node]]:
-    """After each node, the nodes whose values die there. Values of inputs and outputs never do."""
-    position = {node: i for i, node in enumerate(nodes)}
-    last = dict(position)
-    for i, node in enumerate(nodes):
-        held = i
-        if _schema_name(node).startswith("_c10d_functional::") and _schema_name(node) != _WAIT:
-            held = max([i, *(position[wait] for wait in _waits(node))])
-            last[node] = max(last[node], held)
-        for source in node.all_input_nodes:
-            last[source] = max(last[source], held)
-    deaths: dict[Node, list[Node]] = {}
-    for node in nodes:
-        if node.op not in ("placeholder", "get_attr", "output"):
-            deaths.setdefault(nodes[last[node]], []).append(node)
-    return deaths
+@dataclass
+class Replay:
+    peaks: dict[str, Peak]  # by device
+    storages: list[Storage]
+
+    def live(self, device: str) -> list[Storage]:
+        """The storages that make up a device's peak, empty ones left out."""
+        at = self.peaks[device].position
+        return [s for s in self.storages if s.device == device and s.first <= at <= s.last and s.bytes > 0]
 
 
-def _attribute(graph_module: GraphModule, node: Node, mode: FakeTensorMode) -> object:
-    item = operator.attrgetter(node.target)(graph_module)
-    is_real = isinstance(item, torch.Tensor) and not isinstance(item, FakeTensor)
-    return mode.from_tensor(item) if is_real else item
+def _schema_name(target: object) -> str:
+    return target._schema.name if isinstance(target, torch._ops.OpOverload) else ""
 
 
-def _run(node: Node, values: dict[Node, object]) -> object:
-    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
-    if _schema_name(node) == _WAIT:
-        return args[0]
-    return node.target(*args, **kwargs)
+def _is_ordered(node: Node) -> bool:
+    """Whether the node is a control_deps: (what it waits for), a subgraph of one call, the arguments of the call."""
+    return isinstance(node.target, torch._ops.HigherOrderOperator) and node.target._name == "control_deps"
 
 
-@contextlib.contextmanager
-def _without_cache(mode: FakeTensorMode) -> Iterator[None]:
-    """Every call computes its own result, whatever an earlier one gave."""
-    before, mode.cache_enabled = mode.cache_enabled, False
-    try:
-        yield
-    finally:
-        mode.cache_enabled = before
+class _Counter:
+    """One replay."""
+
+    def __init__(self, bound: BoundGraph, donated: Collection[str]) -> None:
+        self.bound = bound
+        self.donated = donated
+        self.values: dict[Node, object] = {}
+        self.live = _Live()
+        self.peaks: dict[str, Peak] = {}
+
+    def _name(self, node: Node) -> str:
+        """The schema's name of what a node calls, also behind control_deps; empty for what has none."""
+        if not _is_ordered(node):
+            return _schema_name(node.target)
+        calls = [inner for inner in self._body(node).graph.nodes if inner.op == "call_function"]
+        return _schema_name(calls[0].target) if len(calls) == 1 else ""
+
+    def _body(self, node: Node) -> GraphModule:
+        return operator.attrgetter(node.args[1].target)(self.bound.graph_module)
+
+    def _waits(self, node: Node) -> Iterator[Node]:
+        """The waits on what a collective gives, also behind getitems."""
+        for user in node.users:
+            if self._name(user) == _WAIT:
+                yield user
+            elif user.target is operator.getitem:
+                yield from self._waits(user)
+
+    def _deaths(self) -> dict[Node, list[Node]]:
+        """After each node, the nodes whose values die there. Outputs never do, nor inputs that are not donated."""
+        nodes = self.bound.nodes
+        position = {node: i for i, node in enumerate(nodes)}
+        last = dict(position)
+        for i, node in enumerate(nodes):
+            held = i
+            if self._name(node).startswith("_c10d_functional::") and self._name(node) != _WAIT:
+                held = max([i, *(position[wait] for wait in self._waits(node))])
+                last[node] = max(last[node], held)
+            for source in node.all_input_nodes:
+                last[source] = max(last[source], held)
+        deaths: dict[Node, list[Node]] = {}
+        for node in nodes:
+            if node.op == "call_function" or node.name in self.donated:
+                deaths.setdefault(nodes[last[node]], []).append(node)
+        return deaths
+
+    def _call(self, node: Node) -> object:
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self.values.__getitem__)
+        if self._name(node) == _WAIT:
+            return args[2] if _is_ordered(node) else args[0]
+        return self.bound.call(node, args, kwargs)
+
+    def _measure(self, node: Node, position: int) -> None:
+        for device, total in self.live.totals.items():
+            if total > self.peaks.setdefault(device, Peak()).bytes:
+                self.peaks[device] = Peak(total, node.name, position, self.live.count(device))
+
+    def run(self) -> Replay:
+        for node in self.bound.nodes:
+            if node.op in _GIVEN:
+                self.values[node] = self.bound.given(node)
+                self.live.hold(node, 0, self.values[node])
+        deaths = self._deaths()
+        for position, node in enumerate(self.bound.nodes):
+            if node.op not in (*_GIVEN, "output"):
+                self.values[node] = self._call(node)
+                self.live.hold(node, position, self.values[node])
+            self._measure(node, position)
+            for dead in deaths.get(node, ()):
+                self.live.release(position, self.values.pop(dead))
+        return Replay(self.peaks, self.live.end_all(len(self.bound.nodes)))
+
+
+def replay(bound: BoundGraph, donated: Collection[str] = ()) -> Replay:
+    """Runs the graph node by node. Takes as long as running it over fake tensors. CountError for what cannot be run so.
+
+    donated: placeholders whose values the caller does not keep.
+    """
+    with bound.mode, torch.no_grad():
+        return _Counter(bound, donated).run()
 
 
 def count_peaks(graph_module: GraphModule) -> dict[str, Peak]:
-    """The ideal peak of each device. Placeholders carry fake tensors in meta['val']; every other value is computed anew.
-
-    Takes as long as running the graph over fake tensors. CountError for a graph without fake inputs, or with symbolic sizes.
-    """
-    nodes = list(graph_module.graph.nodes)
-    given = tree_leaves([node.meta.get("val") for node in nodes if node.op == "placeholder"])
-    mode = next((value.fake_mode for value in given if isinstance(value, FakeTensor)), None)
-    if mode is None:
-        raise CountError("no placeholder carries a fake tensor in meta['val']")
-    live, values, peaks = _Live(), {}, {}
-    with mode, torch.no_grad(), _without_cache(mode):
-        for node in nodes:
-            if node.op in ("placeholder", "get_attr"):
-                values[node] = node.meta["val"] if node.op == "placeholder" else _attribute(graph_module, node, mode)
-                live.hold(values[node])
-        deaths = _deaths(nodes)
-        for node in nodes:
-            if node.op not in ("placeholder", "get_attr", "output"):
-                try:
-                    values[node] = _run(node, values)
-                except Exception as error:
-                    raise CountError(f"node {node.name} ({node.target}): {error}") from error
-                live.hold(values[node])
-            for device, total in live.totals.items():
-                if total > peaks.setdefault(device, Peak()).bytes:
-                    peaks[device] = Peak(total, node.name, live.count(device))
-            for dead in deaths.get(node, ()):
-                live.release(values.pop(dead))
-    return peaks
+    """The ideal peak of each device. Placeholders carry fake tensors in meta['val']; every other value is computed anew."""
+    return replay(BoundGraph(graph_module)).peaks
