@@ -9,7 +9,7 @@ import sympy
 import torch
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule, Interpreter, Node
 from torch.utils._pytree import tree_map
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -120,3 +120,19 @@ class BoundGraph:
             return self.value(node.meta["val"], is_fresh=True)
         except Exception as error:
             raise BoundError(f"node {node.name} ({node.target}): {error}") from error
+
+
+class BoundInterpreter(Interpreter):
+    """Runs a graph over fake tensors at stated sizes; values are forgotten after their last use, those without use at once."""
+
+    def __init__(self, bound: BoundGraph) -> None:
+        super().__init__(bound.graph_module)
+        self._bound = bound
+
+    def run_node(self, node: Node) -> object:
+        if node.op == "get_attr":
+            return self._bound.given(node)
+        if node.op != "call_function":
+            return super().run_node(node)
+        value = self._bound.call(node, *self.fetch_args_kwargs_from_env(node))
+        return value if node.users else None

@@ -4,25 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch.distributed._tools.mem_tracker import MemTracker
-from torch.fx import GraphModule, Interpreter, Node
+from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves
 
-from bound_values import BoundGraph
-
-
-class _Runner(Interpreter):
-    """Runs a graph over fake tensors at stated sizes; the interpreter itself forgets values after their last use."""
-
-    def __init__(self, bound: BoundGraph) -> None:
-        super().__init__(bound.graph_module)
-        self._bound = bound
-
-    def run_node(self, node: Node) -> object:
-        if node.op == "get_attr":
-            return self._bound.given(node)
-        if node.op != "call_function":
-            return super().run_node(node)
-        return self._bound.call(node, *self.fetch_args_kwargs_from_env(node))
+from bound_values import BoundGraph, BoundInterpreter
 
 
 def mem_tracker(bound: BoundGraph) -> dict[str, int]:
@@ -32,7 +17,7 @@ def mem_tracker(bound: BoundGraph) -> dict[str, int]:
     tracker.supports_higher_order_operators = True
     tracker.track_external(*(leaf for leaf in tree_leaves(list(given.values())) if isinstance(leaf, torch.Tensor)))
     with bound.mode, torch.no_grad(), tracker:
-        _Runner(bound).run(*(value for node, value in given.items() if node.op == "placeholder"))
+        BoundInterpreter(bound).run(*(value for node, value in given.items() if node.op == "placeholder"))
     return {str(device): parts["Total"] for device, parts in tracker.get_tracker_snapshot("peak").items()}
 
 

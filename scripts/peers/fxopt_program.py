@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import fxopt_json
 from fxopt_json import Json
 
-
 _ALL = "1000000000"  # more storages than any graph has
 
 
@@ -61,9 +60,22 @@ class Fxopt:
 
     def requested(self, path: pathlib.Path, sizes: Mapping[str, int]) -> dict[str, Requested]:
         """What the main graph requests on each device without workspaces, symbols bound to `sizes`."""
-        bound = [argument for name, size in sizes.items() for argument in ("--symbol", f"{name}={size}")]
-        graph = self.run("mem", str(path), *bound, "--top", _ALL)["files"][0]["graphs"][0]
+        graph = self._memory(path, sizes, "--top", _ALL)
         return {device["device"]: _requested(device, graph["unknown_nodes"]) for device in graph["devices"]}
+
+    def allocator_peaks(self, path: pathlib.Path, sizes: Mapping[str, int]) -> dict[str, dict[str, dict[str, int]]]:
+        """What the main graph takes of the caching allocator: device, way to run segments, kind of peak, bytes."""
+        kinds = ("requested", "allocated", "active", "reserved")
+        return {
+            device["device"]: {
+                row["segments"]: {kind: row[kind]["peak_bytes"] for kind in kinds} for row in device["allocator"]
+            }
+            for device in self._memory(path, sizes)["devices"]
+        }
+
+    def _memory(self, path: pathlib.Path, sizes: Mapping[str, int], *flags: str) -> Json:
+        bound = [argument for name, size in sizes.items() for argument in ("--symbol", f"{name}={size}")]
+        return self.run("mem", str(path), *bound, *flags)["files"][0]["graphs"][0]
 
 
 def _requested(device: Json, unknown: list[str]) -> Requested:

@@ -1,0 +1,163 @@
+"""What the CUDA caching allocator of this process does: peaks, and every allocation and free in order.
+
+FakeMeter stands in where there is no GPU: it sees the storages that operators make on fake tensors.
+"""
+
+from __future__ import annotations
+
+import gc
+import pathlib
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+PEAKS = ("requested", "allocated", "active", "reserved")
+
+
+@dataclass(frozen=True)
+class Event:
+    is_alloc: bool
+    address: int
+    bytes: int  # as asked for
+
+
+class CudaMeter:
+    """The allocator of one CUDA device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def __enter__(self) -> CudaMeter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def reset(self) -> None:
+        """Peaks count from here."""
+        torch.cuda.synchronize(self.device)
+        torch.cuda.reset_peak_memory_stats(self.device)
+
+    def empty_cache(self) -> None:
+        """Gives back what no tensor holds."""
+        gc.collect()
+        torch.cuda.synchronize(self.device)
+        torch.cuda.empty_cache()
+
+    def peaks(self) -> dict[str, int]:
+        torch.cuda.synchronize(self.device)
+        stats = torch.cuda.memory_stats(self.device)
+        return {name: int(stats.get(f"{name}_bytes.all.peak", 0)) for name in PEAKS}
+
+    def record(self) -> None:
+        """Events count from here."""
+        self.stop()
+        torch.cuda.memory._record_memory_history(enabled="all", context=None)
+        self._allocs_before, self._frees_before = self._counted()
+
+    def stop(self) -> None:
+        torch.cuda.memory._record_memory_history(enabled=None)
+
+    def dump(self, path: pathlib.Path) -> None:
+        """Writes PyTorch's memory snapshot of the time since record(), and ends recording."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.cuda.memory._dump_snapshot(str(path))
+        self.stop()
+
+    def _counted(self) -> tuple[int, int]:
+        stats = torch.cuda.memory_stats(self.device)
+        return int(stats["allocation.all.allocated"]), int(stats["allocation.all.freed"])
+
+    def counts(self) -> tuple[int, int]:
+        """How many allocations and frees there were since record()."""
+        allocs, frees = self._counted()
+        return allocs - self._allocs_before, frees - self._frees_before
+
+    def events(self) -> list[Event]:
+        """The allocations and frees since record(), in order."""
+        return read_trace(torch.cuda.memory._snapshot()["device_traces"][self.device.index or 0])
+
+
+def read_trace(trace: Sequence[dict]) -> list[Event]:
+    """The events of one device of a memory snapshot. A free counts where it is asked for, as statistics do."""
+    kinds = {"alloc": True, "free_requested": False}
+    return [
+        Event(kinds[entry["action"]], int(entry["addr"]), int(entry["size"])) for entry in trace if entry["action"] in kinds
+    ]
+
+
+class FakeMeter(TorchDispatchMode):
+    """Stands in for CudaMeter over fake tensors: a storage is an allocation where an operator first returns it and a free where
+    nobody holds it any more. Knows requested bytes alone."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, device: torch.device, workspaces: dict[object, int] | None = None) -> None:
+        """workspaces: what operators take beside their results and give back at once."""
+        super().__init__()
+        self.device = device
+        self._workspaces = workspaces or {}
+        self._held: dict[int, weakref.ref] = {}
+        self._events: list[Event] = []
+        self._allocs = 0
+        self._current = self._peak = 0
+        self._next = 1 << 40  # no storage lies there
+
+    def __torch_dispatch__(self, func: object, types: object, args: tuple = (), kwargs: dict | None = None) -> object:
+        if func is torch.ops._c10d_functional.wait_tensor.default:
+            return args[0]  # its fake kernel gives a new tensor
+        result = func(*args, **(kwargs or {}))
+        if (size := self._workspaces.get(func)) is not None:
+            self._next += size
+            self._add(Event(True, self._next, size))
+            self._add(Event(False, self._next, size))
+        self.hold_all(result)
+        return result
+
+    def hold_all(self, value: object) -> None:
+        """Enters the storages behind a value, those that are known left out."""
+        for leaf in tree_leaves(value):
+            if isinstance(leaf, torch.Tensor):
+                self._hold(leaf)
+
+    def _hold(self, tensor: torch.Tensor) -> None:
+        storage = tensor.untyped_storage()
+        address, size = storage._cdata, storage.nbytes()
+        if tensor.device != self.device or size == 0 or address in self._held:
+            return
+
+        def free(_: object) -> None:
+            del self._held[address]
+            self._add(Event(False, address, size))
+
+        self._held[address] = weakref.ref(storage, free)
+        self._add(Event(True, address, size))
+
+    def _add(self, event: Event) -> None:
+        self._events.append(event)
+        self._allocs += event.is_alloc
+        self._current += event.bytes if event.is_alloc else -event.bytes
+        self._peak = max(self._peak, self._current)
+
+    def reset(self) -> None:
+        self._peak = self._current
+
+    def empty_cache(self) -> None:
+        gc.collect()
+
+    def peaks(self) -> dict[str, int]:
+        return {"requested": self._peak}
+
+    def record(self) -> None:
+        self._events.clear()
+        self._allocs = 0
+
+    def counts(self) -> tuple[int, int]:
+        return self._allocs, len(self._events) - self._allocs
+
+    def events(self) -> list[Event]:
+        return list(self._events)

@@ -1,0 +1,86 @@
+"""Real arguments for a graph on a device, from the values of its placeholders alone."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+from torch.utils._pytree import tree_map
+
+from bound_values import BoundGraph
+
+_SCALE = 0.02  # of random floats: small enough that products of a deep model stay finite
+
+# Ops that read an index: where it stands among the arguments, and the size that bounds it.
+_INDEXED = {
+    "aten::embedding": (1, lambda args: args[0].shape[0]),
+    "aten::embedding_dense_backward": (1, lambda args: args[2]),
+    "aten::nll_loss_forward": (1, lambda args: args[0].shape[-1]),
+    "aten::nll_loss_backward": (2, lambda args: args[1].shape[-1]),
+    "aten::gather": (2, lambda args: args[0].shape[args[1]]),
+    "aten::index_select": (2, lambda args: args[0].shape[args[1]]),
+    "aten::scatter": (2, lambda args: args[0].shape[args[1]]),
+    "aten::scatter_add": (2, lambda args: args[0].shape[args[1]]),
+}
+_SAME_NUMBERS = frozenset(
+    "aten::" + name
+    for name in "view reshape _unsafe_view unsqueeze squeeze expand slice select split permute transpose t clone _to_copy alias"
+    " detach contiguous".split()
+)
+
+
+def _schema_name(node: Node) -> str:
+    return node.target._schema.name if isinstance(node.target, torch._ops.OpOverload) else ""
+
+
+def index_limit(node: Node, bound: BoundGraph) -> int:
+    """All numbers of an integer input below this are valid indices wherever the graph is seen to use them as such; 1 where it
+    is seen nowhere, so that zero is left."""
+    limits: list[int] = []
+    todo, seen = [node], {node}
+    while todo:
+        reached = todo.pop()
+        for user in reached.users:
+            name = _schema_name(user)
+            place, limit = _INDEXED.get(name, (None, None))
+            if place is not None and len(user.args) > place and user.args[place] is reached:
+                values = [arg.meta.get("val") if isinstance(arg, Node) else arg for arg in user.args]
+                limits.append(int(bound.number(limit(values))))
+            elif name in _SAME_NUMBERS and user not in seen:
+                seen.add(user)
+                todo.append(user)
+    return max(1, min(limits, default=1))
+
+
+def make_inputs(bound: BoundGraph, seed: int = 0) -> list[object]:
+    """What to call the graph with: tensors on their own devices that share storages as the placeholders do, floats small and
+    random, integers valid indices, truths false. Nothing else is left allocated."""
+    storages: dict[int, torch.UntypedStorage] = {}
+    torch.manual_seed(seed)
+    made = []
+    for node in bound.nodes:
+        if node.op == "placeholder":
+            limit = index_limit(node, bound)
+            made.append(tree_map(lambda leaf, limit=limit: _real(leaf, limit, storages), bound.given(node)))
+    return made
+
+
+def _real(value: object, limit: int, storages: dict[int, torch.UntypedStorage]) -> object:
+    if not isinstance(value, Tensor):
+        return value
+    key, dtype = value.untyped_storage()._cdata, value.dtype
+    if key not in storages:
+        count = value.untyped_storage().nbytes()
+        storages[key] = torch.empty(count, dtype=torch.uint8, device=value.device).untyped_storage()
+        _fill(torch.empty(0, dtype=dtype, device=value.device).set_(storages[key]), limit)
+    plain = torch.empty(0, dtype=dtype, device=value.device)
+    return plain.set_(storages[key], value.storage_offset(), value.shape, value.stride())
+
+
+def _fill(flat: Tensor, limit: int) -> None:
+    if flat.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        flat.normal_(0, _SCALE)
+    elif limit > 1 and not flat.dtype.is_floating_point and flat.dtype != torch.bool:
+        flat.random_(0, limit)
+    else:
+        flat.untyped_storage().fill_(0)

@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""What `fxopt mem` predicts of a graph's memory and what a GPU measures, side by side.
+
+    scripts/peers/gpu_memory.py FILE [--fxopt PROGRAM] [--steps N] [--json OUT.json] [--snapshots FOLDER] [--dry-run]
+
+Runs the graph on the CUDA device that it names, with random inputs of the right sizes, under no_grad, as the code that torch.fx
+generates. For classic and for expandable segments a process of its own starts with an empty allocator and notes the peaks of
+the first step and of step N, inputs included: requested, allocated, active, reserved bytes.
+
+Another process runs the graph node by node, twice, and bills every allocation to a node. Printed is where the allocations first
+differ from those the graph shows, and what each operator takes beside its results: the workspaces and temporaries that a
+device profile needs. --json writes them, node by node.
+
+Collectives run in process groups of ranks that are not there: they allocate, and move nothing. Graphs whose sizes depend on
+data, and graphs that hold nothing on CUDA, are skipped with the reason. Inputs belong to the caller, donated or not.
+
+--dry-run needs no GPU: all but the measuring is done over fake tensors, with a stand-in for the allocator that knows requested
+bytes alone. --snapshots leaves PyTorch's memory snapshots of step 1. Exits with 1 when nothing could be measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import torch
+from torch.fx import GraphModule
+
+import fxopt_torch
+import memory
+import workspaces
+from bound_values import BoundGraph, BoundInterpreter, symbols
+from cuda_meter import PEAKS, CudaMeter, FakeMeter
+from device_inputs import make_inputs
+from fxopt_json import Json
+from fxopt_program import Fxopt
+from peak_counter import replay
+
+SEGMENTS = {"classic": "expandable_segments:False", "expandable": "expandable_segments:True"}
+MAX_SHOWN = 40
+
+
+class Skip(ValueError):
+    """A graph that cannot be measured; the message says why."""
+
+
+@dataclass
+class Subject:
+    """A graph that can be run, and what it will be run with."""
+
+    graph_module: GraphModule
+    bound: BoundGraph
+    sizes: dict[str, int]
+    device: torch.device
+
+
+def prepare(path: pathlib.Path, fxopt: Fxopt) -> Subject:
+    """The graph of a file; joins process groups where it has any. Skip for one that cannot be measured."""
+    module = fxopt_torch.read_module(path, fxopt.program)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            graph_module = memory.load(module, pathlib.Path(folder))
+        except fxopt_torch.LoadError as error:
+            raise Skip(f"torch {torch.__version__} cannot load it: {error}") from error
+    sizes = symbols(graph_module)
+    if None in sizes.values():
+        raise Skip("its sizes depend on data")
+    bound = BoundGraph(graph_module, sizes)
+    device = cuda_device(module)
+    if module.get("groups") and not torch.distributed.is_initialized():
+        fxopt_torch.init_fake_groups(module)
+    return Subject(graph_module, bound, sizes, device)
+
+
+def cuda_device(module: Json) -> torch.device:
+    found = {str(record.get("device")) for record in module.get("storages", ())}
+    devices = sorted(device for device in found if device.startswith("cuda"))
+    if len(devices) != 1:
+        raise Skip(f"it is on {', '.join(devices)}: one device is measured" if devices else "it holds nothing on CUDA")
+    return torch.device(devices[0])
+
+
+# ---- one process each
+
+
+def run_steps(step: Callable[[], object], meter: CudaMeter | FakeMeter, steps: int) -> Iterator[tuple[int, dict[str, int]]]:
+    """The number of each step and its peaks."""
+    for number in range(1, steps + 1):
+        meter.reset()
+        outputs = step()  # live while the peaks are read
+        peaks = meter.peaks()
+        del outputs
+        yield number, peaks
+
+
+@contextlib.contextmanager
+def allocator(subject: Subject, is_dry: bool) -> Iterator[tuple[CudaMeter | FakeMeter, list[object]]]:
+    """The meter, and what to call the graph with, allocated after everything else is given back."""
+    if is_dry:
+        inputs = [subject.bound.given(node) for node in subject.bound.nodes if node.op == "placeholder"]
+        with subject.bound.mode, torch.no_grad(), FakeMeter(subject.device) as meter:
+            for node in subject.bound.nodes:
+                if node.op in ("placeholder", "get_attr"):
+                    meter.hold_all(subject.bound.given(node))
+            yield meter, inputs
+        return
+    with CudaMeter(subject.device) as meter:
+        meter.empty_cache()
+        yield meter, make_inputs(subject.bound)
+
+
+def measure(subject: Subject, options: argparse.Namespace) -> Json:
+    """The peaks of the first step and of the last, by number."""
+    result: Json = {}
+    with allocator(subject, options.dry_run) as (meter, inputs):
+
+        def step() -> object:
+            if options.dry_run:
+                return BoundInterpreter(subject.bound).run(*inputs)
+            return fxopt_torch.run(subject.graph_module, inputs)
+
+        is_recorded = options.snapshots is not None and not options.dry_run
+        if is_recorded:
+            meter.record()
+        for number, peaks in run_steps(step, meter, options.steps):
+            if number in (1, options.steps):
+                result[str(number)] = peaks
+            if number == 1 and is_recorded:
+                meter.dump(options.snapshots / f"{memory.name_of(options.file)}.{options.segments}.pickle")
+    return result
+
+
+def bill(subject: Subject, options: argparse.Namespace) -> Json:
+    """The bills of the first run and of the second, and what the graph shows."""
+    bound = subject.bound if options.dry_run else None
+    with allocator(subject, options.dry_run) as (meter, inputs):
+        first, second = (workspaces.bill(subject.graph_module, inputs, meter, bound) for _ in range(2))
+    predicted: dict[str, list[int]] = {}
+    for storage in replay(BoundGraph(subject.graph_module, subject.sizes)).storages:
+        if storage.bytes > 0 and torch.device(storage.device) == subject.device:
+            predicted.setdefault(storage.node, []).append(storage.bytes)
+    return {
+        "first_difference": workspaces.first_difference(first, predicted),
+        "first_difference_of_results": workspaces.first_difference(second, predicted, is_hidden_expected=True),
+        "operators": workspaces.by_operator(second),
+        "once": workspaces.by_operator(workspaces.only_first(first, second)),
+        "nodes": [asdict(entry) | {"beside": entry.beside} for entry in second if entry.hidden],
+    }
+
+
+def task(options: argparse.Namespace, fxopt: Fxopt) -> Json:
+    """What a process of its own gives: {"skipped": why} or {"error": what} where it could not."""
+    try:
+        subject = prepare(options.file, fxopt)
+        if not options.dry_run and not torch.cuda.is_available():
+            raise Skip("there is no GPU; --dry-run needs none")
+        return measure(subject, options) if options.task == "measure" else bill(subject, options)
+    except Skip as reason:
+        return {"skipped": str(reason)}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+
+
+def task_apart(kind: str, segments: str, options: argparse.Namespace) -> Json:
+    command = [sys.executable, __file__, str(options.file), "--task", kind, "--segments", segments]
+    command += ["--steps", str(options.steps), *(["--dry-run"] if options.dry_run else [])]
+    if options.snapshots is not None:
+        command += ["--snapshots", str(options.snapshots)]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTORCH_CUDA_ALLOC_CONF"}
+    environment["PYTORCH_ALLOC_CONF"] = SEGMENTS[segments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        return {"error": (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]}
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+# ---- report
+
+
+def peak_lines(segments: str, measured: Json, predicted: dict[str, int]) -> list[str]:
+    """Rows of the table: one for each kind of peak."""
+    lines = []
+    for kind in PEAKS:
+        cells = [segments, kind, str(predicted[kind])]
+        for peaks in measured.values():
+            size = peaks.get(kind)
+            cells += ["-", "-"] if size is None else [str(size), f"{size / predicted[kind]:.4f}" if predicted[kind] else "-"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def operator_lines(title: str, operators: Json) -> list[str]:
+    if not operators:
+        return [f"{title}: none"]
+    lines = [f"{title}:", "", "| operator | nodes | bytes at most | at | sizes there |", "|---|---|---|---|---|"]
+    for name, row in operators.items():
+        cells = [name, row["nodes"], row["peak_bytes"], f"%{row['at']}", ", ".join(map(str, row["sizes"][:8]))]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return lines
+
+
+def report(result: Json, steps: int) -> list[str]:
+    lines = [f"{result['graph']}, torch {result['torch']}, {result['device']}", ""]
+    lines.append(f"| segments | peak | predicted | step 1 | ratio | step {steps} | ratio |")
+    lines.append("|---|---|---|---|---|---|---|")
+    for segments, measured in result["measured"].items():
+        if text := measured.get("error"):
+            lines.append(f"| {segments} | {text} | - | - | - | - | - |")
+        else:
+            lines += peak_lines(segments, measured, result["predicted"][segments])
+    billed = result["billed"]
+    if text := billed.get("error"):
+        return [*lines, "", f"not billed: {text}"]
+    lines += ["", f"first difference: {billed['first_difference'] or 'none'}"]
+    lines += [f"first difference of results: {billed['first_difference_of_results'] or 'none'}", ""]
+    lines += [*operator_lines("beside results, each step", billed["operators"]), ""]
+    return [*lines, *operator_lines("beside results, the first step alone", billed["once"])]
+
+
+def collect(options: argparse.Namespace, fxopt: Fxopt) -> Json:
+    """Everything that is known of one graph. Skip for one that cannot be measured."""
+    measured = {segments: task_apart("measure", segments, options) for segments in SEGMENTS}
+    for found in measured.values():
+        if "skipped" in found:
+            raise Skip(found["skipped"])
+    subject = prepare(options.file, fxopt)
+    peaks = fxopt.allocator_peaks(options.file, subject.sizes)
+    is_fake = options.dry_run or not torch.cuda.is_available()
+    return {
+        "graph": options.file.name,
+        "torch": torch.__version__,
+        "device": "no GPU" if is_fake else torch.cuda.get_device_name(subject.device),
+        "predicted": peaks[str(subject.device)],
+        "measured": measured,
+        "billed": task_apart("bill", "classic", options),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Prints predicted and measured memory of a graph on a GPU.")
+    parser.add_argument("file", type=pathlib.Path, metavar="FILE", help="a graph file")
+    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
+    parser.add_argument("--steps", type=int, default=3, metavar="N", help="the last step measured (default: 3)")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures there")
+    parser.add_argument("--snapshots", type=pathlib.Path, metavar="FOLDER", help="leave PyTorch's snapshots of step 1 there")
+    parser.add_argument("--dry-run", action="store_true", help="over fake tensors, without a GPU")
+    parser.add_argument("--task", choices=["measure", "bill"], help=argparse.SUPPRESS)
+    parser.add_argument("--segments", choices=list(SEGMENTS), default="classic", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.steps < 2:
+        parser.error("--steps takes 2 or more")
+    try:
+        fxopt = Fxopt(options.fxopt)
+        os.environ["FXOPT"] = str(pathlib.Path(fxopt.program).resolve())  # for the loader and the processes below
+        if options.task:
+            print(json.dumps(task(options, fxopt)))
+            return 0
+        result = collect(options, fxopt)
+    except Skip as reason:
+        print(f"gpu_memory: {options.file.name} is skipped: {reason}", file=sys.stderr)
+        return 1
+    except (OSError, RuntimeError, ValueError) as error:
+        print(f"gpu_memory: {error}", file=sys.stderr)
+        return 1
+    if options.json is not None:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(report(result, options.steps)))
+    return 1 if any("error" in found for found in (*result["measured"].values(), result["billed"])) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
