@@ -159,14 +159,10 @@ def bill(subject: Subject, options: argparse.Namespace) -> Json:
 
 
 def task(options: argparse.Namespace, fxopt: Fxopt) -> Json:
-    """What a process of its own gives: {"skipped": why} or {"error": what} where it could not."""
+    """What a process of its own gives: {"error": what} where it could not."""
     try:
         subject = prepare(options.file, fxopt)
-        if not options.dry_run and not torch.cuda.is_available():
-            raise Skip("there is no GPU; --dry-run needs none")
         return measure(subject, options) if options.task == "measure" else bill(subject, options)
-    except Skip as reason:
-        return {"skipped": str(reason)}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
 
@@ -229,17 +225,15 @@ def report(result: Json, steps: int) -> list[str]:
 
 def collect(options: argparse.Namespace, fxopt: Fxopt) -> Json:
     """Everything that is known of one graph. Skip for one that cannot be measured."""
-    measured = {segments: task_apart("measure", segments, options) for segments in SEGMENTS}
-    for found in measured.values():
-        if "skipped" in found:
-            raise Skip(found["skipped"])
     subject = prepare(options.file, fxopt)
+    if not options.dry_run and not torch.cuda.is_available():
+        raise Skip("there is no GPU; --dry-run needs none")
     peaks = fxopt.allocator_peaks(options.file, subject.sizes)
-    is_fake = options.dry_run or not torch.cuda.is_available()
+    measured = {segments: task_apart("measure", segments, options) for segments in SEGMENTS}
     return {
         "graph": options.file.name,
         "torch": torch.__version__,
-        "device": "no GPU" if is_fake else torch.cuda.get_device_name(subject.device),
+        "device": "no GPU" if options.dry_run else torch.cuda.get_device_name(subject.device),
         "predicted": peaks[str(subject.device)],
         "measured": measured,
         "billed": task_apart("bill", "classic", options),

@@ -183,7 +183,7 @@ class _Counter:
             self._measure(node, position)
             for dead in deaths.get(node, ()):
                 self.live.release(position, self.values.pop(dead))
-        return Replay(self.peaks, self.live.end_all(len(self.bound.nodes)))
+        return Replay(self.peaks, self.live.end_all(len(self.bound.nodes) - 1))
 
 
 def replay(bound: BoundGraph, donated: Collection[str] = ()) -> Replay:
