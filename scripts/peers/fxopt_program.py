@@ -63,14 +63,20 @@ class Fxopt:
         graph = self._memory(path, sizes, "--top", _ALL)
         return {device["device"]: _requested(device, graph["unknown_nodes"]) for device in graph["devices"]}
 
-    def allocator_peaks(self, path: pathlib.Path, sizes: Mapping[str, int]) -> dict[str, dict[str, dict[str, int]]]:
-        """What the main graph takes of the caching allocator: device, way to run segments, kind of peak, bytes."""
+    def allocator_peaks(
+        self, path: pathlib.Path, sizes: Mapping[str, int], profile: str | None = None
+    ) -> dict[str, dict[str, dict[str, int]]]:
+        """What the main graph takes of the caching allocator: device, way to run segments, kind of peak, bytes.
+
+        profile: tells what operators take beside their results; without one, nothing.
+        """
+        flags = ["--device", profile] if profile is not None else []
         kinds = ("requested", "allocated", "active", "reserved")
         return {
             device["device"]: {
                 row["segments"]: {kind: row[kind]["peak_bytes"] for kind in kinds} for row in device["allocator"]
             }
-            for device in self._memory(path, sizes)["devices"]
+            for device in self._memory(path, sizes, *flags)["devices"]
         }
 
     def _memory(self, path: pathlib.Path, sizes: Mapping[str, int], *flags: str) -> Json:

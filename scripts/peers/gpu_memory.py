@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What `fxopt mem` predicts of a graph's memory and what a GPU measures, side by side.
 
-    scripts/peers/gpu_memory.py FILE [--fxopt PROGRAM] [--steps N] [--json OUT.json] [--snapshots FOLDER] [--dry-run]
+    scripts/peers/gpu_memory.py FILE [--fxopt PROGRAM] [--profile PROFILE] [--steps N] [--json OUT.json]
+                                [--snapshots FOLDER] [--dry-run]
 
 Runs the graph on the CUDA device that it names, with random inputs of the right sizes, under no_grad, as the code that torch.fx
 generates. For classic and for expandable segments a process of its own starts with an empty allocator and notes the peaks of
@@ -12,7 +13,8 @@ differ from those the graph shows, and what each operator takes beside its resul
 device profile needs. --json writes them, node by node.
 
 Collectives run in process groups of ranks that are not there: they allocate, and move nothing. Graphs whose sizes depend on
-data, and graphs that hold nothing on CUDA, are skipped with the reason. Inputs belong to the caller, donated or not.
+data, and graphs that hold nothing on CUDA, are skipped with the reason. Inputs belong to the caller, donated or not; what is
+known to make the run another than the prediction means is printed.
 
 --dry-run needs no GPU: all but the measuring is done over fake tensors, with a stand-in for the allocator that knows requested
 bytes alone. --snapshots leaves PyTorch's memory snapshots of step 1. Exits with 1 when nothing could be measured.
@@ -29,7 +31,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
@@ -62,6 +64,7 @@ class Subject:
     bound: BoundGraph
     sizes: dict[str, int]
     device: torch.device
+    remarks: list[str] = field(default_factory=list)
 
 
 def prepare(path: pathlib.Path, fxopt: Fxopt) -> Subject:
@@ -75,11 +78,23 @@ def prepare(path: pathlib.Path, fxopt: Fxopt) -> Subject:
     sizes = symbols(graph_module)
     if None in sizes.values():
         raise Skip("its sizes depend on data")
-    bound = BoundGraph(graph_module, sizes)
-    device = cuda_device(module)
+    subject = Subject(graph_module, BoundGraph(graph_module, sizes), sizes, cuda_device(module))
+    subject.remarks = remarks(subject, module)
     if module.get("groups") and not torch.distributed.is_initialized():
         fxopt_torch.init_fake_groups(module)
-    return Subject(graph_module, bound, sizes, device)
+    return subject
+
+
+def remarks(subject: Subject, module: Json) -> list[str]:
+    """Why what is measured may be other than what is predicted, by no fault of either."""
+    result = []
+    if any(getattr(node.target, "_name", "").startswith("flex_attention") for node in subject.bound.nodes):
+        result.append("flex_attention runs unfused here: it takes the scores that a compiled one never holds")
+    if memory.donated(module):
+        result.append("inputs are donated, which the prediction takes for freed, and are kept here")
+    if module.get("groups"):
+        result.append("collectives run without other ranks, on one stream")
+    return result
 
 
 def cuda_device(module: Json) -> torch.device:
@@ -206,7 +221,7 @@ def operator_lines(title: str, operators: Json) -> list[str]:
 
 
 def report(result: Json, steps: int) -> list[str]:
-    lines = [f"{result['graph']}, torch {result['torch']}, {result['device']}", ""]
+    lines = [f"{result['graph']}, torch {result['torch']}, {result['device']}", *result["remarks"], ""]
     lines.append(f"| segments | peak | predicted | step 1 | ratio | step {steps} | ratio |")
     lines.append("|---|---|---|---|---|---|---|")
     for segments, measured in result["measured"].items():
@@ -228,12 +243,13 @@ def collect(options: argparse.Namespace, fxopt: Fxopt) -> Json:
     subject = prepare(options.file, fxopt)
     if not options.dry_run and not torch.cuda.is_available():
         raise Skip("there is no GPU; --dry-run needs none")
-    peaks = fxopt.allocator_peaks(options.file, subject.sizes)
+    peaks = fxopt.allocator_peaks(options.file, subject.sizes, options.profile)
     measured = {segments: task_apart("measure", segments, options) for segments in SEGMENTS}
     return {
         "graph": options.file.name,
         "torch": torch.__version__,
         "device": "no GPU" if options.dry_run else torch.cuda.get_device_name(subject.device),
+        "remarks": subject.remarks,
         "predicted": peaks[str(subject.device)],
         "measured": measured,
         "billed": task_apart("bill", "classic", options),
@@ -244,6 +260,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Prints predicted and measured memory of a graph on a GPU.")
     parser.add_argument("file", type=pathlib.Path, metavar="FILE", help="a graph file")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
+    parser.add_argument("--profile", metavar="PROFILE", help="the device profile for fxopt (its --device; default: none)")
     parser.add_argument("--steps", type=int, default=3, metavar="N", help="the last step measured (default: 3)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--snapshots", type=pathlib.Path, metavar="FOLDER", help="leave PyTorch's snapshots of step 1 there")

@@ -569,11 +569,13 @@ class OnAGpu(unittest.TestCase):
             "graph": "g",
             "torch": "2",
             "device": "d",
+            "remarks": ["a remark"],
             "predicted": {"classic": peaks, "expandable": peaks},
             "measured": {"classic": {"error": "out of memory"}, "expandable": {"1": peaks, "3": {"requested": 300}}},
             "billed": {"error": "no kernel"},
         }
         text = "\n".join(gpu_memory.report(result, 3))
+        self.assertIn("g, torch 2, d\na remark\n", text)
         self.assertIn("| classic | out of memory |", text)
         self.assertIn("| expandable | requested | 200 | 200 | 1.0000 | 300 | 1.5000 |", text)
         self.assertIn("| expandable | reserved | 200 | 200 | 1.0000 | - | - |", text)
