@@ -42,9 +42,13 @@ const CLI::Option* find_option(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-const CLI::Option* positional_of(const CLI::App& app) {
+// The positional that the argument with `index` others before it belongs to; nullptr when there is none for it.
+const CLI::Option* positional_at(const CLI::App& app, size_t index) {
   for (const CLI::Option* option : app.get_options()) {
-    if (option->get_positional()) return option;
+    if (!option->get_positional()) continue;
+    const size_t most = static_cast<size_t>(option->get_items_expected_max());
+    if (index < most) return option;
+    index -= most;
   }
   return nullptr;
 }
@@ -130,10 +134,11 @@ class Checker {
 
   void read_words() {
     bool is_ended = false;
+    size_t arguments = 0;
     for (size_t i = first_; i < args_.size(); ++i) {
       const std::string& text = args_[i];
       if (is_ended || !looks_like_option(text)) {
-        words_.push_back({text, positional_of(*command_), "", text, false});
+        words_.push_back({text, positional_at(*command_, arguments++), "", text, false});
       } else if (text == "--") {
         is_ended = true;
       } else {
@@ -274,18 +279,17 @@ class Checker {
   }
 
   std::optional<Error> arguments() const {
-    const CLI::Option* positional = positional_of(*command_);
     const std::string help = "`fxopt help " + command_->get_name() + "` lists what it takes";
     size_t count = 0;
     for (const Word& word : words_) {
       if (!word.name.empty()) continue;
       ++count;
-      const bool is_taken = positional != nullptr && count <= static_cast<size_t>(positional->get_items_expected_max());
-      if (!is_taken) return error_of(ErrorCode::kUsage, "unexpected argument '" + word.text + "'", help);
+      if (word.option == nullptr) return error_of(ErrorCode::kUsage, "unexpected argument '" + word.text + "'", help);
     }
-    if (count > 0 || positional == nullptr || !positional->get_required()) return std::nullopt;
-    return error_of(ErrorCode::kUsage, "fxopt " + command_->get_name() + " needs " + positional->get_description(),
-                    help);
+    const CLI::Option* next = positional_at(*command_, count);
+    const bool is_begun = count > 0 && next == positional_at(*command_, count - 1);
+    if (next == nullptr || is_begun || !next->get_required()) return std::nullopt;
+    return error_of(ErrorCode::kUsage, "fxopt " + command_->get_name() + " needs " + next->get_description(), help);
   }
 
   void find_misread() {

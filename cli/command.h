@@ -29,6 +29,8 @@ const std::vector<Command>& commands();
 // One file each, named like the function's ending.
 CommandBody declare_opt(CLI::App& app);
 CommandBody declare_mem(CLI::App& app);
+CommandBody declare_diff(CLI::App& app);
+CommandBody declare_explain(CLI::App& app);
 CommandBody declare_verify(CLI::App& app);
 CommandBody declare_show(CLI::App& app);
 CommandBody declare_convert(CLI::App& app);

@@ -85,7 +85,7 @@ std::string bash_command(const CLI::App& app) {
   std::string by_value;
   Values positional;
   for (const CLI::Option* option : app.get_options()) {
-    if (option->get_positional()) positional = values_of(*option);
+    if (option->get_positional() && !positional.is_path) positional = values_of(*option);
   }
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) continue;
@@ -145,10 +145,12 @@ std::string zsh_action(const CLI::Option& option) {
 
 std::string zsh_command(const CLI::App& app) {
   std::string out = "    " + app.get_name() + ")\n      _arguments -s";
+  int arguments = 0;
   for (const CLI::Option* option : app.get_options()) {
     out += " \\\n        ";
     if (option->get_positional()) {
-      out += shell_quoted((option->get_items_expected_max() > 1 ? "*" : "1") + zsh_action(*option));
+      out += shell_quoted((option->get_items_expected_max() > 1 ? "*" : std::to_string(++arguments)) +
+                          zsh_action(*option));
       continue;
     }
     const std::string text = "[" + zsh_escaped(option->get_description()) + "]";

@@ -15,6 +15,7 @@ namespace fxopt {
 namespace {
 
 constexpr std::string_view kFrameworkPrefix = "torch-";
+const std::string kOperators = "operators";
 constexpr uint64_t kMaxProfileBytes = uint64_t{1} << 20;
 
 bool is_framework(std::string_view name) { return name.starts_with(kFrameworkPrefix); }
@@ -51,7 +52,8 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
   const bool has_framework =
       std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return is_framework(part); });
   const std::string framework = newest_framework();
-  if (!has_framework && !framework.empty()) parts.insert(parts.begin(), framework);
+  if (!parts.empty() && !has_framework && !framework.empty()) parts.insert(parts.begin(), framework);
+  parts.insert(parts.begin(), kOperators);
   std::vector<ProfileText> texts;
   std::deque<std::string> files;  // texts refer to its elements
   for (const std::string& part : parts) {
@@ -73,7 +75,9 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
     if (text.ok()) return ProfileText{path.string(), files.emplace_back(std::move(*text))};
     return builtin_profile(name);
   };
-  return DeviceProfile::parse(texts, include);
+  Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(texts, include);
+  if (profile.ok()) (*profile)->name = join(std::vector<std::string>(parts.begin() + 1, parts.end()), "+");
+  return profile;
 }
 
 }  // namespace fxopt

@@ -31,10 +31,6 @@ MemoryMetric metric_of(const DeviceMemory& device, const std::optional<MemoryMet
   return metric.value_or(device.model == "ideal" ? MemoryMetric::kIdeal : MemoryMetric::kRequested);
 }
 
-bool is_of_allocator(MemoryMetric metric) {
-  return metric != MemoryMetric::kIdeal && metric != MemoryMetric::kRequested;
-}
-
 Where where_of(const std::string& path, const GraphMemory& memory, const std::string& node) {
   Where where;
   where.file = shown_input(path);
@@ -97,7 +93,7 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
       if (!limit.metric.has_value()) {
         return Error{ErrorCode::kBadOptionValue,
                      option + " names no peak with '" + std::string(part.substr(0, equals)) + "'",
-                     "the peaks are ideal, requested, allocated, active, reserved",
+                     "the peaks are ideal, requested, allocated, active, reserved, arena",
                      {}};
       }
     } else if (limit.is_ratio) {
@@ -250,7 +246,7 @@ void MemoryGates::check_budget(Console& console, const std::string& path, const 
     console.error({ErrorCode::kBadOptionValue,
                    "no device of this graph has a peak '" + std::string(metric_name(*limit.metric)) +
                        "': the caching allocator serves CUDA devices",
-                   "ideal and requested peaks are those of every device", where_of(path, memory, "")});
+                   "ideal, requested and arena are those of every device", where_of(path, memory, "")});
   } else if (!is_broken && memory.unknown > 0) {
     console.error(unknown_sizes(path, memory));
   }
@@ -288,7 +284,7 @@ void MemoryGates::check_growth(Console& console, const std::string& path, const 
   console.error({ErrorCode::kBadOptionValue,
                  "no device of this graph has a peak '" + std::string(metric_name(*limit.metric)) +
                      "': the caching allocator serves CUDA devices",
-                 "ideal and requested peaks are those of every device", where_of(path, memory, "")});
+                 "ideal, requested and arena are those of every device", where_of(path, memory, "")});
 }
 
 nlohmann::ordered_json MemoryGates::json() const {

@@ -16,7 +16,6 @@
 #include "cli/report/memory_snapshot.h"
 #include "cli/report/table.h"
 #include "core/file.h"
-#include "ir/io/control_deps.h"
 
 namespace fxopt {
 namespace {
@@ -61,7 +60,7 @@ class Mem {
   void measure(const std::string& path, nlohmann::ordered_json& file) {
     const std::unique_ptr<Module> module = load_input(console_, path);
     if (module == nullptr || !is_valid_input(console_, *module, path)) return;
-    lower_control_deps(*module);
+    prepare_for_memory(*module);
     Result<MemoryView> view = plan_.view(*module, path);
     if (!view.ok()) return console_.error(view.error());
     const Result<std::vector<const Graph*>> graphs = select_graphs(*module, flags_.graph, shown_input(path));

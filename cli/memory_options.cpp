@@ -9,6 +9,8 @@
 #include "cli/device.h"
 #include "cli/files.h"
 #include "core/text.h"
+#include "ir/analysis/complete_values.h"
+#include "ir/io/control_deps.h"
 
 namespace fxopt {
 namespace {
@@ -158,6 +160,11 @@ void declare_memory_flags(CLI::App& app, MemoryFlags& flags) {
       ->type_name("HOW");
 }
 
+void prepare_for_memory(Module& module) {
+  lower_control_deps(module);
+  complete_values(module);
+}
+
 Result<int64_t> bytes_option(const std::string& option, const std::string& text) {
   const std::optional<int64_t> bytes = parse_bytes(text);
   if (bytes.has_value()) return *bytes;
@@ -188,7 +195,6 @@ Result<MemoryPlan> MemoryPlan::make(const MemoryFlags& flags) {
   Result<std::optional<SteadyState>> steady = steady_state(flags);
   if (!steady.ok()) return steady.error();
   plan.steady_ = *steady;
-  if (flags.device.empty()) return plan;
   Result<std::unique_ptr<DeviceProfile>> profile = load_device_profile(flags.device);
   if (!profile.ok()) return std::move(profile).error();
   plan.profile_ = std::move(*profile);
@@ -200,7 +206,7 @@ Result<MemoryView> MemoryPlan::view(Module& module, const std::string& file) con
   if (!symbols.ok()) return symbols.error();
   MemoryView view;
   view.options = {*symbols, inputs_, true};
-  view.trace = {profile_.get(), steady_};
+  view.trace = {flags_.device.empty() ? nullptr : profile_.get(), steady_};
   view.top = flags_.top;
   view.module_depth = flags_.module_depth;
   view.allocator = allocator_;
@@ -211,7 +217,7 @@ Result<MemoryView> MemoryPlan::view(Module& module, const std::string& file) con
 nlohmann::ordered_json MemoryPlan::json() const {
   nlohmann::ordered_json symbols = nlohmann::ordered_json::object();
   for (const auto& [name, value] : symbols_) symbols[name] = value;
-  return {{"device", profile_ == nullptr ? "" : profile_->name},
+  return {{"device", profile_->name},
           {"alloc_conf", flags_.alloc_conf},
           {"device_memory", flags_.device_memory},
           {"input_lifetime", flags_.input_lifetime},

@@ -53,6 +53,8 @@ class MemoryPlan {
 
   // True when the allocator is set to expandable segments: gates look at these.
   bool expandable() const { return allocator_.expandable_segments; }
+  // What --device names; without it, what is known of operators on any device.
+  const DeviceProfile& profile() const { return *profile_; }
   const AllocatorConfig& allocator() const { return allocator_; }
 
  private:
@@ -64,6 +66,10 @@ class MemoryPlan {
   InputLifetime inputs_ = InputLifetime::kCaller;
   std::optional<SteadyState> steady_;
 };
+
+// Makes a module ready to be measured, not to be written: nodes that ops hide come out, values that the tracer left out
+// are derived. See lower_control_deps(), complete_values().
+void prepare_for_memory(Module& module);
 
 // "70GiB" as a number; kBadOptionValue, naming the option, for what is none.
 Result<int64_t> bytes_option(const std::string& option, const std::string& text);

@@ -112,6 +112,7 @@ is a file; what it says replaces what those before it say. One statement a line,
   constant device.sms = 132
   define twice(x) = 2 * x
   include FILE                               of the same folder, or built in
+  work aten.mm.* = 2 * self.numel * mat2.last.1   operations of a call
   flops bf16 = 989400000000000               dense, per second
   bandwidth = 3350000000000                  bytes per second
   outside context = 536870912 [estimate]     outside the allocator

@@ -116,6 +116,8 @@ writes=output_lists: c10d.allgather_coalesced_
 writes=outputs: c10d.\w+_tensor_coalesced_
 writes=output: c10d.alltoall_base_
 """)
+# True for what ATen computes in a clone that preserves strides (at::clone_preserve_strides), which clones all of a storage.
+CLONES_STORAGE = re.compile(r"aten\.(copy|slice_scatter|select_scatter|diagonal_scatter|as_strided_scatter)\.default")
 FIELDS = {"writes": "hidden_writes", "aliases": "hidden_aliases", "training": "training"}
 TITAN_MATMUL = {"aten.mm.default", "aten.linear.default"}  # what its per-op policy counts
 TITAN_SAVE = """aten._scaled_dot_product_cudnn_attention.default aten._scaled_dot_product_attention_math.default
@@ -180,10 +182,12 @@ def row(target, op, sets, pointwise):
     schema = schema[schema.index("("):].replace('"', '\\"').replace("!", "" if target in WRONG_WRITES else "!")
     view = None if "out" in tags else first(VIEWS, *names)
     extra = [field.split("=") for field in (first(EXTRAS, target, packet) or "").split(";") if field]
+    fields = [f'.{FIELDS[name]} = "{value.replace(",", " ")}"' for name, value in extra]
+    fields += [".clones_storage = true"] if CLONES_STORAGE.fullmatch(target) else []
     columns = [f'"{target}"', f'"{schema}"', "C::" + compute_class(names, op, tags, pointwise),
                " | ".join("S::" + flag for flag in flags or ["kNone"]),
                " | ".join("E::" + effect for effect in sorted(effects) or ["kNone"]), "V::" + (view or "kNone"),
-               "{" + ", ".join(f'.{FIELDS[name]} = "{value.replace(",", " ")}"' for name, value in extra) + "}"]
+               "{" + ", ".join(fields) + "}"]
     while columns[-1] == "{}" or columns[-1].endswith("::kNone"):
         columns.pop()
     return "{" + ", ".join(columns) + "},\n"

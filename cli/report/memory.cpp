@@ -10,13 +10,13 @@
 #include "ir/analysis/collectives.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
-#include "ir/analysis/tags.h"
 #include "ir/memory/replay.h"
 
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kMetricNames[kNumMemoryMetrics] = {"ideal", "requested", "allocated", "active", "reserved"};
+constexpr std::string_view kMetricNames[kNumMemoryMetrics] = {"ideal",  "requested", "allocated",
+                                                              "active", "reserved",  "arena"};
 constexpr std::string_view kNoModule = "(no module)";
 
 std::vector<std::string_view> components(std::string_view path) {
@@ -30,15 +30,6 @@ std::vector<std::string_view> components(std::string_view path) {
 }
 
 bool is_number(std::string_view part) { return parse_int64(part).value_or(-1) >= 0; }
-
-// The first `depth` components, a number being any: "layers.*.attention".
-std::string module_group(std::string_view path, size_t depth) {
-  std::vector<std::string> parts;
-  for (const std::string_view part : components(path)) {
-    if (parts.size() < depth) parts.emplace_back(is_number(part) ? "*" : part);
-  }
-  return parts.empty() ? std::string(kNoModule) : join(parts, ".");
-}
 
 // Up to the first number: "layers.3". What belongs to no layer is one group.
 std::string layer_group(std::string_view path) {
@@ -121,6 +112,7 @@ class Describer {
     count_hidden(result);
     if (options.profile != nullptr) add_outside(*options.profile, result);
     if (gpu) add_allocator(result);
+    add_arena(result);
     return result;
   }
 
@@ -215,6 +207,12 @@ class Describer {
     }
   }
 
+  void add_arena(DeviceMemory& result) const {
+    const std::optional<ArenaPlan> plan = plan_arena(trace_, view_.arena_effort);
+    if (!plan.has_value()) return;
+    result.arena = ArenaRow{plan->bytes, plan->lower_bound, std::string(plan->method), plan->optimal};
+  }
+
   // What the profile says of memory outside, with one communicator for each group that collectives run on.
   void add_outside(const DeviceProfile& profile, DeviceMemory& result) const {
     for (const OutsideRow& row : profile.outside) {
@@ -261,6 +259,14 @@ class Describer {
 
 }  // namespace
 
+std::string module_group(std::string_view path, size_t depth) {
+  std::vector<std::string> parts;
+  for (const std::string_view part : components(path)) {
+    if (parts.size() < depth) parts.emplace_back(is_number(part) ? "*" : part);
+  }
+  return parts.empty() ? std::string(kNoModule) : join(parts, ".");
+}
+
 std::string_view metric_name(MemoryMetric metric) { return kMetricNames[static_cast<size_t>(metric)]; }
 
 std::optional<MemoryMetric> find_metric(std::string_view name) {
@@ -270,9 +276,17 @@ std::optional<MemoryMetric> find_metric(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_of_allocator(MemoryMetric metric) {
+  return metric == MemoryMetric::kAllocated || metric == MemoryMetric::kActive || metric == MemoryMetric::kReserved;
+}
+
 std::optional<PeakRow> DeviceMemory::peak(MemoryMetric metric, bool expandable) const {
   if (metric == MemoryMetric::kIdeal) return ideal;
   if (metric == MemoryMetric::kRequested) return requested;
+  if (metric == MemoryMetric::kArena) {
+    if (!arena.has_value()) return std::nullopt;
+    return PeakRow{arena->bytes, node};
+  }
   if (allocator.size() != 2) return std::nullopt;
   const AllocatorRow& run = allocator[expandable ? 1 : 0];
   switch (metric) {

@@ -19,10 +19,12 @@
 namespace fxopt {
 
 // The peaks a gate can be set on.
-enum class MemoryMetric : uint8_t { kIdeal, kRequested, kAllocated, kActive, kReserved };
-inline constexpr size_t kNumMemoryMetrics = 5;
+enum class MemoryMetric : uint8_t { kIdeal, kRequested, kAllocated, kActive, kReserved, kArena };
+inline constexpr size_t kNumMemoryMetrics = 6;
 std::string_view metric_name(MemoryMetric metric);
 std::optional<MemoryMetric> find_metric(std::string_view name);
+// True for those of the caching allocator, which only CUDA devices have.
+bool is_of_allocator(MemoryMetric metric);
 
 // A named part of the bytes that are live at a peak.
 struct MemoryShare {
@@ -63,6 +65,14 @@ struct AllocatorRow {
   std::vector<int64_t> allocated_at, reserved_at;  // by place; for reports that draw
 };
 
+// Offsets for all storages ahead of time.
+struct ArenaRow {
+  int64_t bytes = 0;
+  int64_t lower_bound = 0;  // no arena is smaller
+  std::string method;       // that found it
+  bool optimal = false;
+};
+
 // Memory outside of the caching allocator.
 struct OutsideMemory {
   std::string name;
@@ -89,6 +99,7 @@ struct DeviceMemory {
   std::vector<MemoryShare> by_layer;
   std::vector<StorageRow> top;
   std::vector<AllocatorRow> allocator;           // of a CUDA device
+  std::optional<ArenaRow> arena;                 // absent when the sizes are beyond what an arena holds
   std::vector<OutsideMemory> outside;            // where a profile tells
   std::optional<int64_t> device_bytes;           // what the device has, where a profile tells
   std::optional<int64_t> allocator_bytes;        // what of it the allocator may take; absent: no limit
@@ -121,8 +132,12 @@ struct MemoryView {
   size_t module_depth = 3;              // components of a module path that make a group
   AllocatorConfig allocator;            // PYTORCH_ALLOC_CONF; run with classic and with expandable segments
   std::optional<int64_t> device_bytes;  // what the allocator may take; absent: what the profile leaves it
+  int64_t arena_effort = 0;             // of the arena's search, see ArenaOptions
   bool timelines = false;               // fill what reports draw
 };
+
+// The first `depth` components of a module path, a number being any: "layers.*.attention"; "(no module)" without one.
+std::string module_group(std::string_view path, size_t depth);
 
 // O(nodes + edges + storages log storages).
 GraphMemory describe_memory(const Graph& graph, const MemoryView& view);

@@ -55,6 +55,14 @@ Json allocator_json(const std::vector<AllocatorRow>& rows) {
   return list;
 }
 
+Json arena_json(const std::optional<ArenaRow>& arena) {
+  if (!arena.has_value()) return nullptr;
+  return {{"bytes", arena->bytes},
+          {"lower_bound", arena->lower_bound},
+          {"method", arena->method},
+          {"optimal", arena->optimal}};
+}
+
 Json outside_json(const DeviceMemory& device) {
   Json list = Json::array();
   for (const OutsideMemory& row : device.outside) {
@@ -82,6 +90,7 @@ Json device_json(const DeviceMemory& device) {
       {"source", device.source},
       {"live_storages", device.live},
       {"allocator", allocator_json(device.allocator)},
+      {"arena", arena_json(device.arena)},
       {"outside", outside_json(device)},
       {"device_bytes", or_null(device.device_bytes)},
       {"allocator_bytes", or_null(device.allocator_bytes)},
@@ -150,6 +159,10 @@ DeviceMemory device_from(const Json& json) {
   json.at("source").get_to(device.source);
   json.at("live_storages").get_to(device.live);
   for (const Json& row : json.at("allocator")) device.allocator.push_back(allocator_from(row));
+  if (const Json& arena = json.at("arena"); !arena.is_null()) {
+    device.arena = ArenaRow{arena.at("bytes").get<int64_t>(), arena.at("lower_bound").get<int64_t>(),
+                            arena.at("method").get<std::string>(), arena.at("optimal").get<bool>()};
+  }
   device.by_class = shares_from(json.at("by_class"));
   device.by_module = shares_from(json.at("by_module"));
   device.by_layer = shares_from(json.at("by_layer"));

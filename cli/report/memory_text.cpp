@@ -1,4 +1,5 @@
 // Memory reports as text.
+#include <cstdio>
 #include <functional>
 #include <utility>
 
@@ -91,6 +92,20 @@ void print_allocator(std::ostream& out, const GraphMemory& memory, const DeviceM
   }
 }
 
+void print_arena(std::ostream& out, const DeviceMemory& device) {
+  if (!device.arena.has_value()) return;
+  out << "  arena planned ahead " << bytes_text(device.arena->bytes);
+  if (device.arena->bytes == device.arena->lower_bound) {
+    out << ", the least there is\n";
+  } else {
+    char percent[32];
+    std::snprintf(percent, sizeof percent, "%.3f %%",
+                  100.0 * static_cast<double>(device.arena->bytes - device.arena->lower_bound) /
+                      static_cast<double>(device.arena->lower_bound));
+    out << ", " << percent << " above a lower bound\n";
+  }
+}
+
 // What is not in the peaks above, and what all of it together leaves of the device.
 void print_outside(std::ostream& out, const DeviceMemory& device) {
   if (device.outside.empty()) return;
@@ -151,6 +166,7 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   out << (memory.is_steady ? "  there before the step " : "  inputs and attributes ") << bytes_text(device.input_bytes)
       << '\n';
   print_allocator(out, memory, device);
+  print_arena(out, device);
   print_hidden(out, memory, device);
   print_outside(out, device);
   print_shares(out, "live at the peak, by class", device.by_class, device.bytes);

@@ -11,7 +11,8 @@ std::span<const EmbeddedText> embedded_profiles();  // written by the build
 
 namespace {
 
-constexpr std::string_view kCommon = "torch-common";  // included by others, no profile of its own
+// No profiles of their own: included by others, or read with each.
+constexpr std::string_view kParts[] = {"torch-common", "operators"};
 
 // "h100.device" and "torch-2.15.workspaces" without what follows the last point.
 std::string_view profile_name(const EmbeddedText& file) { return file.name.substr(0, file.name.rfind('.')); }
@@ -21,7 +22,9 @@ std::string_view profile_name(const EmbeddedText& file) { return file.name.subst
 std::vector<std::string_view> builtin_profiles() {
   std::vector<std::string_view> names;
   for (const EmbeddedText& file : embedded_profiles()) {
-    if (profile_name(file) != kCommon) names.push_back(profile_name(file));
+    if (std::find(std::begin(kParts), std::end(kParts), profile_name(file)) == std::end(kParts)) {
+      names.push_back(profile_name(file));
+    }
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -94,9 +94,10 @@ class Reader {
     if (keyword == "persistent") return hidden(rest, HiddenKind::kPersistent);
     if (keyword == "temporary") return hidden(rest, HiddenKind::kTemporary);
     if (keyword == "workspace") return hidden(rest, HiddenKind::kWorkspace);
+    if (keyword == "work") return work(rest);
     static const std::vector<std::string_view> kKeywords = {
-        "device",     "framework", "constant", "flops", "bandwidth", "outside", "outside-communicator",
-        "persistent", "temporary", "workspace"};
+        "device",     "framework", "constant",  "flops", "bandwidth", "outside", "outside-communicator",
+        "persistent", "temporary", "workspace", "work"};
     const std::string_view close = closest_name(keyword, kKeywords);
     return error("'" + std::string(keyword) + "' begins no statement",
                  close.empty() ? "a line begins with one of " +
@@ -291,19 +292,43 @@ class Reader {
     const std::string target(take_word(rest));
     Result<Parts> got = parts(rest, true);
     if (!got.ok()) return got.error();
-    const Result<ExprId> expr = expression(got->value);
-    if (!expr.ok()) return expr.error();
-    HiddenRow row{target, target.ends_with(".*"), kind, std::string(got->subject), *expr, *got->evidence};
-    if (row.every_overload) row.target.resize(row.target.size() - 2);
-    if (row.target.find('.') == std::string::npos) {
-      return error("'" + target + "' is no operator", "write it as in aten.mm.default, or aten.mm.* for all overloads");
-    }
-    const auto same = [](const HiddenRow& a, const HiddenRow& b) {
-      return a.target == b.target && a.every_overload == b.every_overload && a.name == b.name;
-    };
+    HiddenRow row;
+    const Status status = about(target, got->value, row);
+    if (!status.ok()) return status;
+    row.kind = kind;
+    row.name = got->subject;
+    row.evidence = *got->evidence;
     const Status unique = claim(target + " " + row.name);
-    replace(profile_.hidden, row, same);
+    replace(profile_.hidden, row,
+            [](const HiddenRow& a, const HiddenRow& b) { return is_same_call(a, b) && a.name == b.name; });
     return unique;
+  }
+
+  Status work(std::string_view rest) {
+    Result<Parts> got = parts(rest, false);
+    if (!got.ok()) return got.error();
+    WorkRow row;
+    const Status status = about(std::string(got->subject), got->value, row);
+    if (!status.ok()) return status;
+    const Status unique = claim("work " + std::string(got->subject));
+    replace(profile_.work, row, is_same_call);
+    return unique;
+  }
+
+  // Whose calls a row is about, and its value.
+  Status about(const std::string& target, std::string_view value, CallRow& row) {
+    const Result<ExprId> expr = expression(value);
+    if (!expr.ok()) return expr.error();
+    row.target = target;
+    row.every_overload = target.ends_with(".*");
+    row.value = *expr;
+    if (row.every_overload) row.target.resize(row.target.size() - 2);
+    if (row.target.find('.') != std::string::npos) return ok_status();
+    return error("'" + target + "' is no operator", "write it as in aten.mm.default, or aten.mm.* for all overloads");
+  }
+
+  static bool is_same_call(const CallRow& a, const CallRow& b) {
+    return a.target == b.target && a.every_overload == b.every_overload;
   }
 
   // Puts a row in the place of the one of the same subject, or behind all others.

@@ -32,15 +32,22 @@ enum class Evidence : uint8_t {
 };
 std::string_view evidence_name(Evidence value);
 
-// Memory that calls of one operator take from the caching allocator besides their outputs.
-struct HiddenRow {
+// A figure of the calls of one operator.
+struct CallRow {
   std::string target;  // "aten.mm.default", or "aten.mm" for every overload
   bool every_overload = false;
+  ExprId value;  // of the symbols described in ir/device/README.md
+};
+
+// Memory that calls take from the caching allocator besides their outputs; 0 bytes and below: nothing.
+struct HiddenRow : CallRow {
   HiddenKind kind{};
   std::string name;  // "cublas"; what is persistent is taken once for each name
-  ExprId bytes;      // of the symbols described in ir/device/README.md; 0 and below: nothing
   Evidence evidence{};
 };
+
+// Floating-point operations of calls, a multiplication and an addition being two.
+struct WorkRow : CallRow {};
 
 // Memory outside the caching allocator.
 struct OutsideRow {
@@ -74,6 +81,7 @@ class DeviceProfile {
   ExprTable exprs{strings};
   SymbolValues constants;
   std::vector<HiddenRow> hidden;
+  std::vector<WorkRow> work;
   std::vector<OutsideRow> outside;
   std::map<std::string, int64_t, std::less<>> flops;  // dense, per second, by dtype: "bf16", "tf32", "f8"
   std::optional<int64_t> bandwidth;                   // of its memory, bytes per second

@@ -113,7 +113,23 @@ class Analyzer {
     trained.erase(std::unique(trained.begin(), trained.end()), trained.end());
   }
 
+  // Of an operator that works in a clone of its argument's storage the bytes of that, which the file cannot be trusted
+  // with: fake kernels give the part that the strides reach.
+  std::optional<int64_t> cloned_bytes(const Buffer& buffer) const {
+    if (buffer.source != BufferSource::kNode || !graph_.op(buffer.producer).clones_storage) return std::nullopt;
+    const NodeId from = first_argument(graph_, buffer.producer);
+    const Tensor* made = single_tensor(graph_, buffer.producer);
+    const Tensor* given = from.is_valid() ? single_tensor(graph_, from) : nullptr;
+    // Strides that were not preserved are those of an argument with overlaps, which is copied as it is.
+    if (given == nullptr || made == nullptr || made->strides != given->strides) return std::nullopt;
+    const BufferId id = storages_.buffers(from)[0];
+    return id.is_valid() && lifetimes_[id.index()].known ? std::optional<int64_t>(lifetimes_[id.index()].bytes)
+                                                         : std::nullopt;
+  }
+
   std::optional<int64_t> bytes_of(const Buffer& buffer) const {
+    const std::optional<int64_t> cloned = cloned_bytes(buffer);
+    if (cloned.has_value()) return cloned;
     const Module& module = graph_.module();
     if (buffer.carried.is_valid()) {
       const Integer& bytes = module.storage(buffer.carried).bytes;

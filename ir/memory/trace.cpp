@@ -224,6 +224,15 @@ MemoryTimeline timeline_of(const MemoryTrace& trace) {
   return timeline;
 }
 
+std::optional<ArenaPlan> plan_arena(const MemoryTrace& trace, int64_t effort) {
+  std::vector<ArenaItem> items;
+  items.reserve(trace.blocks.size());
+  for (const TraceBlock& block : trace.blocks) items.push_back({block.first, block.last, block.bytes});
+  ArenaOptions options;
+  options.effort = effort;
+  return plan_arena(items, options);
+}
+
 std::vector<uint32_t> live_blocks(const MemoryTrace& trace, uint32_t place) {
   std::vector<uint32_t> live;
   for (uint32_t i = 0; i < trace.blocks.size(); ++i) {

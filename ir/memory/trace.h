@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/arena/arena.h"
 #include "ir/analysis/storages.h"
 #include "ir/device/profile.h"
 #include "ir/graph/graph.h"
@@ -100,6 +101,11 @@ struct MemoryTimeline {
 };
 // O(places + events).
 MemoryTimeline timeline_of(const MemoryTrace& trace);
+
+// An arena for all blocks of the trace: offsets ahead of time, as a planned executor or the pool of a CUDA graph has
+// them. `effort`: as ArenaOptions::effort. Nothing when the sizes are beyond what an arena holds. As fast as
+// plan_arena().
+std::optional<ArenaPlan> plan_arena(const MemoryTrace& trace, int64_t effort);
 
 // The blocks that are live at `place` at its fullest: largest first, ties by place, then by number. O(blocks log
 // blocks).

@@ -140,6 +140,9 @@ struct Op {
   // True when the output aliases argument 0 although the schema declares no alias (_unsafe_view).
   bool hides_alias = false;
   bool is_multi_output = false;  // yields a tuple or a list
+  // Writes into a copy of argument 0 that has its strides and offset, and so a storage as large as argument 0's: large
+  // where argument 0 is a view of little.
+  bool clones_storage = false;
   bool has_subgraphs = false;    // runs graphs it is given: effects are those of the subgraphs
   // For each return of the schema, the position of the argument whose storage it shares or may share, or -1: from the
   // annotations and from what the schema hides. Empty without a schema.

@@ -31,6 +31,7 @@ struct RowExtra {
   bool has_subgraphs = false;
   bool is_multi_output = false;  // without a schema to say so
   bool functionalizes = false;
+  bool clones_storage = false;
 };
 
 struct Row {
@@ -108,6 +109,7 @@ Op make_op(const Row& row) {
   op.has_subgraphs = row.extra.has_subgraphs;
   op.is_multi_output = row.extra.is_multi_output;
   op.functionalizes = row.extra.functionalizes;
+  op.clones_storage = row.extra.clones_storage;
   if (row.schema.empty()) {
     op.view = row.view;
     return op;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "ir/device/hidden_memory.h"
+#include "ir/device/call_formulas.h"
 #include "ir/ops/op.h"
 #include "tests/catch.h"
 
@@ -39,7 +39,7 @@ std::optional<int64_t> bytes_of(const DeviceProfile& profile, size_t row, std::s
                                 int64_t value = 0) {
   SymbolValues values = profile.constants;
   if (!symbol.empty()) values[profile.strings.find(symbol)] = value;
-  return profile.exprs.evaluate(profile.hidden[row].bytes, values);
+  return profile.exprs.evaluate(profile.hidden[row].value, values);
 }
 
 TEST_CASE("device profile: statements, comments, constants of constants", "[device]") {
@@ -177,6 +177,18 @@ TEST_CASE("device profile: each row built in is about an operator, and asks what
       }
       CHECK((ops > 0 || row.target.starts_with("torchtitan.")));
     }
+  }
+}
+
+TEST_CASE("device profile: each row of work is about an operator", "[device]") {
+  const std::vector<ProfileText> texts = {*builtin_profile("operators")};
+  const Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(texts, builtin_include);
+  if (!profile.ok()) FAIL(format_error(profile.error()));
+  for (const WorkRow& row : (*profile)->work) {
+    CAPTURE(row.target);
+    size_t ops = 0;
+    for (const Op* op : builtin_ops()) ops += is_about(row, *op) && explain_misfit(**profile, row, *op).empty() ? 1 : 0;
+    CHECK(ops > 0);
   }
 }
 

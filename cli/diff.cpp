@@ -1,0 +1,102 @@
+// fxopt diff: what changed between two graphs.
+
+#include <memory>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/files.h"
+#include "cli/memory_options.h"
+#include "cli/report/graph_diff.h"
+#include "cli/report/json.h"
+
+namespace fxopt {
+namespace {
+
+struct DiffFlags {
+  std::string before, after;
+  std::string graph;
+  MemoryFlags memory;
+};
+
+// The facts of one file's graphs; empty where there was an error.
+std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const MemoryPlan& plan,
+                                 const std::string& path) {
+  std::vector<GraphFacts> facts;
+  const std::unique_ptr<Module> module = load_input(console, path);
+  if (module == nullptr || !is_valid_input(console, *module, path)) return facts;
+  prepare_for_memory(*module);
+  const Result<MemoryView> view = plan.view(*module, path);
+  if (!view.ok()) {
+    console.error(view.error());
+    return facts;
+  }
+  const Result<std::vector<const Graph*>> graphs = select_graphs(*module, flags.graph, shown_input(path));
+  if (!graphs.ok()) {
+    console.error(graphs.error());
+    return facts;
+  }
+  for (const Graph* graph : *graphs) {
+    facts.push_back(graph_facts(*graph, *view, plan.profile(), !flags.memory.device.empty()));
+  }
+  return facts;
+}
+
+const GraphFacts* find_graph(const std::vector<GraphFacts>& facts, const std::string& name) {
+  for (const GraphFacts& side : facts) {
+    if (side.graph == name) return &side;
+  }
+  return nullptr;
+}
+
+void warn_of_lonely(Console& console, const std::string& path, const std::string& graph) {
+  Where where;
+  where.file = shown_input(path);
+  where.graph = graph;
+  console.warning("one-sided", where, "the other file has no graph of this name");
+}
+
+void run_diff(Console& console, const DiffFlags& flags) {
+  const Status inputs = check_inputs({flags.before, flags.after});
+  if (!inputs.ok()) return console.error(inputs.error());
+  const Result<MemoryPlan> plan = MemoryPlan::make(flags.memory);
+  if (!plan.ok()) return console.error(plan.error());
+  console.result() = {
+      {"options", plan->json()}, {"before", shown_input(flags.before)}, {"after", shown_input(flags.after)}};
+  const std::vector<GraphFacts> before = facts_of(console, flags, *plan, flags.before);
+  const std::vector<GraphFacts> after = facts_of(console, flags, *plan, flags.after);
+  if (console.num_errors() > 0) return;
+  nlohmann::ordered_json graphs = nlohmann::ordered_json::array();
+  const auto compare = [&](const GraphFacts& left, const GraphFacts& right) {
+    print_graph_diff(console.product(), left, right, flags.memory.top);
+    graphs.push_back(graph_diff_json(left, right));
+  };
+  if (before.size() == 1 && after.size() == 1) {
+    compare(before.front(), after.front());  // whatever they are called
+  } else {
+    for (const GraphFacts& left : before) {
+      const GraphFacts* right = find_graph(after, left.graph);
+      right == nullptr ? warn_of_lonely(console, flags.before, left.graph) : compare(left, *right);
+    }
+    for (const GraphFacts& right : after) {
+      if (find_graph(before, right.graph) == nullptr) warn_of_lonely(console, flags.after, right.graph);
+    }
+  }
+  console.result()["graphs"] = std::move(graphs);
+}
+
+}  // namespace
+
+CommandBody declare_diff(CLI::App& app) {
+  const std::shared_ptr<DiffFlags> flags = std::make_shared<DiffFlags>();
+  app.add_option("BEFORE", flags->before, "a graph file; '-' is standard input")->type_name("IN")->required();
+  app.add_option("AFTER", flags->after, "another one")->type_name("IN")->required();
+  app.add_option("--graph", flags->graph, "compare this graph (default: all but those that ops run)")
+      ->type_name("NAME");
+  declare_memory_flags(app, flags->memory);
+  return [flags](Console& console) { run_diff(console, *flags); };
+}
+
+}  // namespace fxopt

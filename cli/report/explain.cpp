@@ -1,0 +1,309 @@
+#include "cli/report/explain.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "cli/report/json.h"
+#include "cli/report/nodes.h"
+#include "cli/report/table.h"
+#include "core/text.h"
+#include "ir/analysis/effect_map.h"
+#include "ir/analysis/phases.h"
+#include "ir/analysis/storages.h"
+#include "ir/analysis/tag_rules.h"
+
+namespace fxopt {
+namespace {
+
+constexpr size_t kMaxNames = 8;
+
+// The ordered list of `fxopt help tags`, as reasons.
+std::string_view rule_reason(uint8_t rule) {
+  switch (rule) {
+    case kRuleSymbol:
+      return "a symbolic integer is saved";
+    case kRuleUnrepeatable:
+      return "it cannot be repeated";
+    case kRuleRandomSlot:
+      return "its random numbers are drawn again from the recorded slot";
+    case kRuleMutation:
+      return "what it reads is written before backward would read it";
+    case kRuleRegionBoundary:
+      return "it leaves its checkpoint region";
+    case kRuleMustRecompute:
+      return "MUST_RECOMPUTE wins";
+    case kRulePreferRecompute:
+      return "PREFER_RECOMPUTE";
+    case kRuleApMustSave:
+      return "ap_must_save";
+    case kRuleMustSave:
+      return "MUST_SAVE";
+    case kRuleInherited:
+      return "a view, getitem or wait follows what it is taken from";
+    case kRuleCollective:
+      return "an untagged collective is saved";
+    case kRuleOffload:
+      return "offload tags keep the value";
+    default:
+      return "no tag says otherwise";
+  }
+}
+
+class Explainer {
+ public:
+  Explainer(const Graph& graph, NodeId node, const MemoryView& view)
+      : graph_(graph),
+        node_(node),
+        view_(view),
+        phases_(resolve_phases(graph)),
+        effects_(graph),
+        storages_(graph, effects_),
+        report_(analyze_memory(graph, storages_, view.options)) {
+    for (const NodeId each : graph.nodes()) schedule_.push_back(each);
+  }
+
+  Explanation run() {
+    describe();
+    const GraphMemory memory = describe_memory(graph_, view_);
+    std::vector<BufferId> ids;
+    for (const BufferId id : storages_.buffers(node_)) {
+      if (id.is_valid() && std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+    }
+    const std::string device =
+        ids.empty() ? "" : std::string(graph_.module().text(storages_.buffer(ids.front()).device));
+    for (const DeviceMemory& each : memory.devices) {
+      if (each.device != device) continue;
+      result_.peak_device = device;
+      result_.peak_node = each.node;
+      result_.peak_bytes = each.bytes;
+      peak_place_ = each.position;
+    }
+    for (const BufferId id : ids) result_.storages.push_back(storage(id));
+    decide();
+    return std::move(result_);
+  }
+
+ private:
+  void describe() {
+    const Module& module = graph_.module();
+    const Node& node = graph_[node_];
+    result_.node = graph_.name_of(node_);
+    result_.type = value_text(graph_, graph_.value(node_));
+    result_.target = target_text(graph_, node_);
+    result_.module_path = module.text(node.module_path);
+    result_.source = source_text(graph_, node_);
+    result_.phase = name_of(phases_.phase[node_]);
+    if (node.tag != Tag::kNone) result_.tag = name_of(node.tag);
+  }
+
+  std::string name_at(uint32_t place) const { return std::string(graph_.name_of(schedule_[place])); }
+
+  StorageFacts storage(BufferId id) const {
+    const Buffer& buffer = storages_.buffer(id);
+    const Lifetime& life = report_.lifetimes[id.index()];
+    StorageFacts facts;
+    facts.producer = graph_.name_of(buffer.producer);
+    facts.bytes = life.bytes;
+    facts.kind = memory_class_name(life.kind);
+    facts.device = graph_.module().text(buffer.device);
+    facts.first = name_at(life.first);
+    facts.last = name_at(life.last);
+    facts.at_peak = life.first <= peak_place_ && peak_place_ <= life.last;
+    NodeId last_reader;
+    for (const NodeId each : schedule_) {
+      const std::span<const BufferId> reads = storages_.reads(each);
+      if (!std::binary_search(reads.begin(), reads.end(), id)) continue;
+      facts.readers.emplace_back(graph_.name_of(each));
+      if (graph_.position(each) > peak_place_) ++facts.readers_behind_peak;
+      last_reader = each;
+    }
+    facts.kept_by = keeper(id, last_reader);
+    return facts;
+  }
+
+  std::string keeper(BufferId id, NodeId last_reader) const {
+    const Buffer& buffer = storages_.buffer(id);
+    const Lifetime& life = report_.lifetimes[id.index()];
+    if (buffer.source == BufferSource::kAttribute) return "a constant of the module, there throughout";
+    const bool at_end = life.last + 1 == schedule_.size();
+    if (buffer.source == BufferSource::kPlaceholder && at_end) return "the caller, who owns the input";
+    if (at_end && storages_.is_returned(id)) return "the caller, to whom the graph returns it";
+    if (!last_reader.is_valid()) return "nobody: it is freed at once";
+    if (graph_.position(last_reader) == life.last) return "%" + name_at(life.last) + ", its last reader";
+    return "%" + name_at(life.last) + ", until which a collective or a keep-alive dependency holds it";
+  }
+
+  // What becomes of the value for backward.
+  void decide() {
+    if (graph_[node_].kind == NodeKind::kPlaceholder || phases_.is_backward(node_)) return;
+    const bool is_read =
+        std::any_of(result_.storages.begin(), result_.storages.end(), [this](const StorageFacts& facts) {
+          return std::any_of(facts.readers.begin(), facts.readers.end(), [this](const std::string& reader) {
+            return phases_.is_backward(graph_.find(graph_.module().strings.find(reader)));
+          });
+        });
+    if (!is_read) return;
+    const TagDecisions decisions = decide_tags(graph_, phases_, storages_, effects_, TagRules::kFxopt);
+    const TagDecision& decision = decisions.of[node_];
+    result_.decision = decision.recompute ? "recomputed" : "saved";
+    if (decision.rule == 0) {
+      result_.decision += ": no tag says otherwise";
+    } else {
+      result_.decision += " by rule " + std::to_string(decision.rule) + ": " + std::string(rule_reason(decision.rule));
+    }
+    const std::string_view why = why_unrepeatable(graph_, node_, effects_);
+    if (!why.empty()) result_.decision += "; it " + std::string(why);
+  }
+
+  const Graph& graph_;
+  NodeId node_;
+  const MemoryView& view_;
+  PhaseMap phases_;
+  EffectMap effects_;
+  StorageMap storages_;
+  MemoryReport report_;
+  std::vector<NodeId> schedule_;
+  uint32_t peak_place_ = 0;
+  Explanation result_;
+};
+
+std::string names_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMaxNames; ++i) {
+    text += (i == 0 ? "%" : ", %") + printable_line(names[i]);
+  }
+  if (names.size() > kMaxNames) text += ", and " + std::to_string(names.size() - kMaxNames) + " more";
+  return text.empty() ? "none" : text;
+}
+
+void print_storage(std::ostream& out, const Explanation& explanation, const StorageFacts& facts) {
+  out << "storage of " << bytes_text(facts.bytes) << ", " << facts.kind;
+  if (!facts.device.empty()) out << ", " << printable_line(facts.device);
+  out << "\n  made by    %" << printable_line(facts.producer);
+  if (facts.producer != explanation.node) out << ", of which %" << printable_line(explanation.node) << " is a view";
+  out << "\n  live       %" << printable_line(facts.first) << " .. %" << printable_line(facts.last) << "\n  kept by    "
+      << printable_line(facts.kept_by) << "\n  read by    " << names_text(facts.readers);
+  if (facts.readers_behind_peak > 0) out << "; " << facts.readers_behind_peak << " of them behind the peak";
+  out << "\n  at the peak: " << (facts.at_peak ? "live" : "not live");
+  if (facts.at_peak && explanation.peak_bytes > 0) {
+    out << ", " << percent_text(facts.bytes, explanation.peak_bytes) << " of it";
+  }
+  out << '\n';
+}
+
+void print_what_if(std::ostream& out, const WhatIf& what_if, bool has_seconds) {
+  const bool saves = what_if.tag == Tag::kMustSave;
+  out << (saves ? "if it were saved\n" : "if it were recomputed\n");
+  if (!what_if.refusal.empty()) {
+    out << "  it cannot be: " << printable_line(what_if.refusal) << '\n';
+    return;
+  }
+  out << "  " << (saves ? "no longer computed again: " : "computed again: ") << what_if.copies.size() << " ("
+      << names_text(what_if.copies) << ")\n";
+  char text[96];
+  std::snprintf(text, sizeof text, "%.6g GFLOP, ", static_cast<double>(what_if.work.flops) / 1e9);
+  out << "  " << (saves ? "less work: " : "more work: ") << text << bytes_text(what_if.work.bytes) << " read and made";
+  if (has_seconds) {
+    std::snprintf(text, sizeof text, ", at least %.6g ms by the roofline", what_if.work.seconds * 1e3);
+    out << text;
+  }
+  out << '\n';
+  Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
+  table.add({"peak", "as it is", "then", "change"});
+  for (const DeviceMemory& before : what_if.before.devices) {
+    for (const DeviceMemory& after : what_if.after.devices) {
+      if (after.device != before.device) continue;
+      for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
+        const MemoryMetric metric = static_cast<MemoryMetric>(i);
+        const std::optional<PeakRow> left = before.peak(metric, false), right = after.peak(metric, false);
+        if (!left.has_value() || !right.has_value()) continue;
+        const int64_t change = right->bytes - left->bytes;
+        table.add({std::string(metric_name(metric)) + ", " + (before.device.empty() ? "no device" : before.device),
+                   bytes_text(left->bytes), bytes_text(right->bytes),
+                   (change < 0 ? "-" : "+") + bytes_text(std::abs(change))});
+      }
+    }
+  }
+  table.print(out);
+}
+
+nlohmann::ordered_json peaks_json(const GraphMemory& memory) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const DeviceMemory& device : memory.devices) {
+    nlohmann::ordered_json& row = list.emplace_back();
+    row["device"] = device.device;
+    for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
+      const std::optional<PeakRow> peak = device.peak(static_cast<MemoryMetric>(i), false);
+      if (!peak.has_value()) continue;
+      row[std::string(metric_name(static_cast<MemoryMetric>(i)))] = {{"bytes", peak->bytes}, {"node", peak->node}};
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+Explanation explain_node(const Graph& graph, NodeId node, const MemoryView& view) {
+  return Explainer(graph, node, view).run();
+}
+
+void print_explanation(std::ostream& out, const Explanation& explanation, bool has_seconds) {
+  out << '%' << printable_line(explanation.node) << ": " << printable_line(explanation.type);
+  for (const std::string& part : {explanation.target, explanation.phase, explanation.module_path, explanation.source}) {
+    if (!part.empty()) out << ", " << printable_line(part);
+  }
+  out << '\n';
+  if (!explanation.tag.empty()) out << "  tagged     " << explanation.tag << '\n';
+  if (!explanation.decision.empty()) out << "  backward   " << explanation.decision << '\n';
+  if (explanation.storages.empty()) out << "  it has no storage: nothing of it is live\n";
+  for (const StorageFacts& facts : explanation.storages) print_storage(out, explanation, facts);
+  if (!explanation.peak_node.empty()) {
+    out << "the peak of " << bytes_text(explanation.peak_bytes) << " is at %" << printable_line(explanation.peak_node)
+        << '\n';
+  }
+  if (explanation.what_if.has_value()) print_what_if(out, *explanation.what_if, has_seconds);
+}
+
+nlohmann::ordered_json explanation_json(const Explanation& explanation, bool has_seconds) {
+  using Json = nlohmann::ordered_json;
+  Json storages = Json::array();
+  for (const StorageFacts& facts : explanation.storages) {
+    storages.push_back({{"made_by", facts.producer},
+                        {"bytes", facts.bytes},
+                        {"class", facts.kind},
+                        {"device", facts.device},
+                        {"first", facts.first},
+                        {"last", facts.last},
+                        {"kept_by", facts.kept_by},
+                        {"readers", facts.readers},
+                        {"readers_behind_peak", facts.readers_behind_peak},
+                        {"at_peak", facts.at_peak}});
+  }
+  Json what_if = nullptr;
+  if (explanation.what_if.has_value()) {
+    const WhatIf& tried = *explanation.what_if;
+    what_if = {{"tag", name_of(tried.tag)},
+               {"refusal", tried.refusal},
+               {"copies", tried.copies},
+               {"flops", tried.work.flops},
+               {"bytes", tried.work.bytes},
+               {"seconds", has_seconds ? Json(tried.work.seconds) : Json(nullptr)},
+               {"before", peaks_json(tried.before)},
+               {"after", peaks_json(tried.after)}};
+  }
+  return {{"node", explanation.node},
+          {"type", explanation.type},
+          {"target", explanation.target},
+          {"module_path", explanation.module_path},
+          {"source", explanation.source},
+          {"phase", explanation.phase},
+          {"tag", explanation.tag},
+          {"decision", explanation.decision},
+          {"peak",
+           {{"device", explanation.peak_device}, {"node", explanation.peak_node}, {"bytes", explanation.peak_bytes}}},
+          {"storages", std::move(storages)},
+          {"what_if", std::move(what_if)}};
+}
+
+}  // namespace fxopt

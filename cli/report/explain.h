@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/report/memory.h"
+#include "ir/device/work.h"
+#include "ir/graph/graph.h"
+
+namespace fxopt {
+
+// One storage that a node's value stands on.
+struct StorageFacts {
+  std::string producer;  // the node that makes it, or the input
+  int64_t bytes = 0;
+  std::string kind;  // memory class
+  std::string device;
+  std::string first, last;           // nodes between which it is live
+  std::vector<std::string> readers;  // in schedule order
+  size_t readers_behind_peak = 0;
+  std::string kept_by;  // why it ends where it does
+  bool at_peak = false;
+};
+
+// What the step would be if a value were recomputed, or saved where its tag lets it go.
+struct WhatIf {
+  Tag tag = Tag::kNone;             // that was tried on the nodes that make the storages
+  std::string refusal;              // why it cannot be; the rest is then empty
+  std::vector<std::string> copies;  // nodes computed again because of it, or no longer where it were saved
+  Work work;                        // of these
+  GraphMemory before, after;        // both behind remat, which carries out the tags that are there
+};
+
+struct Explanation {
+  std::string node, type, target, module_path, source, phase;
+  std::string tag;       // its own; empty without one
+  std::string decision;  // what becomes of it for backward, and by which rule; empty for what backward does not read
+  std::string peak_device, peak_node;
+  int64_t peak_bytes = 0;
+  std::vector<StorageFacts> storages;
+  std::optional<WhatIf> what_if;
+};
+
+// Why the value of `node` is live where it is. O(nodes + edges + storages log storages); what_if is left empty.
+Explanation explain_node(const Graph& graph, NodeId node, const MemoryView& view);
+
+void print_explanation(std::ostream& out, const Explanation& explanation, bool has_seconds);
+nlohmann::ordered_json explanation_json(const Explanation& explanation, bool has_seconds);
+
+}  // namespace fxopt

@@ -1,0 +1,318 @@
+#include "cli/report/graph_diff.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "cli/report/json.h"
+#include "cli/report/nodes.h"
+#include "cli/report/table.h"
+#include "core/saturate.h"
+#include "ir/analysis/collectives.h"
+#include "ir/analysis/storages.h"
+
+namespace fxopt {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void add_to(Tally& tally, int64_t bytes) {
+  ++tally.count;
+  tally.bytes = saturating_add(tally.bytes, bytes);
+}
+
+std::string group_name(const Module& module, const GroupKey& key) {
+  if (key.uid.is_valid()) return std::string(module.text(key.uid));
+  return key.expr.is_valid() ? module.exprs.to_string(key.expr) : "?";
+}
+
+// The difference of two sides' rows of one name.
+int64_t weight(const TallyChange& change) { return std::abs(change.after.bytes - change.before.bytes); }
+int64_t count_weight(const TallyChange& change) { return std::abs(change.after.count - change.before.count); }
+
+std::string change_percent(double before, double after) {
+  if (before == 0) return after == 0 ? "" : "new";
+  char text[32];
+  std::snprintf(text, sizeof text, "%+.2f %%", 100.0 * (after - before) / before);
+  return text;
+}
+
+std::string signed_bytes(int64_t bytes) { return (bytes < 0 ? "-" : "+") + bytes_text(std::abs(bytes)); }
+
+const DeviceMemory* find_device(const GraphMemory& memory, const std::string& name) {
+  for (const DeviceMemory& device : memory.devices) {
+    if (device.device == name) return &device;
+  }
+  return nullptr;
+}
+
+// Devices of both sides, those of the later one first.
+std::vector<std::string> devices_of(const GraphFacts& before, const GraphFacts& after) {
+  std::vector<std::string> names;
+  for (const GraphFacts* side : {&after, &before}) {
+    for (const DeviceMemory& device : side->memory.devices) {
+      if (std::find(names.begin(), names.end(), device.device) == names.end()) names.push_back(device.device);
+    }
+  }
+  return names;
+}
+
+struct PeakChange {
+  std::string name;
+  PeakRow before, after;
+};
+
+// The peaks that both sides, or one of them, have on a device.
+std::vector<PeakChange> peak_changes(const DeviceMemory* before, const DeviceMemory* after) {
+  std::vector<PeakChange> changes;
+  for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
+    const MemoryMetric metric = static_cast<MemoryMetric>(i);
+    const bool is_allocator = is_of_allocator(metric);
+    for (const bool expandable : {false, true}) {
+      if (expandable && !is_allocator) continue;
+      const auto peak = [&](const DeviceMemory* side) {
+        return side == nullptr ? std::nullopt : side->peak(metric, expandable);
+      };
+      const std::optional<PeakRow> left = peak(before), right = peak(after);
+      if (!left.has_value() && !right.has_value()) continue;
+      std::string name(metric_name(metric));
+      if (is_allocator) name += expandable ? ", expandable" : ", classic";
+      changes.push_back({std::move(name), left.value_or(PeakRow()), right.value_or(PeakRow())});
+    }
+  }
+  return changes;
+}
+
+Tallies tallies_of(const std::vector<MemoryShare>& shares) {
+  Tallies tallies;
+  for (const MemoryShare& share : shares) {
+    tallies[share.name] = {static_cast<int64_t>(share.storages), share.bytes};
+  }
+  return tallies;
+}
+
+const std::vector<MemoryShare>& no_shares() {
+  static const std::vector<MemoryShare> none;
+  return none;
+}
+
+void print_tallies(std::ostream& out, std::string_view title, std::string_view noun, const Tallies& before,
+                   const Tallies& after, size_t top) {
+  const std::vector<TallyChange> changes = compare_tallies(before, after);
+  if (changes.empty()) return;
+  out << "  " << title << '\n';
+  Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight}, 4);
+  table.add({"", std::string(noun), "", "bytes", ""});
+  for (size_t i = 0; i < changes.size() && i < top; ++i) {
+    const TallyChange& change = changes[i];
+    table.add({change.name, std::to_string(change.before.count) + " -> " + std::to_string(change.after.count),
+               signed_text(change.after.count - change.before.count),
+               signed_bytes(change.after.bytes - change.before.bytes),
+               change_percent(static_cast<double>(change.before.bytes), static_cast<double>(change.after.bytes))});
+  }
+  table.print(out);
+  if (changes.size() > top) out << "    and " << changes.size() - top << " more\n";
+}
+
+void print_head(std::ostream& out, const GraphFacts& before, const GraphFacts& after) {
+  Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
+  table.add({"", "before", "after", "change"});
+  const auto count = [&table](const char* name, size_t left, size_t right) {
+    table.add({name, std::to_string(left), std::to_string(right),
+               signed_text(static_cast<int64_t>(right) - static_cast<int64_t>(left))});
+  };
+  count("nodes", before.nodes, after.nodes);
+  count("edges", before.edges, after.edges);
+  for (const std::string& device : devices_of(before, after)) {
+    for (const PeakChange& peak : peak_changes(find_device(before.memory, device), find_device(after.memory, device))) {
+      table.add({peak.name + " peak, " + (device.empty() ? "no device" : device), bytes_text(peak.before.bytes),
+                 bytes_text(peak.after.bytes),
+                 change_percent(static_cast<double>(peak.before.bytes), static_cast<double>(peak.after.bytes))});
+    }
+  }
+  const auto figure = [&table](const char* name, double left, double right, const char* format) {
+    char cells[2][48];
+    std::snprintf(cells[0], sizeof cells[0], format, left);
+    std::snprintf(cells[1], sizeof cells[1], format, right);
+    table.add({name, cells[0], cells[1], change_percent(left, right)});
+  };
+  figure("work, TFLOP", static_cast<double>(before.work.flops) / 1e12, static_cast<double>(after.work.flops) / 1e12,
+         "%.3f");
+  table.add({"bytes read and made", bytes_text(before.work.bytes), bytes_text(after.work.bytes),
+             change_percent(static_cast<double>(before.work.bytes), static_cast<double>(after.work.bytes))});
+  if (after.has_seconds) {
+    figure("time at least (roofline), ms", before.work.seconds * 1e3, after.work.seconds * 1e3, "%.3f");
+  }
+  table.print(out);
+}
+
+void print_device(std::ostream& out, const DeviceMemory* before, const DeviceMemory* after, size_t top) {
+  const auto shares = [](const DeviceMemory* side, std::vector<MemoryShare> DeviceMemory::*member) {
+    return tallies_of(side == nullptr ? no_shares() : side->*member);
+  };
+  const std::string device = (after != nullptr ? after : before)->device;
+  out << (device.empty() ? "no device" : printable_line(device)) << ": ";
+  if (before == nullptr || after == nullptr) {
+    out << (before == nullptr ? "only after\n" : "only before\n");
+  } else {
+    out << "peak at %" << printable_line(before->node) << " before, at %" << printable_line(after->node) << " after\n";
+  }
+  const auto section = [&](const char* title, std::vector<MemoryShare> DeviceMemory::*member) {
+    print_tallies(out, title, "storages", shares(before, member), shares(after, member), top);
+  };
+  section("live at the peak, by class", &DeviceMemory::by_class);
+  section("live at the peak, by module", &DeviceMemory::by_module);
+  section("live at the peak, by layer", &DeviceMemory::by_layer);
+  static const std::vector<StorageRow> kNone;
+  const std::vector<StorageChange> changes =
+      compare_storages(before == nullptr ? kNone : before->top, after == nullptr ? kNone : after->top);
+  const auto list = [&](const char* title, bool grew) {
+    size_t shown = 0, all = 0;
+    for (size_t i = 0; i < changes.size(); ++i) {
+      const StorageChange& change = grew ? changes[i] : changes[changes.size() - 1 - i];
+      if ((change.growth() > 0) != grew) break;
+      if (all++ == 0) out << "  " << title << '\n';
+      if (shown < top) out << "    " << change_text(change) << '\n';
+      shown += shown < top ? 1 : 0;
+    }
+    if (all > shown) out << "    and " << all - shown << " more\n";
+  };
+  list("grew or new at the peak", true);
+  list("shrank or gone at the peak", false);
+}
+
+Json tally_json(const Tallies& before, const Tallies& after) {
+  Json list = Json::array();
+  for (const TallyChange& change : compare_tallies(before, after)) {
+    list.push_back({{"name", change.name},
+                    {"before", {{"count", change.before.count}, {"bytes", change.before.bytes}}},
+                    {"after", {{"count", change.after.count}, {"bytes", change.after.bytes}}}});
+  }
+  return list;
+}
+
+Json work_json(const GraphFacts& side) {
+  return {{"flops", side.work.flops},
+          {"bytes", side.work.bytes},
+          {"unknown_calls", side.work.unknown},
+          {"seconds", side.has_seconds ? Json(side.work.seconds) : Json(nullptr)}};
+}
+
+Json device_json(const std::string& name, const DeviceMemory* before, const DeviceMemory* after) {
+  Json peaks = Json::array(), storages = Json::array();
+  for (const PeakChange& peak : peak_changes(before, after)) {
+    peaks.push_back({{"metric", peak.name},
+                     {"before", {{"bytes", peak.before.bytes}, {"node", peak.before.node}}},
+                     {"after", {{"bytes", peak.after.bytes}, {"node", peak.after.node}}}});
+  }
+  static const DeviceMemory kNone;
+  const DeviceMemory& left = before == nullptr ? kNone : *before;
+  const DeviceMemory& right = after == nullptr ? kNone : *after;
+  for (const StorageChange& change : compare_storages(left.top, right.top)) {
+    storages.push_back({{"node", change.row.node},
+                        {"label", change.row.label},
+                        {"module_path", change.row.module_path},
+                        {"type", change.row.type},
+                        {"class", change.row.kind},
+                        {"before", change.before},
+                        {"after", change.after}});
+  }
+  return {{"device", name},
+          {"peaks", std::move(peaks)},
+          {"by_class", tally_json(tallies_of(left.by_class), tallies_of(right.by_class))},
+          {"by_module", tally_json(tallies_of(left.by_module), tallies_of(right.by_module))},
+          {"by_layer", tally_json(tallies_of(left.by_layer), tallies_of(right.by_layer))},
+          {"storages", std::move(storages)}};
+}
+
+}  // namespace
+
+GraphFacts graph_facts(const Graph& graph, const MemoryView& view, const DeviceProfile& profile, bool has_device) {
+  const Module& module = graph.module();
+  GraphFacts facts;
+  facts.graph = module.text(graph.name());
+  facts.nodes = graph.num_nodes();
+  facts.edges = graph.num_edges();
+  MemoryView all = view;
+  all.top = SIZE_MAX;
+  facts.memory = describe_memory(graph, all);
+  facts.has_seconds = has_device;
+  WorkModel model(graph, profile, view.options.symbols);
+  std::vector<NodeId> schedule;
+  for (const NodeId node : graph.nodes()) {
+    schedule.push_back(node);
+    facts.work.add(model.of(node));
+  }
+  const StorageMap storages(graph);
+  const MemoryReport report = analyze_memory(graph, storages, view.options);
+  for (const NodeId node : schedule) {
+    if (graph[node].is_call()) ++facts.ops[std::string(target_text(graph, node))].count;
+  }
+  for (const Lifetime& life : report.lifetimes) {
+    const Buffer& buffer = storages.buffer(life.buffer);
+    if (buffer.source != BufferSource::kNode) continue;
+    Tally& made = facts.ops[std::string(target_text(graph, buffer.producer))];
+    made.bytes = saturating_add(made.bytes, life.bytes);
+    if (life.kind != MemoryClass::kSavedValue) continue;
+    std::string name = module_group(module.text(graph[buffer.producer].module_path), SIZE_MAX) + ": " +
+                       std::string(target_text(graph, buffer.producer));
+    if (buffer.value.is_valid()) name += " " + value_text(graph, graph.pool().value(buffer.value));
+    add_to(facts.saved[name], life.bytes);
+  }
+  for (const GroupRow& group : collectives_by_group(graph, schedule, symbol_values(module, view.options.symbols))) {
+    for (const CollectiveRow& row : group.collectives) {
+      Tally& tally = facts.collectives[std::string(module.text(module.target(row.target).name)) + " on group " +
+                                       group_name(module, group.key)];
+      tally.count += static_cast<int64_t>(row.calls);
+      tally.bytes = saturating_add(tally.bytes, row.input_bytes);
+    }
+  }
+  return facts;
+}
+
+std::vector<TallyChange> compare_tallies(const Tallies& before, const Tallies& after) {
+  std::vector<TallyChange> changes;
+  for (const auto& [name, tally] : before) {
+    const Tallies::const_iterator found = after.find(name);
+    const Tally other = found == after.end() ? Tally() : found->second;
+    if (other != tally) changes.push_back({name, tally, other});
+  }
+  for (const auto& [name, tally] : after) {
+    if (!before.contains(name) && tally != Tally()) changes.push_back({name, {}, tally});
+  }
+  std::stable_sort(changes.begin(), changes.end(), [](const TallyChange& a, const TallyChange& b) {
+    if (weight(a) != weight(b)) return weight(a) > weight(b);
+    return count_weight(a) != count_weight(b) ? count_weight(a) > count_weight(b) : a.name < b.name;
+  });
+  return changes;
+}
+
+void print_graph_diff(std::ostream& out, const GraphFacts& before, const GraphFacts& after, size_t top) {
+  out << '@' << printable_line(before.graph);
+  if (after.graph != before.graph) out << " -> @" << printable_line(after.graph);
+  out << '\n';
+  print_head(out, before, after);
+  print_tallies(out, "calls", "calls", before.ops, after.ops, top);
+  print_tallies(out, "collectives", "calls", before.collectives, after.collectives, top);
+  print_tallies(out, "saved for backward, by module, op and type", "values", before.saved, after.saved, top);
+  for (const std::string& device : devices_of(before, after)) {
+    print_device(out, find_device(before.memory, device), find_device(after.memory, device), top);
+  }
+}
+
+nlohmann::ordered_json graph_diff_json(const GraphFacts& before, const GraphFacts& after) {
+  Json devices = Json::array();
+  for (const std::string& device : devices_of(before, after)) {
+    devices.push_back(device_json(device, find_device(before.memory, device), find_device(after.memory, device)));
+  }
+  return {
+      {"before",
+       {{"graph", before.graph}, {"nodes", before.nodes}, {"edges", before.edges}, {"work", work_json(before)}}},
+      {"after", {{"graph", after.graph}, {"nodes", after.nodes}, {"edges", after.edges}, {"work", work_json(after)}}},
+      {"ops", tally_json(before.ops, after.ops)},
+      {"collectives", tally_json(before.collectives, after.collectives)},
+      {"saved", tally_json(before.saved, after.saved)},
+      {"devices", std::move(devices)}};
+}
+
+}  // namespace fxopt

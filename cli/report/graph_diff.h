@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/report/memory.h"
+#include "cli/report/memory_diff.h"
+#include "ir/device/work.h"
+#include "ir/graph/graph.h"
+
+namespace fxopt {
+
+// How many things of one name there are, and their bytes.
+struct Tally {
+  int64_t count = 0;
+  int64_t bytes = 0;
+  bool operator==(const Tally&) const = default;
+};
+using Tallies = std::map<std::string, Tally>;
+
+// One graph as far as two are compared.
+struct GraphFacts {
+  std::string graph;
+  size_t nodes = 0, edges = 0;
+  GraphMemory memory;  // with all storages at the peak
+  Work work;
+  bool has_seconds = false;
+  Tallies ops;          // calls by target, bytes they make
+  Tallies collectives;  // calls by target and group, bytes they are given
+  Tallies saved;        // saved values by module (a number being any), target and type
+};
+
+// O(nodes + edges + storages log storages).
+GraphFacts graph_facts(const Graph& graph, const MemoryView& view, const DeviceProfile& profile, bool has_device);
+
+// What differs under one name.
+struct TallyChange {
+  std::string name;
+  Tally before, after;
+};
+// Rows that differ: the largest change of bytes first, then of count, then by name. O(n log n).
+std::vector<TallyChange> compare_tallies(const Tallies& before, const Tallies& after);
+
+// `top`: rows of each list; the others are summed up in a line.
+void print_graph_diff(std::ostream& out, const GraphFacts& before, const GraphFacts& after, size_t top);
+nlohmann::ordered_json graph_diff_json(const GraphFacts& before, const GraphFacts& after);
+
+}  // namespace fxopt

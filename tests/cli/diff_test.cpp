@@ -1,0 +1,154 @@
+// fxopt diff and fxopt explain.
+
+#include "tests/catch.h"
+#include "tests/cli/run.h"
+
+namespace fxopt {
+namespace {
+
+// A step whose forward value %a, of 4 MiB, waits for backward while %big, of 8 MiB, comes and goes.
+constexpr std::string_view kStep = R"(process_group {uid="0", ranks=[0, 1]}
+graph @main {kind=forward_loss_backward} {
+  output_spec {role=loss}
+  output_spec {role=gradient, of="w"}
+  %w: f32[1048576]@cuda:0 = placeholder() {phase=forward, input={role=parameter}}
+  %x: f32[1048576]@cuda:0 = placeholder() {phase=forward, input={role=input}}
+  %m: f32[1024, 1024]@cuda:0 = aten.view.default(%x, [1024, 1024]) {phase=forward}
+  %p: f32[1024, 1024]@cuda:0 = aten.mm.default(%m, %m) {phase=forward, module_path="layers.0"}
+  %q: f32[1048576]@cuda:0 = aten.view.default(%p, [1048576]) {phase=forward}
+  %a: f32[1048576]@cuda:0 = aten.mul.Tensor(%w, %q) {phase=forward, module_path="layers.0"}
+  %big: f32[2097152]@cuda:0 = aten.cat.default([%a, %x]) {phase=forward, module_path="layers.1"}
+  %loss: f32[]@cuda:0 = aten.sum.default(%big) {phase=loss, module_path="loss"}
+  %seed: f32[]@cuda:0 = aten.ones_like.default(%loss) {phase=backward}
+  %e: f32[1048576]@cuda:0 = aten.expand.default(%seed, [1048576]) {phase=backward}
+  %g: f32[1048576]@cuda:0 = aten.mul.Tensor(%e, %q) {phase=backward, module_path="layers.0"}
+  %r: f32[1048576]@cuda:0 = _c10d_functional.all_reduce.default(%g, "sum", group("0")) {phase=backward}
+  %d: f32[1048576]@cuda:0 = _c10d_functional.wait_tensor.default(%r) {phase=backward}
+  return (%loss, %d)
+}
+)";
+
+struct Step {
+  TempFolder folder;
+  std::string path = folder / "step.fxg", other = folder / "other.fxg";
+  Step() { write_text(path, kStep); }
+
+  nlohmann::json explain(const std::string& node) const {
+    return run_fxopt({"explain", path, node, "--json"}).json()["result"]["explanation"];
+  }
+};
+
+TEST_CASE("cli explain: who makes a value, who keeps it, and what recomputing it would change") {
+  const Step step;
+  const nlohmann::json about = step.explain("%p");
+  CHECK(about["phase"] == "forward");
+  CHECK(about["decision"] == "saved: no tag says otherwise");
+  REQUIRE(about["storages"].size() == 1);
+  const nlohmann::json storage = about["storages"][0];
+  CHECK(storage["bytes"] == 4194304);
+  CHECK(storage["class"] == "saved value");
+  CHECK(storage["kept_by"] == "%g, its last reader");
+  CHECK(storage["readers"] == nlohmann::json::parse(R"(["q", "a", "g"])"));
+  CHECK(storage["readers_behind_peak"] == 1);
+  CHECK(storage["at_peak"] == true);
+  CHECK(about["peak"]["node"] == "big");
+  const nlohmann::json tried = about["what_if"];
+  CHECK(tried["tag"] == "MUST_RECOMPUTE");
+  CHECK(tried["copies"] == nlohmann::json::parse(R"(["p_recomputed", "q_recomputed"])"));
+  CHECK(tried["flops"] == int64_t{2} * 1024 * 1024 * 1024);
+  CHECK(tried["before"][0]["ideal"]["bytes"] == 24 * 1048576);  // w, x, p, a, big
+  CHECK(tried["after"][0]["ideal"]["bytes"] == 20 * 1048576);   // without p
+}
+
+TEST_CASE("cli explain: a view stands on what it views, and the maker is what would be recomputed") {
+  const Step step;
+  const nlohmann::json about = step.explain("q");
+  CHECK(about["storages"][0]["made_by"] == "p");
+  CHECK(about["what_if"]["copies"][0] == "p_recomputed");
+  CHECK(contains(run_fxopt({"explain", step.path, "q"}).out, "made by    %p, of which %q is a view"));
+}
+
+TEST_CASE("cli explain: values that nothing recomputes") {
+  const Step step;
+  CHECK(step.explain("w")["storages"][0]["kept_by"] == "the caller, who owns the input");
+  CHECK(step.explain("w")["what_if"] == nullptr);
+  CHECK(step.explain("big")["decision"] == "");  // backward does not read it
+  CHECK(step.explain("g")["storages"][0]["kept_by"] ==
+        "%d, until which a collective or a keep-alive dependency holds it");
+  CHECK(step.explain("d")["storages"][0]["kept_by"] == "the caller, to whom the graph returns it");
+  const CliResult slip = run_fxopt({"explain", step.path, "bigg"});
+  CHECK(slip.exit == 2);
+  CHECK(contains(slip.err, "did you mean 'big'?"));
+}
+
+TEST_CASE("cli explain: what a tag lets go is tried as saved, and a refusal is told") {
+  const Step step;
+  std::string text(kStep);
+  text.insert(text.find("phase=forward, module_path=\"layers.0\"}"), "tag=MUST_RECOMPUTE, ");
+  write_text(step.path, text);
+  const nlohmann::json tagged = step.explain("p");
+  CHECK(contains(tagged["decision"].get<std::string>(), "recomputed by rule 7"));
+  CHECK(tagged["what_if"]["tag"] == "MUST_SAVE");
+  CHECK(tagged["what_if"]["before"][0]["ideal"]["bytes"] == 20 * 1048576);
+  CHECK(tagged["what_if"]["after"][0]["ideal"]["bytes"] == 24 * 1048576);
+
+  text = kStep;
+  text.replace(text.find("aten.mm.default(%m, %m)"), 23, "aten.rand_like.default(%m)");
+  write_text(step.path, text);
+  const nlohmann::json random = step.explain("p");
+  CHECK(contains(random["decision"].get<std::string>(), "draws random numbers"));
+  CHECK_FALSE(random["what_if"]["refusal"].get<std::string>().empty());
+}
+
+TEST_CASE("cli diff: peaks, calls, collectives, saved values and storages that changed") {
+  const Step step;
+  REQUIRE(run_fxopt({"opt", step.path, "-o", step.other, "--passes", "canonicalize"}).exit == 0);
+  CHECK(run_fxopt({"diff", step.path, step.path, "--json"}).json()["result"]["graphs"][0]["ops"].empty());
+
+  std::string text(kStep);
+  text.replace(text.find("f32[2097152]@cuda:0 = aten.cat.default([%a, %x])"), 48,
+               "f32[3145728]@cuda:0 = aten.cat.default([%a, %x, %q])");
+  text.erase(text.find("  %r:"), text.find("  return") - text.find("  %r:"));
+  text.replace(text.find("(%loss, %d)"), 11, "(%loss, %g)");
+  write_text(step.other, text);
+  const CliResult result = run_fxopt({"diff", step.path, step.other, "--json"});
+  CHECK(result.exit == 0);
+  const nlohmann::json diff = result.json()["result"]["graphs"][0];
+  CHECK(diff["devices"][0]["peaks"][0]["metric"] == "ideal");
+  CHECK(diff["devices"][0]["peaks"][0]["before"]["bytes"] == 24 * 1048576);
+  CHECK(diff["devices"][0]["peaks"][0]["after"]["bytes"] == 28 * 1048576);
+  CHECK(diff["devices"][0]["storages"][0]["node"] == "big");
+  CHECK(diff["devices"][0]["storages"][0]["after"] == 12 * 1048576);
+  CHECK(diff["collectives"][0]["name"] == "_c10d_functional.all_reduce.default on group 0");
+  CHECK(diff["collectives"][0]["before"]["bytes"] == 4194304);
+  CHECK(diff["collectives"][0]["after"]["count"] == 0);
+  CHECK(diff["before"]["work"]["flops"] == int64_t{2} * 1024 * 1024 * 1024);
+  CHECK(diff["before"]["work"]["seconds"] == nullptr);
+  CHECK(contains(run_fxopt({"diff", step.path, step.other, "--device", "h100"}).out, "time at least (roofline), ms"));
+  const std::string shown = run_fxopt({"diff", step.path, step.other}).out;
+  CHECK(contains(shown, "%big (f32[3145728], temporary, layers.1): 8.00 MiB (8388608 B) -> 12.00 MiB"));
+}
+
+TEST_CASE("cli diff: what only one side saves is named by module, operator and type") {
+  const Step step;
+  std::string text(kStep);
+  text.insert(text.find("phase=forward, module_path=\"layers.0\"}"), "tag=MUST_RECOMPUTE, ");
+  write_text(step.path, text);
+  REQUIRE(run_fxopt({"opt", step.path, "-o", step.other, "--passes", "remat"}).exit == 0);
+  const nlohmann::json diff = run_fxopt({"diff", step.path, step.other, "--json"}).json()["result"]["graphs"][0];
+  REQUIRE(diff["saved"].size() == 1);
+  CHECK(diff["saved"][0]["name"] == "layers.*: aten.mm.default f32[1024, 1024]");
+  CHECK(diff["saved"][0]["before"]["bytes"] == 4194304);
+  CHECK(diff["saved"][0]["after"]["count"] == 0);
+}
+
+TEST_CASE("cli diff and explain: two arguments, no more and no less") {
+  const Step step;
+  CHECK(contains(run_fxopt({"diff", step.path}).err, "fxopt diff needs another one"));
+  CHECK(run_fxopt({"diff"}).exit == 2);
+  CHECK(contains(run_fxopt({"diff", step.path, step.path, step.path}).err, "unexpected argument"));
+  CHECK(contains(run_fxopt({"explain", step.path}).err, "fxopt explain needs a node's name"));
+}
+
+}  // namespace
+}  // namespace fxopt
