@@ -10,6 +10,7 @@
 #include "cli/console.h"
 #include "cli/files.h"
 #include "cli/memory_options.h"
+#include "cli/report/json.h"
 #include "cli/report/memory_diff.h"
 #include "cli/report/table.h"
 #include "core/file.h"
@@ -53,16 +54,21 @@ std::string growth_text(int64_t before, int64_t after) {
   return bytes_text(before) + " to " + bytes_text(after) + (before == 0 ? "" : std::string(", ") + percent);
 }
 
-// The storages that grew most, on lines of their own.
-std::string grown_text(const DeviceMemory& before, const DeviceMemory& after) {
-  const std::vector<StorageChange> changes = compare_storages(before.top, after.top);
+// What made a peak grow: the storages that grew most, then where the peak went.
+std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, const DeviceMemory& after,
+                       const PeakRow& peak_after) {
+  const LiveSetChange live = compare_live_sets(before, peak_before, after, peak_after);
   std::string text;
   size_t named = 0;
-  for (const StorageChange& change : changes) {
+  for (const StorageChange& change : live.changes) {
     if (change.growth() <= 0 || named == kMaxNamed) break;
     text += (named++ == 0 ? "grew at the peak: " : "; ") + change_text(change);
   }
-  return named == 0 ? "no storage at the peak has grown: blocks and segments around them have" : text;
+  if (named == 0) text = "no storage at the peak has grown: blocks and segments around them have";
+  if (live.moved) {
+    text += "; the peak moved from %" + printable_line(peak_before.node) + " to %" + printable_line(peak_after.node);
+  }
+  return text;
 }
 
 }  // namespace
@@ -273,12 +279,12 @@ void MemoryGates::check_growth(Console& console, const std::string& path, const 
     }
     const double most = static_cast<double>(base->bytes) * (limit.is_ratio ? limit.most : 1 + limit.most);
     if (static_cast<double>(peak->bytes) <= most) continue;
-    console.error({ErrorCode::kGrowthExceeded,
-                   "the " + std::string(metric_name(metric)) + " peak on " + device_name(device) + " went from " +
-                       growth_text(base->bytes, peak->bytes) + ", beyond the limit of " +
-                       (limit.is_ratio ? "a ratio of " : "") + limit.text + "; " + grown_text(*earlier, device),
-                   "when it is meant, write the baseline anew with --update-baseline",
-                   where_of(path, memory, peak->node)});
+    console.error(
+        {ErrorCode::kGrowthExceeded,
+         "the " + std::string(metric_name(metric)) + " peak on " + device_name(device) + " went from " +
+             growth_text(base->bytes, peak->bytes) + ", beyond the limit of " + (limit.is_ratio ? "a ratio of " : "") +
+             limit.text + "; " + grown_text(*earlier, *base, device, *peak),
+         "when it is meant, write the baseline anew with --update-baseline", where_of(path, memory, peak->node)});
   }
   if (is_checked) return;
   console.error({ErrorCode::kBadOptionValue,

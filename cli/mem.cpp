@@ -65,7 +65,10 @@ class Mem {
     if (!view.ok()) return console_.error(view.error());
     const Result<std::vector<const Graph*>> graphs = select_graphs(*module, flags_.graph, shown_input(path));
     if (!graphs.ok()) return console_.error(graphs.error());
-    if (gates_.needs_all_storages()) view->top = SIZE_MAX;
+    if (gates_.needs_all_storages()) {
+      view->top = SIZE_MAX;
+      view->others = true;
+    }
     nlohmann::ordered_json list = nlohmann::ordered_json::array(), all = list;
     print_file_title(console_.product(), flags_.inputs, path);
     for (const Graph* graph : *graphs) {
@@ -87,6 +90,7 @@ class Mem {
   void keep_top(GraphMemory& memory) const {
     for (DeviceMemory& device : memory.devices) {
       if (device.top.size() > flags_.memory.top) device.top.resize(flags_.memory.top);
+      device.others.clear();
     }
   }
 

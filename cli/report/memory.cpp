@@ -142,10 +142,21 @@ class Describer {
       add_share(layers, layer_group(path), block.first, block.bytes);
       if (result.top.size() < view_.top) result.top.push_back(row(block));
     }
+    if (view_.others) add_others(live, result);
     result.live = live.size();
     result.by_class = sorted_shares(classes);
     result.by_module = sorted_shares(modules);
     result.by_layer = sorted_shares(layers);
+  }
+
+  void add_others(const std::vector<uint32_t>& live, DeviceMemory& result) const {
+    std::vector<bool> is_live(trace_.blocks.size(), false);
+    for (const uint32_t number : live) is_live[number] = true;
+    for (size_t i = 0; i < trace_.blocks.size(); ++i) {
+      if (!is_live[i]) result.others.push_back(row(trace_.blocks[i]));
+    }
+    std::stable_sort(result.others.begin(), result.others.end(),
+                     [](const StorageRow& a, const StorageRow& b) { return a.first_place < b.first_place; });
   }
 
   StorageRow row(const TraceBlock& block) const {

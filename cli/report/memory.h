@@ -98,6 +98,7 @@ struct DeviceMemory {
   std::vector<MemoryShare> by_module;
   std::vector<MemoryShare> by_layer;
   std::vector<StorageRow> top;
+  std::vector<StorageRow> others;                // what is not live there, in schedule order; see MemoryView::others
   std::vector<AllocatorRow> allocator;           // of a CUDA device
   std::optional<ArenaRow> arena;                 // absent when the sizes are beyond what an arena holds
   std::vector<OutsideMemory> outside;            // where a profile tells
@@ -129,6 +130,7 @@ struct MemoryView {
   MemoryOptions options;
   TraceOptions trace;
   size_t top = 20;                      // storages listed
+  bool others = false;                  // list storages that are not live at the peak, too
   size_t module_depth = 3;              // components of a module path that make a group
   AllocatorConfig allocator;            // PYTORCH_ALLOC_CONF; run with classic and with expandable segments
   std::optional<int64_t> device_bytes;  // what the allocator may take; absent: what the profile leaves it

@@ -74,10 +74,14 @@ Json outside_json(const DeviceMemory& device) {
   return list;
 }
 
+Json rows_json(const std::vector<StorageRow>& rows) {
+  Json list = Json::array();
+  for (const StorageRow& row : rows) list.push_back(row_json(row));
+  return list;
+}
+
 Json device_json(const DeviceMemory& device) {
-  Json top = Json::array();
-  for (const StorageRow& row : device.top) top.push_back(row_json(row));
-  return {
+  Json json = {
       {"device", device.device},
       {"model", device.model},
       {"peak_bytes", device.bytes},
@@ -99,7 +103,9 @@ Json device_json(const DeviceMemory& device) {
       {"by_class", shares_json(device.by_class)},
       {"by_module", shares_json(device.by_module)},
       {"by_layer", shares_json(device.by_layer)},
-      {"top", std::move(top)}};
+      {"top", rows_json(device.top)}};
+  if (!device.others.empty()) json["others"] = rows_json(device.others);  // of baselines alone
+  return json;
 }
 
 PeakRow peak_from(const Json& json) {
@@ -167,6 +173,9 @@ DeviceMemory device_from(const Json& json) {
   device.by_module = shares_from(json.at("by_module"));
   device.by_layer = shares_from(json.at("by_layer"));
   for (const Json& row : json.at("top")) device.top.push_back(row_from(row));
+  if (json.contains("others")) {
+    for (const Json& row : json["others"]) device.others.push_back(row_from(row));
+  }
   return device;
 }
 
