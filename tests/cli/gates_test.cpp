@@ -1,5 +1,10 @@
 // Limits on peaks: budgets, and growth beyond a baseline.
 
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tests/catch.h"
 #include "tests/cli/run.h"
 
@@ -143,6 +148,155 @@ TEST_CASE("cli mem --baseline: what cannot be compared is refused") {
   CHECK(steps.mem({"--max-growth", "1%"}).exit == 2);
   CHECK(steps.mem({"--update-baseline"}).exit == 2);
   CHECK(steps.mem({"--baseline", steps.path, "--update-baseline"}).exit == 2);  // the input
+}
+
+// What is live: %x of 1 MiB throughout, %a of 4 KiB from 1 to 2, %b of 1 KiB from 2 to 3, %c of 2 KiB from 3 to 4, %d.
+constexpr std::string_view kChain =
+    R"(graph @main {
+  %x: u8[1048576]@cuda:0 = placeholder()
+  %a: u8[4096]@cuda:0 = aten.new_empty.default(%x, [4096]) {module_path="layers.0"}
+  %b: u8[1024]@cuda:0 = aten.new_empty.default(%a, [1024]) {module_path="layers.1"}
+  %c: u8[2048]@cuda:0 = aten.new_empty.default(%b, [2048]) {module_path="layers.2"}
+  %d: u8[8]@cuda:0 = aten.new_empty.default(%c, [8]) {module_path="layers.3"}
+  return %d
+}
+)";
+
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result(text);
+  const size_t at = result.find(from);
+  REQUIRE(at != std::string::npos);
+  return result.replace(at, from.size(), to);
+}
+
+TEST_CASE("cli mem --max-growth: where the peak moves, what grew there is named and both places are") {
+  const Steps steps;
+  steps.write(std::string(kChain));
+  steps.bless();  // 1 MiB + 5120 B at %b
+  const auto grown = [&](std::string_view from, std::string_view to, int expected) {
+    steps.write(replaced(kChain, from, to));
+    const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
+    CHECK(result.exit == expected);
+    return result.err;
+  };
+  CHECK(grown("[2048]) {", "[4096]) {", 0).empty());  // an argument alone has no bytes
+  CHECK(grown("%c: u8[2048]", "%c: u8[4096]", 0).empty());
+  const std::string moved = grown("%c: u8[2048]", "%c: u8[4097]", 5);
+  CHECK(contains(moved,
+                 "grew at the peak: %c (u8[4097], temporary, layers.2): 2.00 KiB (2048 B) -> 4.00 KiB (4097 B); the "
+                 "peak moved from %b to %c"));
+  const std::string added = grown("  %d:", "  %e: u8[8192]@cuda:0 = aten.new_empty.default(%c, [8192])\n  %d:", 5);
+  CHECK(contains(added, "grew at the peak: %e (u8[8192], temporary): new, 8.00 KiB (8192 B); the peak moved from %b"));
+}
+
+TEST_CASE("cli mem --max-growth: a storage that is read later is named with both its ends") {
+  const Steps steps;
+  steps.write(std::string(kChain));
+  steps.bless();
+  steps.write(replaced(kChain, "aten.new_empty.default(%c, [8])", "aten.add.Tensor(%c, %a)"));
+  const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
+  CHECK(result.exit == 5);  // %a, %b, %c at once
+  CHECK(contains(result.err,
+                 "grew at the peak: %a (u8[4096], temporary, layers.0): 4.00 KiB (4096 B), live from %a to %d, before "
+                 "from %a to %b; the peak moved from %b to %c"));
+}
+
+TEST_CASE("cli mem --max-growth: nodes numbered anew are found by what they are") {
+  const Steps steps;
+  steps.write(std::string(kChain));
+  steps.bless();
+  std::string shifted = replaced(kChain, "%a: u8[4096]", "%a: u8[4104]");
+  for (const auto& [from, to] : {std::pair("%c", "%d9"), {"%b", "%c"}, {"%a", "%b"}}) {
+    for (size_t at = shifted.find(from); at != std::string::npos; at = shifted.find(from)) shifted.replace(at, 2, to);
+  }
+  steps.write(shifted);
+  const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
+  CHECK(result.exit == 5);
+  CHECK(contains(result.err, "grew at the peak: %b (u8[4104], temporary, layers.0): 4.00 KiB (4096 B) -> 4.01 KiB "));
+  CHECK(contains(result.err, "(4104 B)\n"));  // neither another storage nor another place
+}
+
+TEST_CASE("cli mem --baseline: several files, several graphs, two devices, each against its own") {
+  const TempFolder folder;
+  const std::string one = folder / "one.fxg", two = folder / "two.fxg", base = folder / "base.json";
+  const auto pair_of = [](const std::string& cuda, const std::string& cpu) {
+    return "graph @main {\n  %x: u8[64]@cuda:0 = placeholder()\n  %a: u8[" + cuda +
+           "]@cuda:0 = aten.new_empty.default(%x, [8])\n  %b: u8[" + cpu +
+           "]@cpu = aten.new_empty.default(%x, [8])\n  return (%a, %b)\n}\n" + "graph @other {\n  %x: u8[" + cpu +
+           "]@cpu = placeholder()\n  return %x\n}\n";
+  };
+  write_text(one, pair_of("100", "200"));
+  write_text(two, pair_of("300", "400"));
+  REQUIRE(run_fxopt({"mem", one, two, "--baseline", base, "--update-baseline"}).exit == 0);
+  const auto check = [&] { return run_fxopt({"mem", one, two, "--baseline", base, "--max-growth", "0%"}); };
+  CHECK(check().exit == 0);
+  write_text(two, pair_of("301", "400"));
+  const CliResult cuda = check();
+  CHECK(cuda.exit == 5);
+  CHECK(contains(cuda.err, "two.fxg: error[FX"));
+  CHECK(contains(cuda.err, "on cuda:0 went from 364 B to 365 B"));
+  CHECK_FALSE(contains(cuda.err, "on cpu went"));
+  CHECK_FALSE(contains(cuda.err, "one.fxg"));
+  write_text(two, pair_of("300", "401"));
+  const CliResult cpu = check();
+  CHECK(cpu.exit == 5);
+  CHECK_FALSE(contains(cpu.err, "on cuda:0 went"));
+  CHECK(contains(cpu.err, "graph: @main"));
+  CHECK(contains(cpu.err, "graph: @other"));
+  std::filesystem::rename(one, folder / "three.fxg");
+  const CliResult unknown = run_fxopt({"mem", folder / "three.fxg", "--baseline", base, "--max-growth", "0%"});
+  CHECK(unknown.exit == 3);
+  CHECK(contains(unknown.err, "does not have this graph"));
+}
+
+TEST_CASE("cli mem: a limit on sizes that are not known is no answer, unless it is broken all the same") {
+  const Steps steps;
+  steps.write(std::string(kSymbolic));
+  CHECK(steps.mem({"--budget", "1GiB"}).exit == 8);
+  CHECK(steps.mem({"--budget", "1GiB", "--symbol", "s0=16"}).exit == 0);
+  CHECK(steps.mem({"--budget", "127", "--symbol", "s0=16"}).exit == 5);
+  CHECK(steps.mem({"--budget", "128", "--symbol", "s0=16"}).exit == 0);
+  CHECK(steps.mem({"--baseline", steps.base, "--update-baseline"}).exit == 0);
+  const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "1%"});
+  CHECK(result.exit == 8);
+  CHECK(contains(result.err, "the limit cannot be checked: 2 storages of unknown size"));
+}
+
+TEST_CASE("cli mem --json: the envelope of a broken limit holds the error beside the report") {
+  const Steps steps;
+  steps.bless();
+  steps.write(step("2000000"));
+  const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%", "--budget", "1GiB", "--json"});
+  CHECK(result.exit == 5);
+  const nlohmann::json envelope = result.json();
+  CHECK(envelope["exit"] == 5);
+  REQUIRE(envelope["errors"].size() == 2);
+  CHECK(contains(envelope["errors"][0]["message"].get<std::string>(), "is above the budget of 1.00 GiB"));
+  CHECK(contains(envelope["errors"][1]["message"].get<std::string>(), "grew at the peak: %mid ("));
+  CHECK(envelope["result"]["files"][0]["graphs"][0]["devices"][0]["node"] == "y");
+  CHECK_FALSE(contains(result.out, "\"others\""));  // of baselines alone
+}
+
+TEST_CASE("cli mem --json: the same bytes 20 times, with every option") {
+  const TempFolder folder;
+  const std::string path = std::string(FXOPT_SOURCE_DIR) + "/testdata/llama1b.pb", base = folder / "base.json";
+  const std::vector<std::string> options = {
+      path,         "--device", "h100",   "--steady",         "--alloc-conf", "max_split_size_mb:128", "--top", "40",
+      "--baseline", base,       "--json", "--input-lifetime", "boxed"};
+  const auto mem = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), "mem");
+    more.insert(more.end(), options.begin(), options.end());
+    return run_fxopt(more);
+  };
+  const CliResult blessed = mem({"--update-baseline"});
+  INFO(blessed.err);
+  REQUIRE(blessed.exit == 0);
+  const std::string written = read_text(base);
+  const std::string first = mem({"--max-growth", "0%", "--budget", "reserved=1GiB"}).out;
+  CHECK(contains(first, "is above the budget"));
+  for (int i = 1; i < 20; ++i) CHECK((mem({"--max-growth", "0%", "--budget", "reserved=1GiB"}).out == first));
+  CHECK(mem({"--update-baseline"}).exit == 0);
+  CHECK((read_text(base) == written));
 }
 
 }  // namespace
