@@ -44,8 +44,8 @@ class MemoryGates {
   const std::string& baseline_path() const { return flags_.baseline; }
 
   // Checks one graph of an input. What breaks a limit is an error on the console: kBudgetExceeded, kGrowthExceeded with
-  // the storages that grew, kUnknownSize where a size that matters is unknown, kBadBaseline where the baseline does not
-  // have the graph, kBadOptionValue for a metric that no device of the graph has.
+  // the storages that grew and where the peak went, kUnknownSize where a size that matters is unknown, kBadBaseline
+  // where the baseline does not have the graph, kBadOptionValue for a metric that no device of the graph has.
   void check(Console& console, const std::string& path, const GraphMemory& memory) const;
 
   // The limits, for the envelope.
