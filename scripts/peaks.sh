@@ -36,7 +36,7 @@ import sys
 from pathlib import Path
 
 ORDER = ["none", "per-op", "full"]
-PEAKS = ["ideal", "requested", "allocated", "active", "reserved"]
+PEAKS = ["ideal", "requested", "allocated", "active", "reserved", "arena"]
 
 
 def mebibytes(sizes: list[int]) -> str:
@@ -44,6 +44,8 @@ def mebibytes(sizes: list[int]) -> str:
 
 
 def peak(device: dict, name: str) -> str:
+    if name == "arena":
+        return mebibytes([device["arena"]["bytes"]])
     rows = [device] if name in device else device["allocator"]
     return mebibytes([row[name]["peak_bytes"] for row in rows])
 

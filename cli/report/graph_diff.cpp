@@ -83,6 +83,12 @@ std::vector<PeakChange> peak_changes(const DeviceMemory* before, const DeviceMem
   return changes;
 }
 
+// Of a device that both sides have, at the later side's peak.
+std::vector<StorageChange> storage_changes(const DeviceMemory* before, const DeviceMemory* after) {
+  if (before == nullptr || after == nullptr) return {};
+  return compare_live_sets(*before, {before->bytes, before->node}, *after, {after->bytes, after->node}).changes;
+}
+
 Tallies tallies_of(const std::vector<MemoryShare>& shares) {
   Tallies tallies;
   for (const MemoryShare& share : shares) {
@@ -163,9 +169,7 @@ void print_device(std::ostream& out, const DeviceMemory* before, const DeviceMem
   section("live at the peak, by class", &DeviceMemory::by_class);
   section("live at the peak, by module", &DeviceMemory::by_module);
   section("live at the peak, by layer", &DeviceMemory::by_layer);
-  static const std::vector<StorageRow> kNone;
-  const std::vector<StorageChange> changes =
-      compare_storages(before == nullptr ? kNone : before->top, after == nullptr ? kNone : after->top);
+  const std::vector<StorageChange> changes = storage_changes(before, after);
   const auto list = [&](const char* title, bool grew) {
     size_t shown = 0, all = 0;
     for (size_t i = 0; i < changes.size(); ++i) {
@@ -208,7 +212,7 @@ Json device_json(const std::string& name, const DeviceMemory* before, const Devi
   static const DeviceMemory kNone;
   const DeviceMemory& left = before == nullptr ? kNone : *before;
   const DeviceMemory& right = after == nullptr ? kNone : *after;
-  for (const StorageChange& change : compare_storages(left.top, right.top)) {
+  for (const StorageChange& change : storage_changes(before, after)) {
     storages.push_back({{"node", change.row.node},
                         {"label", change.row.label},
                         {"module_path", change.row.module_path},
@@ -235,6 +239,7 @@ GraphFacts graph_facts(const Graph& graph, const MemoryView& view, const DeviceP
   facts.edges = graph.num_edges();
   MemoryView all = view;
   all.top = SIZE_MAX;
+  all.others = true;
   facts.memory = describe_memory(graph, all);
   facts.has_seconds = has_device;
   WorkModel model(graph, profile, view.options.symbols);

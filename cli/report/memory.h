@@ -134,7 +134,7 @@ struct MemoryView {
   size_t module_depth = 3;              // components of a module path that make a group
   AllocatorConfig allocator;            // PYTORCH_ALLOC_CONF; run with classic and with expandable segments
   std::optional<int64_t> device_bytes;  // what the allocator may take; absent: what the profile leaves it
-  int64_t arena_effort = 0;             // of the arena's search, see ArenaOptions
+  int64_t arena_effort = 20'000'000;    // of the arena's search, see ArenaOptions; some 20 ms
   bool timelines = false;               // fill what reports draw
 };
 

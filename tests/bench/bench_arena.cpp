@@ -1,5 +1,6 @@
-// fxopt_bench_arena [--alignment=N] [--effort=N] FILE.csv...: plans of allocation problems and how far they are above
-// the bound, as a Markdown table. A file has a head line and lines of id,lower,upper,size: live in [lower, upper).
+// fxopt_bench_arena [--alignment=N] [--effort=N] FILE...: plans of allocation problems and how far they are above the
+// bound, as a Markdown table. A CSV file has a head line and lines of id,lower,upper,size: live in [lower, upper). Any
+// other file is a graph, of which each device of the main graph is a problem; symbols have the values of their hints.
 // Seconds are of processor time. Ends with 1 when a plan has an overlap or a file cannot be read.
 
 #include <algorithm>
@@ -8,14 +9,22 @@
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/arena/arena.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "ir/analysis/complete_values.h"
+#include "ir/analysis/storages.h"
+#include "ir/io/control_deps.h"
+#include "ir/io/io.h"
+#include "ir/memory/memory.h"
+#include "ir/memory/trace.h"
 
 namespace fxopt {
 namespace {
@@ -39,26 +48,63 @@ std::optional<std::vector<ArenaItem>> read_items(const std::string& path) {
   return items;
 }
 
-bool bench(const std::string& path, const ArenaOptions& options) {
-  const std::optional<std::vector<ArenaItem>> items = read_items(path);
-  if (!items) {
-    std::cerr << "cannot read " << path << " as lines of id,lower,upper,size\n";
-    return false;
+// A problem and what to call it.
+struct Problem {
+  std::string name;
+  std::vector<ArenaItem> items;
+};
+
+// The devices of a graph; none when it cannot be read.
+std::vector<Problem> read_graph(const std::string& path) {
+  std::vector<Problem> problems;
+  const Result<std::unique_ptr<Module>> module = load_module(path);
+  if (!module.ok()) return problems;
+  lower_control_deps(**module);
+  complete_values(**module);
+  const Graph& graph = (*module)->main();
+  const StorageMap storages(graph);
+  const MemoryReport memory = analyze_memory(graph, storages);
+  for (const DevicePeak& peak : memory.devices) {
+    const MemoryTrace trace = trace_memory(graph, storages, memory, peak.device, {}, {});
+    Problem& problem = problems.emplace_back();
+    problem.name = std::filesystem::path(path).filename().string() + ", " + std::string((*module)->text(peak.device)) +
+                   (memory.unknown_buffers > 0 ? ", known sizes" : "");
+    for (const TraceBlock& block : trace.blocks) problem.items.push_back({block.first, block.last, block.bytes});
   }
+  return problems;
+}
+
+bool bench(const Problem& problem, const ArenaOptions& options) {
+  const std::vector<ArenaItem>* items = &problem.items;
   const std::clock_t start = std::clock();
   const std::optional<ArenaPlan> plan = plan_arena(*items, options);
   const double seconds = static_cast<double>(std::clock() - start) / static_cast<double>(CLOCKS_PER_SEC);
   if (!plan || find_arena_overlap(*items, plan->offsets)) {
-    std::cerr << "no plan, or one with an overlap, for " << path << "\n";
+    std::cerr << "no plan, or one with an overlap, for " << problem.name << "\n";
     return false;
   }
   const auto over = static_cast<double>(plan->bytes - plan->lower_bound);
-  std::cout << "| " << std::filesystem::path(path).filename().string() << " | " << items->size() << " | "
-            << plan->unaligned_bound << " | " << plan->lower_bound << " | " << plan->bytes << " | " << std::fixed
-            << std::setprecision(3) << 100 * over / static_cast<double>(std::max(plan->lower_bound, int64_t{1}))
-            << " | " << plan->method << (plan->optimal ? ", optimal" : "") << " | " << std::setprecision(2) << seconds
-            << " |" << std::endl;
+  std::cout << "| " << problem.name << " | " << items->size() << " | " << plan->unaligned_bound << " | "
+            << plan->lower_bound << " | " << plan->bytes << " | " << std::fixed << std::setprecision(3)
+            << 100 * over / static_cast<double>(std::max(plan->lower_bound, int64_t{1})) << " | " << plan->method
+            << (plan->optimal ? ", optimal" : "") << " | " << std::setprecision(2) << seconds << " |" << std::endl;
   return true;
+}
+
+bool bench(const std::string& path, const ArenaOptions& options) {
+  std::vector<Problem> problems;
+  if (path.ends_with(".csv")) {
+    std::optional<std::vector<ArenaItem>> items = read_items(path);
+    if (items) problems.push_back({std::filesystem::path(path).filename().string(), std::move(*items)});
+  } else {
+    problems = read_graph(path);
+  }
+  if (problems.empty()) {
+    std::cerr << "cannot read " << path << " as lines of id,lower,upper,size, or as a graph\n";
+    return false;
+  }
+  return std::all_of(problems.begin(), problems.end(),
+                     [&options](const Problem& problem) { return bench(problem, options); });
 }
 
 int run(const std::vector<std::string>& arguments) {
@@ -85,7 +131,7 @@ int run(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {
-    std::cerr << "usage: fxopt_bench_arena [--alignment=N] [--effort=N] FILE.csv...\n";
+    std::cerr << "usage: fxopt_bench_arena [--alignment=N] [--effort=N] FILE...\n";
     return 2;
   }
   return fxopt::run(arguments);
