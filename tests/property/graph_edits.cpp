@@ -186,8 +186,8 @@ NodeId GraphEditor::any_behind_peak() {
 
 std::optional<std::string> GraphEditor::add_late_reader() {
   for (const Lifetime& lifetime : shuffled_causes()) {
-    if (lifetime.last >= peak_place_ || lifetime.bytes <= peak_ / 900) continue;
     const NodeId node = storages_.buffer(lifetime.buffer).producer;
+    if (!is_plain(node) || lifetime.last >= peak_place_ || lifetime.bytes <= peak_ / 900) continue;
     read_before(any_behind_peak(), node);
     return std::string(graph_.name_of(node));
   }
@@ -229,6 +229,7 @@ std::optional<std::string> GraphEditor::lose_checkpoint() {
     if (origin.kind != OriginKind::kRecomputed || found == by_uid.end() || !by_uid.contains(graph_[copy].uid)) continue;
     if (found->second.last >= peak_place_ || found->second.bytes <= peak_ / 900) continue;
     const NodeId original = storages_.buffer(found->second.buffer).producer;
+    if (!is_plain(original)) continue;  // a collective would hold its input, too
     for (const NodeId reader : graph_.users(copy)) {
       if (graph_.position(reader) < peak_place_) continue;
       for (const UseId use : graph_.edges(reader)) {
