@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
-#include "cli/console.h"
 #include "cli/files.h"
 #include "cli/memory_options.h"
 #include "cli/report/json.h"
@@ -154,10 +154,10 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
                  "name the file with --baseline FILE",
                  {}};
   }
-  if (!flags.baseline.empty() && !has_limit && !flags.update_baseline) {
+  if (!flags.baseline.empty() && !has_limit && !flags.update_baseline && !flags.is_shown) {
     return Error{ErrorCode::kUsage,
                  "--baseline has nothing to do",
-                 "give a limit, such as --max-growth 1%, or --update-baseline",
+                 "give a limit, such as --max-growth 1%, or --markdown FILE, or --update-baseline",
                  {}};
   }
   if (flags.baseline.empty() || flags.update_baseline) return gates;
@@ -199,8 +199,7 @@ Status MemoryGates::read_baseline(const MemoryPlan& plan) {
   return ok_status();
 }
 
-// By the file's name; where both sides are about one file, names do not matter.
-const GraphMemory* MemoryGates::find(const std::string& path, const std::string& graph) const {
+const GraphMemory* MemoryGates::baseline_of(const std::string& path, const std::string& graph) const {
   for (const BaselineFile& file : baseline_) {
     if (baseline_.size() > 1 && file.name != file_name(path)) continue;
     for (const GraphMemory& memory : file.graphs) {
@@ -210,22 +209,29 @@ const GraphMemory* MemoryGates::find(const std::string& path, const std::string&
   return nullptr;
 }
 
-void MemoryGates::check(Console& console, const std::string& path, const GraphMemory& memory) const {
-  for (const Limit& limit : budgets_) check_budget(console, path, memory, limit);
-  if (flags_.update_baseline || growths_.empty()) return;
-  const GraphMemory* before = find(path, memory.graph);
+std::vector<Error> MemoryGates::check(const std::string& path, const GraphMemory& memory) const {
+  std::vector<Error> errors;
+  const auto add = [&errors](std::vector<Error> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(errors));
+  };
+  for (const Limit& limit : budgets_) add(check_budget(path, memory, limit));
+  if (flags_.update_baseline || growths_.empty()) return errors;
+  const GraphMemory* before = baseline_of(path, memory.graph);
   if (before == nullptr) {
-    return console.error({ErrorCode::kBadBaseline, "the baseline " + flags_.baseline + " does not have this graph",
-                          "graphs are found by the file's name and their own; write the baseline anew with "
-                          "--update-baseline",
-                          where_of(path, memory, "")});
+    errors.push_back({ErrorCode::kBadBaseline, "the baseline " + flags_.baseline + " does not have this graph",
+                      "graphs are found by the file's name and their own; write the baseline anew with "
+                      "--update-baseline",
+                      where_of(path, memory, "")});
+    return errors;
   }
-  for (const Limit& limit : growths_) check_growth(console, path, memory, *before, limit);
+  for (const Limit& limit : growths_) add(check_growth(path, memory, *before, limit));
+  return errors;
 }
 
-void MemoryGates::check_budget(Console& console, const std::string& path, const GraphMemory& memory,
-                               const Limit& limit) const {
-  bool is_checked = memory.devices.empty(), is_broken = false;
+std::vector<Error> MemoryGates::check_budget(const std::string& path, const GraphMemory& memory,
+                                             const Limit& limit) const {
+  std::vector<Error> errors;
+  bool is_checked = memory.devices.empty();
   for (const DeviceMemory& device : memory.devices) {
     const MemoryMetric metric = metric_of(device, limit.metric);
     const std::optional<PeakRow> peak = device.peak(metric, expandable_);
@@ -233,35 +239,35 @@ void MemoryGates::check_budget(Console& console, const std::string& path, const 
     is_checked = true;
     const AllocatorRow* run = is_of_allocator(metric) ? &device.allocator[expandable_ ? 1 : 0] : nullptr;
     if (run != nullptr && !run->out_of_memory.empty()) {
-      is_broken = true;
-      console.error({ErrorCode::kBudgetExceeded,
-                     "memory runs out on " + device_name(device) + " before the " + std::string(metric_name(metric)) +
-                         " peak is reached, at a request of " + bytes_text(run->failed_bytes),
-                     "the device is too small for this step, whatever the budget",
-                     where_of(path, memory, run->out_of_memory)});
+      errors.push_back(
+          {ErrorCode::kBudgetExceeded,
+           "memory runs out on " + device_name(device) + " before the " + std::string(metric_name(metric)) +
+               " peak is reached, at a request of " + bytes_text(run->failed_bytes),
+           "the device is too small for this step, whatever the budget", where_of(path, memory, run->out_of_memory)});
     } else if (peak->bytes > limit.bytes) {
-      is_broken = true;
-      console.error({ErrorCode::kBudgetExceeded,
-                     "the " + std::string(metric_name(metric)) + " peak of " + bytes_text(peak->bytes) + " on " +
-                         device_name(device) + " is above the budget of " + bytes_text(limit.bytes),
-                     "the peak is reached at this node; `fxopt opt` with sac and remat lowers it",
-                     where_of(path, memory, peak->node)});
+      errors.push_back({ErrorCode::kBudgetExceeded,
+                        "the " + std::string(metric_name(metric)) + " peak of " + bytes_text(peak->bytes) + " on " +
+                            device_name(device) + " is above the budget of " + bytes_text(limit.bytes),
+                        "the peak is reached at this node; `fxopt opt` with sac and remat lowers it",
+                        where_of(path, memory, peak->node)});
     }
   }
   if (!is_checked) {
-    console.error({ErrorCode::kBadOptionValue,
-                   "no device of this graph has a peak '" + std::string(metric_name(*limit.metric)) +
-                       "': the caching allocator serves CUDA devices",
-                   "ideal, requested and arena are those of every device", where_of(path, memory, "")});
-  } else if (!is_broken && memory.unknown > 0) {
-    console.error(unknown_sizes(path, memory));
+    errors.push_back({ErrorCode::kBadOptionValue,
+                      "no device of this graph has a peak '" + std::string(metric_name(*limit.metric)) +
+                          "': the caching allocator serves CUDA devices",
+                      "ideal, requested and arena are those of every device", where_of(path, memory, "")});
+  } else if (errors.empty() && memory.unknown > 0) {
+    errors.push_back(unknown_sizes(path, memory));
   }
+  return errors;
 }
 
-void MemoryGates::check_growth(Console& console, const std::string& path, const GraphMemory& memory,
-                               const GraphMemory& before, const Limit& limit) const {
+std::vector<Error> MemoryGates::check_growth(const std::string& path, const GraphMemory& memory,
+                                             const GraphMemory& before, const Limit& limit) const {
+  std::vector<Error> errors;
   bool is_checked = memory.devices.empty();
-  if (memory.unknown > 0 || before.unknown > 0) return console.error(unknown_sizes(path, memory));
+  if (memory.unknown > 0 || before.unknown > 0) return {unknown_sizes(path, memory)};
   for (const DeviceMemory& device : memory.devices) {
     const MemoryMetric metric = metric_of(device, limit.metric);
     const std::optional<PeakRow> peak = device.peak(metric, expandable_);
@@ -272,25 +278,26 @@ void MemoryGates::check_growth(Console& console, const std::string& path, const 
     const std::optional<PeakRow> base =
         earlier == before.devices.end() ? std::nullopt : earlier->peak(metric, expandable_);
     if (!base.has_value()) {
-      console.error({ErrorCode::kBadBaseline,
-                     "the baseline has no " + std::string(metric_name(metric)) + " peak for " + device_name(device),
-                     "write it anew with --update-baseline", where_of(path, memory, "")});
+      errors.push_back({ErrorCode::kBadBaseline,
+                        "the baseline has no " + std::string(metric_name(metric)) + " peak for " + device_name(device),
+                        "write it anew with --update-baseline", where_of(path, memory, "")});
       continue;
     }
     const double most = static_cast<double>(base->bytes) * (limit.is_ratio ? limit.most : 1 + limit.most);
     if (static_cast<double>(peak->bytes) <= most) continue;
-    console.error(
+    errors.push_back(
         {ErrorCode::kGrowthExceeded,
          "the " + std::string(metric_name(metric)) + " peak on " + device_name(device) + " went from " +
              growth_text(base->bytes, peak->bytes) + ", beyond the limit of " + (limit.is_ratio ? "a ratio of " : "") +
              limit.text + "; " + grown_text(*earlier, *base, device, *peak),
          "when it is meant, write the baseline anew with --update-baseline", where_of(path, memory, peak->node)});
   }
-  if (is_checked) return;
-  console.error({ErrorCode::kBadOptionValue,
-                 "no device of this graph has a peak '" + std::string(metric_name(*limit.metric)) +
-                     "': the caching allocator serves CUDA devices",
-                 "ideal, requested and arena are those of every device", where_of(path, memory, "")});
+  if (is_checked) return errors;
+  errors.push_back({ErrorCode::kBadOptionValue,
+                    "no device of this graph has a peak '" + std::string(metric_name(*limit.metric)) +
+                        "': the caching allocator serves CUDA devices",
+                    "ideal, requested and arena are those of every device", where_of(path, memory, "")});
+  return errors;
 }
 
 nlohmann::ordered_json MemoryGates::json() const {
@@ -298,6 +305,16 @@ nlohmann::ordered_json MemoryGates::json() const {
           {"baseline", flags_.baseline},
           {"max_growth", flags_.max_growth},
           {"max_ratio", flags_.max_ratio}};
+}
+
+std::string MemoryGates::text() const {
+  std::vector<std::string> words;
+  for (const auto& [option, text] : {std::pair("--budget ", &flags_.budget),
+                                     {"--max-growth ", &flags_.max_growth},
+                                     {"--max-ratio ", &flags_.max_ratio}}) {
+    if (!text->empty()) words.push_back(option + *text);
+  }
+  return join(words, " ");
 }
 
 nlohmann::ordered_json memory_document(const MemoryPlan& plan, const nlohmann::ordered_json& files) {

@@ -16,7 +16,6 @@ class App;
 
 namespace fxopt {
 
-class Console;
 class MemoryPlan;
 
 // The limits of a command line, as given.
@@ -26,6 +25,7 @@ struct GateFlags {
   std::string max_growth;  // "1%", "reserved=1%"
   std::string max_ratio;   // "active=1.10,reserved=1.10"
   bool update_baseline = false;
+  bool is_shown = false;  // the baseline, in a report: it needs no limit then
 };
 
 // Declares them. `flags` must outlive the parsing.
@@ -43,13 +43,19 @@ class MemoryGates {
   bool updates() const { return flags_.update_baseline; }
   const std::string& baseline_path() const { return flags_.baseline; }
 
-  // Checks one graph of an input. What breaks a limit is an error on the console: kBudgetExceeded, kGrowthExceeded with
-  // the storages that grew and where the peak went, kUnknownSize where a size that matters is unknown, kBadBaseline
-  // where the baseline does not have the graph, kBadOptionValue for a metric that no device of the graph has.
-  void check(Console& console, const std::string& path, const GraphMemory& memory) const;
+  // Checks one graph of an input. What breaks a limit is an error: kBudgetExceeded, kGrowthExceeded with the storages
+  // that grew and where the peak went, kUnknownSize where a size that matters is unknown, kBadBaseline where the
+  // baseline does not have the graph, kBadOptionValue for a metric that no device of the graph has.
+  std::vector<Error> check(const std::string& path, const GraphMemory& memory) const;
+
+  // The graph as the baseline has it, found by the file's name; where both sides are about one file, names do not
+  // matter. Null: it does not have it.
+  const GraphMemory* baseline_of(const std::string& path, const std::string& graph) const;
 
   // The limits, for the envelope.
   nlohmann::ordered_json json() const;
+  // The limits as given, "--budget 70GiB --max-growth 1%"; empty where there is none.
+  std::string text() const;
 
  private:
   struct Limit {
@@ -66,10 +72,9 @@ class MemoryGates {
 
   static Result<std::vector<Limit>> parse_limits(const std::string& option, const std::string& text);
   Status read_baseline(const MemoryPlan& plan);
-  const GraphMemory* find(const std::string& path, const std::string& graph) const;
-  void check_budget(Console& console, const std::string& path, const GraphMemory& memory, const Limit& limit) const;
-  void check_growth(Console& console, const std::string& path, const GraphMemory& memory, const GraphMemory& before,
-                    const Limit& limit) const;
+  std::vector<Error> check_budget(const std::string& path, const GraphMemory& memory, const Limit& limit) const;
+  std::vector<Error> check_growth(const std::string& path, const GraphMemory& memory, const GraphMemory& before,
+                                  const Limit& limit) const;
 
   GateFlags flags_;
   bool expandable_ = false;

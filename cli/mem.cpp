@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "cli/files.h"
 #include "cli/gates.h"
+#include "cli/memory_forms.h"
 #include "cli/memory_options.h"
 #include "cli/products.h"
 #include "cli/report/json.h"
@@ -25,6 +26,7 @@ struct MemFlags {
   std::string graph;
   MemoryFlags memory;
   GateFlags gates;
+  FormFlags forms;
   std::string snapshot;
 };
 
@@ -42,10 +44,10 @@ void warn_of_unknown(Console& console, const std::string& path, const GraphMemor
 class Mem {
  public:
   Mem(Console& console, const MemFlags& flags, const MemoryPlan& plan, const MemoryGates& gates)
-      : console_(console), flags_(flags), plan_(plan), gates_(gates) {}
+      : console_(console), flags_(flags), plan_(plan), gates_(gates), forms_(flags.forms, flags.memory.top, head()) {}
 
   void run() {
-    console_.result() = {{"memory_report", 1}, {"options", plan_.json()}, {"gates", gates_.json()}};
+    console_.result() = head();
     console_.result()["files"] = nlohmann::ordered_json::array();
     for (const std::string& setting : plan_.allocator().not_modelled) {
       console_.warning("not-modelled", {}, "the setting " + setting + " is not modelled: peaks are those without it");
@@ -54,9 +56,14 @@ class Mem {
                    [this](size_t i, nlohmann::ordered_json& file) { measure(flags_.inputs[i], file); });
     if (gates_.updates()) write_baseline();
     if (!flags_.snapshot.empty()) write_snapshot();
+    forms_.write(console_);
   }
 
  private:
+  nlohmann::ordered_json head() const {
+    return {{"memory_report", 1}, {"options", plan_.json()}, {"gates", gates_.json()}};
+  }
+
   void measure(const std::string& path, nlohmann::ordered_json& file) {
     const std::unique_ptr<Module> module = load_input(console_, path);
     if (module == nullptr || !is_valid_input(console_, *module, path)) return;
@@ -69,11 +76,12 @@ class Mem {
       view->top = SIZE_MAX;
       view->others = true;
     }
+    view->timelines = forms_.needs_timelines();
     nlohmann::ordered_json list = nlohmann::ordered_json::array(), all = list;
     print_file_title(console_.product(), flags_.inputs, path);
     for (const Graph* graph : *graphs) {
       GraphMemory memory = describe_memory(*graph, *view);
-      gates_.check(console_, path, memory);
+      check(path, memory);
       warn_of_unknown(console_, path, memory);
       if (gates_.updates()) all.push_back(memory_json(memory));
       keep_top(memory);
@@ -85,6 +93,12 @@ class Mem {
     }
     file["graphs"] = std::move(list);
     if (gates_.updates()) baseline_.push_back({{"file", path}, {"graphs", std::move(all)}});
+  }
+
+  void check(const std::string& path, const GraphMemory& memory) {
+    const std::vector<Error> broken = gates_.check(path, memory);
+    for (const Error& error : broken) console_.error(error);
+    forms_.add(shown_input(path), memory, {gates_.baseline_of(path, memory.graph), gates_.text(), broken});
   }
 
   void keep_top(GraphMemory& memory) const {
@@ -119,11 +133,12 @@ class Mem {
   const MemFlags& flags_;
   const MemoryPlan& plan_;
   const MemoryGates& gates_;
+  MemoryForms forms_;
   nlohmann::ordered_json baseline_ = nlohmann::ordered_json::array();
   std::string snapshot_;
 };
 
-Status check_snapshot(Console& console, const MemFlags& flags) {
+Status check_snapshot(const MemFlags& flags) {
   if (flags.inputs.size() > 1) {
     return Error{ErrorCode::kUsage,
                  "several inputs for one snapshot in '" + flags.snapshot + "'",
@@ -133,7 +148,25 @@ Status check_snapshot(Console& console, const MemFlags& flags) {
   if (flags.snapshot == "-") {
     return Error{ErrorCode::kUsage, "a snapshot is no text for standard output", "name a file: --snapshot FILE", {}};
   }
-  return check_extra_product(console, flags.inputs, "--snapshot", flags.snapshot);
+  return ok_status();
+}
+
+// No file is written over one that the call reads, or over another one.
+Status check_products(Console& console, const MemFlags& flags) {
+  Result<std::vector<ExtraProduct>> products = flags.forms.products();
+  if (!products.ok()) return products.error();
+  std::vector<std::string> inputs = flags.inputs;
+  if (flags.gates.update_baseline) {
+    products->push_back({"--baseline", flags.gates.baseline});
+  } else if (!flags.gates.baseline.empty()) {
+    inputs.push_back(flags.gates.baseline);
+  }
+  if (!flags.snapshot.empty()) {
+    const Status snapshot = check_snapshot(flags);
+    if (!snapshot.ok()) return snapshot;
+    products->push_back({"--snapshot", flags.snapshot});
+  }
+  return check_extra_products(console, inputs, *products);
 }
 
 void run_mem(Console& console, const MemFlags& flags) {
@@ -141,15 +174,11 @@ void run_mem(Console& console, const MemFlags& flags) {
   if (!inputs.ok()) return console.error(inputs.error());
   const Result<MemoryPlan> plan = MemoryPlan::make(flags.memory);
   if (!plan.ok()) return console.error(plan.error());
-  if (flags.gates.update_baseline) {
-    const Status extra = check_extra_product(console, flags.inputs, "--baseline", flags.gates.baseline);
-    if (!extra.ok()) return console.error(extra.error());
-  }
-  if (!flags.snapshot.empty()) {
-    const Status extra = check_snapshot(console, flags);
-    if (!extra.ok()) return console.error(extra.error());
-  }
-  const Result<MemoryGates> gates = MemoryGates::make(flags.gates, *plan);
+  const Status products = check_products(console, flags);
+  if (!products.ok()) return console.error(products.error());
+  GateFlags gate_flags = flags.gates;
+  gate_flags.is_shown = !flags.forms.markdown.empty();
+  const Result<MemoryGates> gates = MemoryGates::make(gate_flags, *plan);
   if (!gates.ok()) return console.error(gates.error());
   Mem(console, flags, *plan, *gates).run();
 }
@@ -163,6 +192,7 @@ CommandBody declare_mem(CLI::App& app) {
       ->type_name("NAME");
   declare_memory_flags(app, flags->memory);
   declare_gate_flags(app, flags->gates);
+  declare_form_flags(app, flags->forms);
   app.add_option("--snapshot", flags->snapshot, "write the step as a memory snapshot of PyTorch, for its memory_viz")
       ->type_name("FILE");
   return [flags](Console& console) { run_mem(console, *flags); };

@@ -149,11 +149,19 @@ Status check_overlaps(Console& console, const FileFlags& flags, const std::vecto
 
 }  // namespace
 
+Status check_extra_products(Console& console, const std::vector<std::string>& inputs,
+                            const std::vector<ExtraProduct>& products) {
+  Overlaps overlaps(inputs);
+  for (const auto& [flag, path] : products) {
+    const Status status = overlaps.add(flag + "=" + path, path);
+    if (!status.ok()) return status;
+  }
+  return check_envelope(console, overlaps);
+}
+
 Status check_extra_product(Console& console, const std::vector<std::string>& inputs, const std::string& flag,
                            const std::string& path) {
-  Overlaps overlaps(inputs);
-  const Status status = overlaps.add(flag + "=" + path, path);
-  return status.ok() ? check_envelope(console, overlaps) : status;
+  return check_extra_products(console, inputs, {{flag, path}});
 }
 
 Result<std::vector<Product>> plan_products(Console& console, const FileFlags& flags) {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/result.h"
@@ -38,8 +39,12 @@ struct FileFlags {
 // kFileWrite.
 Result<std::vector<Product>> plan_products(Console& console, const FileFlags& flags);
 
-// Refuses a file beside the graphs (of `flag`, such as --dot) that would be written over an input or the JSON envelope.
-// Error: kUsage.
+// A file beside the graphs: the flag that asks for it, such as --dot, and its path.
+using ExtraProduct = std::pair<std::string, std::string>;
+
+// Refuses files beside the graphs that would be written over an input, the JSON envelope or one another. Error: kUsage.
+Status check_extra_products(Console& console, const std::vector<std::string>& inputs,
+                            const std::vector<ExtraProduct>& products);
 Status check_extra_product(Console& console, const std::vector<std::string>& inputs, const std::string& flag,
                            const std::string& path);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "cli/report/nodes.h"
@@ -86,6 +87,7 @@ class Describer {
     memory.is_steady = view_.trace.steady.has_value();
     if (view_.trace.profile != nullptr) memory.profile = view_.trace.profile->name;
     for (const NodeId node : report_.unknown_nodes) memory.unknown_nodes.emplace_back(graph_.name_of(node));
+    if (view_.timelines) memory.schedule = schedule();
     for (const DevicePeak& peak : report_.devices) memory.devices.push_back(device(peak));
     std::stable_sort(memory.devices.begin(), memory.devices.end(),
                      [](const DeviceMemory& a, const DeviceMemory& b) { return a.bytes > b.bytes; });
@@ -95,6 +97,24 @@ class Describer {
  private:
   static bool is_gpu(std::string_view device) { return device.starts_with("cuda"); }
 
+  ScheduleTable schedule() const {
+    const Module& module = graph_.module();
+    ScheduleTable table;
+    std::unordered_map<std::string_view, uint32_t> numbers;  // looked up only: the numbers follow the schedule
+    const auto number = [&](std::string_view text) {
+      const auto [at, is_new] = numbers.try_emplace(text, static_cast<uint32_t>(table.texts.size()));
+      if (is_new) table.texts.emplace_back(text);
+      return at->second;
+    };
+    for (const NodeId node : graph_.nodes()) {
+      table.nodes.emplace_back(graph_.name_of(node));
+      table.module_path.push_back(number(module.text(graph_[node].module_path)));
+      table.phase.push_back(number(name_of(phases_.phase[node])));
+      table.target.push_back(number(graph_[node].is_call() ? target_text(graph_, node) : name_of(graph_[node].kind)));
+    }
+    return table;
+  }
+
   DeviceMemory device(const DevicePeak& peak) {
     const Module& module = graph_.module();
     DeviceMemory result;
@@ -103,7 +123,7 @@ class Describer {
     TraceOptions options = view_.trace;
     if (!gpu) options.profile = nullptr;
     trace_ = trace_memory(graph_, storages_, report_, peak.device, view_.options, options);
-    const MemoryTimeline timeline = timeline_of(trace_);
+    MemoryTimeline timeline = timeline_of(trace_);
     result.ideal = peak_row(timeline.ideal);
     result.requested = peak_row(timeline.requested);
     result.allocator_bytes = view_.device_bytes;
@@ -113,6 +133,11 @@ class Describer {
     if (options.profile != nullptr) add_outside(*options.profile, result);
     if (gpu) add_allocator(result);
     add_arena(result);
+    if (view_.timelines) {
+      result.class_at = class_timelines(trace_);
+      result.ideal_at = std::move(timeline.ideal);
+      result.requested_at = std::move(timeline.requested);
+    }
     return result;
   }
 
@@ -314,6 +339,28 @@ int64_t DeviceMemory::outside_bytes() const {
   int64_t sum = 0;
   for (const OutsideMemory& row : outside) sum = saturating_add(sum, row.bytes.value_or(0));
   return sum;
+}
+
+std::vector<MemoryShare> fold_shares(const std::vector<MemoryShare>& shares) {
+  std::vector<MemoryShare> folded;
+  for (size_t i = 0; i < shares.size();) {
+    size_t end = i + 1;
+    MemoryShare row = shares[i];
+    for (; end < shares.size() && shares[end].bytes == shares[i].bytes && shares[end].storages == shares[i].storages;
+         ++end) {
+      row.bytes = saturating_add(row.bytes, shares[end].bytes);
+      row.storages += shares[end].storages;
+    }
+    if (end - i > 2) {
+      row.name += " .. " + shares[end - 1].name + " (" + std::to_string(end - i) + " alike)";
+    } else {
+      end = i + 1;
+      row = shares[i];
+    }
+    folded.push_back(std::move(row));
+    i = end;
+  }
+  return folded;
 }
 
 GraphMemory describe_memory(const Graph& graph, const MemoryView& view) { return Describer(graph, view).run(); }

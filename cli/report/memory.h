@@ -81,6 +81,13 @@ struct OutsideMemory {
   size_t communicators = 0;  // that it is a sum over
 };
 
+// The graph's nodes in schedule order, for reports that draw. Repeated texts are numbers into `texts`.
+struct ScheduleTable {
+  std::vector<std::string> nodes;
+  std::vector<std::string> texts;
+  std::vector<uint32_t> module_path, phase, target;  // by place
+};
+
 // The peaks of one device, and what is live at one of them: the requested one where hidden memory is modelled, else the
 // ideal one, which is the same.
 struct DeviceMemory {
@@ -106,6 +113,9 @@ struct DeviceMemory {
   std::optional<int64_t> allocator_bytes;        // what of it the allocator may take; absent: no limit
   size_t hidden_rows = 0, hidden_estimates = 0;  // blocks of hidden memory, and those of them that are estimates
   std::vector<std::string> unknown_hidden;       // calls whose hidden memory is not known
+  // By place, at the node's fullest; with MemoryView::timelines. The classes' sum is `requested_at`.
+  std::vector<int64_t> ideal_at, requested_at;
+  std::array<std::vector<int64_t>, kNumMemoryClasses> class_at;  // by MemoryClass; empty: none of that class
 
   // The peak by a metric: of the allocator's, with the segments `expandable` says. Nothing where it was not run.
   std::optional<PeakRow> peak(MemoryMetric metric, bool expandable) const;
@@ -122,6 +132,7 @@ struct GraphMemory {
   bool roles_derived = false;              // the file gives placeholders no roles
   size_t unknown = 0;                      // storages without a known size: every peak is then a lower bound
   std::vector<std::string> unknown_nodes;  // that make them
+  ScheduleTable schedule;                  // with MemoryView::timelines
 
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }
 };
@@ -140,6 +151,9 @@ struct MemoryView {
 
 // The first `depth` components of a module path, a number being any: "layers.*.attention"; "(no module)" without one.
 std::string module_group(std::string_view path, size_t depth);
+
+// Neighbours of the same size in one row: "layers.0 .. layers.15 (16 alike)".
+std::vector<MemoryShare> fold_shares(const std::vector<MemoryShare>& shares);
 
 // O(nodes + edges + storages log storages).
 GraphMemory describe_memory(const Graph& graph, const MemoryView& view);

@@ -6,36 +6,12 @@
 #include "cli/report/json.h"
 #include "cli/report/memory.h"
 #include "cli/report/table.h"
-#include "core/saturate.h"
 
 namespace fxopt {
 namespace {
 
 constexpr size_t kMaxShownShares = 20;
 constexpr size_t kMaxShownNodes = 5;
-
-// Neighbours of the same size in one row: "layers.0 .. layers.15 (16 alike)".
-std::vector<MemoryShare> fold(const std::vector<MemoryShare>& shares) {
-  std::vector<MemoryShare> folded;
-  for (size_t i = 0; i < shares.size();) {
-    size_t end = i + 1;
-    MemoryShare row = shares[i];
-    for (; end < shares.size() && shares[end].bytes == shares[i].bytes && shares[end].storages == shares[i].storages;
-         ++end) {
-      row.bytes = saturating_add(row.bytes, shares[end].bytes);
-      row.storages += shares[end].storages;
-    }
-    if (end - i > 2) {
-      row.name += " .. " + shares[end - 1].name + " (" + std::to_string(end - i) + " alike)";
-    } else {
-      end = i + 1;
-      row = shares[i];
-    }
-    folded.push_back(std::move(row));
-    i = end;
-  }
-  return folded;
-}
 
 void print_shares(std::ostream& out, std::string_view title, const std::vector<MemoryShare>& shares, int64_t whole) {
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight}, 4);
@@ -171,7 +147,7 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   print_outside(out, device);
   print_shares(out, "live at the peak, by class", device.by_class, device.bytes);
   print_shares(out, "live at the peak, by module", device.by_module, device.bytes);
-  print_shares(out, "live at the peak, by layer", fold(device.by_layer), device.bytes);
+  print_shares(out, "live at the peak, by layer", fold_shares(device.by_layer), device.bytes);
   print_top(out, device);
 }
 

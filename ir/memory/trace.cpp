@@ -195,6 +195,22 @@ class Tracer {
   std::vector<std::string_view> persistent_;
 };
 
+// Calls change(block, 1 or -1) for what is taken and freed, and at_fullest() at each place between the two.
+template <class Change, class AtFullest>
+void walk(const MemoryTrace& trace, const Change& change, const AtFullest& at_fullest) {
+  for (const uint32_t block : trace.initial) change(trace.blocks[block], 1);
+  for (uint32_t place = 0; place < trace.schedule.size(); ++place) {
+    const std::span<const TraceEvent> events = trace.events_at(place);
+    size_t next = 0;
+    for (; next < events.size() && !events[next].is_free; ++next) {
+      const TraceBlock& block = trace.blocks[events[next].block];
+      if (block.first == place) change(block, 1);
+    }
+    at_fullest();
+    while (next < events.size()) change(trace.blocks[events[next++].block], -1);
+  }
+}
+
 }  // namespace
 
 MemoryTrace trace_memory(const Graph& graph, const StorageMap& storages, const MemoryReport& memory, StringId device,
@@ -205,22 +221,14 @@ MemoryTrace trace_memory(const Graph& graph, const StorageMap& storages, const M
 MemoryTimeline timeline_of(const MemoryTrace& trace) {
   MemoryTimeline timeline;
   WideSum ideal = 0, requested = 0;
-  const auto change = [&](uint32_t block, int sign) {
-    const TraceBlock& changed = trace.blocks[block];
-    requested += WideSum{sign} * changed.bytes;
-    if (!changed.is_hidden()) ideal += WideSum{sign} * changed.bytes;
+  const auto change = [&](const TraceBlock& block, int sign) {
+    requested += WideSum{sign} * block.bytes;
+    if (!block.is_hidden()) ideal += WideSum{sign} * block.bytes;
   };
-  for (const uint32_t block : trace.initial) change(block, 1);
-  for (uint32_t place = 0; place < trace.schedule.size(); ++place) {
-    const std::span<const TraceEvent> events = trace.events_at(place);
-    size_t next = 0;
-    for (; next < events.size() && !events[next].is_free; ++next) {
-      if (trace.blocks[events[next].block].first == place) change(events[next].block, 1);
-    }
+  walk(trace, change, [&] {
     timeline.ideal.push_back(saturate(ideal));
     timeline.requested.push_back(saturate(requested));
-    while (next < events.size()) change(events[next++].block, -1);
-  }
+  });
   return timeline;
 }
 
@@ -231,6 +239,22 @@ std::optional<ArenaPlan> plan_arena(const MemoryTrace& trace, int64_t effort) {
   ArenaOptions options;
   options.effort = effort;
   return plan_arena(items, options);
+}
+
+std::array<std::vector<int64_t>, kNumMemoryClasses> class_timelines(const MemoryTrace& trace) {
+  std::array<std::vector<int64_t>, kNumMemoryClasses> timelines;
+  std::array<WideSum, kNumMemoryClasses> sums{};
+  std::array<bool, kNumMemoryClasses> has_blocks{};
+  for (const TraceBlock& block : trace.blocks) has_blocks[static_cast<size_t>(block.kind)] = true;
+  const auto change = [&sums](const TraceBlock& block, int sign) {
+    sums[static_cast<size_t>(block.kind)] += WideSum{sign} * block.bytes;
+  };
+  walk(trace, change, [&] {
+    for (size_t kind = 0; kind < kNumMemoryClasses; ++kind) {
+      if (has_blocks[kind]) timelines[kind].push_back(saturate(sums[kind]));
+    }
+  });
+  return timelines;
 }
 
 std::vector<uint32_t> live_blocks(const MemoryTrace& trace, uint32_t place) {

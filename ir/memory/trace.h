@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -106,6 +107,10 @@ MemoryTimeline timeline_of(const MemoryTrace& trace);
 // them. `effort`: as ArenaOptions::effort. Nothing when the sizes are beyond what an arena holds. As fast as
 // plan_arena().
 std::optional<ArenaPlan> plan_arena(const MemoryTrace& trace, int64_t effort);
+
+// The parts of MemoryTimeline::requested by MemoryClass; empty for a class without blocks. O(places * classes +
+// events).
+std::array<std::vector<int64_t>, kNumMemoryClasses> class_timelines(const MemoryTrace& trace);
 
 // The blocks that are live at `place` at its fullest: largest first, ties by place, then by number. O(blocks log
 // blocks).

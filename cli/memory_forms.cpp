@@ -1,0 +1,62 @@
+#include "cli/memory_forms.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/console.h"
+#include "cli/report/memory_markdown.h"
+#include "core/file.h"
+
+namespace fxopt {
+
+void declare_form_flags(CLI::App& app, FormFlags& flags) {
+  app.add_option("--markdown", flags.markdown, "write the report for a pull request, with --baseline also the growth")
+      ->type_name("FILE");
+  app.add_option("--html", flags.html, "write the report as a page with a timeline; several graphs can be overlaid")
+      ->type_name("FILE");
+  app.add_option("--trace", flags.trace, "write a trace for ui.perfetto.dev: counters over the nodes")
+      ->type_name("FILE");
+}
+
+Result<std::vector<ExtraProduct>> FormFlags::products() const {
+  std::vector<ExtraProduct> given;
+  for (const auto& [flag, path] : {std::pair("--markdown", &markdown), {"--html", &html}, {"--trace", &trace}}) {
+    if (path->empty()) continue;
+    if (*path == "-") {
+      return Error{ErrorCode::kUsage,
+                   std::string(flag) + " cannot go to standard output, which has the text",
+                   "name a file: " + std::string(flag) + " FILE",
+                   {}};
+    }
+    given.push_back({flag, *path});
+  }
+  return given;
+}
+
+MemoryForms::MemoryForms(const FormFlags& flags, size_t top, nlohmann::ordered_json head) : flags_(flags), top_(top) {
+  if (!flags.html.empty()) html_.emplace(std::move(head));
+  if (!flags.trace.empty()) trace_.emplace();
+}
+
+void MemoryForms::add(const std::string& file, const GraphMemory& memory, const Verdict& verdict) {
+  ++num_graphs_;
+  if (!flags_.markdown.empty()) {
+    MarkdownContext context{file, top_, verdict.baseline, verdict.limits, {}};
+    for (const Error& error : verdict.broken) context.broken.push_back(error.message);
+    markdown_ += markdown_text(memory, context);
+  }
+  if (html_.has_value()) html_->add(file, memory, top_);
+  if (trace_.has_value()) trace_->add(file, memory);
+}
+
+void MemoryForms::write(Console& console) const {
+  if (num_graphs_ == 0) return;
+  const auto save = [&console](const std::string& path, const std::string& text) {
+    const Status status = write_file(path, text);
+    if (!status.ok()) console.error(status.error());
+  };
+  if (!flags_.markdown.empty()) save(flags_.markdown, markdown_);
+  if (html_.has_value()) save(flags_.html, html_->text());
+  if (trace_.has_value()) save(flags_.trace, trace_->text());
+}
+
+}  // namespace fxopt

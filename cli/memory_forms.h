@@ -1,0 +1,63 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/products.h"
+#include "cli/report/memory.h"
+#include "cli/report/memory_html.h"
+#include "cli/report/memory_trace.h"
+#include "core/error.h"
+#include "core/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fxopt {
+
+class Console;
+
+// The files that hold a memory report in other forms; empty: not wanted.
+struct FormFlags {
+  std::string markdown, html, trace;
+
+  // The options that were given, each with its file. Error: kUsage for standard output, which has the text.
+  Result<std::vector<ExtraProduct>> products() const;
+};
+
+// Declares them. `flags` must outlive the parsing.
+void declare_form_flags(CLI::App& app, FormFlags& flags);
+
+// The reports of one call, gathered for those files.
+class MemoryForms {
+ public:
+  // `head`: what the envelope says of the call as a whole.
+  MemoryForms(const FormFlags& flags, size_t top, nlohmann::ordered_json head);
+
+  // True where MemoryView::timelines is needed.
+  bool needs_timelines() const { return html_.has_value() || trace_.has_value(); }
+
+  // What limits say of a graph.
+  struct Verdict {
+    const GraphMemory* baseline = nullptr;
+    std::string limits;  // as given; empty: none
+    std::vector<Error> broken;
+  };
+  // `memory`: with all storages that are live at the peaks, where there is a baseline.
+  void add(const std::string& file, const GraphMemory& memory, const Verdict& verdict);
+
+  // Errors go to the console. Nothing is written when no graph was added.
+  void write(Console& console) const;
+
+ private:
+  const FormFlags& flags_;
+  size_t top_;
+  size_t num_graphs_ = 0;
+  std::string markdown_;
+  std::optional<HtmlReport> html_;
+  std::optional<TraceReport> trace_;
+};
+
+}  // namespace fxopt

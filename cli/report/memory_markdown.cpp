@@ -1,0 +1,207 @@
+// Memory reports as Markdown.
+#include "cli/report/memory_markdown.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/report/json.h"
+#include "cli/report/memory_diff.h"
+#include "cli/report/table.h"
+
+namespace fxopt {
+namespace {
+
+constexpr size_t kMaxGrown = 10;
+constexpr size_t kMaxShares = 20;
+
+// The longest run of backticks: a fence must be longer.
+size_t longest_run(std::string_view text) {
+  size_t longest = 0, run = 0;
+  for (const char c : text) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  return longest;
+}
+
+// A code span; empty for nothing.
+std::string code(std::string_view text) {
+  if (text.empty()) return {};
+  const std::string line = printable_line(text);
+  const std::string fence(longest_run(line) + 1, '`');
+  const std::string pad = fence.size() > 1 || line.front() == ' ' ? " " : "";
+  return fence + pad + line + pad + fence;
+}
+
+// In a table a bar ends the cell, in code spans too.
+std::string cell(std::string_view text) {
+  std::string escaped;
+  for (const char c : code(text)) {
+    if (c == '|') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+void add_row(std::string& out, const std::vector<std::string>& cells) {
+  for (const std::string& text : cells) out += "| " + text + " ";
+  out += "|\n";
+}
+
+std::string growth_text(int64_t before, int64_t after) {
+  if (before == after) return "0";
+  const int64_t growth = after - before;
+  std::string text = (growth < 0 ? "-" : "+") + bytes_text(growth < 0 ? -growth : growth);
+  if (before == 0) return text;
+  char percent[32];
+  std::snprintf(percent, sizeof percent, ", %+.2f %%",
+                100.0 * static_cast<double>(growth) / static_cast<double>(before));
+  return text + percent;
+}
+
+// One line of the table of peaks, with what it was before where a baseline tells.
+void add_peak(std::string& out, const DeviceMemory& device, const DeviceMemory* before, MemoryMetric metric,
+              bool expandable) {
+  const std::optional<PeakRow> peak = device.peak(metric, expandable);
+  if (!peak.has_value()) return;
+  const bool is_of_allocator = metric != MemoryMetric::kIdeal && metric != MemoryMetric::kRequested;
+  std::string name(metric_name(metric));
+  if (is_of_allocator) name += expandable ? ", expandable segments" : ", classic segments";
+  std::vector<std::string> cells = {name};
+  if (before != nullptr) {
+    const std::optional<PeakRow> base = before->peak(metric, expandable);
+    cells.push_back(base.has_value() ? bytes_text(base->bytes) : "unknown");
+    cells.push_back(bytes_text(peak->bytes));
+    cells.push_back(base.has_value() ? growth_text(base->bytes, peak->bytes) : "");
+  } else {
+    cells.push_back(bytes_text(peak->bytes));
+  }
+  cells.push_back(peak->node.empty() ? "before the first node" : cell("%" + peak->node));
+  add_row(out, cells);
+}
+
+void add_peaks(std::string& out, const DeviceMemory& device, const DeviceMemory* before) {
+  out += before != nullptr ? "| peak | before | after | growth | reached at |\n|---|--:|--:|--:|---|\n"
+                           : "| peak | bytes | reached at |\n|---|--:|---|\n";
+  for (const MemoryMetric metric : {MemoryMetric::kIdeal, MemoryMetric::kRequested}) {
+    add_peak(out, device, before, metric, false);
+  }
+  for (const MemoryMetric metric : {MemoryMetric::kAllocated, MemoryMetric::kActive, MemoryMetric::kReserved}) {
+    for (const bool expandable : {false, true}) add_peak(out, device, before, metric, expandable);
+  }
+  out += '\n';
+  for (const AllocatorRow& row : device.allocator) {
+    if (row.out_of_memory.empty()) continue;
+    out += "**Out of memory** with " + row.segments + " segments at " + code("%" + row.out_of_memory) +
+           ", which asks for " + bytes_text(row.failed_bytes) + ".\n\n";
+  }
+}
+
+void add_grown(std::string& out, const DeviceMemory& device, const DeviceMemory& before) {
+  std::vector<StorageChange> grown = compare_storages(before.top, device.top);
+  std::erase_if(grown, [](const StorageChange& change) { return change.growth() <= 0; });
+  if (grown.empty()) {
+    out += "No storage at the peak has grown.\n\n";
+    return;
+  }
+  out +=
+      "Storages that grew at the peak:\n\n| storage | type | class | module | before | after | growth |\n"
+      "|---|---|---|---|--:|--:|--:|\n";
+  for (size_t i = 0; i < grown.size() && i < kMaxGrown; ++i) {
+    const StorageChange& change = grown[i];
+    const StorageRow& row = change.row;
+    add_row(out, {cell("%" + row.node), cell(row.label.empty() ? row.type : row.label), row.kind, cell(row.module_path),
+                  change.before == 0 ? "new" : bytes_text(change.before), bytes_text(change.after),
+                  growth_text(change.before, change.after)});
+  }
+  if (grown.size() > kMaxGrown) out += "\nand " + std::to_string(grown.size() - kMaxGrown) + " more\n";
+  out += '\n';
+}
+
+void add_limits(std::string& out, const MarkdownContext& context) {
+  if (context.limits.empty()) return;
+  if (context.broken.empty()) {
+    out += "Limits hold: " + code(context.limits) + "\n\n";
+    return;
+  }
+  std::string messages;
+  for (const std::string& message : context.broken) messages += printable_line(message) + "\n";
+  const std::string fence(std::max<size_t>(3, longest_run(messages) + 1), '`');
+  out += "**Limits broken:** " + code(context.limits) + "\n\n" + fence + "text\n" + messages + fence + "\n\n";
+}
+
+void begin_details(std::string& out, const std::string& summary) {
+  out += "<details>\n<summary>" + summary + "</summary>\n\n";
+}
+
+void add_shares(std::string& out, const std::string& title, const std::vector<MemoryShare>& shares, int64_t whole) {
+  if (shares.empty()) return;
+  begin_details(out, title);
+  out += "| | bytes | share | storages |\n|---|--:|--:|--:|\n";
+  for (size_t i = 0; i < shares.size() && i < kMaxShares; ++i) {
+    add_row(out, {cell(shares[i].name), bytes_text(shares[i].bytes), percent_text(shares[i].bytes, whole),
+                  std::to_string(shares[i].storages)});
+  }
+  if (shares.size() > kMaxShares) out += "\nand " + std::to_string(shares.size() - kMaxShares) + " more\n";
+  out += "\n</details>\n\n";
+}
+
+void add_top(std::string& out, const DeviceMemory& device, size_t top) {
+  const size_t count = std::min(top, device.top.size());
+  if (count == 0) return;
+  begin_details(out,
+                "Largest storages at the peak (" + std::to_string(count) + " of " + std::to_string(device.live) + ")");
+  out +=
+      "| storage | type | class | phase | module | bytes | live from .. to | source "
+      "|\n|---|---|---|---|---|--:|---|---|\n";
+  for (size_t i = 0; i < count; ++i) {
+    const StorageRow& row = device.top[i];
+    add_row(out, {cell("%" + row.node), cell(row.label.empty() ? row.type : row.label), row.kind, row.phase,
+                  cell(row.module_path), bytes_text(row.bytes), cell("%" + row.first + " .. %" + row.last),
+                  cell(row.source)});
+  }
+  out += "\n</details>\n\n";
+}
+
+void add_device(std::string& out, const GraphMemory& memory, const DeviceMemory& device,
+                const MarkdownContext& context) {
+  const DeviceMemory* before = nullptr;
+  if (context.baseline != nullptr) {
+    for (const DeviceMemory& other : context.baseline->devices) {
+      if (other.device == device.device) before = &other;
+    }
+  }
+  out += "### " + code(context.file) + ", " + code("@" + memory.graph) + ", " +
+         (device.device.empty() ? "no device" : code(device.device)) + ": " + device.model + " peak " +
+         (memory.unknown > 0 ? "at least " : "") + bytes_text(device.bytes) + "\n\n";
+  if (!device.node.empty()) {
+    out += "At " + code("%" + device.node) + ", node " + std::to_string(device.position + 1) + " of " +
+           std::to_string(memory.nodes);
+    if (!device.module_path.empty()) out += ", module " + code(device.module_path);
+    if (!device.source.empty()) out += ", " + code(device.source);
+    out += ".\n\n";
+  }
+  add_peaks(out, device, before);
+  if (before != nullptr) add_grown(out, device, *before);
+  add_top(out, device, context.top);
+  add_shares(out, "Live at the peak, by class", device.by_class, device.bytes);
+  add_shares(out, "Live at the peak, by module", device.by_module, device.bytes);
+  add_shares(out, "Live at the peak, by layer", fold_shares(device.by_layer), device.bytes);
+}
+
+}  // namespace
+
+std::string markdown_text(const GraphMemory& memory, const MarkdownContext& context) {
+  std::string out;
+  if (memory.devices.empty()) {
+    out += "### " + code(context.file) + ", " + code("@" + memory.graph) + ": no tensors\n\n";
+  }
+  for (const DeviceMemory& device : memory.devices) add_device(out, memory, device, context);
+  add_limits(out, context);
+  if (memory.unknown > 0) {
+    out += count_text(memory.unknown, "storage") + " of unknown size: each peak is a lower bound.\n\n";
+  }
+  return out;
+}
+
+}  // namespace fxopt
