@@ -96,6 +96,14 @@ the order of eager execution on one stream, with classic and with expandable seg
 --steady is about a step that is not the first: optimizer state (--optimizer) for each parameter with
 a gradient, the gradients that are added to (--gradients), and segments as steps before leave them.
 
+Other forms of the report, each to a FILE, any of them in one call:
+
+  --html      a page that loads nothing: live bytes over the nodes by class, to zoom and to hover;
+              reports of several graphs, files or devices can be laid over each other
+  --markdown  for a pull request: peaks, verdicts of limits; with --baseline what has grown
+  --trace     trace events for ui.perfetto.dev or chrome://tracing; a node takes one microsecond
+  --snapshot  a memory snapshot of PyTorch, for its memory_viz
+
 Limits, each an exit code of 5 when it is broken:
 
   --budget 70GiB                      on the peak that is described; reserved=70GiB on another one

@@ -98,7 +98,8 @@ void add_peaks(std::string& out, const DeviceMemory& device, const DeviceMemory*
 }
 
 void add_grown(std::string& out, const DeviceMemory& device, const DeviceMemory& before) {
-  std::vector<StorageChange> grown = compare_storages(before.top, device.top);
+  std::vector<StorageChange> grown =
+      compare_live_sets(before, {before.bytes, before.node}, device, {device.bytes, device.node}).changes;
   std::erase_if(grown, [](const StorageChange& change) { return change.growth() <= 0; });
   if (grown.empty()) {
     out += "No storage at the peak has grown.\n\n";

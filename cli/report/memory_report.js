@@ -106,24 +106,25 @@ function makeView(report, index) {
 
 const views = data.reports.flatMap((report) => report.memory.devices.map((device, i) => makeView(report, i)));
 const state = {view: views[0], other: null, axis: 'nodes', place: 0, hidden: new Set(['allocated, expandable']),
-  graph: null, window: null, drawn: null, isBuilding: false};
+  graph: null, window: null, drawn: null, timer: 0};
 
 // ---- tables
 
 function showPeak() {
   const device = state.view.device, memory = state.view.report.memory;
-  byId('peak-size').textContent = (memory.unknown_storages > 0 ? 'at least ' : '') + bytesText(device.peak_bytes);
-  byId('peak-metric').textContent = device.model + ' peak';
+  byId('peak-size').textContent = bytesText(device.peak_bytes);
+  byId('peak-metric').textContent = device.model + ' peak' + (memory.unknown_storages > 0 ? ', at least' : '');
   const limit = device.allocator_bytes;
-  byId('peak-bytes').textContent = exactText(device.peak_bytes) +
-    (limit !== null ? ', ' + percentText(device.peak_bytes, limit) + ' of what the allocator may take' : '');
+  byId('peak-bytes').textContent = exactText(device.peak_bytes);
   byId('peak-bytes').dataset.bytes = String(device.peak_bytes);
+  const limits = limit === null ? [] : [['limit', bytesText(limit) + ', ' + percentText(device.peak_bytes, limit) + ' taken']];
   fillList(byId('peak-place'), [
     ['at node', nodeCode(device.node)],
     ['place', grouped(device.position + 1) + ' of ' + grouped(memory.nodes)],
     ['module', device.module_path === '' ? 'none' : code(device.module_path)],
     ['phase', state.view.text('phase', device.position)],
     ['source', device.source === '' ? 'unknown' : code(device.source)],
+    ...limits,
     ['graph', code(state.view.name)]]);
   document.title = 'Peak memory: ' + bytesText(device.peak_bytes) + ' ' + device.model;
 }
@@ -131,10 +132,24 @@ function showPeak() {
 const typeText = (row) => row.label === '' ? row.type : row.label;
 
 function showLargest() {
-  const heads = [['made by'], ['type'], ['class'], ['phase'], ['module'], ['', 'number'], ['bytes', 'number exact']];
+  const heads = [['', 'number'], ['bytes', 'number exact'], ['made by'], ['type'], ['class'], ['phase'], ['module']];
   fillTable(byId('top-five'), heads, state.view.device.top.slice(0, 5).map((row) => [
-    nodeCode(row.node), code(typeText(row)), row['class'], row.phase, code(row.module_path),
-    bytesText(row.bytes), exactText(row.bytes)]));
+    bytesText(row.bytes), exactText(row.bytes), nodeCode(row.node), code(typeText(row)), row['class'], row.phase,
+    code(row.module_path)]));
+}
+
+// Neighbours of the same size in one row, as in the text report.
+function foldShares(shares) {
+  const folded = [];
+  for (let i = 0; i < shares.length;) {
+    let end = i + 1;
+    while (end < shares.length && shares[end].bytes === shares[i].bytes && shares[end].storages === shares[i].storages) ++end;
+    const count = end - i > 2 ? end - i : 1;
+    folded.push(count === 1 ? shares[i] : {name: shares[i].name + ' .. ' + shares[end - 1].name + ' (' + count + ' alike)',
+      bytes: count * shares[i].bytes, storages: count * shares[i].storages});
+    i += count;
+  }
+  return folded;
 }
 
 function showShares(id, shares, whole) {
@@ -366,13 +381,16 @@ function chartOptions(list) {
     axes: {y: {ticker: byteTicks, axisLabelWidth: 72}, x: {axisLabelFormatter: nodeLabel, axisLabelWidth: 70}},
     axisLineColor: colorOf('line'), gridLineColor: colorOf('line'),
     rangeSelectorPlotStrokeColor: colorOf('faint'), rangeSelectorPlotFillColor: colorOf('parameter'),
+    rangeSelectorPlotFillGradientColor: colorOf('paper'),
     rangeSelectorBackgroundStrokeColor: colorOf('line'), rangeSelectorForegroundStrokeColor: colorOf('faint'),
     xlabel: state.axis === 'nodes' ? 'node, in schedule order' : 'per cent of the step'};
 }
 
 function drawChart() {
   const list = series();
+  clearTimeout(state.timer);
   if (state.graph !== null) state.graph.destroy();
+  state.graph = null;  // until it is made: it draws while it is being made
   state.window = [startOfAxis(), endOfAxis()];
   state.drawn = state.window.join();
   state.list = list;
@@ -492,6 +510,7 @@ function pointedPlace(event) {
 }
 
 function showTimeline() {
+  byId('chart-row').classList.toggle('overlaid', state.other !== null);
   drawChart();
   showSeries();
   showPlace(state.view.device.position);
@@ -545,7 +564,7 @@ function showAll() {
   const device = state.view.device;
   showShares('by-class', device.by_class, device.peak_bytes);
   showShares('by-module', device.by_module, device.peak_bytes);
-  showShares('by-layer', device.by_layer, device.peak_bytes);
+  showShares('by-layer', foldShares(device.by_layer), device.peak_bytes);
   showPeaks();
   showStorages();
   showOutside();
