@@ -183,6 +183,7 @@ void add_device(std::string& out, const GraphMemory& memory, const DeviceMemory&
     out += ".\n\n";
   }
   add_peaks(out, device, before);
+  if (&device == &memory.devices.front()) add_limits(out, context);
   if (before != nullptr) add_grown(out, device, *before);
   add_top(out, device, context.top);
   add_shares(out, "Live at the peak, by class", device.by_class, device.bytes);
@@ -196,9 +197,9 @@ std::string markdown_text(const GraphMemory& memory, const MarkdownContext& cont
   std::string out;
   if (memory.devices.empty()) {
     out += "### " + code(context.file) + ", " + code("@" + memory.graph) + ": no tensors\n\n";
+    add_limits(out, context);
   }
   for (const DeviceMemory& device : memory.devices) add_device(out, memory, device, context);
-  add_limits(out, context);
   if (memory.unknown > 0) {
     out += count_text(memory.unknown, "storage") + " of unknown size: each peak is a lower bound.\n\n";
   }

@@ -216,7 +216,8 @@ TEST_CASE("cli mem --trace: a slice for each node, an instant at the peak, a pro
   const Forms forms;
   REQUIRE(forms.mem({"--trace", forms.trace}).exit == 0);
   Json slices = Json::array(), instants = slices, names = slices;
-  for (const Json& event : Json::parse(read_text(forms.trace))["traceEvents"]) {
+  const Json trace = Json::parse(read_text(forms.trace));
+  for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] == "X") slices.push_back(event);
     if (event["ph"] == "i") instants.push_back(event);
     if (event["ph"] == "M") names.push_back(event["name"]);

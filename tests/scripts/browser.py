@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+
+TIMEOUT_S = 60
 
 # Chromium reads commands from descriptor 3 and writes answers to descriptor 4; names resolve to nothing.
 FLAGS = (
@@ -116,6 +119,8 @@ class Page:
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self._unread:
+            if not select.select([self._answers], [], [], TIMEOUT_S)[0]:
+                raise AssertionError(f"the browser has said nothing for {TIMEOUT_S} s")
             received = os.read(self._answers, 1 << 16)
             if not received:
                 raise AssertionError("the browser has ended")
