@@ -125,6 +125,7 @@ std::string HtmlReport::text() const {
       {"{{licence}}", std::string(file_text("copyright"))},
       {"{{data}}", embedded_json(data_)},
       {"/*library*/", without_source_map(file_text("dygraph.min.js"))},
+      {"/*timeline*/", std::string(file_text("memory_timeline.js"))},
       {"/*script*/", std::string(file_text("memory_report.js"))},
   };
   std::string_view rest = file_text("memory_report.html");

@@ -72,6 +72,12 @@ class HtmlReport(unittest.TestCase):
         labels = "document.querySelectorAll('.dygraph-axis-label-x')"
         return self.page.evaluate(f"[...{labels}].map((label) => label.textContent)")
 
+    def choose(self, element: str, value: str) -> None:
+        self.page.evaluate(
+            f"(() => {{ const list = document.getElementById('{element}'); list.value = '{value}';"
+            " list.dispatchEvent(new Event('change')); })()"
+        )
+
     def settle(self) -> None:
         self.page.evaluate("new Promise((done) => setTimeout(done, 250))")
 
@@ -116,8 +122,8 @@ class HtmlReport(unittest.TestCase):
             for metric in ("allocated", "active", "reserved"):
                 shown = peaks[f"{metric}, {run['segments']} segments"]
                 self.assertEqual(shown, f"{grouped(run[metric]['peak_bytes'])} B")
-        self.assertEqual([row[0] for row in self.rows("#outside")][: len(device["outside"])],
-                         [row["name"] for row in device["outside"]])  # fmt: skip
+        outside = [row[0] for row in self.rows("#outside")]
+        self.assertEqual(outside, [row["name"] for row in device["outside"]] + ["the device has"])
         self.check_quiet()
 
     def test_the_timeline_at_the_peak_is_the_json(self) -> None:
@@ -180,12 +186,13 @@ class HtmlReport(unittest.TestCase):
         devices = self.open(GRAPH, str(second))
         names = [row[0] for row in self.rows("#series")]
         self.assertIn("overlaid: requested", names)
-        self.page.evaluate("(() => { const a = document.getElementById('axis'); a.value = 'percent';"
-                           " a.dispatchEvent(new Event('change')); })()")  # fmt: skip
+        self.choose("axis", "percent")
         self.assertIn("%", self.axis()[0])
         self.assertEqual(self.shown_bytes()["requested"], devices[0]["peak_bytes"])
-        self.page.evaluate("(() => { const a = document.getElementById('report'); a.value = '1';"
-                           " a.dispatchEvent(new Event('change')); })()")  # fmt: skip
+        self.choose("other", "0")  # itself
+        self.assertEqual(self.shown_bytes()["overlaid: requested"], devices[0]["peak_bytes"])
+        self.assertEqual(self.text("#node-other"), f"overlaid: %{devices[0]['node']}")
+        self.choose("report", "1")
         self.assertEqual(self.text("#peak-bytes"), f"{grouped(devices[1]['peak_bytes'])} B")
         self.check_quiet()
 
