@@ -116,7 +116,8 @@ function showPeak() {
   const limit = device.allocator_bytes;
   byId('peak-bytes').textContent = exactText(device.peak_bytes);
   byId('peak-bytes').dataset.bytes = String(device.peak_bytes);
-  const limits = limit === null ? [] : [['limit', bytesText(limit) + ', ' + percentText(device.peak_bytes, limit) + ' taken']];
+  const limits = limit === null ? [] :
+    [['limit', bytesText(limit) + ', ' + percentText(device.peak_bytes, limit) + ' taken']];
   fillList(byId('peak-place'), [
     ['at node', nodeCode(device.node)],
     ['place', grouped(device.position + 1) + ' of ' + grouped(memory.nodes)],
@@ -141,11 +142,12 @@ function showLargest() {
 function foldShares(shares) {
   const folded = [];
   for (let i = 0; i < shares.length;) {
+    const first = shares[i];
     let end = i + 1;
-    while (end < shares.length && shares[end].bytes === shares[i].bytes && shares[end].storages === shares[i].storages) ++end;
+    while (end < shares.length && shares[end].bytes === first.bytes && shares[end].storages === first.storages) ++end;
     const count = end - i > 2 ? end - i : 1;
-    folded.push(count === 1 ? shares[i] : {name: shares[i].name + ' .. ' + shares[end - 1].name + ' (' + count + ' alike)',
-      bytes: count * shares[i].bytes, storages: count * shares[i].storages});
+    folded.push(count === 1 ? first : {name: first.name + ' .. ' + shares[end - 1].name + ' (' + count + ' alike)',
+      bytes: count * first.bytes, storages: count * first.storages});
     i += count;
   }
   return folded;
@@ -188,7 +190,8 @@ function showPeaks() {
   } else {
     const others = new Map(peakRows(state.other.device));
     fillTable(byId('peaks'), [['peak'], ['this report', 'number'], ['', 'number exact'], ['overlaid', 'number'],
-      ['', 'number exact'], ['overlaid less this', 'number'], ['reached at'], ['overlaid at']], rows.map(([name, peak]) => {
+      ['', 'number exact'], ['overlaid less this', 'number'], ['reached at'], ['overlaid at']],
+    rows.map(([name, peak]) => {
       const other = others.get(name);
       if (!other) return [name, bytesText(peak.peak_bytes), exactText(peak.peak_bytes), '', '', '', reached(peak), ''];
       return [name, bytesText(peak.peak_bytes), exactText(peak.peak_bytes), bytesText(other.peak_bytes),
@@ -209,8 +212,9 @@ function showNotes() {
     notes.push('Storages of unknown size: ' + memory.unknown_storages + '. Each peak is a lower bound.');
   }
   if (memory.profile !== '') {
-    notes.push('Hidden memory by ' + memory.profile + ': ' + grouped(device.hidden.blocks) + ' blocks, of which ' +
-      grouped(device.hidden.estimates) + ' by estimate; unknown for ' + grouped(device.hidden.unknown.length) + ' calls.');
+    const hidden = device.hidden;
+    notes.push('Hidden memory by ' + memory.profile + ': ' + grouped(hidden.blocks) + ' blocks, of which ' +
+      grouped(hidden.estimates) + ' by estimate; unknown for ' + grouped(hidden.unknown.length) + ' calls.');
   } else if (device.allocator.length > 0) {
     notes.push('Without hidden memory of kernels: no device was named.');
   }
@@ -219,7 +223,8 @@ function showNotes() {
 
 function showStorages() {
   const device = state.view.device;
-  byId('storages-count').textContent = 'The largest ' + grouped(device.top.length) + ' of ' + grouped(device.live_storages) + '.';
+  byId('storages-count').textContent =
+    'The largest ' + grouped(device.top.length) + ' of ' + grouped(device.live_storages) + '.';
   const lifetime = (row) => {
     const span = grouped(row.first_position + 1) + ' to ' + grouped(row.last_position + 1);
     return element('span', {text: span, title: '%' + row.first + ' .. %' + row.last});
@@ -227,18 +232,21 @@ function showStorages() {
   fillTable(byId('storages'), [['', 'number'], ['bytes', 'number exact'], ['made by'], ['type'], ['class'], ['phase'],
     ['operator'], ['module'], ['live at nodes', 'number'], ['first'], ['last'], ['source']], device.top.map((row) => [
     bytesText(row.bytes), exactText(row.bytes), nodeCode(row.node), code(typeText(row)), row['class'], row.phase,
-    code(row.target), code(row.module_path), lifetime(row), nodeCode(row.first), nodeCode(row.last), code(row.source)]));
+    code(row.target), code(row.module_path), lifetime(row), nodeCode(row.first), nodeCode(row.last),
+    code(row.source)]));
 }
 
 function showOutside() {
   const device = state.view.device;
   byId('outside-section').hidden = device.outside.length === 0;
-  const rows = device.outside.map((row) => [row.name, row.bytes === null ? 'unknown' : bytesText(row.bytes),
-    row.bytes === null ? '' : exactText(row.bytes), row.evidence, row.communicators > 0 ? String(row.communicators) : '']);
+  const rows = device.outside.map((row) => [
+    row.name, row.bytes === null ? 'unknown' : bytesText(row.bytes), row.bytes === null ? '' : exactText(row.bytes),
+    row.evidence, row.communicators > 0 ? String(row.communicators) : '']);
   if (device.device_bytes !== null) {
     rows.push(['the device has', bytesText(device.device_bytes), exactText(device.device_bytes), '', '']);
   }
-  fillTable(byId('outside'), [['what'], ['', 'number'], ['bytes', 'number exact'], ['rests on'], ['communicators', 'number']], rows);
+  fillTable(byId('outside'), [['what'], ['', 'number'], ['bytes', 'number exact'], ['rests on'],
+    ['communicators', 'number']], rows);
 }
 
 function showOptions() {
@@ -246,7 +254,7 @@ function showOptions() {
   for (const [group, values] of [['', data.options], ['limit ', data.gates]]) {
     for (const [key, value] of Object.entries(values || {})) {
       const text = typeof value === 'string' ? value : JSON.stringify(value);
-      if (text !== '' && text !== 'null' && text !== '[]' && text !== '{}') rows.push([group + key.replace(/_/g, ' '), code(text)]);
+      if (!['', 'null', '[]', '{}'].includes(text)) rows.push([group + key.replace(/_/g, ' '), code(text)]);
     }
   }
   byId('options-section').hidden = rows.length === 0;
@@ -273,7 +281,11 @@ function start() {
     byId('main').replaceChildren(element('p', {text: 'There are no tensors, so there is no peak.'}));
     return;
   }
-  const option = (view, i) => { const made = element('option', {text: view.name}); made.value = String(i); return made; };
+  const option = (view, i) => {
+    const made = element('option', {text: view.name});
+    made.value = String(i);
+    return made;
+  };
   byId('report').append(...views.map(option));
   const none = element('option', {text: 'nothing'});
   none.value = '';
