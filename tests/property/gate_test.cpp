@@ -1,4 +1,4 @@
-// Limits on growth under random edits of real graphs: a regression is stopped and its cause is named first, and what
+// Limits on growth under random edits of real graphs: a regression is stopped and its cause alone is named, and what
 // changes no byte passes a limit of none.
 #include <array>
 #include <cstdint>
@@ -76,9 +76,11 @@ std::unique_ptr<Module> load(const Subject& subject) {
   return std::move(*module);
 }
 
+// Written plainly: what makes a file safe from a crash takes longer than all else here.
 CliResult check(const Subject& subject, const Module& module, const std::string& path, const std::string& limit) {
-  const Status saved = save_module(module, path);
-  if (!saved.ok()) FAIL(format_error(saved.error()));
+  const Result<std::string> bytes = print_module(module, *format_of_path(path));
+  if (!bytes.ok()) FAIL(format_error(bytes.error()));
+  write_text(path, *bytes);
   return run_fxopt({"mem", path, "--baseline", subject.base, "--max-growth", limit});
 }
 
@@ -93,6 +95,16 @@ Kind apply_next(uint64_t turn, const Apply& apply) {
   return Kind{};
 }
 
+// True when the cause is named first, and beside it nothing that the edit did not add.
+bool names_only(const std::string& message, const std::string& cause) {
+  const std::string first = "grew at the peak: %" + cause + " (";
+  if (!contains(message, first)) return false;
+  for (size_t at = message.find("; %"); at != std::string::npos; at = message.find("; %", at + 1)) {
+    if (!message.substr(at).starts_with("; %edited")) return false;
+  }
+  return true;
+}
+
 // Every other turn of a graph with copies loses one of them; other graphs have none to lose.
 uint64_t turn_of(uint64_t edit, const Subjects& subjects) {
   const uint64_t round = edit / subjects.size(), place = edit % subjects.size();
@@ -105,7 +117,7 @@ void print_count(const char* what, uint64_t good, uint64_t all) {
               static_cast<unsigned long long>(all));
 }
 
-TEST_CASE("gates: a regression of more than 0.1 % is stopped, and its cause is named first", "[property]") {
+TEST_CASE("gates: a regression of more than 0.1 % is stopped, and its cause alone is named", "[property]") {
   const Subjects subjects;
   std::array<uint64_t, kNumRegressions> made{}, named{};
   for (uint64_t i = 0; i < number_of_edits(); ++i) {
@@ -120,7 +132,7 @@ TEST_CASE("gates: a regression of more than 0.1 % is stopped, and its cause is n
     });
     INFO("edit " << i << ", " << regression_name(kind) << ", of " << subject.name << ", cause %" << cause);
     const CliResult result = check(subject, *module, subjects.edited(".pb"), "0.1%");
-    const bool is_named = result.exit == 5 && contains(result.err, "grew at the peak: %" + cause + " (");
+    const bool is_named = result.exit == 5 && names_only(result.err, cause);
     const bool is_moved =
         kind != Regression::kMovePeak || contains(result.err, "the peak moved from %" + editor.peak_node() + " to %");
     INFO(result.err);
