@@ -64,9 +64,8 @@ void add_peak(std::string& out, const DeviceMemory& device, const DeviceMemory* 
               bool expandable) {
   const std::optional<PeakRow> peak = device.peak(metric, expandable);
   if (!peak.has_value()) return;
-  const bool is_of_allocator = metric != MemoryMetric::kIdeal && metric != MemoryMetric::kRequested;
   std::string name(metric_name(metric));
-  if (is_of_allocator) name += expandable ? ", expandable segments" : ", classic segments";
+  if (is_of_allocator(metric)) name += expandable ? ", expandable segments" : ", classic segments";
   std::vector<std::string> cells = {name};
   if (before != nullptr) {
     const std::optional<PeakRow> base = before->peak(metric, expandable);
@@ -89,6 +88,7 @@ void add_peaks(std::string& out, const DeviceMemory& device, const DeviceMemory*
   for (const MemoryMetric metric : {MemoryMetric::kAllocated, MemoryMetric::kActive, MemoryMetric::kReserved}) {
     for (const bool expandable : {false, true}) add_peak(out, device, before, metric, expandable);
   }
+  add_peak(out, device, before, MemoryMetric::kArena, false);
   out += '\n';
   for (const AllocatorRow& row : device.allocator) {
     if (row.out_of_memory.empty()) continue;

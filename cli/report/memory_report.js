@@ -178,6 +178,7 @@ function peakRows(device) {
   for (const metric of ['allocated', 'active', 'reserved']) {
     for (const run of device.allocator) rows.push([metric + ', ' + run.segments + ' segments', run[metric]]);
   }
+  if (device.arena !== null) rows.push(['arena, planned ahead', {peak_bytes: device.arena.bytes, node: device.node}]);
   return rows;
 }
 
