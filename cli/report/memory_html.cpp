@@ -106,6 +106,7 @@ void HtmlReport::add(const std::string& file, const GraphMemory& memory, size_t 
   for (Json& device : report["devices"]) {
     Json::array_t& rows = device["top"].get_ref<Json::array_t&>();
     if (rows.size() > top) rows.resize(top);
+    device.erase("others");
   }
   for (const DeviceMemory& device : memory.devices) timelines.push_back(timeline_json(device));
   data_["reports"].push_back({{"file", file},

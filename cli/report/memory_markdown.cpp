@@ -75,7 +75,11 @@ void add_peak(std::string& out, const DeviceMemory& device, const DeviceMemory* 
   } else {
     cells.push_back(bytes_text(peak->bytes));
   }
-  cells.push_back(peak->node.empty() ? "before the first node" : cell("%" + peak->node));
+  if (metric == MemoryMetric::kArena) {
+    cells.push_back("planned ahead");
+  } else {
+    cells.push_back(peak->node.empty() ? "before the first node" : cell("%" + peak->node));
+  }
   add_row(out, cells);
 }
 
@@ -97,9 +101,17 @@ void add_peaks(std::string& out, const DeviceMemory& device, const DeviceMemory*
   }
 }
 
+std::string before_text(const StorageChange& change) {
+  if (change.was.has_value()) return "not live there";
+  return change.before == 0 ? "new" : bytes_text(change.before);
+}
+
 void add_grown(std::string& out, const DeviceMemory& device, const DeviceMemory& before) {
-  std::vector<StorageChange> grown =
-      compare_live_sets(before, {before.bytes, before.node}, device, {device.bytes, device.node}).changes;
+  const bool is_ideal = device.model == "ideal";
+  const PeakRow &was = is_ideal ? before.ideal : before.requested, &is = is_ideal ? device.ideal : device.requested;
+  const LiveSetChange live = compare_live_sets(before, was, device, is);
+  if (live.moved) out += "The peak moved from " + code("%" + was.node) + " to " + code("%" + is.node) + ".\n\n";
+  std::vector<StorageChange> grown = live.changes;
   std::erase_if(grown, [](const StorageChange& change) { return change.growth() <= 0; });
   if (grown.empty()) {
     out += "No storage at the peak has grown.\n\n";
@@ -112,8 +124,7 @@ void add_grown(std::string& out, const DeviceMemory& device, const DeviceMemory&
     const StorageChange& change = grown[i];
     const StorageRow& row = change.row;
     add_row(out, {cell("%" + row.node), cell(row.label.empty() ? row.type : row.label), row.kind, cell(row.module_path),
-                  change.before == 0 ? "new" : bytes_text(change.before), bytes_text(change.after),
-                  growth_text(change.before, change.after)});
+                  before_text(change), bytes_text(change.after), growth_text(change.before, change.after)});
   }
   if (grown.size() > kMaxGrown) out += "\nand " + std::to_string(grown.size() - kMaxGrown) + " more\n";
   out += '\n';

@@ -178,13 +178,16 @@ function peakRows(device) {
   for (const metric of ['allocated', 'active', 'reserved']) {
     for (const run of device.allocator) rows.push([metric + ', ' + run.segments + ' segments', run[metric]]);
   }
-  if (device.arena !== null) rows.push(['arena, planned ahead', {peak_bytes: device.arena.bytes, node: device.node}]);
+  if (device.arena !== null) rows.push(['arena', {peak_bytes: device.arena.bytes, node: null}]);
   return rows;
 }
 
 function showPeaks() {
   const rows = peakRows(state.view.device);
-  const reached = (peak) => peak.node === '' ? 'before the first node' : nodeCode(peak.node);
+  const reached = (peak) => {
+    if (peak.node === null) return 'planned ahead';
+    return peak.node === '' ? 'before the first node' : nodeCode(peak.node);
+  };
   if (state.other === null) {
     fillTable(byId('peaks'), [['peak'], ['', 'number'], ['bytes', 'number exact'], ['reached at']],
       rows.map(([name, peak]) => [name, bytesText(peak.peak_bytes), exactText(peak.peak_bytes), reached(peak)]));

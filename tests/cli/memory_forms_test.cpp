@@ -147,6 +147,17 @@ TEST_CASE("cli mem --html: the data are those of the JSON, and the curves peak w
   CHECK(report["texts"][static_cast<size_t>(paths[place])] == device["module_path"]);
 }
 
+TEST_CASE("cli mem --html: a baseline makes the page no longer", "[cli]") {
+  const Forms forms;
+  const std::string base = forms.folder / "base.json";
+  REQUIRE(forms.mem({"--baseline", base, "--update-baseline"}).exit == 0);
+  REQUIRE(forms.mem({"--baseline", base, "--max-growth", "1%", "--top", "2", "--html", forms.html}).exit == 0);
+  const Json data = data_of(read_text(forms.html)), &device = data["reports"][0]["memory"]["devices"][0];
+  CHECK(device["live_storages"] == 3);
+  CHECK(device["top"].size() == 2);
+  CHECK_FALSE(device.contains("others"));
+}
+
 TEST_CASE("cli mem --html: every class adds up to the curve at each node", "[cli]") {
   const Forms forms;
   REQUIRE(run_fxopt({"mem", kLlama, "--device", "h100", "--steady", "--html", forms.html}).exit == 0);

@@ -122,6 +122,7 @@ class HtmlReport(unittest.TestCase):
             for metric in ("allocated", "active", "reserved"):
                 shown = peaks[f"{metric}, {run['segments']} segments"]
                 self.assertEqual(shown, f"{grouped(run[metric]['peak_bytes'])} B")
+        self.assertEqual(peaks["arena"], f"{grouped(device['arena']['bytes'])} B")
         outside = [row[0] for row in self.rows("#outside")]
         self.assertEqual(outside, [row["name"] for row in device["outside"]] + ["the device has"])
         self.check_quiet()
