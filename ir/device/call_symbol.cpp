@@ -78,8 +78,14 @@ bool read_property(std::span<const std::string_view> words, const Op& op, CallSy
     return read_dtype(words[0], symbol);
   }
   if (words[0] == "contiguous") return read_order(words.subspan(1), symbol);
-  if (words.size() != 2 || (words[0] != "size" && words[0] != "last")) return false;
+  if (words.size() != 2) return false;
   const std::optional<size_t> number = small_number(words[1]);
+  if (words[0] == "at") {
+    symbol.property = Property::kElement;
+    symbol.number = number.value_or(0);
+    return number.has_value();
+  }
+  if (words[0] != "size" && words[0] != "last") return false;
   const std::optional<size_t> argument = argument_named(op, words[1]);
   if (number.has_value()) {
     symbol.property = words[0] == "size" ? Property::kSize : Property::kLast;
@@ -169,6 +175,7 @@ class Question {
     if (symbol_.property == Property::kValue) return argument(symbol_.position);
     if (symbol_.property == Property::kHasLast) return is_given ? has_last(*arg) : 1;
     if (!is_given) return 0;
+    if (symbol_.property == Property::kElement) return element(*arg);
     collect_tensors(graph_, *arg, tensors);
     if (symbol_.property == Property::kCount) return static_cast<int64_t>(tensors.size());
     const Tensor* tensor = largest(tensors);
@@ -205,6 +212,12 @@ class Question {
       default:
         return std::nullopt;
     }
+  }
+
+  std::optional<int64_t> element(const Arg& list) const {
+    if (!list.is(ArgKind::kList) && !list.is(ArgKind::kTuple)) return std::nullopt;
+    const std::span<const Arg> children = graph_.pool().children(list);
+    return symbol_.number < children.size() ? number(children[symbol_.number]) : std::nullopt;
   }
 
   // Whether a list of dimensions has the last one of the first argument.

@@ -30,6 +30,7 @@ struct CallSymbol {
     kBlasReady,
     kHasLast,
     kIsDType,
+    kElement,  // of a list of numbers or truths, the one at `number`
   };
 
   bool is_output = false;

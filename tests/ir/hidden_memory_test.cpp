@@ -102,6 +102,9 @@ TEST_CASE("hidden memory: values, defaults and lists of arguments", "[device]") 
   CHECK(ask(sum + "1])\n", "aten.sum.dim_IntList", "keepdim").bytes == 0);  // by default
   CHECK(ask(sum + "1], True)\n", "aten.sum.dim_IntList", "keepdim").bytes == 1);
   CHECK(ask(sum + "1])\n", "aten.sum.dim_IntList", "dtype.given").bytes == 0);
+  CHECK(ask(sum + "1, 0])\n", "aten.sum.dim_IntList", "dim.at.1").bytes == 0);
+  CHECK(ask(sum + "0, 1])\n", "aten.sum.dim_IntList", "dim.at.1").bytes == 1);
+  CHECK_FALSE(ask(sum + "1])\n", "aten.sum.dim_IntList", "dim.at.1").is_known);
 
   const std::string cat = R"(
   %a: f32[4]@cuda:0 = placeholder()

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Compares the floating-point operations that fxopt counts in graphs with those of torch.utils.flop_counter.
+
+  work.py [--fxopt PROGRAM] [GRAPH...]     default: the graphs of testdata
+
+Both count the same operators: those for which PyTorch has a formula. What only fxopt counts is printed beside. Symbols have the
+values of their hints; a graph with other symbols is left out. Exits with 1 when a graph's count differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_map
+from torch.utils.flop_counter import flop_registry
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
+
+import fxopt_torch  # noqa: E402
+from fxopt_program import Fxopt  # noqa: E402
+
+# Operators that fxopt counts and PyTorch has no formula for.
+OWN = ("aten.mv.default", "aten.dot.default", "aten.linear.default", "aten.matmul.default")
+
+
+def _value(node: Node) -> object:
+    return node.meta.get("val")
+
+
+def _hinted(value: object) -> object:
+    """A size without symbols: the tensor's twin on the meta device, with hints in their place."""
+    if isinstance(value, torch.Tensor):
+        sizes = [int(size) if isinstance(size, int) else size.node.hint for size in value.shape]
+        if None in sizes:
+            raise LookupError("a symbol without a hint")
+        return torch.empty(sizes, dtype=value.dtype, device="meta")
+    if isinstance(value, torch.SymInt):
+        return value.node.hint
+    return value
+
+
+def torch_flops(graph_module: GraphModule) -> int:
+    """The sum over the calls that PyTorch has a formula for. LookupError where a size is not known."""
+    total = 0
+    for node in graph_module.graph.nodes:
+        packet = getattr(node.target, "overloadpacket", None)
+        if node.op != "call_function" or packet not in flop_registry:
+            continue
+        args = tree_map(_hinted, torch.fx.node.map_arg(node.args, _value))
+        kwargs = tree_map(_hinted, torch.fx.node.map_arg(node.kwargs, _value))
+        total += flop_registry[packet](*args, **kwargs, out_val=tree_map(_hinted, _value(node)))
+    return total
+
+
+def compare(fxopt: Fxopt, path: pathlib.Path) -> tuple[int, int, list[str]]:
+    """fxopt's count, PyTorch's, and the operators that only fxopt counts."""
+    graph_module = fxopt_torch.load(str(path))
+    ours = fxopt.run("diff", str(path), str(path))["graphs"][0]["before"]["work"]["flops"]
+    own = sorted({str(node.target) for node in graph_module.graph.nodes} & set(OWN))
+    return ours, torch_flops(graph_module), own
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fxopt", metavar="PROGRAM")
+    parser.add_argument("graphs", nargs="*", type=pathlib.Path)
+    arguments = parser.parse_args()
+    graphs = arguments.graphs or sorted((ROOT / "testdata").glob("*.pb*"))
+    fxopt = Fxopt(arguments.fxopt)
+    print(f"torch {torch.__version__}\n\n| graph | fxopt | torch.utils.flop_counter | ratio | only fxopt counts |\n|---|--:|--:|--:|---|")
+    differs = 0
+    for path in graphs:
+        name = path.name.split(".")[0]
+        try:
+            ours, theirs, own = compare(fxopt, path)
+        except LookupError as error:
+            print(f"| {name} | - | - | - | left out: {error} |")
+            continue
+        ratio = f"{ours / theirs:.6f}" if theirs else "-"
+        differs += ours != theirs and not own
+        print(f"| {name} | {ours} | {theirs} | {ratio} | {', '.join(own)} |", flush=True)
+    return 1 if differs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
