@@ -187,6 +187,8 @@ class HtmlReport(unittest.TestCase):
         devices = self.open(GRAPH, str(second))
         names = [row[0] for row in self.rows("#series")]
         self.assertIn("overlaid: requested", names)
+        overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        self.assertEqual(self.page.evaluate(overflow), 0)
         self.choose("axis", "percent")
         self.assertIn("%", self.axis()[0])
         self.assertEqual(self.shown_bytes()["requested"], devices[0]["peak_bytes"])
