@@ -10,6 +10,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "ir/device/call_formulas.h"
+#include "ir/ops/op.h"
 
 namespace fxopt {
 namespace {
@@ -44,6 +46,34 @@ Error unknown_device(std::string_view name) {
                {}};
 }
 
+template <class Row>
+std::vector<const CallRow*> rows_of(const std::vector<Row>& rows) {
+  std::vector<const CallRow*> list;
+  for (const Row& row : rows) list.push_back(&row);
+  return list;
+}
+
+// A row about an operator of a library that is known names one, and asks what calls of it, or of one of its overloads,
+// can answer. Libraries that are not known may come with a file.
+Status check_row(const DeviceProfile& profile, const CallRow& row) {
+  std::string misfit;
+  bool is_known_library = false, is_known = false;
+  const std::string library = row.target.substr(0, row.target.find('.') + 1);
+  for (const Op* op : builtin_ops()) {
+    is_known_library = is_known_library || op->name.starts_with(library);
+    if (!is_about(row, *op)) continue;
+    is_known = true;
+    misfit = explain_misfit(profile, row, *op);
+    if (misfit.empty()) return ok_status();
+  }
+  if (!is_known_library) return ok_status();
+  Error error{ErrorCode::kBadProfile, "", "`fxopt help devices` lists what a row can ask", {}};
+  error.where.field = row.target + (row.every_overload ? ".*" : "");
+  error.message =
+      is_known ? "a row cannot be evaluated: " + misfit : "there is no operator '" + error.where.field + "'";
+  return error;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& names) {
@@ -76,6 +106,14 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
     return builtin_profile(name);
   };
   Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(texts, include);
+  if (profile.ok() && !files.empty()) {  // those that are built in are tested
+    for (const std::vector<const CallRow*>& rows : {rows_of((*profile)->hidden), rows_of((*profile)->work)}) {
+      for (const CallRow* row : rows) {
+        const Status status = check_row(**profile, *row);
+        if (!status.ok()) return status.error();
+      }
+    }
+  }
   if (profile.ok()) (*profile)->name = join(std::vector<std::string>(parts.begin() + 1, parts.end()), "+");
   return profile;
 }

@@ -40,6 +40,7 @@ std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const
   }
   for (const Graph* graph : *graphs) {
     facts.push_back(graph_facts(*graph, *view, plan.profile(), !flags.memory.device.empty()));
+    warn_of_memory(console, path, facts.back().memory);
   }
   return facts;
 }

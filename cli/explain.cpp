@@ -127,6 +127,7 @@ class Explain {
     Explanation explanation = explain_node(*found->graph, found->node, *view);
     if (!explanation.decision.empty()) try_it(*module, *found, explanation);
     const bool has_seconds = !flags_.memory.device.empty();
+    warn_of_memory(console_, flags_.input, describe_memory(*found->graph, *view));
     print_explanation(console_.product(), explanation, has_seconds);
     console_.result()["explanation"] = explanation_json(explanation, has_seconds);
   }
@@ -162,6 +163,7 @@ class Explain {
     const std::vector<NodeId> copies = with_copies.copies_beside(without.graph());
     for (const NodeId copy : copies) what_if.copies.emplace_back(with_copies.graph().name_of(copy));
     what_if.work = WorkModel(with_copies.graph(), plan_.profile(), view->options.symbols).of(copies);
+    what_if.expandable = plan_.expandable();
     what_if.before = describe_memory(before.graph(), *view_before);
     what_if.after = describe_memory(after.graph(), *view_after);
   }

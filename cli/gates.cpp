@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@
 #include "cli/report/memory_diff.h"
 #include "cli/report/table.h"
 #include "core/file.h"
+#include "core/saturate.h"
 #include "core/text.h"
 #include "core/version.h"
 
@@ -23,6 +25,7 @@ namespace {
 constexpr int kDocumentVersion = 1;
 constexpr uint64_t kMaxBaselineBytes = uint64_t{1} << 30;
 constexpr size_t kMaxNamed = 5;
+constexpr size_t kMaxDigits = 12;  // of a limit: products with bytes stay within 127 bits
 
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
@@ -84,7 +87,21 @@ void declare_gate_flags(CLI::App& app, GateFlags& flags) {
   app.add_option("--max-ratio", flags.max_ratio,
                  "exit with 5 when a peak is above this many times the baseline's: active=1.10,reserved=1.10")
       ->type_name("LIMITS");
+  app.add_flag("--must-fit", flags.must_fit,
+               "exit with 5 when memory runs out: on what --device has, or --device-memory gives");
   app.add_flag("--update-baseline", flags.update_baseline, "write the baseline anew in place of comparing with it");
+}
+
+bool MemoryGates::read_decimal(const std::string& text, Limit& limit) {
+  const size_t point = text.find('.');
+  const std::string digits = point == std::string::npos ? text : text.substr(0, point) + text.substr(point + 1);
+  const size_t behind = point == std::string::npos ? 0 : text.size() - point - 1;
+  const std::optional<int64_t> number = parse_int64(digits);
+  if (!number.has_value() || digits.starts_with('-') || digits.size() > kMaxDigits || point == 0) return false;
+  limit.numerator = *number;
+  limit.denominator = 1;
+  for (size_t i = 0; i < behind; ++i) limit.denominator *= 10;
+  return true;
 }
 
 Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::string& option, const std::string& text) {
@@ -121,14 +138,12 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
       const bool is_percent = limit.text.ends_with('%');
       std::string number = is_percent ? limit.text.substr(0, limit.text.size() - 1) : limit.text;
       while (number.ends_with(' ')) number.pop_back();
-      const std::optional<double> value = parse_double(number);
-      if (is_percent == limit.is_ratio || !value.has_value() || !(*value >= 0) || *value > 1e6) {
+      if (is_percent == limit.is_ratio || !read_decimal(number, limit)) {
         return Error{ErrorCode::kBadOptionValue,
                      option + " takes no '" + limit.text + "'",
                      limit.is_ratio ? "a ratio is written as in 1.10" : "growth is written as in 1% or 0.5%",
                      {}};
       }
-      limit.most = limit.is_ratio ? *value : *value / 100;
     }
     limits.push_back(std::move(limit));
   }
@@ -160,7 +175,22 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
                  "give a limit, such as --max-growth 1%, or --markdown FILE, or --update-baseline",
                  {}};
   }
-  if (flags.baseline.empty() || flags.update_baseline) return gates;
+  if (flags.must_fit && !plan.knows_device_memory()) {
+    return Error{ErrorCode::kUsage,
+                 "--must-fit needs to know what the device has",
+                 "give --device, such as h100, or --device-memory 80GiB",
+                 {}};
+  }
+  if (flags.baseline.empty()) return gates;
+  std::set<std::string> names;
+  for (const std::string& input : flags.inputs) {
+    if (names.insert(file_name(input)).second) continue;
+    return Error{ErrorCode::kUsage,
+                 "two inputs are called '" + file_name(input) + "', and a baseline tells files by their names",
+                 "give them names of their own, or a baseline each",
+                 {}};
+  }
+  if (flags.update_baseline) return gates;
   const Status status = gates.read_baseline(plan);
   if (!status.ok()) return status.error();
   return gates;
@@ -201,7 +231,8 @@ Status MemoryGates::read_baseline(const MemoryPlan& plan) {
 
 const GraphMemory* MemoryGates::baseline_of(const std::string& path, const std::string& graph) const {
   for (const BaselineFile& file : baseline_) {
-    if (baseline_.size() > 1 && file.name != file_name(path)) continue;
+    const bool is_only = baseline_.size() == 1 && flags_.inputs.size() <= 1;
+    if (!is_only && file.name != file_name(path)) continue;
     for (const GraphMemory& memory : file.graphs) {
       if (memory.graph == graph) return &memory;
     }
@@ -215,6 +246,7 @@ std::vector<Error> MemoryGates::check(const std::string& path, const GraphMemory
     std::move(more.begin(), more.end(), std::back_inserter(errors));
   };
   for (const Limit& limit : budgets_) add(check_budget(path, memory, limit));
+  if (flags_.must_fit) add(check_fit(path, memory));
   if (flags_.update_baseline || growths_.empty()) return errors;
   const GraphMemory* before = baseline_of(path, memory.graph);
   if (before == nullptr) {
@@ -228,6 +260,33 @@ std::vector<Error> MemoryGates::check(const std::string& path, const GraphMemory
   return errors;
 }
 
+Error MemoryGates::runs_out(ErrorCode code, const std::string& path, const GraphMemory& memory,
+                            const DeviceMemory& device, MemoryMetric metric) const {
+  const AllocatorRow& run = device.allocator[expandable_ ? 1 : 0];
+  return {code,
+          "memory runs out on " + device_name(device) + " before the " + std::string(metric_name(metric)) +
+              " peak is reached, at a request of " + bytes_text(run.failed_bytes),
+          "the device is too small for this step, whatever the limit", where_of(path, memory, run.out_of_memory)};
+}
+
+std::vector<Error> MemoryGates::check_fit(const std::string& path, const GraphMemory& memory) const {
+  std::vector<Error> errors;
+  for (const DeviceMemory& device : memory.devices) {
+    const std::optional<PeakRow> peak = device.peak(MemoryMetric::kReserved, expandable_);
+    if (peak.has_value() && peak->cut) {
+      errors.push_back(runs_out(ErrorCode::kBudgetExceeded, path, memory, device, MemoryMetric::kReserved));
+    }
+  }
+  if (errors.empty() && memory.unknown > 0) errors.push_back(unknown_sizes(path, memory));
+  return errors;
+}
+
+// Exactly: 16 % of a number is not what 0.16 times it rounds to.
+bool MemoryGates::is_beyond(int64_t before, int64_t after, const Limit& limit) {
+  const WideSum most = limit.is_ratio ? limit.numerator : WideSum{100} * limit.denominator + limit.numerator;
+  return WideSum{after} * limit.denominator * (limit.is_ratio ? 1 : 100) > WideSum{before} * most;
+}
+
 std::vector<Error> MemoryGates::check_budget(const std::string& path, const GraphMemory& memory,
                                              const Limit& limit) const {
   std::vector<Error> errors;
@@ -237,13 +296,8 @@ std::vector<Error> MemoryGates::check_budget(const std::string& path, const Grap
     const std::optional<PeakRow> peak = device.peak(metric, expandable_);
     if (!peak.has_value()) continue;
     is_checked = true;
-    const AllocatorRow* run = is_of_allocator(metric) ? &device.allocator[expandable_ ? 1 : 0] : nullptr;
-    if (run != nullptr && !run->out_of_memory.empty()) {
-      errors.push_back(
-          {ErrorCode::kBudgetExceeded,
-           "memory runs out on " + device_name(device) + " before the " + std::string(metric_name(metric)) +
-               " peak is reached, at a request of " + bytes_text(run->failed_bytes),
-           "the device is too small for this step, whatever the budget", where_of(path, memory, run->out_of_memory)});
+    if (peak->cut) {
+      errors.push_back(runs_out(ErrorCode::kBudgetExceeded, path, memory, device, metric));
     } else if (peak->bytes > limit.bytes) {
       errors.push_back({ErrorCode::kBudgetExceeded,
                         "the " + std::string(metric_name(metric)) + " peak of " + bytes_text(peak->bytes) + " on " +
@@ -283,8 +337,18 @@ std::vector<Error> MemoryGates::check_growth(const std::string& path, const Grap
                         "write it anew with --update-baseline", where_of(path, memory, "")});
       continue;
     }
-    const double most = static_cast<double>(base->bytes) * (limit.is_ratio ? limit.most : 1 + limit.most);
-    if (static_cast<double>(peak->bytes) <= most) continue;
+    if (base->cut) {
+      errors.push_back(
+          {ErrorCode::kBadBaseline,
+           "memory ran out when the baseline was made: its " + std::string(metric_name(metric)) + " peak says nothing",
+           "write it anew with --update-baseline, with more --device-memory", where_of(path, memory, "")});
+      continue;
+    }
+    if (peak->cut) {
+      errors.push_back(runs_out(ErrorCode::kGrowthExceeded, path, memory, device, metric));
+      continue;
+    }
+    if (!is_beyond(base->bytes, peak->bytes, limit)) continue;
     errors.push_back(
         {ErrorCode::kGrowthExceeded,
          "the " + std::string(metric_name(metric)) + " peak on " + device_name(device) + " went from " +
@@ -304,7 +368,8 @@ nlohmann::ordered_json MemoryGates::json() const {
   return {{"budget", flags_.budget},
           {"baseline", flags_.baseline},
           {"max_growth", flags_.max_growth},
-          {"max_ratio", flags_.max_ratio}};
+          {"max_ratio", flags_.max_ratio},
+          {"must_fit", flags_.must_fit}};
 }
 
 std::string MemoryGates::text() const {
@@ -314,6 +379,7 @@ std::string MemoryGates::text() const {
                                      {"--max-ratio ", &flags_.max_ratio}}) {
     if (!text->empty()) words.push_back(option + *text);
   }
+  if (flags_.must_fit) words.push_back("--must-fit");
   return join(words, " ");
 }
 

@@ -25,7 +25,9 @@ struct GateFlags {
   std::string max_growth;  // "1%", "reserved=1%"
   std::string max_ratio;   // "active=1.10,reserved=1.10"
   bool update_baseline = false;
-  bool is_shown = false;  // the baseline, in a report: it needs no limit then
+  bool must_fit = false;
+  std::vector<std::string> inputs;  // the files of the call
+  bool is_shown = false;            // the baseline, in a report: it needs no limit then
 };
 
 // Declares them. `flags` must outlive the parsing.
@@ -60,9 +62,9 @@ class MemoryGates {
  private:
   struct Limit {
     std::optional<MemoryMetric> metric;
-    std::string text;   // as given, without the metric
-    int64_t bytes = 0;  // of a budget
-    double most = 0;    // of a growth (0.01 for 1 %) or a ratio
+    std::string text;                        // as given, without the metric
+    int64_t bytes = 0;                       // of a budget
+    int64_t numerator = 0, denominator = 1;  // of a growth in per cent, or of a ratio
     bool is_ratio = false;
   };
   struct BaselineFile {
@@ -70,9 +72,14 @@ class MemoryGates {
     std::vector<GraphMemory> graphs;
   };
 
+  static bool read_decimal(const std::string& text, Limit& limit);
+  static bool is_beyond(int64_t before, int64_t after, const Limit& limit);
   static Result<std::vector<Limit>> parse_limits(const std::string& option, const std::string& text);
   Status read_baseline(const MemoryPlan& plan);
   std::vector<Error> check_budget(const std::string& path, const GraphMemory& memory, const Limit& limit) const;
+  std::vector<Error> check_fit(const std::string& path, const GraphMemory& memory) const;
+  Error runs_out(ErrorCode code, const std::string& path, const GraphMemory& memory, const DeviceMemory& device,
+                 MemoryMetric metric) const;
   std::vector<Error> check_growth(const std::string& path, const GraphMemory& memory, const GraphMemory& before,
                                   const Limit& limit) const;
 

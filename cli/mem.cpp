@@ -30,16 +30,6 @@ struct MemFlags {
   std::string snapshot;
 };
 
-void warn_of_unknown(Console& console, const std::string& path, const GraphMemory& memory) {
-  if (memory.unknown == 0) return;
-  Where where;
-  where.file = shown_input(path);
-  where.graph = memory.graph;
-  console.warning("unknown-sizes", where,
-                  count_text(memory.unknown, "storage") +
-                      " of unknown size, so each peak is a lower bound; give symbols values with --symbol");
-}
-
 // One call: several inputs, one set of options, one baseline.
 class Mem {
  public:
@@ -82,12 +72,12 @@ class Mem {
     for (const Graph* graph : *graphs) {
       GraphMemory memory = describe_memory(*graph, *view);
       check(path, memory);
-      warn_of_unknown(console_, path, memory);
+      warn_of_memory(console_, path, memory);
       if (gates_.updates()) all.push_back(memory_json(memory));
       keep_top(memory);
       print_memory(console_.product(), memory);
       if (!flags_.snapshot.empty() && snapshot_.empty()) {
-        snapshot_ = memory_snapshot(*graph, *view, flags_.memory.alloc_conf);
+        snapshot_ = memory_snapshot(*graph, memory, *view, flags_.memory.alloc_conf);
       }
       list.push_back(memory_json(memory));
     }
@@ -110,7 +100,11 @@ class Mem {
 
   // Not written when an input failed: a baseline without it would let anything pass.
   void write_baseline() {
-    if (console_.num_errors() > 0) return;
+    if (console_.num_errors() > 0) {
+      console_.notes() << "baseline not written, as not all went well: " << printable_line(gates_.baseline_path())
+                       << '\n';
+      return;
+    }
     const Status status = write_file(gates_.baseline_path(), json_text(memory_document(plan_, baseline_)));
     if (!status.ok()) return console_.error(status.error());
     console_.notes() << "baseline written: " << printable_line(gates_.baseline_path()) << '\n';
@@ -177,6 +171,7 @@ void run_mem(Console& console, const MemFlags& flags) {
   const Status products = check_products(console, flags);
   if (!products.ok()) return console.error(products.error());
   GateFlags gate_flags = flags.gates;
+  gate_flags.inputs = flags.inputs;
   gate_flags.is_shown = !flags.forms.markdown.empty();
   const Result<MemoryGates> gates = MemoryGates::make(gate_flags, *plan);
   if (!gates.ok()) return console.error(gates.error());

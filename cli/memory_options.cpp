@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "cli/device.h"
 #include "cli/files.h"
+#include "cli/report/table.h"
 #include "core/text.h"
 #include "ir/analysis/complete_values.h"
 #include "ir/io/control_deps.h"
@@ -125,6 +126,12 @@ Result<std::optional<SteadyState>> steady_state(const MemoryFlags& flags) {
   if (!optimizer.ok()) return optimizer.error();
   const Result<bool> keep = choice<bool>("--gradients", flags.gradients, {{"kept", true}, {"freed", false}});
   if (!keep.ok()) return keep.error();
+  if (!flags.steady && (*optimizer != OptimizerState::kAdam || !*keep)) {
+    return Error{ErrorCode::kUsage,
+                 "--optimizer and --gradients are about a step that is not the first",
+                 "give --steady, too",
+                 {}};
+  }
   if (!flags.steady) return std::optional<SteadyState>();
   return std::optional<SteadyState>(SteadyState{*optimizer, *keep});
 }
@@ -158,6 +165,29 @@ void declare_memory_flags(CLI::App& app, MemoryFlags& flags) {
   app.add_option("--gradients", flags.gradients,
                  "with --steady, the last step's gradients: kept (default), or freed before the step")
       ->type_name("HOW");
+}
+
+void warn_of_memory(Console& console, const std::string& path, const GraphMemory& memory) {
+  Where where;
+  where.file = shown_input(path);
+  where.graph = memory.graph;
+  if (memory.unknown > 0) {
+    console.warning("unknown-sizes", where,
+                    count_text(memory.unknown, "storage") +
+                        " of unknown size, so each peak is a lower bound; give symbols values with --symbol");
+  }
+  size_t calls = 0;
+  for (const DeviceMemory& device : memory.devices) calls += device.unknown_hidden.size();
+  if (calls > 0) {
+    console.warning("unknown-hidden-memory", where,
+                    "the hidden memory of " + count_text(calls, "call") +
+                        " is unknown, so peaks beside the ideal one are lower bounds");
+  }
+  if (memory.is_steady && !memory.has_gradients) {
+    console.warning("no-gradients", where,
+                    "no gradient of a parameter leaves the graph, so --steady adds neither gradients nor optimizer "
+                    "state");
+  }
 }
 
 void prepare_for_memory(Module& module) {

@@ -21,6 +21,8 @@ class App;
 
 namespace fxopt {
 
+class Console;
+
 // The options of every command that measures memory, as given.
 struct MemoryFlags {
   size_t top = 20;
@@ -53,6 +55,10 @@ class MemoryPlan {
 
   // True when the allocator is set to expandable segments: gates look at these.
   bool expandable() const { return allocator_.expandable_segments; }
+  // True where --device or --device-memory tell what there is to fit into.
+  bool knows_device_memory() const {
+    return device_bytes_.has_value() || profile_->constant("device.memory").has_value();
+  }
   // What --device names; without it, what is known of operators on any device.
   const DeviceProfile& profile() const { return *profile_; }
   const AllocatorConfig& allocator() const { return allocator_; }
@@ -66,6 +72,10 @@ class MemoryPlan {
   InputLifetime inputs_ = InputLifetime::kCaller;
   std::optional<SteadyState> steady_;
 };
+
+// What the figures of a graph leave out, as warnings: sizes and hidden memory that are unknown, a later step without
+// gradients.
+void warn_of_memory(Console& console, const std::string& path, const GraphMemory& memory);
 
 // Makes a module ready to be measured, not to be written: nodes that ops hide come out, values that the tracer left out
 // are derived. See lower_control_deps(), complete_values().

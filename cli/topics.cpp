@@ -107,6 +107,7 @@ Other forms of the report, each to a FILE, any of them in one call:
 Limits, each an exit code of 5 when it is broken:
 
   --budget 70GiB                      on the peak that is described; reserved=70GiB on another one
+  --must-fit                          on what --device has, or --device-memory gives
   --baseline FILE --max-growth 1%     on what a peak has grown by; the storages that grew are named
   --baseline FILE --max-ratio reserved=1.10
   --baseline FILE --update-baseline   writes the file that later calls are compared with

@@ -79,7 +79,8 @@ class Explainer {
       result_.peak_bytes = each.bytes;
       peak_place_ = each.position;
     }
-    for (const BufferId id : ids) result_.storages.push_back(storage(id));
+    find_readers(ids);
+    for (size_t i = 0; i < ids.size(); ++i) result_.storages.push_back(storage(ids[i], readers_[i]));
     decide();
     return std::move(result_);
   }
@@ -99,25 +100,34 @@ class Explainer {
 
   std::string name_at(uint32_t place) const { return std::string(graph_.name_of(schedule_[place])); }
 
-  StorageFacts storage(BufferId id) const {
+  // One walk for all.
+  void find_readers(const std::vector<BufferId>& ids) {
+    readers_.resize(ids.size());
+    for (const NodeId each : schedule_) {
+      const std::span<const BufferId> reads = storages_.reads(each);
+      for (size_t i = 0; i < ids.size() && !reads.empty(); ++i) {
+        if (std::binary_search(reads.begin(), reads.end(), ids[i])) readers_[i].push_back(each);
+      }
+    }
+  }
+
+  StorageFacts storage(BufferId id, const std::vector<NodeId>& readers) const {
     const Buffer& buffer = storages_.buffer(id);
     const Lifetime& life = report_.lifetimes[id.index()];
     StorageFacts facts;
     facts.producer = graph_.name_of(buffer.producer);
     facts.bytes = life.bytes;
+    facts.known = life.known;
     facts.kind = memory_class_name(life.kind);
     facts.device = graph_.module().text(buffer.device);
     facts.first = name_at(life.first);
     facts.last = name_at(life.last);
     facts.at_peak = life.first <= peak_place_ && peak_place_ <= life.last;
-    NodeId last_reader;
-    for (const NodeId each : schedule_) {
-      const std::span<const BufferId> reads = storages_.reads(each);
-      if (!std::binary_search(reads.begin(), reads.end(), id)) continue;
+    for (const NodeId each : readers) {
       facts.readers.emplace_back(graph_.name_of(each));
       if (graph_.position(each) > peak_place_) ++facts.readers_behind_peak;
-      last_reader = each;
     }
+    const NodeId last_reader = readers.empty() ? NodeId() : readers.back();
     facts.kept_by = keeper(id, last_reader);
     return facts;
   }
@@ -165,6 +175,7 @@ class Explainer {
   MemoryReport report_;
   std::vector<NodeId> schedule_;
   uint32_t peak_place_ = 0;
+  std::vector<std::vector<NodeId>> readers_;  // by storage of the node, in schedule order
   Explanation result_;
 };
 
@@ -178,7 +189,7 @@ std::string names_text(const std::vector<std::string>& names) {
 }
 
 void print_storage(std::ostream& out, const Explanation& explanation, const StorageFacts& facts) {
-  out << "storage of " << bytes_text(facts.bytes) << ", " << facts.kind;
+  out << "storage of " << (facts.known ? bytes_text(facts.bytes) : std::string("unknown size")) << ", " << facts.kind;
   if (!facts.device.empty()) out << ", " << printable_line(facts.device);
   out << "\n  made by    %" << printable_line(facts.producer);
   if (facts.producer != explanation.node) out << ", of which %" << printable_line(explanation.node) << " is a view";
@@ -208,6 +219,9 @@ void print_what_if(std::ostream& out, const WhatIf& what_if, bool has_seconds) {
     std::snprintf(text, sizeof text, ", at least %.6g ms by the roofline", what_if.work.seconds * 1e3);
     out << text;
   }
+  if (what_if.work.unknown > 0)
+    out << ", and that of " << count_text(what_if.work.unknown, "call") << " of unknown work";
+  if (what_if.work.collectives > 0) out << ", and " << count_text(what_if.work.collectives, "collective");
   out << '\n';
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
   table.add({"peak", "as it is", "then", "change"});
@@ -216,27 +230,32 @@ void print_what_if(std::ostream& out, const WhatIf& what_if, bool has_seconds) {
       if (after.device != before.device) continue;
       for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
         const MemoryMetric metric = static_cast<MemoryMetric>(i);
-        const std::optional<PeakRow> left = before.peak(metric, false), right = after.peak(metric, false);
+        const std::optional<PeakRow> left = before.peak(metric, what_if.expandable);
+        const std::optional<PeakRow> right = after.peak(metric, what_if.expandable);
         if (!left.has_value() || !right.has_value()) continue;
         const int64_t change = right->bytes - left->bytes;
-        table.add({std::string(metric_name(metric)) + ", " + (before.device.empty() ? "no device" : before.device),
-                   bytes_text(left->bytes), bytes_text(right->bytes),
-                   (change < 0 ? "-" : "+") + bytes_text(std::abs(change))});
+        const auto cell = [](const PeakRow& peak) { return peak.cut ? "out of memory" : bytes_text(peak.bytes); };
+        std::string name(metric_name(metric));
+        if (is_of_allocator(metric)) name += what_if.expandable ? ", expandable" : ", classic";
+        table.add({name + ", " + (before.device.empty() ? "no device" : before.device), cell(*left), cell(*right),
+                   left->cut || right->cut ? "" : (change < 0 ? "-" : "+") + bytes_text(std::abs(change))});
       }
     }
   }
   table.print(out);
 }
 
-nlohmann::ordered_json peaks_json(const GraphMemory& memory) {
+nlohmann::ordered_json peaks_json(const GraphMemory& memory, bool expandable) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const DeviceMemory& device : memory.devices) {
     nlohmann::ordered_json& row = list.emplace_back();
     row["device"] = device.device;
     for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
-      const std::optional<PeakRow> peak = device.peak(static_cast<MemoryMetric>(i), false);
+      const std::optional<PeakRow> peak = device.peak(static_cast<MemoryMetric>(i), expandable);
       if (!peak.has_value()) continue;
-      row[std::string(metric_name(static_cast<MemoryMetric>(i)))] = {{"bytes", peak->bytes}, {"node", peak->node}};
+      row[std::string(metric_name(static_cast<MemoryMetric>(i)))] = {
+          {"bytes", peak->cut ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(peak->bytes)},
+          {"node", peak->node}};
     }
   }
   return list;
@@ -270,7 +289,7 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation, bool has
   Json storages = Json::array();
   for (const StorageFacts& facts : explanation.storages) {
     storages.push_back({{"made_by", facts.producer},
-                        {"bytes", facts.bytes},
+                        {"bytes", facts.known ? Json(facts.bytes) : Json(nullptr)},
                         {"class", facts.kind},
                         {"device", facts.device},
                         {"first", facts.first},
@@ -287,10 +306,12 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation, bool has
                {"refusal", tried.refusal},
                {"copies", tried.copies},
                {"flops", tried.work.flops},
+               {"unknown_calls", tried.work.unknown},
+               {"collectives", tried.work.collectives},
                {"bytes", tried.work.bytes},
                {"seconds", has_seconds ? Json(tried.work.seconds) : Json(nullptr)},
-               {"before", peaks_json(tried.before)},
-               {"after", peaks_json(tried.after)}};
+               {"before", peaks_json(tried.before, tried.expandable)},
+               {"after", peaks_json(tried.after, tried.expandable)}};
   }
   return {{"node", explanation.node},
           {"type", explanation.type},

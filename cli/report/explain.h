@@ -18,7 +18,8 @@ namespace fxopt {
 struct StorageFacts {
   std::string producer;  // the node that makes it, or the input
   int64_t bytes = 0;
-  std::string kind;  // memory class
+  bool known = true;  // false: of unknown size
+  std::string kind;   // memory class
   std::string device;
   std::string first, last;           // nodes between which it is live
   std::vector<std::string> readers;  // in schedule order
@@ -34,6 +35,7 @@ struct WhatIf {
   std::vector<std::string> copies;  // nodes computed again because of it, or no longer where it were saved
   Work work;                        // of these
   GraphMemory before, after;        // both behind remat, which carries out the tags that are there
+  bool expandable = false;          // whose segments the allocator's peaks are of
 };
 
 struct Explanation {

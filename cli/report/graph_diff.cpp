@@ -89,6 +89,13 @@ std::vector<StorageChange> storage_changes(const DeviceMemory* before, const Dev
   return compare_live_sets(*before, {before->bytes, before->node}, *after, {after->bytes, after->node}).changes;
 }
 
+// A run that ended before its peak has none.
+std::string peak_text(const PeakRow& peak) { return peak.cut ? "out of memory" : bytes_text(peak.bytes); }
+
+nlohmann::ordered_json peak_json(const PeakRow& peak) {
+  return {{"bytes", peak.cut ? Json(nullptr) : Json(peak.bytes)}, {"node", peak.node}};
+}
+
 Tallies tallies_of(const std::vector<MemoryShare>& shares) {
   Tallies tallies;
   for (const MemoryShare& share : shares) {
@@ -131,9 +138,12 @@ void print_head(std::ostream& out, const GraphFacts& before, const GraphFacts& a
   count("edges", before.edges, after.edges);
   for (const std::string& device : devices_of(before, after)) {
     for (const PeakChange& peak : peak_changes(find_device(before.memory, device), find_device(after.memory, device))) {
-      table.add({peak.name + " peak, " + (device.empty() ? "no device" : device), bytes_text(peak.before.bytes),
-                 bytes_text(peak.after.bytes),
-                 change_percent(static_cast<double>(peak.before.bytes), static_cast<double>(peak.after.bytes))});
+      const bool is_cut = peak.before.cut || peak.after.cut;
+      table.add({peak.name + " peak, " + (device.empty() ? "no device" : device), peak_text(peak.before),
+                 peak_text(peak.after),
+                 is_cut
+                     ? ""
+                     : change_percent(static_cast<double>(peak.before.bytes), static_cast<double>(peak.after.bytes))});
     }
   }
   const auto figure = [&table](const char* name, double left, double right, const char* format) {
@@ -146,6 +156,9 @@ void print_head(std::ostream& out, const GraphFacts& before, const GraphFacts& a
          "%.3f");
   table.add({"bytes read and made", bytes_text(before.work.bytes), bytes_text(after.work.bytes),
              change_percent(static_cast<double>(before.work.bytes), static_cast<double>(after.work.bytes))});
+  if (before.work.unknown + after.work.unknown > 0) {
+    count("calls of unknown work", before.work.unknown, after.work.unknown);
+  }
   if (after.has_seconds) {
     figure("time at least (roofline), ms", before.work.seconds * 1e3, after.work.seconds * 1e3, "%.3f");
   }
@@ -199,15 +212,14 @@ Json work_json(const GraphFacts& side) {
   return {{"flops", side.work.flops},
           {"bytes", side.work.bytes},
           {"unknown_calls", side.work.unknown},
+          {"collectives", side.work.collectives},
           {"seconds", side.has_seconds ? Json(side.work.seconds) : Json(nullptr)}};
 }
 
 Json device_json(const std::string& name, const DeviceMemory* before, const DeviceMemory* after) {
   Json peaks = Json::array(), storages = Json::array();
   for (const PeakChange& peak : peak_changes(before, after)) {
-    peaks.push_back({{"metric", peak.name},
-                     {"before", {{"bytes", peak.before.bytes}, {"node", peak.before.node}}},
-                     {"after", {{"bytes", peak.after.bytes}, {"node", peak.after.node}}}});
+    peaks.push_back({{"metric", peak.name}, {"before", peak_json(peak.before)}, {"after", peak_json(peak.after)}});
   }
   static const DeviceMemory kNone;
   const DeviceMemory& left = before == nullptr ? kNone : *before;

@@ -85,6 +85,7 @@ class Describer {
     memory.roles_derived = report_.roles_derived;
     memory.unknown = report_.unknown_buffers;
     memory.is_steady = view_.trace.steady.has_value();
+    memory.has_gradients = !report_.trained.empty();
     if (view_.trace.profile != nullptr) memory.profile = view_.trace.profile->name;
     for (const NodeId node : report_.unknown_nodes) memory.unknown_nodes.emplace_back(graph_.name_of(node));
     if (view_.timelines) memory.schedule = schedule();
@@ -162,9 +163,10 @@ class Describer {
       const TraceBlock& block = trace_.blocks[number];
       const std::string_view path = module.text(graph_[block.node].module_path);
       result.bytes = saturating_add(result.bytes, block.bytes);
-      add_share(classes, std::string(memory_class_name(block.kind)), block.first, block.bytes);
-      add_share(modules, module_group(path, view_.module_depth), block.first, block.bytes);
-      add_share(layers, layer_group(path), block.first, block.bytes);
+      const uint32_t place_of_node = graph_.position(block.node);
+      add_share(classes, std::string(memory_class_name(block.kind)), place_of_node, block.bytes);
+      add_share(modules, module_group(path, view_.module_depth), place_of_node, block.bytes);
+      add_share(layers, layer_group(path), place_of_node, block.bytes);
       if (result.top.size() < view_.top) result.top.push_back(row(block));
     }
     if (view_.others) add_others(live, result);
@@ -217,10 +219,7 @@ class Describer {
   }
 
   void add_allocator(DeviceMemory& result) const {
-    ReplayOptions options;
-    options.config = view_.allocator;
-    options.device_bytes = result.allocator_bytes;
-    options.steady = view_.trace.steady.has_value();
+    ReplayOptions options = replay_options(result, view_);
     options.timeline = view_.timelines;
     for (const bool expandable : {false, true}) {
       options.config.expandable_segments = expandable;
@@ -249,12 +248,17 @@ class Describer {
     result.arena = ArenaRow{plan->bytes, plan->lower_bound, std::string(plan->method), plan->optimal};
   }
 
+  // Less than nothing is no amount.
+  static std::optional<int64_t> amount(std::optional<int64_t> bytes) {
+    return bytes.value_or(-1) < 0 ? std::nullopt : bytes;
+  }
+
   // What the profile says of memory outside, with one communicator for each group that collectives run on.
   void add_outside(const DeviceProfile& profile, DeviceMemory& result) const {
     for (const OutsideRow& row : profile.outside) {
       OutsideMemory added{row.name, 0, std::string(evidence_name(row.evidence)), 0};
       if (!row.per_communicator) {
-        added.bytes = profile.exprs.evaluate(row.bytes, profile.constants);
+        added.bytes = amount(profile.exprs.evaluate(row.bytes, profile.constants));
       } else {
         add_communicators(profile, row, added);
       }
@@ -274,7 +278,7 @@ class Describer {
       if (group.group != nullptr && ranks.is_valid()) {
         values[ranks] = static_cast<int64_t>(group.group->ranks.size());
       }
-      const std::optional<int64_t> bytes = profile.exprs.evaluate(row.bytes, values);
+      const std::optional<int64_t> bytes = amount(profile.exprs.evaluate(row.bytes, values));
       if (!bytes.has_value()) {
         added.bytes = std::nullopt;
         return;
@@ -325,14 +329,23 @@ std::optional<PeakRow> DeviceMemory::peak(MemoryMetric metric, bool expandable) 
   }
   if (allocator.size() != 2) return std::nullopt;
   const AllocatorRow& run = allocator[expandable ? 1 : 0];
-  switch (metric) {
-    case MemoryMetric::kAllocated:
-      return run.allocated;
-    case MemoryMetric::kActive:
-      return run.active;
-    default:
-      return run.reserved;
+  PeakRow peak = metric == MemoryMetric::kAllocated ? run.allocated
+                 : metric == MemoryMetric::kActive  ? run.active
+                                                    : run.reserved;
+  peak.cut = !run.out_of_memory.empty();
+  return peak;
+}
+
+ReplayOptions replay_options(const DeviceMemory& device, const MemoryView& view) {
+  ReplayOptions options;
+  options.config = view.allocator;
+  options.steady = view.trace.steady.has_value();
+  options.device_bytes = device.allocator_bytes;
+  if (device.device_bytes.has_value() && device.allocator_bytes.has_value()) {
+    options.device_bytes = device.device_bytes;
+    options.other_bytes = *device.device_bytes - *device.allocator_bytes;
   }
+  return options;
 }
 
 int64_t DeviceMemory::outside_bytes() const {

@@ -14,6 +14,7 @@
 #include "ir/device/profile.h"
 #include "ir/graph/module.h"
 #include "ir/memory/memory.h"
+#include "ir/memory/replay.h"
 #include "ir/memory/trace.h"
 
 namespace fxopt {
@@ -52,6 +53,7 @@ struct StorageRow {
 struct PeakRow {
   int64_t bytes = 0;
   std::string node;  // empty: reached before the first node
+  bool cut = false;  // memory ran out: the run ended before its peak
 };
 
 // One way to run the caching allocator over a device's trace.
@@ -129,6 +131,7 @@ struct GraphMemory {
   std::vector<DeviceMemory> devices;       // largest peak first
   std::string profile;                     // "h100+torch-2.15"; empty: hidden memory is not modelled
   bool is_steady = false;                  // a step that is not the first
+  bool has_gradients = false;              // of parameters leave the graph
   bool roles_derived = false;              // the file gives placeholders no roles
   size_t unknown = 0;                      // storages without a known size: every peak is then a lower bound
   std::vector<std::string> unknown_nodes;  // that make them
@@ -155,7 +158,10 @@ std::string module_group(std::string_view path, size_t depth);
 // Neighbours of the same size in one row: "layers.0 .. layers.15 (16 alike)".
 std::vector<MemoryShare> fold_shares(const std::vector<MemoryShare>& shares);
 
-// O(nodes + edges + storages log storages).
+// How the allocator is run for a device: over all of it, of which others than the allocator have their part.
+ReplayOptions replay_options(const DeviceMemory& device, const MemoryView& view);
+
+// O(devices * (nodes + edges + storages log storages)), and what the arena's search may take.
 GraphMemory describe_memory(const Graph& graph, const MemoryView& view);
 
 void print_memory(std::ostream& out, const GraphMemory& memory);

@@ -175,6 +175,28 @@ void add_top(std::string& out, const DeviceMemory& device, size_t top) {
   out += "\n</details>\n\n";
 }
 
+// Under which assumptions, where they are not the plainest ones, and whether that fits.
+void add_measured(std::string& out, const GraphMemory& memory, const DeviceMemory& device) {
+  std::string text;
+  if (memory.is_steady) text += "A step that is not the first. ";
+  if (device.model != "ideal") text += "With hidden memory of " + code(memory.profile) + ". ";
+  if (!device.unknown_hidden.empty()) {
+    text += "The hidden memory of " + count_text(device.unknown_hidden.size(), "call") + " is unknown. ";
+  }
+  if (!device.outside.empty()) text += "Outside of the allocator " + bytes_text(device.outside_bytes()) + ". ";
+  if (device.allocator_bytes.has_value()) {
+    text += "The allocator may take " + bytes_text(*device.allocator_bytes) + ":";
+    for (const AllocatorRow& row : device.allocator) {
+      text += (&row == &device.allocator.front() ? " " : ", ") + row.segments + " segments " +
+              (row.out_of_memory.empty() ? "fit" : "**do not fit**");
+    }
+    text += ". ";
+  }
+  if (text.empty()) return;
+  text.back() = '\n';
+  out += text + "\n";
+}
+
 void add_device(std::string& out, const GraphMemory& memory, const DeviceMemory& device,
                 const MarkdownContext& context) {
   const DeviceMemory* before = nullptr;
@@ -193,6 +215,7 @@ void add_device(std::string& out, const GraphMemory& memory, const DeviceMemory&
     if (!device.source.empty()) out += ", " + code(device.source);
     out += ".\n\n";
   }
+  add_measured(out, memory, device);
   add_peaks(out, device, before);
   if (&device == &memory.devices.front()) add_limits(out, context);
   if (before != nullptr) add_grown(out, device, *before);

@@ -14,7 +14,7 @@ namespace fxopt {
 namespace {
 
 constexpr std::string_view kCuda = "cuda";
-constexpr size_t kMaxDevices = 1024;
+constexpr int64_t kMaxDevice = 1023;
 
 // One device's step.
 struct Recording final : ReplayListener {
@@ -29,6 +29,8 @@ struct Recording final : ReplayListener {
   std::unordered_map<uint64_t, uint32_t> block_at;  // by address: what is there; looked up, never iterated
 
   void on_begin(const std::vector<uint64_t>& addresses) override {
+    events.clear();
+    block_at.clear();
     for (uint32_t block = 0; block < addresses.size(); ++block) {
       if (addresses[block] != 0) block_at[addresses[block]] = block;
     }
@@ -242,22 +244,22 @@ class Writer {
 
 }  // namespace
 
-std::string memory_snapshot(const Graph& graph, const MemoryView& view, const std::string& alloc_conf) {
+std::string memory_snapshot(const Graph& graph, const GraphMemory& memory, const MemoryView& view,
+                            const std::string& alloc_conf) {
   const StorageMap storages(graph);
   const MemoryReport report = analyze_memory(graph, storages, view.options);
   std::vector<Recording> recordings;
   for (const DevicePeak& peak : report.devices) {
     const std::string_view device = graph.module().text(peak.device);
-    if (!device.starts_with(kCuda)) continue;
+    const auto described = std::find_if(memory.devices.begin(), memory.devices.end(),
+                                        [device](const DeviceMemory& each) { return each.device == device; });
+    if (!device.starts_with(kCuda) || described == memory.devices.end()) continue;
     Recording& recording = recordings.emplace_back();
     const size_t colon = device.find(':');
     const int64_t index = colon == std::string_view::npos ? 0 : parse_int64(device.substr(colon + 1)).value_or(0);
-    recording.index = std::min(static_cast<size_t>(std::max<int64_t>(index, 0)), kMaxDevices - 1);
+    recording.index = static_cast<size_t>(std::clamp<int64_t>(index, 0, kMaxDevice));
     recording.trace = trace_memory(graph, storages, report, peak.device, view.options, view.trace);
-    ReplayOptions options;
-    options.config = view.allocator;
-    options.device_bytes = view.device_bytes;
-    options.steady = view.trace.steady.has_value();
+    ReplayOptions options = replay_options(*described, view);
     options.listener = &recording;
     replay_allocator(recording.trace, options);
   }

@@ -13,6 +13,7 @@ namespace fxopt {
 // segments are classic or expandable as the view's allocator says. Time is counted in events. Frames hold the node with
 // its operator and type, its module, and its source line. Only CUDA devices are in it; empty when there is none.
 // O((nodes + edges + events) * log).
-std::string memory_snapshot(const Graph& graph, const MemoryView& view, const std::string& alloc_conf);
+std::string memory_snapshot(const Graph& graph, const GraphMemory& memory, const MemoryView& view,
+                            const std::string& alloc_conf);
 
 }  // namespace fxopt

@@ -1,4 +1,5 @@
 // Memory reports as text.
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <utility>
@@ -51,7 +52,7 @@ void print_allocator(std::ostream& out, const GraphMemory& memory, const DeviceM
   add("allocated", [](const AllocatorRow& row) { return bytes_text(row.allocated.bytes); });
   add("active", [](const AllocatorRow& row) { return bytes_text(row.active.bytes); });
   add("reserved", [](const AllocatorRow& row) { return bytes_text(row.reserved.bytes); });
-  add("reached at", [&memory](const AllocatorRow& row) {
+  add("reserved at", [&memory](const AllocatorRow& row) {
     if (!row.reserved.node.empty()) return "%" + row.reserved.node;
     return std::string(memory.is_steady ? "the step before" : "the inputs");
   });
@@ -92,14 +93,23 @@ void print_outside(std::ostream& out, const DeviceMemory& device) {
                row.communicators == 0 ? "" : count_text(row.communicators, "communicator")});
   }
   table.print(out);
-  if (!device.device_bytes.has_value()) return;
-  out << "    the device has " << bytes_text(*device.device_bytes) << '\n';
+}
+
+// Whether the step fits what the allocator may take, with each kind of segments.
+void print_verdict(std::ostream& out, const DeviceMemory& device) {
+  if (!device.allocator_bytes.has_value() || device.allocator.empty()) return;
+  const bool is_bound = std::any_of(device.outside.begin(), device.outside.end(),
+                                    [](const OutsideMemory& row) { return !row.bytes.has_value(); }) ||
+                        !device.unknown_hidden.empty();
+  if (device.device_bytes.has_value()) out << "  the device has " << bytes_text(*device.device_bytes) << '\n';
+  out << "  the allocator may take " << bytes_text(*device.allocator_bytes) << '\n';
   for (const AllocatorRow& row : device.allocator) {
     out << "    " << row.segments << " segments: ";
     if (!row.out_of_memory.empty()) {
       out << "does not fit\n";
     } else {
-      out << "fits, " << bytes_text(*device.device_bytes - device.outside_bytes() - row.reserved.bytes) << " left\n";
+      out << "fits, " << (is_bound ? "as far as is known, " : "")
+          << bytes_text(*device.allocator_bytes - row.reserved.bytes) << (is_bound ? " left at most\n" : " left\n");
     }
   }
 }
@@ -125,11 +135,15 @@ void print_hidden(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   print_nodes(out, device.unknown_hidden);
 }
 
+bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device) {
+  return memory.unknown > 0 || (device.model != "ideal" && !device.unknown_hidden.empty());
+}
+
 void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   out << '@' << printable_line(memory.graph) << ", "
       << (device.device.empty() ? "no device" : printable_line(device.device)) << (memory.is_steady ? ", steady" : "")
-      << ": " << device.model << " peak " << (memory.unknown > 0 ? "at least " : "") << bytes_text(device.bytes)
-      << '\n';
+      << ": " << device.model << " peak " << (is_lower_bound(memory, device) ? "at least " : "")
+      << bytes_text(device.bytes) << '\n';
   if (!device.node.empty()) {
     out << "  at %" << printable_line(device.node) << ", node " << device.position + 1 << " of " << memory.nodes;
     if (!device.module_path.empty()) out << ", module " << printable_line(device.module_path);
@@ -145,6 +159,7 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   print_arena(out, device);
   print_hidden(out, memory, device);
   print_outside(out, device);
+  print_verdict(out, device);
   print_shares(out, "live at the peak, by class", device.by_class, device.bytes);
   print_shares(out, "live at the peak, by module", device.by_module, device.bytes);
   print_shares(out, "live at the peak, by layer", fold_shares(device.by_layer), device.bytes);

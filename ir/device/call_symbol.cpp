@@ -126,7 +126,7 @@ bool is_row_major(const Numbers& sizes, const Numbers& strides) {
   int64_t expected = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
     if (sizes[i] != 1 && strides[i] != expected) return false;
-    expected *= sizes[i];
+    if (__builtin_mul_overflow(expected, sizes[i], &expected)) return i == 0;
   }
   return true;
 }

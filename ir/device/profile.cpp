@@ -146,6 +146,9 @@ class Reader {
   }
 
   Status include(std::string_view file) {
+    if (file.find('/') != std::string_view::npos) {
+      return error("'" + std::string(file) + "' is in another folder", "an included file stands in the same folder");
+    }
     const std::optional<ProfileText> text = include_(source_.name, file);
     if (!text.has_value()) return error("there is no file '" + std::string(file) + "'", "it stands in the same folder");
     if (depth_ >= kMaxDepth) return error("files include each other too deeply", "a file must not include itself");
@@ -299,9 +302,19 @@ class Reader {
     row.name = got->subject;
     row.evidence = *got->evidence;
     const Status unique = claim(target + " " + row.name);
+    if (row.every_overload) drop_overloads(row);
     replace(profile_.hidden, row,
             [](const HiddenRow& a, const HiddenRow& b) { return is_same_call(a, b) && a.name == b.name; });
     return unique;
+  }
+
+  // A row for every overload takes the place of those that earlier texts have for one.
+  void drop_overloads(const HiddenRow& row) {
+    std::erase_if(profile_.hidden, [this, &row](const HiddenRow& other) {
+      const bool is_one = !other.every_overload && other.name == row.name &&
+                          other.target.substr(0, other.target.rfind('.')) == row.target;
+      return is_one && !subjects_.contains(other.target + " " + other.name);
+    });
   }
 
   Status work(std::string_view rest) {

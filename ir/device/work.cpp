@@ -53,6 +53,9 @@ bool takes_time(const Op& op) {
   }
 }
 
+// False for what runs more than its name says, and for what nobody describes: without a row its work is not known.
+bool is_described(const Op& op) { return op.compute != ComputeClass::kHigherOrder && !op.is_opaque(); }
+
 }  // namespace
 
 void Work::add(const Work& other) {
@@ -60,6 +63,7 @@ void Work::add(const Work& other) {
   bytes = saturating_add(bytes, other.bytes);
   seconds += other.seconds;
   unknown += other.unknown;
+  collectives += other.collectives;
 }
 
 WorkModel::WorkModel(const Graph& graph, const DeviceProfile& profile, const SymbolValues& given)
@@ -78,8 +82,11 @@ std::optional<int64_t> WorkModel::bytes_of(NodeId node) const {
 
 Work WorkModel::of(NodeId node) {
   Work work;
-  if (!graph_[node].is_call() || !takes_time(graph_.op(node))) return work;
-  bool is_known = true;
+  if (!graph_[node].is_call()) return work;
+  const Op& op = graph_.op(node);
+  work.collectives = op.compute == ComputeClass::kCollective ? 1 : 0;
+  if (!takes_time(op)) return work;
+  bool is_known = is_described(op) || !formulas_.of(node).empty();
   for (const CallFormulas::Answer& answer : formulas_.of(node)) {
     is_known = is_known && answer.value.has_value();
     work.flops = saturating_add(work.flops, std::max<int64_t>(answer.value.value_or(0), 0));

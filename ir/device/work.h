@@ -16,10 +16,11 @@ namespace fxopt {
 // Launches, caches and how well a kernel uses the device are not part of it: a lower bound. Views, waits and
 // collectives take no time, these because they overlap.
 struct Work {
-  int64_t flops = 0;   // exact up to 2^63 - 1
-  int64_t bytes = 0;   // of the tensors read and made, each as often as it is an argument
-  double seconds = 0;  // 0 without a device
-  size_t unknown = 0;  // calls of which a figure is not known
+  int64_t flops = 0;       // exact up to 2^63 - 1
+  int64_t bytes = 0;       // of the tensors read and made, each as often as it is an argument
+  double seconds = 0;      // 0 without a device
+  size_t unknown = 0;      // calls of which a figure is not known
+  size_t collectives = 0;  // calls whose time is not counted
 
   void add(const Work& other);
 };

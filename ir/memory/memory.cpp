@@ -69,6 +69,7 @@ class Analyzer {
     mark_gradients();
     for (size_t i = 0; i < lifetimes_.size(); ++i) start(BufferId(i));
     for (const NodeId node : graph_.nodes()) touch(node);
+    find_ends();
     for (size_t i = 0; i < lifetimes_.size(); ++i) finish(BufferId(i));
     find_trained();
     find_peaks();
@@ -91,19 +92,38 @@ class Analyzer {
     }
   }
 
+  // An input's storage ends with its last reader where each placeholder on it is donated, or boxed and kept by no step.
+  void find_ends() {
+    ends_.assign(lifetimes_.size(), true);
+    for (size_t i = 0; i < lifetimes_.size(); ++i) {
+      if (storages_.buffer(BufferId(i)).source != BufferSource::kPlaceholder) ends_[i] = false;
+    }
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind != NodeKind::kPlaceholder) continue;
+      const bool is_boxed =
+          options_.inputs == InputLifetime::kBoxed && !is_kept_by_caller(class_of_input(role_of(node)));
+      if (is_boxed || is_donated(graph_, node)) continue;
+      for (const BufferId id : storages_.buffers(node)) {
+        if (id.is_valid()) ends_[id.index()] = false;
+      }
+    }
+  }
+
+  InputRole role_of(NodeId placeholder) const {
+    return report_.roles_derived ? derived_.get(placeholder) : recorded_role(graph_, placeholder);
+  }
+
   // The class, and the end of what the caller keeps or nobody reads.
   void finish(BufferId id) {
     const Buffer& buffer = storages_.buffer(id);
     Lifetime& life = lifetimes_[id.index()];
     life.kind = class_of(id);
     if (buffer.source == BufferSource::kNode) return;
-    const bool ends = buffer.source == BufferSource::kPlaceholder &&
-                      (is_donated(graph_, buffer.producer) ||
-                       (options_.inputs == InputLifetime::kBoxed && !is_kept_by_caller(life.kind)));
-    if (!ends || !is_read_[id.index()]) life.last = end_;
+    if (!ends_[id.index()] || !is_read_[id.index()]) life.last = end_;
   }
 
   void find_trained() {
+    std::sort(report_.gradients.begin(), report_.gradients.end());
     std::vector<BufferId>& trained = report_.trained;
     if (trained.empty() && !gradients_.empty()) {
       for (const Lifetime& life : lifetimes_) trained.push_back(life.buffer);
@@ -175,14 +195,23 @@ class Analyzer {
   // The place of the last wait on what `collective` started, looking through getitems; 0 without a wait.
   uint32_t last_wait(NodeId collective) const {
     uint32_t last = 0;
-    for (UseId use = graph_.first_use(collective); use.is_valid(); use = graph_.use(use).next) {
-      const NodeId user = graph_.use(use).user;
-      const Op& op = graph_.op(user);
-      if (op.has(Effect::kWaits)) last = std::max(last, graph_.position(user));
-      if (op.view == ViewKind::kProjection) last = std::max(last, last_wait(user));
+    std::vector<NodeId> taken = {collective};
+    while (!taken.empty()) {
+      const NodeId from = taken.back();
+      taken.pop_back();
+      for (UseId use = graph_.first_use(from); use.is_valid(); use = graph_.use(use).next) {
+        const NodeId user = graph_.use(use).user;
+        const Op& op = graph_.op(user);
+        if (op.has(Effect::kWaits)) last = std::max(last, graph_.position(user));
+        // A getitem takes its first argument apart; one that has it as an index, too, is met twice and followed once.
+        const bool follows = op.view == ViewKind::kProjection && graph_.use(use).slot == first_slot(user);
+        if (follows) taken.push_back(user);
+      }
     }
     return last;
   }
+
+  ArgIndex first_slot(NodeId node) const { return ArgIndex(graph_[node].args.first); }
 
   bool is_backward(NodeId node) const {
     return phases_.has_value() ? phases_->is_backward(node) : graph_[node].phase == Phase::kBackward;
@@ -190,13 +219,17 @@ class Analyzer {
 
   void derive_roles() {
     if (!options_.derive_classes && options_.inputs != InputLifetime::kBoxed) return;
+    bool has_inputs = false;
     for (const NodeId node : graph_.nodes()) {
       if (graph_[node].kind != NodeKind::kPlaceholder) continue;
-      if (recorded_role(graph_, node) != InputRole::kUnspecified) return;
+      has_inputs = has_inputs || recorded_role(graph_, node) != InputRole::kUnspecified;
     }
+    if (has_inputs && !graph_.outputs.empty()) return;
     const RoleMap roles = infer_roles(graph_);
-    report_.roles_derived = true;
-    for (const DerivedInput& input : roles.inputs) derived_[input.node] = input.role;
+    report_.roles_derived = !has_inputs;
+    if (!has_inputs) {
+      for (const DerivedInput& input : roles.inputs) derived_[input.node] = input.role;
+    }
     if (!graph_.outputs.empty()) return;
     for (const DerivedOutput& output : roles.outputs) {
       if (output.role == OutputRole::kGradient && output.node.is_valid()) add_gradient(output.node, output.of);
@@ -205,8 +238,11 @@ class Analyzer {
 
   // `of`: the placeholder; invalid when it is not known.
   void add_gradient(NodeId node, NodeId of) {
+    const std::span<const BufferId> parameter = of.is_valid() ? storages_.buffers(of) : std::span<const BufferId>();
     for (const BufferId id : storages_.buffers(node)) {
-      if (id.is_valid()) gradients_.push_back(id);
+      if (!id.is_valid()) continue;
+      gradients_.push_back(id);
+      report_.gradients.emplace_back(id, parameter.empty() ? BufferId() : parameter.front());
     }
     if (!of.is_valid()) return;
     for (const BufferId id : storages_.buffers(of)) {
@@ -228,8 +264,7 @@ class Analyzer {
     const Buffer& buffer = storages_.buffer(id);
     if (buffer.source == BufferSource::kAttribute) return MemoryClass::kConstant;
     if (buffer.source == BufferSource::kPlaceholder) {
-      return class_of_input(report_.roles_derived ? derived_.get(buffer.producer)
-                                                  : recorded_role(graph_, buffer.producer));
+      return class_of_input(role_of(buffer.producer));
     }
     if (std::binary_search(sorted_gradients().begin(), sorted_gradients().end(), id)) return MemoryClass::kGradient;
     if (is_recomputed(graph_, buffer.producer)) return MemoryClass::kRecomputed;
@@ -306,7 +341,7 @@ class Analyzer {
   SymbolValues values_;
   MemoryReport report_;
   std::vector<Lifetime> lifetimes_;
-  std::vector<bool> is_read_, last_reader_is_backward_;
+  std::vector<bool> is_read_, last_reader_is_backward_, ends_;
   std::vector<BufferId> gradients_;
   bool gradients_sorted_ = false;
   std::optional<PhaseMap> phases_;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/analysis/storages.h"
@@ -76,6 +77,8 @@ struct MemoryReport {
   // Parameters whose gradient leaves the graph, sorted. Where gradients do not name theirs, all parameters, if one
   // does.
   std::vector<BufferId> trained;
+  // Of each gradient that leaves the graph the storage of its parameter, sorted; invalid where it is not known.
+  std::vector<std::pair<BufferId, BufferId>> gradients;
 
   // The largest device's peak, 0 for a graph without tensors.
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }

@@ -18,7 +18,7 @@ class Replayer {
   Replayer(const MemoryTrace& trace, const ReplayOptions& options)
       : trace_(trace),
         options_(options),
-        device_(options.device_bytes.value_or(kNoLimit)),
+        device_(options.device_bytes.value_or(kNoLimit), options.other_bytes),
         allocator_(device_, options.config),
         addresses_(trace.blocks.size(), 0) {}
 
@@ -29,12 +29,11 @@ class Replayer {
       result_ = AllocatorReplay();
       result_.steps = before.steps + 1;
       allocator_.reset_peaks();
-      goes_on = step(options_.steady ? nullptr : options_.listener);
+      goes_on = step(options_.listener);
       result_.statistics = allocator_.statistics();
       result_.is_steady = goes_on && before.steps > 1 && is_like(before);
       if (goes_on && options_.steady) goes_on = end_step();
     }
-    if (goes_on && options_.steady && options_.listener != nullptr) step(options_.listener);
     return std::move(result_);
   }
 
@@ -74,6 +73,7 @@ class Replayer {
       const BlockSource source = trace_.blocks[block].source;
       const bool comes_later = source == BlockSource::kKept || source == BlockSource::kPersistent;
       if ((comes_later && result_.steps == 1) || allocate(block)) continue;
+      note_peaks(NodeId());
       result_.fits_inputs = false;
       result_.out_of_memory = trace_.blocks[block].node;
       return false;
@@ -88,11 +88,12 @@ class Replayer {
     size_t next = 0;
     for (; next < events.size() && !events[next].is_free; ++next) {
       if (allocate(events[next].block)) continue;
+      note_peaks(node);
       result_.out_of_memory = node;
       return false;
     }
     note_peaks(node);
-    if (options_.timeline && result_.allocated_at.size() == place_) note_timeline();
+    if (options_.timeline) note_timeline();
     for (; next < events.size(); ++next) free(events[next].block);
     return true;
   }
@@ -116,18 +117,12 @@ class Replayer {
     return true;
   }
 
-  // The first step's gradients become those that later steps add to: in the order of their blocks on both sides.
+  // The first step's gradients become those that later steps add to.
   void keep_gradients() {
-    uint32_t made = 0;
     for (const uint32_t block : trace_.initial) {
       const TraceBlock& kept = trace_.blocks[block];
       if (kept.source != BlockSource::kKept || kept.kind != MemoryClass::kGradient) continue;
-      while (trace_.blocks[made].source != BlockSource::kStorage ||
-             trace_.blocks[made].kind != MemoryClass::kGradient) {
-        ++made;
-      }
-      std::swap(addresses_[block], addresses_[made]);
-      ++made;
+      std::swap(addresses_[block], addresses_[kept.like]);
     }
   }
 

@@ -34,13 +34,14 @@ struct AllocatorReplay {
   std::vector<int64_t> allocated_at, reserved_at;
 };
 
-// Is told of one step as it happens.
+// Is told of each step as it happens.
 class ReplayListener {
  public:
   static constexpr uint32_t kNoBlock = UINT32_MAX;
 
   virtual ~ReplayListener() = default;
-  // Before the first node. `addresses`: by block; 0 for those that are not there.
+  // Before the first node of a step; what was told before is about an earlier one. `addresses`: by block; 0 for those
+  // that are not there.
   virtual void on_begin(const std::vector<uint64_t>& addresses) = 0;
   // An allocator's event at a place in the schedule, about one block, or kNoBlock for a segment's.
   virtual void on_event(uint32_t place, uint32_t block, const AllocatorEvent& event) = 0;
@@ -50,10 +51,11 @@ class ReplayListener {
 
 struct ReplayOptions {
   AllocatorConfig config;
-  std::optional<int64_t> device_bytes;  // what the device has for the allocator; absent: no limit
+  std::optional<int64_t> device_bytes;  // what the device has; absent: no limit
+  int64_t other_bytes = 0;              // of it, what is taken by others than the allocator
   bool steady = false;                  // run steps until two are alike: the trace is of a step that is not the first
   bool timeline = false;                // fill allocated_at and reserved_at
-  ReplayListener* listener = nullptr;   // of the only step; with `steady`, of one more behind those it takes
+  ReplayListener* listener = nullptr;
 };
 
 // Runs a trace through a CachingAllocator on a simulated device and one stream.

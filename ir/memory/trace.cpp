@@ -57,6 +57,7 @@ class Tracer {
                                   life.buffer,
                                   {},
                                   Evidence::kSource,
+                                  0,
                                   life.first,
                                   life.last});
       block_of_[life.buffer.index()] = block;
@@ -67,17 +68,33 @@ class Tracer {
 
   void add_kept() {
     if (!options_.steady.has_value()) return;
-    for (const BufferId id : memory_.trained) add_optimizer_state(id);
-    if (!options_.steady->keep_gradients) return;
-    for (const Lifetime& life : memory_.lifetimes) {
-      const uint32_t block = block_of_[life.buffer.index()];
-      if (life.kind == MemoryClass::kGradient && block != kNoBlock) add_kept(block, MemoryClass::kGradient, "gradient");
+    const bool has_state = std::any_of(memory_.lifetimes.begin(), memory_.lifetimes.end(),
+                                       [](const Lifetime& life) { return life.kind == MemoryClass::kOptimizerState; });
+    for (const BufferId id : memory_.trained) {
+      if (!has_state) add_optimizer_state(id);
+    }
+    if (options_.steady->keep_gradients) add_gradients();
+  }
+
+  // One for each storage that holds one, and for each parameter: of tied weights the caller keeps the sum.
+  void add_gradients() {
+    std::vector<bool> is_added(storages_.num_buffers(), false);
+    for (const auto& [gradient, parameter] : memory_.gradients) {
+      const uint32_t block = block_of_[gradient.index()];
+      if (block == kNoBlock || trace_.blocks[block].source != BlockSource::kStorage || is_added[gradient.index()])
+        continue;
+      is_added[gradient.index()] = true;
+      if (parameter.is_valid()) {
+        if (is_added[parameter.index()]) continue;
+        is_added[parameter.index()] = true;
+      }
+      add_kept(block, MemoryClass::kGradient, "gradient");
     }
   }
 
   void add_optimizer_state(BufferId parameter) {
     const uint32_t block = block_of_[parameter.index()];
-    if (block == kNoBlock || has_optimizer_inputs()) return;
+    if (block == kNoBlock) return;
     if (options_.steady->optimizer == OptimizerState::kMomentum) {
       add_kept(block, MemoryClass::kOptimizerState, "momentum_buffer");
     }
@@ -87,16 +104,11 @@ class Tracer {
     }
   }
 
-  bool has_optimizer_inputs() const {
-    return std::any_of(memory_.lifetimes.begin(), memory_.lifetimes.end(),
-                       [](const Lifetime& life) { return life.kind == MemoryClass::kOptimizerState; });
-  }
-
   // Something as large as the block `like`, there throughout.
   void add_kept(uint32_t like, MemoryClass kind, std::string_view label) {
-    const TraceBlock& model = trace_.blocks[like];
+    const TraceBlock model = trace_.blocks[like];
     trace_.initial.push_back(
-        add({BlockSource::kKept, kind, model.bytes, model.node, {}, label, Evidence::kSource, 0, end()}));
+        add({BlockSource::kKept, kind, model.bytes, model.node, {}, label, Evidence::kSource, like, 0, end()}));
   }
 
   void step(uint32_t place) {
@@ -104,13 +116,25 @@ class Tracer {
     trace_.begins.push_back(static_cast<uint32_t>(trace_.events.size()));
     std::vector<uint32_t> taken;
     std::vector<HiddenBlock> blocks;
-    if (hidden_.has_value() && runs_here(node)) blocks = hidden_->of(node);
+    if (hidden_.has_value() && runs_here(node)) {
+      blocks = hidden_->of(node);
+      if (is_unknown(node, blocks)) trace_.unknown_hidden.push_back(node);
+    }
     take_hidden(place, blocks, HiddenKind::kTemporary, taken);
     for (const uint32_t block : starting_[place]) trace_.events.push_back({block, false});
     take_hidden(place, blocks, HiddenKind::kWorkspace, taken);
     take_hidden(place, blocks, HiddenKind::kPersistent, taken);
     for (size_t i = taken.size(); i-- > 0;) trace_.events.push_back({taken[i], true});
     if (place != end()) free_ended(node, place);
+  }
+
+  // True for a call that may take more than its rows tell: one of them has no value, or nobody knows what it runs.
+  bool is_unknown(NodeId node, const std::vector<HiddenBlock>& blocks) const {
+    if (!graph_[node].is_call()) return false;
+    const Op& op = graph_.op(node);
+    if (blocks.empty() && (op.compute == ComputeClass::kHigherOrder || op.is_opaque())) return true;
+    return std::any_of(blocks.begin(), blocks.end(),
+                       [](const HiddenBlock& hidden) { return !hidden.bytes.has_value(); });
   }
 
   // True where the call's first output, or else the first tensor it reads, is on the trace's device.
@@ -126,13 +150,17 @@ class Tracer {
                    std::vector<uint32_t>& taken) {
     const NodeId node = trace_.schedule[place];
     for (const HiddenBlock& hidden : blocks) {
-      if (hidden.row->kind != kind) continue;
-      if (!hidden.bytes.has_value()) {
-        trace_.unknown_hidden.push_back(node);
-        continue;
-      }
-      TraceBlock block{source_of(kind),  MemoryClass::kWorkspace, *hidden.bytes, node, {},
-                       hidden.row->name, hidden.row->evidence,    place,         place};
+      if (hidden.row->kind != kind || !hidden.bytes.has_value()) continue;
+      TraceBlock block{source_of(kind),
+                       MemoryClass::kWorkspace,
+                       *hidden.bytes,
+                       node,
+                       {},
+                       hidden.row->name,
+                       hidden.row->evidence,
+                       0,
+                       place,
+                       place};
       if (kind == HiddenKind::kPersistent) {
         if (!is_new(hidden.row->name)) continue;
         block.last = end();
@@ -198,13 +226,16 @@ class Tracer {
 // Calls change(block, 1 or -1) for what is taken and freed, and at_fullest() at each place between the two.
 template <class Change, class AtFullest>
 void walk(const MemoryTrace& trace, const Change& change, const AtFullest& at_fullest) {
-  for (const uint32_t block : trace.initial) change(trace.blocks[block], 1);
+  std::vector<bool> is_there(trace.blocks.size(), false);
+  for (const uint32_t block : trace.initial) {
+    is_there[block] = true;
+    change(trace.blocks[block], 1);
+  }
   for (uint32_t place = 0; place < trace.schedule.size(); ++place) {
     const std::span<const TraceEvent> events = trace.events_at(place);
     size_t next = 0;
     for (; next < events.size() && !events[next].is_free; ++next) {
-      const TraceBlock& block = trace.blocks[events[next].block];
-      if (block.first == place) change(block, 1);
+      if (!is_there[events[next].block]) change(trace.blocks[events[next].block], 1);
     }
     at_fullest();
     while (next < events.size()) change(trace.blocks[events[next++].block], -1);

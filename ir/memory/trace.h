@@ -34,6 +34,7 @@ struct TraceBlock {
   BufferId buffer;                        // of kInput and kStorage
   std::string_view label;                 // of other sources: "cublas", "exp_avg"; the profile's or constant
   Evidence evidence = Evidence::kSource;  // of hidden memory
+  uint32_t like = 0;                      // of a kept gradient: the block whose memory it took over in the first step
   uint32_t first = 0;                     // places in the schedule between which it is live, both included
   uint32_t last = 0;
 

@@ -150,5 +150,19 @@ TEST_CASE("cli diff and explain: two arguments, no more and no less") {
   CHECK(contains(run_fxopt({"explain", step.path}).err, "fxopt explain needs a node's name"));
 }
 
+TEST_CASE("cli diff and explain: what is unknown, and what memory ran out for, is no figure") {
+  const Step step;
+  const nlohmann::json cut =
+      run_fxopt({"diff", step.path, step.path, "--device-memory", "20MiB", "--json"}).json()["result"]["graphs"][0];
+  CHECK(cut["devices"][0]["peaks"][2]["metric"] == "allocated, classic");
+  CHECK(cut["devices"][0]["peaks"][2]["before"]["bytes"] == nullptr);
+  CHECK(contains(run_fxopt({"diff", step.path, step.path, "--device-memory", "20MiB"}).out, "out of memory"));
+  CHECK(contains(run_fxopt({"explain", step.path, "p", "--device-memory", "20MiB"}).out, "out of memory"));
+
+  write_text(step.other, kSymbolic);
+  CHECK(contains(run_fxopt({"explain", step.other, "a"}).out, "storage of unknown size"));
+  CHECK(contains(run_fxopt({"diff", step.other, step.other}).err, "2 storages of unknown size"));
+}
+
 }  // namespace
 }  // namespace fxopt

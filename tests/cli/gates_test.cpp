@@ -299,5 +299,62 @@ TEST_CASE("cli mem --json: the same bytes 20 times, with every option") {
   CHECK((read_text(base) == written));
 }
 
+TEST_CASE("cli mem --max-growth: a run that newly runs out of memory breaks each limit on the allocator's peaks") {
+  const Steps steps;
+  const std::vector<std::string> small = {"--device-memory", "1100MiB"};
+  steps.bless(small);
+  steps.write(step("500000000"));
+  const auto with = [&](const std::string& limit) {
+    return steps.mem({"--device-memory", "1100MiB", "--baseline", steps.base, "--max-growth", limit});
+  };
+  const CliResult result = with("reserved=100%");
+  CHECK(result.exit == 5);
+  CHECK(contains(result.err, "memory runs out on cuda:0 before the reserved peak is reached"));
+  CHECK(with("ideal=100%").exit == 0);
+  // The other way round the baseline is the one that says nothing.
+  steps.bless(small);
+  steps.write(step("1000000"));
+  CHECK(contains(with("reserved=100%").err, "memory ran out when the baseline was made"));
+}
+
+TEST_CASE("cli mem --max-growth: compared exactly") {
+  const Steps steps;
+  steps.write(step("1000000"));
+  steps.bless();
+  const auto grown = [&](int64_t percent, int64_t more) {
+    const int64_t ideal = (int64_t{1} << 30) + 1000000 + 1024;
+    const int64_t most = ideal * percent / 100;  // beyond what is whole, the limit lies between two bytes
+    steps.write(step(std::to_string(1000000 + most + more)));
+    return steps.mem({"--baseline", steps.base, "--max-growth", std::to_string(percent) + "%"}).exit;
+  };
+  for (const int64_t percent : {13, 16, 57, 82}) {
+    CHECK(grown(percent, 0) == 0);
+    CHECK(grown(percent, 1) == 5);
+  }
+  CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "1e1%"}).exit == 2);
+  CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "-1%"}).exit == 2);
+}
+
+TEST_CASE("cli mem --must-fit: what the device has, to the last segment") {
+  const Steps steps;
+  const auto exit_with = [&](const std::string& bytes) {
+    return steps.mem({"--must-fit", "--device-memory", bytes}).exit;
+  };
+  CHECK(exit_with("1075838976") == 0);  // the reserved peak
+  CHECK(exit_with("1075838975") == 5);
+  CHECK(steps.mem({"--must-fit"}).exit == 2);
+  CHECK(steps.mem({"--must-fit", "--device", "h100"}).exit == 0);
+}
+
+TEST_CASE("cli mem --baseline: files of one name cannot be told apart") {
+  const Steps steps;
+  const std::string other = steps.folder / "other/step.fxg";
+  std::filesystem::create_directory(steps.folder / "other");
+  write_text(other, step("1000000"));
+  const CliResult result = run_fxopt({"mem", steps.path, other, "--baseline", steps.base, "--update-baseline"});
+  CHECK(result.exit == 2);
+  CHECK(contains(result.err, "two inputs are called 'step.fxg'"));
+}
+
 }  // namespace
 }  // namespace fxopt

@@ -152,7 +152,7 @@ TEST_CASE("memory: classes without recorded roles follow what the graph shows, w
            (report.roles_derived ? " derived" : " recorded");
   };
   CHECK(classes("") == "parameter saved value gradient derived");
-  CHECK(classes(" {input={role=buffer}}") == "buffer saved value temporary recorded");
+  CHECK(classes(" {input={role=buffer}}") == "buffer saved value gradient recorded");  // outputs have no roles there
 }
 
 TEST_CASE("memory: tied placeholders are counted once", "[memory]") {

@@ -99,6 +99,12 @@ TEST_CASE("device profile: a later text replaces what it says anew", "[device]")
   REQUIRE(profile->hidden.size() == 2);  // the exact overload's, replaced, and that of all overloads
   CHECK(bytes_of(*profile, 0) == 5);
   CHECK(profile->outside.size() == 1);
+  // The other way round the row for all takes the place of the one that stood for an overload.
+  const std::unique_ptr<DeviceProfile> all =
+      good({"workspace aten.mm.default w = 1 [source]\nworkspace aten.mm.default v = 1 [source]",
+            "workspace aten.mm.* w = 7 [source]"});
+  REQUIRE(all->hidden.size() == 2);
+  CHECK(all->hidden[0].name == "v");
 }
 
 TEST_CASE("device profile: what is malformed is refused with its line", "[device]") {
@@ -120,6 +126,7 @@ TEST_CASE("device profile: what is malformed is refused with its line", "[device
   CHECK(refusal("flops bf17 = 1") == "1: 'bf17' is no dtype");
   CHECK(refusal("flops bf16 = 0") == "1: flops is '0'");
   CHECK(refusal("bandwidth = fast") == "1: bandwidth is 'fast'");
+  CHECK(refusal("include ../other.device") == "1: '../other.device' is in another folder");
   CHECK(refusal("include other.device") == "1: there is no file 'other.device'");
 }
 

@@ -81,7 +81,8 @@ Traced trace(const std::string& text, const MemoryOptions& lifetimes = {}, bool 
   return result;
 }
 
-TEST_CASE("memory trace: temporaries, outputs, workspaces; then what the call took, then what ended", "[memory]") {
+TEST_CASE("memory trace: temporaries, outputs, workspaces, then what the call gives back, then what ended",
+          "[memory]") {
   const Traced traced = trace(kTwoProducts, {}, true);
   CHECK(traced.initial() == "x");
   CHECK(traced.at("a") == "+copy 64, +a 64, +library 100, +handle 1000, -library 100, -copy 64");
@@ -162,6 +163,42 @@ TEST_CASE("memory trace: a later step has optimizer state and the gradients it a
   CHECK(initial(OptimizerState::kNone, false) == "w, frozen, x");
   CHECK(initial(OptimizerState::kMomentum, false) == "w, frozen, x, w.momentum_buffer");
   CHECK(initial(OptimizerState::kAdam, true) == "w, frozen, x, w.exp_avg, w.exp_avg_sq, g.gradient");
+}
+
+TEST_CASE("memory trace: of tied weights one gradient is kept", "[memory]") {
+  std::string text = kStep;
+  text.replace(text.find("output_spec {role=loss}"), 23, "output_spec {role=gradient, of=\"w\"}");
+  text.replace(text.find("return (%loss, %g)"), 18, "return (%a, %g)");
+  CHECK(trace(text, {}, false, SteadyState{OptimizerState::kNone, true}).initial() == "w, frozen, x, a.gradient");
+}
+
+TEST_CASE("memory trace: an operator that nobody describes takes what is not known", "[memory]") {
+  const Traced traced = trace(R"(graph @main {
+  %x: f32[4, 4]@cuda:0 = placeholder()
+  %b: f32[4, 4]@cuda:0 = mine.op.default(%x)
+  %c: f32[4, 4]@cuda:0 = aten.mm.default(%b, %b)
+  return %c
+})",
+                              {}, true);
+  REQUIRE(traced.trace.unknown_hidden.size() == 1);
+  CHECK(traced.module->main().name_of(traced.trace.unknown_hidden[0]) == "b");
+}
+
+TEST_CASE("memory: an input's storage ends where each placeholder on it is donated", "[memory]") {
+  const auto ideal = [](const char* second) {
+    return timeline_of(trace(std::string(R"(graph @main {
+  %x: f32[4]@cuda:0$7 = placeholder() {input={donated=true}}
+  %y: f32[4]@cuda:0$7 = placeholder() {input={)") +
+                             second + R"(}}
+  %a: f32[4]@cuda:0 = aten.add.Tensor(%x, %y)
+  %b: f32[4]@cuda:0 = aten.exp.default(%a)
+  return %b
+})")
+                           .trace)
+        .ideal;
+  };
+  CHECK(ideal("donated=true")[3] == 32);   // %a and %b
+  CHECK(ideal("donated=false")[3] == 48);  // and the storage of both
 }
 
 TEST_CASE("memory trace: no optimizer state where the inputs hold it", "[memory]") {
