@@ -56,6 +56,12 @@ std::optional<int64_t> CallFormulas::evaluate(NodeId node, BoundRow& bound) {
   return value;
 }
 
+bool is_described(const Op& op) {
+  const bool runs_others = op.has_subgraphs || op.operator_arg >= 0 || op.compute == ComputeClass::kHigherOrder ||
+                           op.name.starts_with("higher_order.");
+  return !runs_others && !op.is_opaque();
+}
+
 bool is_about(const CallRow& row, const Op& op) {
   if (!row.every_overload) return row.target == op.name;
   return std::string_view(op.name).substr(0, op.name.rfind('.')) == row.target;

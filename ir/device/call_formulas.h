@@ -56,6 +56,10 @@ class CallFormulas {
   std::vector<Answer> answers_;
 };
 
+// False for what runs more than its name says, such as a subgraph, and for what nobody describes: without a row its
+// figures are not known, rather than nothing.
+bool is_described(const Op& op);
+
 // True when the row is about calls of `op`.
 bool is_about(const CallRow& row, const Op& op);
 

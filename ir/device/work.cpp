@@ -53,9 +53,6 @@ bool takes_time(const Op& op) {
   }
 }
 
-// False for what runs more than its name says, and for what nobody describes: without a row its work is not known.
-bool is_described(const Op& op) { return op.compute != ComputeClass::kHigherOrder && !op.is_opaque(); }
-
 }  // namespace
 
 void Work::add(const Work& other) {

@@ -131,8 +131,7 @@ class Tracer {
   // True for a call that may take more than its rows tell: one of them has no value, or nobody knows what it runs.
   bool is_unknown(NodeId node, const std::vector<HiddenBlock>& blocks) const {
     if (!graph_[node].is_call()) return false;
-    const Op& op = graph_.op(node);
-    if (blocks.empty() && (op.compute == ComputeClass::kHigherOrder || op.is_opaque())) return true;
+    if (blocks.empty() && !is_described(graph_.op(node))) return true;
     return std::any_of(blocks.begin(), blocks.end(),
                        [](const HiddenBlock& hidden) { return !hidden.bytes.has_value(); });
   }
