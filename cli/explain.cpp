@@ -14,6 +14,7 @@
 #include "cli/files.h"
 #include "cli/memory_options.h"
 #include "core/check.h"
+#include "ir/analysis/origins.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
 #include "ir/io/io.h"
@@ -53,12 +54,6 @@ Result<Found> find_node(const Module& module, const ExplainFlags& flags) {
   return error;
 }
 
-bool is_copy(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  return extra != nullptr && std::any_of(extra->origins.begin(), extra->origins.end(),
-                                         [](const Origin& origin) { return origin.kind == OriginKind::kRecomputed; });
-}
-
 // The graph behind remat, with a tag of our own on some nodes.
 class Trial {
  public:
@@ -86,7 +81,7 @@ class Trial {
     for (const NodeId node : other.nodes()) known.insert(other.name_of(node));
     std::vector<NodeId> copies;
     for (const NodeId node : graph_->nodes()) {
-      if (is_copy(*graph_, node) && !known.contains(graph_->name_of(node))) copies.push_back(node);
+      if (is_recomputed(*graph_, node) && !known.contains(graph_->name_of(node))) copies.push_back(node);
     }
     return copies;
   }
@@ -124,10 +119,11 @@ class Explain {
     if (!view.ok()) return console_.error(view.error());
     const Result<Found> found = find_node(*module, flags_);
     if (!found.ok()) return console_.error(found.error());
-    Explanation explanation = explain_node(*found->graph, found->node, *view);
+    const GraphMemory memory = describe_memory(*found->graph, *view);
+    warn_of_memory(console_, flags_.input, memory);
+    Explanation explanation = explain_node(*found->graph, found->node, *view, memory);
     if (!explanation.decision.empty()) try_it(*module, *found, explanation);
     const bool has_seconds = !flags_.memory.device.empty();
-    warn_of_memory(console_, flags_.input, describe_memory(*found->graph, *view));
     print_explanation(console_.product(), explanation, has_seconds);
     console_.result()["explanation"] = explanation_json(explanation, has_seconds);
   }

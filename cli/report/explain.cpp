@@ -55,7 +55,6 @@ class Explainer {
   Explainer(const Graph& graph, NodeId node, const MemoryView& view)
       : graph_(graph),
         node_(node),
-        view_(view),
         phases_(resolve_phases(graph)),
         effects_(graph),
         storages_(graph, effects_),
@@ -63,9 +62,8 @@ class Explainer {
     for (const NodeId each : graph.nodes()) schedule_.push_back(each);
   }
 
-  Explanation run() {
+  Explanation run(const GraphMemory& memory) {
     describe();
-    const GraphMemory memory = describe_memory(graph_, view_);
     std::vector<BufferId> ids;
     for (const BufferId id : storages_.buffers(node_)) {
       if (id.is_valid() && std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
@@ -168,7 +166,6 @@ class Explainer {
 
   const Graph& graph_;
   NodeId node_;
-  const MemoryView& view_;
   PhaseMap phases_;
   EffectMap effects_;
   StorageMap storages_;
@@ -263,8 +260,8 @@ nlohmann::ordered_json peaks_json(const GraphMemory& memory, bool expandable) {
 
 }  // namespace
 
-Explanation explain_node(const Graph& graph, NodeId node, const MemoryView& view) {
-  return Explainer(graph, node, view).run();
+Explanation explain_node(const Graph& graph, NodeId node, const MemoryView& view, const GraphMemory& memory) {
+  return Explainer(graph, node, view).run(memory);
 }
 
 void print_explanation(std::ostream& out, const Explanation& explanation, bool has_seconds) {

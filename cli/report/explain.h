@@ -48,8 +48,9 @@ struct Explanation {
   std::optional<WhatIf> what_if;
 };
 
-// Why the value of `node` is live where it is. O(nodes + edges + storages log storages); what_if is left empty.
-Explanation explain_node(const Graph& graph, NodeId node, const MemoryView& view);
+// Why the value of `node` is live where it is. `memory`: what describe_memory() says of the graph. O(nodes + edges +
+// storages log storages); what_if is left empty.
+Explanation explain_node(const Graph& graph, NodeId node, const MemoryView& view, const GraphMemory& memory);
 
 void print_explanation(std::ostream& out, const Explanation& explanation, bool has_seconds);
 nlohmann::ordered_json explanation_json(const Explanation& explanation, bool has_seconds);

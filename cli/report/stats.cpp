@@ -6,6 +6,7 @@
 #include "cli/files.h"
 #include "cli/report/json.h"
 #include "cli/report/table.h"
+#include "ir/analysis/origins.h"
 #include "ir/analysis/storages.h"
 #include "ir/memory/memory.h"
 
@@ -13,12 +14,6 @@ namespace fxopt {
 namespace {
 
 constexpr size_t kMaxOpRows = 12;
-
-bool is_recomputed(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  return extra != nullptr && std::any_of(extra->origins.begin(), extra->origins.end(),
-                                         [](const Origin& origin) { return origin.kind == OriginKind::kRecomputed; });
-}
 
 void add_peaks(const Graph& graph, std::vector<PeakBytes>& peaks) {
   const Module& module = graph.module();

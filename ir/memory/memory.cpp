@@ -5,6 +5,7 @@
 
 #include "core/saturate.h"
 #include "ir/analysis/infer_roles.h"
+#include "ir/analysis/origins.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/values.h"
 
@@ -31,12 +32,6 @@ MemoryClass class_of_input(InputRole role) {
     default:
       return MemoryClass::kInput;
   }
-}
-
-bool is_recomputed(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  return extra != nullptr && std::any_of(extra->origins.begin(), extra->origins.end(),
-                                         [](const Origin& origin) { return origin.kind == OriginKind::kRecomputed; });
 }
 
 bool is_donated(const Graph& graph, NodeId node) {
