@@ -62,8 +62,8 @@ constexpr Row kRows[] = {
      "are whole MiB with a lower bound, divisions are powers of two, shares lie between 0 and 1. The message shows "
      "what is accepted."},
     {ErrorCode::kUnknownDevice, "there is no such device profile",
-     "--device takes the names of built-in profiles, which `fxopt help devices` lists, or paths of profile files (with a "
-     "'/' in them). Several are given with commas between them; what stands in a later one replaces what stands in "
+     "--device takes the names of built-in profiles, which `fxopt help devices` lists, or paths of profile files (with "
+     "a '/' in them). Several are given with commas between them; what stands in a later one replaces what stands in "
      "those before."},
     {ErrorCode::kNotAFile, "the file is not a graph of fxopt",
      "The first bytes are not those that each binary file of fxopt begins with. Usual causes are a wrong path, a "
@@ -166,8 +166,9 @@ constexpr Row kRows[] = {
      "not a failure. The report lists what is live at the peak."},
     {ErrorCode::kGrowthExceeded, "a peak has grown beyond the limit",
      "The graph was read and measured, and one of its peaks is larger than the baseline's by more than --max-growth or "
-     "--max-ratio allow. This is an answer, not a failure. The message names the metric, both figures, and the storages "
-     "that grew or are new at the peak. When the growth is meant, write the baseline anew with --update-baseline."},
+     "--max-ratio allow. This is an answer, not a failure. The message names the metric, both figures, and the "
+     "storages that grew or are new at the peak. When the growth is meant, write the baseline anew with "
+     "--update-baseline."},
     {ErrorCode::kUnknownSize, "a size is needed that is not known",
      "The request needs a number of bytes, and a symbol has no value, or an opaque op does not describe its result. "
      "An unknown size is never counted as zero. Give the symbols values on the command line, or add the description "

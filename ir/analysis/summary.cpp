@@ -11,10 +11,10 @@
 #include "core/saturate.h"
 #include "ir/analysis/effect_map.h"
 #include "ir/analysis/infer_roles.h"
-#include "ir/memory/memory.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
 #include "ir/graph/module.h"
+#include "ir/memory/memory.h"
 
 namespace fxopt {
 namespace {

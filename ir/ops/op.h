@@ -143,7 +143,7 @@ struct Op {
   // Writes into a copy of argument 0 that has its strides and offset, and so a storage as large as argument 0's: large
   // where argument 0 is a view of little.
   bool clones_storage = false;
-  bool has_subgraphs = false;    // runs graphs it is given: effects are those of the subgraphs
+  bool has_subgraphs = false;  // runs graphs it is given: effects are those of the subgraphs
   // For each return of the schema, the position of the argument whose storage it shares or may share, or -1: from the
   // annotations and from what the schema hides. Empty without a schema.
   std::vector<int16_t> aliases;

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/memory/memory.h"
 #include "ir/io/io.h"
+#include "ir/memory/memory.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace fxopt {

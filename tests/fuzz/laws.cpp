@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "ir/memory/memory.h"
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
+#include "ir/memory/memory.h"
 #include "passes/pipeline/pipeline.h"
 #include "passes/pipeline/registry.h"
 #include "tests/fuzz/mutate.h"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "ir/memory/memory.h"
 #include "ir/analysis/storages.h"
+#include "ir/memory/memory.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
 #include "tests/testdata/files.h"

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Formats all C++ sources in place, or says which lines are not formatted and fails.
+#
+#   scripts/format.sh [--check]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+case "${1-}" in
+  '') options=(-i) ;;
+  --check) options=(--dry-run --Werror) ;;
+  *)
+    echo "usage: scripts/format.sh [--check]" >&2
+    exit 2
+    ;;
+esac
+# The tree of forbidden includes is what it must be to be forbidden.
+mapfile -t files < <(find core ir passes runtime cli tests -not -path 'tests/layers/bad/*' \
+  \( -name '*.h' -o -name '*.cpp' \) | sort)
+echo "${#files[@]} files"
+((${#files[@]} > 0))
+clang-format-14 "${options[@]}" "${files[@]}"
