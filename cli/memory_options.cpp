@@ -1,7 +1,5 @@
 #include "cli/memory_options.h"
 
-#include <algorithm>
-
 #include <CLI/CLI.hpp>
 
 #include "cli/arguments.h"
@@ -15,93 +13,6 @@
 
 namespace fxopt {
 namespace {
-
-using NamedValue = std::pair<std::string, int64_t>;
-
-Result<std::vector<NamedValue>> parse_symbols(const std::vector<std::string>& texts) {
-  std::vector<NamedValue> symbols;
-  for (const std::string& text : texts) {
-    const size_t equals = text.rfind('=');
-    const std::optional<int64_t> value =
-        equals == std::string::npos ? std::nullopt : parse_int64(std::string_view(text).substr(equals + 1));
-    if (!value.has_value() || equals == 0) {
-      return Error{ErrorCode::kBadOptionValue,
-                   "--symbol takes a name and an integer, not '" + text + "'",
-                   "write it as in --symbol s0=4096",
-                   {}};
-    }
-    const std::string name = text.substr(0, equals);
-    if (*value < 0) {
-      return Error{ErrorCode::kBadOptionValue,
-                   "--symbol " + text + " is negative, and symbols are sizes",
-                   "write it as in --symbol " + name + "=4096",
-                   {}};
-    }
-    const bool is_known =
-        std::any_of(symbols.begin(), symbols.end(), [&name](const NamedValue& symbol) { return symbol.first == name; });
-    if (is_known) {
-      return Error{ErrorCode::kUsage,
-                   "--symbol gives '" + name + "' two values",
-                   "a symbol has one value in a call; two calls answer both",
-                   {}};
-    }
-    symbols.push_back({name, *value});
-  }
-  return symbols;
-}
-
-bool is_in_range(const Symbol& symbol, int64_t value) {
-  return value >= symbol.min.value_or(INT64_MIN) && value <= symbol.max.value_or(INT64_MAX);
-}
-
-Error out_of_range(const Module& module, const Symbol& symbol, int64_t value, const std::string& file) {
-  std::string range;
-  if (symbol.min.has_value()) range += " from " + std::to_string(*symbol.min);
-  if (symbol.max.has_value()) range += " up to " + std::to_string(*symbol.max);
-  const std::string name(module.text(symbol.name));
-  Error error{ErrorCode::kBadOptionValue,
-              "--symbol " + name + "=" + std::to_string(value) + " is outside of the symbol's range, which is" + range,
-              "the file was traced for values in this range: give one of them",
-              {}};
-  error.where.file = shown_input(file);
-  return error;
-}
-
-// The symbols' values by the module's names. A name the module does not have is the user's slip.
-Result<SymbolValues> bind_symbols(Module& module, const std::vector<NamedValue>& symbols, const std::string& file) {
-  SymbolValues values;
-  std::vector<std::string_view> names;
-  IdMap<StringId, bool> is_symbol;
-  for (size_t i = 0; i < module.exprs.size(); ++i) {
-    const Expr& expr = module.exprs[ExprId(i)];
-    if (expr.kind != ExprKind::kSymbol || is_symbol[expr.name]) continue;
-    is_symbol[expr.name] = true;
-    names.push_back(module.text(expr.name));
-  }
-  for (const Symbol& symbol : module.symbols) {
-    if (is_symbol[symbol.name]) continue;
-    is_symbol[symbol.name] = true;
-    names.push_back(module.text(symbol.name));
-  }
-  for (const NamedValue& symbol : symbols) {
-    const StringId id = module.strings.find(symbol.first);
-    if (!id.is_valid() || !is_symbol[id]) {
-      Error error{ErrorCode::kUnknownNode,
-                  "there is no symbol '" + symbol.first + "'",
-                  suggestion(symbol.first, names, names.empty() ? "all sizes of this file are plain numbers" : ""),
-                  {}};
-      error.where.file = shown_input(file);
-      return error;
-    }
-    values[id] = symbol.second;
-  }
-  for (const Symbol& symbol : module.symbols) {
-    const SymbolValues::const_iterator given = values.find(symbol.name);
-    if (given == values.end() || is_in_range(symbol, given->second)) continue;
-    return out_of_range(module, symbol, given->second, file);
-  }
-  return values;
-}
 
 // One of the words an option takes.
 template <class Value>
@@ -142,7 +53,8 @@ void declare_memory_flags(CLI::App& app, MemoryFlags& flags) {
   app.add_option("--top", flags.top, "list the N largest storages at the peak (default: 20)")->type_name("N");
   app.add_option("--module-depth", flags.module_depth, "group modules by the first N parts of their path (default: 3)")
       ->type_name("N");
-  app.add_option("--symbol", flags.symbols, "a symbol's value, in place of the file's hint; repeatable")
+  app.add_option("--symbol", flags.symbols,
+                 "a symbol's value: a number, min, max, or a range such as 2..64; repeatable")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   app.add_option("--alloc-conf", flags.alloc_conf,
@@ -172,9 +84,11 @@ void warn_of_memory(Console& console, const std::string& path, const GraphMemory
   where.file = shown_input(path);
   where.graph = memory.graph;
   if (memory.unknown > 0) {
+    std::vector<SymbolRow> symbols = memory.symbols;
+    std::erase_if(symbols, [](const SymbolRow& symbol) { return symbol.value.has_value(); });
     console.warning("unknown-sizes", where,
-                    count_text(memory.unknown, "storage") +
-                        " of unknown size, so each peak is a lower bound; give symbols values with --symbol");
+                    count_text(memory.unknown, "storage") + " of unknown size, so each peak is a lower bound" +
+                        (symbols.empty() ? "" : "; give values with --symbol: " + symbols_text(symbols)));
   }
   size_t calls = 0;
   for (const DeviceMemory& device : memory.devices) calls += device.unknown_hidden.size();
@@ -207,7 +121,7 @@ Result<int64_t> bytes_option(const std::string& option, const std::string& text)
 Result<MemoryPlan> MemoryPlan::make(const MemoryFlags& flags) {
   MemoryPlan plan;
   plan.flags_ = flags;
-  Result<std::vector<NamedValue>> symbols = parse_symbols(flags.symbols);
+  Result<std::vector<SymbolSetting>> symbols = parse_symbol_settings(flags.symbols);
   if (!symbols.ok()) return std::move(symbols).error();
   plan.symbols_ = std::move(*symbols);
   Result<AllocatorConfig> allocator = parse_allocator_config(flags.alloc_conf);
@@ -232,10 +146,10 @@ Result<MemoryPlan> MemoryPlan::make(const MemoryFlags& flags) {
 }
 
 Result<MemoryView> MemoryPlan::view(Module& module, const std::string& file) const {
-  const Result<SymbolValues> symbols = bind_symbols(module, symbols_, file);
+  const Result<BoundSymbols> symbols = bind_symbols(symbols_, module, file);
   if (!symbols.ok()) return symbols.error();
   MemoryView view;
-  view.options = {*symbols, inputs_, true};
+  view.options = {symbols->values, symbols->ranges, inputs_, true};
   view.trace = {flags_.device.empty() ? nullptr : profile_.get(), steady_};
   view.top = flags_.top;
   view.module_depth = flags_.module_depth;
@@ -245,8 +159,6 @@ Result<MemoryView> MemoryPlan::view(Module& module, const std::string& file) con
 }
 
 nlohmann::ordered_json MemoryPlan::json() const {
-  nlohmann::ordered_json symbols = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : symbols_) symbols[name] = value;
   return {{"device", profile_->name},
           {"alloc_conf", flags_.alloc_conf},
           {"device_memory", flags_.device_memory},
@@ -254,7 +166,7 @@ nlohmann::ordered_json MemoryPlan::json() const {
           {"steady", flags_.steady},
           {"optimizer", flags_.steady ? flags_.optimizer : ""},
           {"gradients", flags_.steady ? flags_.gradients : ""},
-          {"symbols", symbols}};
+          {"symbols", symbol_settings_json(symbols_)}};
 }
 
 }  // namespace fxopt

@@ -4,12 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/report/memory.h"
+#include "cli/symbols.h"
 #include "core/allocator/config.h"
 #include "core/result.h"
 #include "ir/device/profile.h"
@@ -46,8 +46,7 @@ class MemoryPlan {
   // Errors: kBadOptionValue, kUsage, those of parse_allocator_config() and of load_device_profile().
   static Result<MemoryPlan> make(const MemoryFlags& flags);
 
-  // How to look at a module: its symbols bound. Errors: kUnknownNode for a symbol it does not have, kBadOptionValue for
-  // a value out of the symbol's range. The view refers to the plan.
+  // How to look at a module: its symbols bound. Errors: those of bind_symbols(). The view refers to the plan.
   Result<MemoryView> view(Module& module, const std::string& file) const;
 
   // What figures depend on, for a report: two reports can be compared where this is the same.
@@ -65,7 +64,7 @@ class MemoryPlan {
 
  private:
   MemoryFlags flags_;
-  std::vector<std::pair<std::string, int64_t>> symbols_;
+  std::vector<SymbolSetting> symbols_;
   AllocatorConfig allocator_;
   std::optional<int64_t> device_bytes_;
   std::unique_ptr<DeviceProfile> profile_;

@@ -79,8 +79,11 @@ order. Storages, not tensors: views share one. Nothing is rounded up.
   what a keep_alive control dependency names is held until the node that has it
 
 Who shares a storage follows from the ops, and from the file where they are silent. A size that
-depends on a symbol without a value is unknown and said so, never zero; --symbol s0=4096 gives one.
-GiB is 2^30 bytes, GB is 10^9.
+depends on a symbol without a value is unknown and said so, never zero. GiB is 2^30 bytes, GB is 10^9.
+
+Where sizes depend on symbols, peaks are of the file's hints, and the ideal peak is also bounded over the
+ranges of all symbols. --symbol gives others: s0=4096, the ends s0=min and s0=max of the file's range, or
+s0=2..64, which narrows it (the hint stays, or the end next to it). 'u*=128' is for all that match.
 
 --device h100 adds what kernels take besides their outputs, from a profile (`fxopt help devices`):
 the requested peak then stands above the ideal one, and what lies outside the allocator is listed.

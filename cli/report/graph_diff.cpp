@@ -9,6 +9,7 @@
 #include "cli/report/table.h"
 #include "core/saturate.h"
 #include "ir/analysis/collectives.h"
+#include "ir/analysis/sizes.h"
 #include "ir/analysis/storages.h"
 
 namespace fxopt {

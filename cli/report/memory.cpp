@@ -10,7 +10,9 @@
 #include "core/text.h"
 #include "ir/analysis/collectives.h"
 #include "ir/analysis/phases.h"
+#include "ir/analysis/sizes.h"
 #include "ir/analysis/storages.h"
+#include "ir/memory/ranges.h"
 #include "ir/memory/replay.h"
 
 namespace fxopt {
@@ -76,7 +78,8 @@ class Describer {
         view_(view),
         phases_(resolve_phases(graph)),
         storages_(graph),
-        report_(analyze_memory(graph, storages_, view.options)) {}
+        report_(analyze_memory(graph, storages_, view.options)),
+        ranges_(memory_ranges(graph, storages_, report_, view.options)) {}
 
   GraphMemory run() {
     GraphMemory memory;
@@ -88,6 +91,7 @@ class Describer {
     memory.has_gradients = !report_.trained.empty();
     if (view_.trace.profile != nullptr) memory.profile = view_.trace.profile->name;
     for (const NodeId node : report_.unknown_nodes) memory.unknown_nodes.emplace_back(graph_.name_of(node));
+    add_symbols(memory);
     if (view_.timelines) memory.schedule = schedule();
     for (const DevicePeak& peak : report_.devices) memory.devices.push_back(device(peak));
     std::stable_sort(memory.devices.begin(), memory.devices.end(),
@@ -97,6 +101,26 @@ class Describer {
 
  private:
   static bool is_gpu(std::string_view device) { return device.starts_with("cuda"); }
+
+  static std::optional<int64_t> end(bool exists, int64_t value) {
+    return exists ? std::optional<int64_t>(value) : std::nullopt;
+  }
+
+  void add_symbols(GraphMemory& memory) const {
+    for (const SizeSymbol& symbol : ranges_.symbols) {
+      const ValueRange& range = symbol.range;
+      memory.symbols.push_back({std::string(graph_.module().text(symbol.name)), symbol.value, symbol.is_hint,
+                                end(range.has_min(), range.min), end(range.has_max(), range.max)});
+    }
+  }
+
+  // Where symbols are the reason.
+  std::optional<PeakRangeRow> range_of(StringId device) const {
+    for (const PeakRange& range : ranges_.devices) {
+      if (range.device == device && !ranges_.symbols.empty()) return PeakRangeRow{range.min, range.max};
+    }
+    return std::nullopt;
+  }
 
   ScheduleTable schedule() const {
     const Module& module = graph_.module();
@@ -127,6 +151,7 @@ class Describer {
     MemoryTimeline timeline = timeline_of(trace_);
     result.ideal = peak_row(timeline.ideal);
     result.requested = peak_row(timeline.requested);
+    result.ideal_range = range_of(peak.device);
     result.allocator_bytes = view_.device_bytes;
     result.model = options.profile != nullptr ? "requested" : "ideal";
     describe_peak(place_of_peak(timeline.requested), result);
@@ -294,6 +319,7 @@ class Describer {
   PhaseMap phases_;
   StorageMap storages_;
   MemoryReport report_;
+  MemoryRanges ranges_;
   MemoryTrace trace_;  // of the device at hand
 };
 

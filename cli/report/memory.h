@@ -56,6 +56,20 @@ struct PeakRow {
   bool cut = false;  // memory ran out: the run ended before its peak
 };
 
+// A symbol that sizes depend on.
+struct SymbolRow {
+  std::string name;
+  std::optional<int64_t> value;  // that the peaks are of; absent: what depends on it is of unknown size
+  bool is_hint = false;          // the value is the file's, not the caller's
+  std::optional<int64_t> min, max;
+};
+
+// What a peak is between while symbols range; no `max` where nothing bounds it.
+struct PeakRangeRow {
+  int64_t min = 0;
+  std::optional<int64_t> max;
+};
+
 // One way to run the caching allocator over a device's trace.
 struct AllocatorRow {
   std::string segments;  // "classic", "expandable"
@@ -101,9 +115,10 @@ struct DeviceMemory {
   std::string module_path;
   std::string source;  // "model.py:123"
   PeakRow ideal, requested;
-  int64_t input_bytes = 0;            // inputs and attributes, what lives between steps
-  size_t live = 0;                    // storages at the peak
-  std::vector<MemoryShare> by_class;  // largest first, ties by schedule position
+  std::optional<PeakRangeRow> ideal_range;  // where sizes depend on symbols
+  int64_t input_bytes = 0;                  // inputs and attributes, what lives between steps
+  size_t live = 0;                          // storages at the peak
+  std::vector<MemoryShare> by_class;        // largest first, ties by schedule position
   std::vector<MemoryShare> by_module;
   std::vector<MemoryShare> by_layer;
   std::vector<StorageRow> top;
@@ -135,6 +150,7 @@ struct GraphMemory {
   bool roles_derived = false;              // the file gives placeholders no roles
   size_t unknown = 0;                      // storages without a known size: every peak is then a lower bound
   std::vector<std::string> unknown_nodes;  // that make them
+  std::vector<SymbolRow> symbols;          // that sizes depend on
   ScheduleTable schedule;                  // with MemoryView::timelines
 
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }
@@ -163,6 +179,11 @@ ReplayOptions replay_options(const DeviceMemory& device, const MemoryView& view)
 
 // O(devices * (nodes + edges + storages log storages)), and what the arena's search may take.
 GraphMemory describe_memory(const Graph& graph, const MemoryView& view);
+
+// "s0 = 8 (2..64), u0 unknown (0..)": the symbols that sizes depend on, the first few. Empty without any.
+std::string symbols_text(const std::vector<SymbolRow>& symbols);
+// "8.00 MiB (8388608 B) to 64.00 MiB (67108864 B)", "at least 8.00 MiB (8388608 B), with no upper bound".
+std::string range_text(const PeakRangeRow& range);
 
 void print_memory(std::ostream& out, const GraphMemory& memory);
 nlohmann::ordered_json memory_json(const GraphMemory& memory);

@@ -80,6 +80,23 @@ Json rows_json(const std::vector<StorageRow>& rows) {
   return list;
 }
 
+Json range_json(const std::optional<PeakRangeRow>& range) {
+  if (!range.has_value()) return nullptr;
+  return {{"min_bytes", range->min}, {"max_bytes", or_null(range->max)}};
+}
+
+Json symbols_json(const std::vector<SymbolRow>& symbols) {
+  Json list = Json::array();
+  for (const SymbolRow& symbol : symbols) {
+    list.push_back({{"name", symbol.name},
+                    {"value", or_null(symbol.value)},
+                    {"is_hint", symbol.is_hint},
+                    {"min", or_null(symbol.min)},
+                    {"max", or_null(symbol.max)}});
+  }
+  return list;
+}
+
 Json device_json(const DeviceMemory& device) {
   Json json = {
       {"device", device.device},
@@ -87,6 +104,7 @@ Json device_json(const DeviceMemory& device) {
       {"peak_bytes", device.bytes},
       {"ideal", peak_json(device.ideal)},
       {"requested", peak_json(device.requested)},
+      {"ideal_range", range_json(device.ideal_range)},
       {"input_bytes", device.input_bytes},
       {"node", device.node},
       {"position", device.position},
@@ -203,6 +221,7 @@ nlohmann::ordered_json memory_json(const GraphMemory& memory) {
           {"roles_derived", memory.roles_derived},
           {"unknown_storages", memory.unknown},
           {"unknown_nodes", memory.unknown_nodes},
+          {"symbols", symbols_json(memory.symbols)},
           {"devices", std::move(devices)}};
 }
 

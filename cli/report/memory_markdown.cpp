@@ -215,6 +215,9 @@ void add_device(std::string& out, const GraphMemory& memory, const DeviceMemory&
     if (!device.source.empty()) out += ", " + code(device.source);
     out += ".\n\n";
   }
+  if (device.ideal_range.has_value()) {
+    out += "Over the ranges of symbols the ideal peak is " + range_text(*device.ideal_range) + ".\n\n";
+  }
   add_measured(out, memory, device);
   add_peaks(out, device, before);
   if (&device == &memory.devices.front()) add_limits(out, context);
@@ -234,6 +237,7 @@ std::string markdown_text(const GraphMemory& memory, const MarkdownContext& cont
     add_limits(out, context);
   }
   for (const DeviceMemory& device : memory.devices) add_device(out, memory, device, context);
+  if (!memory.symbols.empty()) out += "Sizes depend on " + symbols_text(memory.symbols) + ".\n\n";
   if (memory.unknown > 0) {
     out += count_text(memory.unknown, "storage") + " of unknown size: each peak is a lower bound.\n\n";
   }

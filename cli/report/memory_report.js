@@ -212,6 +212,12 @@ function showNotes() {
     notes.push('Out of memory with ' + run.segments + ' segments at %' + run.out_of_memory + ', which asks for ' +
       bytesText(run.failed_bytes) + '.');
   }
+  if (device.ideal_range !== null) {
+    const {min_bytes: least, max_bytes: most} = device.ideal_range;
+    notes.push('Over the ranges of symbols the ideal peak is ' +
+      (most === null ? 'at least ' + bytesText(least) + ', with no upper bound' : bytesText(least) + ' to ' + bytesText(most)) +
+      '.');
+  }
   if (memory.unknown_storages > 0) {
     notes.push('Storages of unknown size: ' + memory.unknown_storages + '. Each peak is a lower bound.');
   }

@@ -7,12 +7,14 @@
 #include "cli/report/json.h"
 #include "cli/report/memory.h"
 #include "cli/report/table.h"
+#include "core/text.h"
 
 namespace fxopt {
 namespace {
 
 constexpr size_t kMaxShownShares = 20;
 constexpr size_t kMaxShownNodes = 5;
+constexpr size_t kMaxShownSymbols = 5;
 
 void print_shares(std::ostream& out, std::string_view title, const std::vector<MemoryShare>& shares, int64_t whole) {
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight}, 4);
@@ -153,6 +155,9 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   if (device.model != "ideal") {
     out << "  ideal peak " << bytes_text(device.ideal.bytes) << ", at %" << printable_line(device.ideal.node) << '\n';
   }
+  if (device.ideal_range.has_value()) {
+    out << "  ideal peak over the ranges of symbols " << range_text(*device.ideal_range) << '\n';
+  }
   out << (memory.is_steady ? "  there before the step " : "  inputs and attributes ") << bytes_text(device.input_bytes)
       << '\n';
   print_allocator(out, memory, device);
@@ -168,10 +173,33 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
 
 }  // namespace
 
+std::string symbols_text(const std::vector<SymbolRow>& symbols) {
+  std::vector<std::string> texts;
+  for (const SymbolRow& symbol : symbols) {
+    if (texts.size() == kMaxShownSymbols) break;
+    std::string text = printable_line(symbol.name);
+    text += symbol.value.has_value() ? " = " + std::to_string(*symbol.value) : " unknown";
+    const bool is_one = symbol.min.has_value() && symbol.min == symbol.max;
+    if ((symbol.min.has_value() || symbol.max.has_value()) && !is_one) {
+      text += " (" + (symbol.min.has_value() ? std::to_string(*symbol.min) : "") + ".." +
+              (symbol.max.has_value() ? std::to_string(*symbol.max) : "") + ")";
+    }
+    texts.push_back(std::move(text));
+  }
+  const size_t more = symbols.size() - texts.size();
+  return join(texts, ", ") + (more == 0 ? "" : " and " + std::to_string(more) + " more");
+}
+
+std::string range_text(const PeakRangeRow& range) {
+  if (!range.max.has_value()) return "at least " + bytes_text(range.min) + ", with no upper bound";
+  return bytes_text(range.min) + " to " + bytes_text(*range.max);
+}
+
 void print_memory(std::ostream& out, const GraphMemory& memory) {
   if (memory.devices.empty()) out << '@' << printable_line(memory.graph) << ": no tensors, ideal peak 0 B\n";
   for (const DeviceMemory& device : memory.devices) print_device(out, memory, device);
   if (memory.roles_derived) out << "  the file gives inputs no roles: classes follow what the graph shows\n";
+  if (!memory.symbols.empty()) out << "  sizes depend on " << symbols_text(memory.symbols) << '\n';
   if (memory.unknown == 0) return;
   out << "  sizes unknown: " << count_text(memory.unknown, "storage") << ", made by";
   print_nodes(out, memory.unknown_nodes);

@@ -9,7 +9,7 @@
 
 #include "core/saturate.h"
 #include "ir/analysis/effects.h"
-#include "ir/memory/memory.h"
+#include "ir/analysis/sizes.h"
 
 namespace fxopt {
 namespace {

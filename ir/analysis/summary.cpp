@@ -12,6 +12,7 @@
 #include "ir/analysis/effect_map.h"
 #include "ir/analysis/infer_roles.h"
 #include "ir/analysis/phases.h"
+#include "ir/analysis/sizes.h"
 #include "ir/analysis/storages.h"
 #include "ir/graph/module.h"
 #include "ir/memory/memory.h"
@@ -226,27 +227,28 @@ class Summarizer {
     for (const OutputSpec& spec : graph_.outputs) ++result_.outputs[spec.role];
   }
 
-  bool depends_on_symbols(const Buffer& buffer) const {
-    if (buffer.carried.is_valid()) {
-      const Integer& bytes = module_.storage(buffer.carried).bytes;
-      if (bytes.is_known()) return bytes.expr.is_valid();
+  // By storage.
+  std::vector<bool> depend_on_symbols() const {
+    std::vector<bool> depends;
+    for (size_t i = 0; i < storages_->num_buffers(); ++i) {
+      const SizeSource source = size_source(graph_, *storages_, BufferId(i));
+      depends.push_back(source.kind == SizeKind::kLike ? depends[source.like.index()]
+                                                       : !size_expressions(module_, source).empty());
     }
-    if (!buffer.value.is_valid()) return false;
-    const Tensor& tensor = graph_.pool().tensor(graph_.pool().value(buffer.value));
-    return !is_static(module_, tensor.sizes) || !is_static(module_, tensor.strides) || !tensor.offset.is_static();
+    return depends;
   }
 
   // Each storage to what its node counts for.
   void add_storages() {
     if (!storages_.has_value()) return;
+    const std::vector<bool> depends = depend_on_symbols();
     for (size_t i = 0; i < storages_->num_buffers(); ++i) {
       const Buffer& buffer = storages_->buffer(BufferId(i));
       const NodeId owner = owner_in_part(BufferId(i));
       const bool is_no_tensor = buffer.source == BufferSource::kAttribute && !buffer.value.is_valid();  // a subgraph
       if (!owner.is_valid() || is_no_tensor) continue;
       const Lifetime& life = report_.lifetimes[i];
-      const StorageSum sum{1, life.bytes, life.known ? size_t{0} : 1,
-                           life.known && depends_on_symbols(buffer) ? size_t{1} : 0};
+      const StorageSum sum{1, life.bytes, life.known ? size_t{0} : 1, life.known && depends[i] ? size_t{1} : 0};
       if (!life.known) result_.unknown_nodes.push_back(owner);
       result_.storages.add(sum);
       add_storage(owner, buffer, sum);

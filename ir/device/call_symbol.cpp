@@ -6,7 +6,7 @@
 
 #include "core/text.h"
 #include "ir/analysis/effects.h"
-#include "ir/memory/memory.h"
+#include "ir/analysis/sizes.h"
 
 namespace fxopt {
 namespace {

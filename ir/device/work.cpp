@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/saturate.h"
-#include "ir/memory/memory.h"
+#include "ir/analysis/sizes.h"
 
 namespace fxopt {
 namespace {

@@ -7,6 +7,7 @@
 #include "ir/analysis/infer_roles.h"
 #include "ir/analysis/origins.h"
 #include "ir/analysis/phases.h"
+#include "ir/analysis/sizes.h"
 #include "ir/analysis/values.h"
 
 namespace fxopt {
@@ -78,7 +79,7 @@ class Analyzer {
     Lifetime& life = lifetimes_[id.index()];
     life.buffer = id;
     if (buffer.source == BufferSource::kNode) life.first = life.last = graph_.position(buffer.producer);
-    const std::optional<int64_t> bytes = bytes_of(buffer);
+    const std::optional<int64_t> bytes = bytes_of(id);
     life.known = bytes.has_value();
     life.bytes = bytes.value_or(0);
     if (!life.known) {
@@ -128,36 +129,12 @@ class Analyzer {
     trained.erase(std::unique(trained.begin(), trained.end()), trained.end());
   }
 
-  // Of an operator that works in a clone of its argument's storage the bytes of that, which the file cannot be trusted
-  // with: fake kernels give the part that the strides reach.
-  std::optional<int64_t> cloned_bytes(const Buffer& buffer) const {
-    if (buffer.source != BufferSource::kNode || !graph_.op(buffer.producer).clones_storage) return std::nullopt;
-    const NodeId from = first_argument(graph_, buffer.producer);
-    const Tensor* made = single_tensor(graph_, buffer.producer);
-    const Tensor* given = from.is_valid() ? single_tensor(graph_, from) : nullptr;
-    // Strides that were not preserved are those of an argument with overlaps, which is copied as it is.
-    if (given == nullptr || made == nullptr || made->strides != given->strides) return std::nullopt;
-    const BufferId id = storages_.buffers(from)[0];
-    return id.is_valid() && lifetimes_[id.index()].known ? std::optional<int64_t>(lifetimes_[id.index()].bytes)
-                                                         : std::nullopt;
+  std::optional<int64_t> bytes_of(BufferId id) const {
+    const SizeSource source = size_source(graph_, storages_, id);
+    if (source.kind != SizeKind::kLike) return evaluate_size(graph_.module(), source, values_);
+    const Lifetime& like = lifetimes_[source.like.index()];
+    return like.known ? std::optional<int64_t>(like.bytes) : std::nullopt;
   }
-
-  std::optional<int64_t> bytes_of(const Buffer& buffer) const {
-    const std::optional<int64_t> cloned = cloned_bytes(buffer);
-    if (cloned.has_value()) return cloned;
-    const Module& module = graph_.module();
-    if (buffer.carried.is_valid()) {
-      const Integer& bytes = module.storage(buffer.carried).bytes;
-      const std::optional<int64_t> recorded =
-          bytes.expr.is_valid() ? module.exprs.evaluate(bytes.expr, values_) : bytes.value;
-      if (bytes.is_known()) return recorded.value_or(-1) < 0 ? std::nullopt : recorded;
-    }
-    if (!buffer.value.is_valid()) return stands_for_tensor(buffer) ? std::nullopt : std::optional<int64_t>(0);
-    return storage_bytes(module, graph_.pool().tensor(graph_.pool().value(buffer.value)), values_);
-  }
-
-  // A node without a recorded value: a call may well make a tensor of unknown size, an attribute may be a subgraph.
-  bool stands_for_tensor(const Buffer& buffer) const { return buffer.source == BufferSource::kNode; }
 
   void touch(NodeId node) {
     const uint32_t place = graph_.position(node);
@@ -276,16 +253,25 @@ class Analyzer {
     return gradients_;
   }
 
-  void find_peaks() {
+  // Those that something is on, of unknown size, too. What may be no tensor has no device: it counts where nothing
+  // does.
+  std::vector<StringId> devices() const {
     std::vector<StringId> devices;
     for (const Lifetime& life : lifetimes_) {
-      const StringId device = storages_.buffer(life.buffer).device;
-      if (life.bytes > 0 && std::find(devices.begin(), devices.end(), device) == devices.end())
-        devices.push_back(device);
+      const Buffer& buffer = storages_.buffer(life.buffer);
+      const bool is_tensor = life.bytes > 0 || (!life.known && buffer.value.is_valid());
+      if (is_tensor && std::find(devices.begin(), devices.end(), buffer.device) == devices.end()) {
+        devices.push_back(buffer.device);
+      }
     }
+    if (devices.empty() && report_.unknown_buffers > 0) devices.emplace_back();
+    return devices;
+  }
+
+  void find_peaks() {
     std::vector<NodeId> schedule;
     for (const NodeId node : graph_.nodes()) schedule.push_back(node);
-    for (const StringId device : devices) report_.devices.push_back(peak_of(device, schedule));
+    for (const StringId device : devices()) report_.devices.push_back(peak_of(device, schedule));
     std::sort(report_.devices.begin(), report_.devices.end(), [this](const DevicePeak& a, const DevicePeak& b) {
       if (a.bytes != b.bytes) return a.bytes > b.bytes;
       return graph_.module().text(a.device) < graph_.module().text(b.device);
@@ -355,58 +341,6 @@ std::string_view memory_class_name(MemoryClass value) {
 
 MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, const MemoryOptions& options) {
   return Analyzer(graph, storages, options).run();
-}
-
-std::optional<int64_t> evaluate_dim(const Module& module, const Dim& dim, const SymbolValues& values) {
-  return dim.is_static() ? std::optional<int64_t>(dim.value) : module.exprs.evaluate(dim.expr, values);
-}
-
-std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values) {
-  if (!tensor.sizes.is_valid() || !tensor.strides.is_valid() || tensor.dtype == DType::kUnspecified)
-    return std::nullopt;
-  const std::vector<Dim>& sizes = module.dims(tensor.sizes);
-  const std::vector<Dim>& strides = module.dims(tensor.strides);
-  const std::optional<int64_t> offset = evaluate_dim(module, tensor.offset, values);
-  if (!offset.has_value() || sizes.size() != strides.size()) return std::nullopt;
-  int64_t last = *offset;  // index of the last element
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const std::optional<int64_t> size = evaluate_dim(module, sizes[i], values);
-    const std::optional<int64_t> stride = evaluate_dim(module, strides[i], values);
-    if (!size.has_value() || !stride.has_value()) return std::nullopt;
-    if (*size == 0) return 0;
-    if (*size < 0) return std::nullopt;
-    int64_t extent = 0;
-    if (__builtin_mul_overflow(*size - 1, *stride, &extent) || __builtin_add_overflow(last, extent, &last)) {
-      return std::nullopt;
-    }
-  }
-  int64_t bytes = 0;
-  if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, element_size(tensor.dtype), &bytes)) {
-    return std::nullopt;
-  }
-  return bytes < 0 ? std::nullopt : std::optional<int64_t>(bytes);
-}
-
-std::optional<int64_t> tensor_elements(const Module& module, const Tensor& tensor, const SymbolValues& values) {
-  if (!tensor.sizes.is_valid()) return std::nullopt;
-  bool is_empty = false, is_too_large = false;
-  int64_t count = 1;
-  for (const Dim& dim : module.dims(tensor.sizes)) {
-    const std::optional<int64_t> size = evaluate_dim(module, dim, values);
-    if (!size.has_value() || *size < 0) return std::nullopt;
-    is_empty = is_empty || *size == 0;
-    is_too_large = is_too_large || __builtin_mul_overflow(count, *size, &count);
-  }
-  if (is_empty) return 0;
-  return is_too_large ? std::nullopt : std::optional<int64_t>(count);
-}
-
-SymbolValues symbol_values(const Module& module, const SymbolValues& given) {
-  SymbolValues values = given;
-  for (const Symbol& symbol : module.symbols) {
-    if (symbol.hint.has_value()) values.emplace(symbol.name, *symbol.hint);
-  }
-  return values;
 }
 
 }  // namespace fxopt

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/analysis/storages.h"
+#include "ir/graph/expr_bounds.h"
 #include "ir/graph/graph.h"
 #include "ir/graph/module.h"
 
@@ -48,6 +49,7 @@ enum class InputLifetime : uint8_t {
 
 struct MemoryOptions {
   SymbolValues symbols;  // values for symbols; hints of the module fill in what is missing here
+  SymbolRanges ranges;   // narrower ones than the module's; see memory_ranges()
   InputLifetime inputs = InputLifetime::kCaller;
   // For the classes, derive what the file does not say: phases by resolve_phases(), and where no placeholder has a
   // role, roles by infer_roles(). Roles are also derived for boxed inputs, on which these depend; else no peak does.
@@ -86,19 +88,5 @@ struct MemoryReport {
 
 // O(nodes + edges + buffers log buffers).
 MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, const MemoryOptions& options = {});
-
-// Bytes of the storage behind a strided tensor that owns it: (offset + sum((size - 1) * stride) + 1) * element size, 0
-// when a size is 0; nothing when a symbol has no value, when a size or the whole is negative or above 2^63 - 1.
-std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values);
-
-// The number of elements of a tensor; nothing when sizes are not recorded, when a symbol has no value, when a size is
-// negative or the whole above 2^63 - 1.
-std::optional<int64_t> tensor_elements(const Module& module, const Tensor& tensor, const SymbolValues& values);
-
-// A size, stride or offset as a number; nothing when a symbol has no value. O(size of the expression).
-std::optional<int64_t> evaluate_dim(const Module& module, const Dim& dim, const SymbolValues& values);
-
-// The module's hints, overridden by `given`.
-SymbolValues symbol_values(const Module& module, const SymbolValues& given);
 
 }  // namespace fxopt

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/saturate.h"
+#include "ir/analysis/sizes.h"
 #include "ir/device/hidden_memory.h"
 
 namespace fxopt {

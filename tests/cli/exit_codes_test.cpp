@@ -143,6 +143,43 @@ TEST_CASE("cli mem --symbol: a size within the range the file was traced for") {
   CHECK(run_fxopt({"mem", ranged, "--symbol", "s0=4", "--symbol", "s0=8"}).exit == 2);
 }
 
+TEST_CASE("cli mem --symbol: ends, ranges and patterns") {
+  const Files files;
+  const std::string ranged = files.folder / "ranged.fxg";
+  std::string text(kSymbolic);
+  text.replace(text.find("min=2"), 5, "min=2, max=64");
+  write_text(ranged, text);
+  const auto peak = [](const std::string& file, const std::string& symbol) {
+    const CliResult result = run_fxopt({"mem", file, "--json", "--symbol", symbol});
+    INFO(symbol);
+    INFO(result.out);
+    REQUIRE(result.exit == 0);
+    return result.json()["result"]["files"][0]["graphs"][0];
+  };
+  const nlohmann::json at_max = peak(ranged, "s0=max");
+  CHECK(at_max["peak_bytes"] == peak(ranged, "s0=64")["peak_bytes"]);
+  CHECK(at_max["devices"][0]["ideal_range"].is_null());
+  CHECK(peak(ranged, "s*=min")["peak_bytes"] == peak(ranged, "s0=2")["peak_bytes"]);
+  const nlohmann::json range = peak(ranged, "s0=4..16");
+  CHECK(range["devices"][0]["ideal_range"]["min_bytes"] == peak(ranged, "s0=4")["peak_bytes"]);
+  CHECK(range["devices"][0]["ideal_range"]["max_bytes"] == peak(ranged, "s0=16")["peak_bytes"]);
+  CHECK(peak(ranged, "s0=..16")["symbols"][0]["min"] == 2);
+  CHECK(peak(ranged, "s0=4..")["symbols"][0]["max"] == 64);
+  // The name counts before a pattern, wherever it stands.
+  CHECK(run_fxopt({"mem", ranged, "--symbol", "s0=4", "--symbol", "*=8", "--budget",
+                   std::to_string(peak(ranged, "s0=4")["peak_bytes"].get<int64_t>())})
+            .exit == 0);
+  // Without a largest value in the file there is none to take.
+  const CliResult endless = run_fxopt({"mem", files.symbolic, "--symbol", "s0=max"});
+  CHECK(endless.exit == 2);
+  CHECK(contains(endless.err, "no largest value"));
+  for (const char* wrong : {"s0=", "s0=..", "s0=a..4", "s0=8..4", "s0=1..4", "s0=4..65", "s0=1.."}) {
+    INFO(wrong);
+    CHECK(run_fxopt({"mem", ranged, "--symbol", wrong}).exit == 2);
+  }
+  CHECK(run_fxopt({"mem", ranged, "--symbol", "t*=4"}).exit == 2);
+}
+
 TEST_CASE("cli verify --max-errors: the verdict does not depend on it, and a cut list says so") {
   const Files files;
   const std::string broken = files.folder / "two.fxg";

@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "ir/analysis/sizes.h"
 #include "ir/io/io.h"
-#include "ir/memory/memory.h"
 #include "tests/catch.h"
 
 namespace fxopt {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "ir/analysis/sizes.h"
 #include "ir/io/io.h"
-#include "ir/memory/memory.h"
 #include "tests/catch.h"
 
 namespace fxopt {

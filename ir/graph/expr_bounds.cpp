@@ -1,0 +1,192 @@
+#include "ir/graph/expr_bounds.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <span>
+#include <string_view>
+
+#include "core/saturate.h"
+
+namespace fxopt {
+namespace {
+
+using Bounds = std::span<const ValueRange>;
+
+constexpr ValueRange kAny{};
+constexpr ValueRange kTruth{0, 1};
+
+// The ends of a range from whole numbers. As a lower one the largest integer is a number, as an upper one it has no
+// bound; and the other way about.
+int64_t lower_end(WideSum value) {
+  if (value >= ValueRange::kNoMax) return ValueRange::kNoMax;
+  return value <= -WideSum{ValueRange::kNoMax} ? ValueRange::kNoMin : static_cast<int64_t>(value);
+}
+
+int64_t upper_end(WideSum value) {
+  if (value >= ValueRange::kNoMax) return ValueRange::kNoMax;
+  return value <= ValueRange::kNoMin ? ValueRange::kNoMin : static_cast<int64_t>(value);
+}
+
+ValueRange negated(ValueRange a) { return {lower_end(-WideSum{a.max}), upper_end(-WideSum{a.min})}; }
+
+ValueRange joined(ValueRange a, ValueRange b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
+
+ValueRange floor_divide(ValueRange a, ValueRange b) {
+  if (b.max < 0) return floor_divide(negated(a), negated(b));
+  if (b.min <= 0) return kAny;
+  const auto quotient = [](int64_t x, int64_t y) { return x / y - (x % y < 0 ? 1 : 0); };
+  return {a.has_min() ? std::min(quotient(a.min, b.min), quotient(a.min, b.max)) : a.min,
+          a.has_max() ? std::max(quotient(a.max, b.min), quotient(a.max, b.max)) : a.max};
+}
+
+// Python's: the sign is the divisor's.
+ValueRange modulo(ValueRange a, ValueRange b) {
+  if (b.min <= 0) return kAny;
+  if (a.min >= 0 && a.max < b.min) return a;
+  const int64_t largest = b.has_max() ? b.max - 1 : b.max;
+  return {0, a.min >= 0 ? std::min(a.max, largest) : largest};
+}
+
+// Of 0 and more. Grows with both, but that 0 ** 0 is 1.
+ValueRange power(ValueRange a, ValueRange b) {
+  if (a.min < 0 || b.min < 0) return kAny;
+  const auto end = [](int64_t base, int64_t exponent) {
+    if (base <= 1) return WideSum{exponent == 0 ? 1 : base};
+    WideSum result = 1;
+    for (int64_t i = 0; i < exponent && result < ValueRange::kNoMax; ++i) result *= base;
+    return result;
+  };
+  const bool has_zeros = a.min == 0 && b.min == 0;
+  return {has_zeros ? 0 : lower_end(end(a.min, b.min)), upper_end(std::max(end(a.max, b.max), WideSum{has_zeros}))};
+}
+
+ValueRange max_of(Bounds x) {
+  ValueRange result = x[0];
+  for (const ValueRange& each : x) result = {std::max(result.min, each.min), std::max(result.max, each.max)};
+  return result;
+}
+
+ValueRange min_of(Bounds x) {
+  ValueRange result = x[0];
+  for (const ValueRange& each : x) result = {std::min(result.min, each.min), std::min(result.max, each.max)};
+  return result;
+}
+
+ValueRange ceil_div(Bounds x) { return negated(floor_divide(negated(x[0]), x[1])); }
+ValueRange mod(Bounds x) { return modulo(x[0], x[1]); }
+ValueRange modular_indexing(Bounds x) { return modulo(floor_divide(x[0], x[1]), x[2]); }
+ValueRange truth(Bounds) { return kTruth; }
+
+ValueRange where(Bounds x) {
+  if (x[0].min > 0 || x[0].max < 0) return x[1];
+  return x[0] == ValueRange::of(0) ? x[2] : joined(x[1], x[2]);
+}
+
+ValueRange abs_of(Bounds x) {
+  if (x[0].min >= 0) return x[0];
+  const ValueRange other = negated(x[0]);
+  return other.min >= 0 ? other : ValueRange{0, std::max(x[0].max, other.max)};
+}
+
+// Of 1 and more; less has no value.
+ValueRange pow2_floor(Bounds x) {
+  const auto end = [](int64_t value) {
+    return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(value, 1))));
+  };
+  return {end(x[0].min), x[0].has_max() ? end(x[0].max) : ValueRange::kNoMax};
+}
+
+struct Function {
+  std::string_view name;
+  size_t min_arguments;
+  size_t max_arguments;
+  ValueRange (*bounds)(Bounds);
+};
+
+// As many as ExprTable::evaluate() has.
+constexpr size_t kMany = std::numeric_limits<size_t>::max();
+constexpr std::array kFunctions = {
+    Function{"Max", 1, kMany, max_of},      Function{"Min", 1, kMany, min_of},
+    Function{"CeilDiv", 2, 2, ceil_div},    Function{"Mod", 2, 2, mod},
+    Function{"Abs", 1, 1, abs_of},          Function{"ModularIndexing", 3, 3, modular_indexing},
+    Function{"And", 1, kMany, truth},       Function{"Or", 1, kMany, truth},
+    Function{"Not", 1, 1, truth},           Function{"Where", 3, 3, where},
+    Function{"Pow2Floor", 1, 1, pow2_floor}};
+
+ValueRange bounds_of_call(std::string_view name, Bounds inputs) {
+  for (const Function& function : kFunctions) {
+    if (function.name != name) continue;
+    const bool fits = inputs.size() >= function.min_arguments && inputs.size() <= function.max_arguments;
+    return fits ? function.bounds(inputs) : kAny;
+  }
+  return kAny;
+}
+
+ValueRange bounds_of_operator(ExprKind kind, Bounds x) {
+  switch (kind) {
+    case ExprKind::kAdd:
+      return x[0] + x[1];
+    case ExprKind::kSub:
+      return x[0] - x[1];
+    case ExprKind::kMul:
+      return x[0] * x[1];
+    case ExprKind::kFloorDiv:
+    case ExprKind::kTrueDiv:  // has a value where nothing is left over
+      return floor_divide(x[0], x[1]);
+    case ExprKind::kMod:
+      return modulo(x[0], x[1]);
+    case ExprKind::kPow:
+      return power(x[0], x[1]);
+    case ExprKind::kNeg:
+      return negated(x[0]);
+    case ExprKind::kEq:
+    case ExprKind::kNe:
+    case ExprKind::kLe:
+    case ExprKind::kGe:
+    case ExprKind::kLt:
+    case ExprKind::kGt:
+      return kTruth;
+    default:
+      return kAny;
+  }
+}
+
+}  // namespace
+
+ValueRange operator+(ValueRange a, ValueRange b) {
+  return {a.has_min() && b.has_min() ? lower_end(WideSum{a.min} + b.min) : ValueRange::kNoMin,
+          a.has_max() && b.has_max() ? upper_end(WideSum{a.max} + b.max) : ValueRange::kNoMax};
+}
+
+ValueRange operator-(ValueRange a, ValueRange b) { return a + negated(b); }
+
+ValueRange operator*(ValueRange a, ValueRange b) {
+  const auto [min, max] =
+      std::minmax({WideSum{a.min} * b.min, WideSum{a.min} * b.max, WideSum{a.max} * b.min, WideSum{a.max} * b.max});
+  return {lower_end(min), upper_end(max)};
+}
+
+ExprBounds::ExprBounds(const ExprTable& table, const Interner& strings, const SymbolRanges& ranges) {
+  bounds_.reserve(table.size());
+  std::vector<ValueRange> inputs;
+  for (size_t i = 0; i < table.size(); ++i) {
+    const Expr& expr = table[ExprId(i)];
+    inputs.clear();
+    for (const ExprId input : expr.inputs) inputs.push_back(bounds_[input.index()]);
+    ValueRange result;
+    if (expr.kind == ExprKind::kInt) {
+      result = ValueRange::of(expr.value);
+    } else if (expr.kind == ExprKind::kSymbol) {
+      const SymbolRanges::const_iterator found = ranges.find(expr.name);
+      if (found != ranges.end()) result = found->second;
+    } else if (expr.kind == ExprKind::kCall) {
+      result = bounds_of_call(strings[expr.name], inputs);
+    } else {
+      result = bounds_of_operator(expr.kind, inputs);
+    }
+    bounds_.push_back(result);
+  }
+}
+
+}  // namespace fxopt

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/graph/expr.h"
+
+namespace fxopt {
+
+// All integers from `min` to `max`, both included. The ends of int64_t stand for what is smaller or larger than they
+// are, or has no bound.
+struct ValueRange {
+  static constexpr int64_t kNoMin = std::numeric_limits<int64_t>::min();
+  static constexpr int64_t kNoMax = std::numeric_limits<int64_t>::max();
+
+  int64_t min = kNoMin;
+  int64_t max = kNoMax;
+
+  static ValueRange of(int64_t value) { return {value, value}; }
+  bool has_min() const { return min != kNoMin; }
+  bool has_max() const { return max != kNoMax; }
+  bool is_one() const { return min == max; }
+  bool operator==(const ValueRange&) const = default;
+};
+
+ValueRange operator+(ValueRange a, ValueRange b);
+ValueRange operator-(ValueRange a, ValueRange b);
+ValueRange operator*(ValueRange a, ValueRange b);
+
+// What symbols range over. One that is missing may be any integer.
+using SymbolRanges = std::unordered_map<StringId, ValueRange>;
+
+// Bounds of every expression of a table while its symbols range over what is given: each value that evaluate() has for
+// symbols in their ranges lies within. By interval arithmetic, so the ends are reached where no symbol pulls both ways,
+// as sizes of tensors mostly are; `s0 - s0` is known to lie around 0 and no better. What has no integer meaning may be
+// anything. Built in O(size of the table); a picture of it, which later expressions are not in.
+class ExprBounds {
+ public:
+  ExprBounds(const ExprTable& table, const Interner& strings, const SymbolRanges& ranges);
+
+  ValueRange operator[](ExprId id) const { return bounds_[id.index()]; }
+  ValueRange operator[](const Dim& dim) const {
+    return dim.is_static() ? ValueRange::of(dim.value) : (*this)[dim.expr];
+  }
+
+ private:
+  std::vector<ValueRange> bounds_;
+};
+
+}  // namespace fxopt
