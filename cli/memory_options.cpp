@@ -155,6 +155,7 @@ Result<MemoryView> MemoryPlan::view(Module& module, const std::string& file) con
   view.module_depth = flags_.module_depth;
   view.allocator = allocator_;
   view.device_bytes = device_bytes_;
+  view.work = profile_.get();
   return view;
 }
 

@@ -107,6 +107,10 @@ Other forms of the report, each to a FILE, any of them in one call:
   --trace     trace events for ui.perfetto.dev or chrome://tracing; a node takes one microsecond
   --snapshot  a memory snapshot of PyTorch, for its memory_viz
 
+What is cheapest to recompute is listed of what only waits at the peak for backward: calls that can be
+repeated, alike ones in a row, less what they read would wait in their stead. Each call by itself is
+exact there; the peak may then be elsewhere, which `fxopt explain` runs.
+
 Limits, each an exit code of 5 when it is broken:
 
   --budget 70GiB                      on the peak that is described; reserved=70GiB on another one

@@ -209,13 +209,9 @@ void print_what_if(std::ostream& out, const WhatIf& what_if, bool has_seconds) {
   }
   out << "  " << (saves ? "no longer computed again: " : "computed again: ") << what_if.copies.size() << " ("
       << names_text(what_if.copies) << ")\n";
-  char text[96];
-  std::snprintf(text, sizeof text, "%.6g GFLOP, ", static_cast<double>(what_if.work.flops) / 1e9);
-  out << "  " << (saves ? "less work: " : "more work: ") << text << bytes_text(what_if.work.bytes) << " read and made";
-  if (has_seconds) {
-    std::snprintf(text, sizeof text, ", at least %.6g ms by the roofline", what_if.work.seconds * 1e3);
-    out << text;
-  }
+  out << "  " << (saves ? "less work: " : "more work: ") << gflop_text(what_if.work.flops) << ", "
+      << bytes_text(what_if.work.bytes) << " read and made";
+  if (has_seconds) out << ", at least " << milliseconds_text(what_if.work.seconds) << " by the roofline";
   if (what_if.work.unknown > 0)
     out << ", and that of " << count_text(what_if.work.unknown, "call") << " of unknown work";
   if (what_if.work.collectives > 0) out << ", and " << count_text(what_if.work.collectives, "collective");

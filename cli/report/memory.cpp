@@ -12,6 +12,7 @@
 #include "ir/analysis/phases.h"
 #include "ir/analysis/sizes.h"
 #include "ir/analysis/storages.h"
+#include "ir/memory/candidates.h"
 #include "ir/memory/ranges.h"
 #include "ir/memory/replay.h"
 
@@ -195,10 +196,32 @@ class Describer {
       if (result.top.size() < view_.top) result.top.push_back(row(block));
     }
     if (view_.others) add_others(live, result);
+    if (view_.work != nullptr) add_candidates(place, result);
     result.live = live.size();
     result.by_class = sorted_shares(classes);
     result.by_module = sorted_shares(modules);
     result.by_layer = sorted_shares(layers);
+  }
+
+  void add_candidates(uint32_t place, DeviceMemory& result) const {
+    const Module& module = graph_.module();
+    WorkModel work(graph_, *view_.work, view_.options.symbols);
+    std::map<std::pair<std::string, std::string>, size_t> rows;  // by target and module
+    for (const RecomputeCandidate& candidate :
+         recompute_candidates(graph_, storages_, phases_, report_, trace_.device, place, work)) {
+      const std::string target(target_text(graph_, candidate.node));
+      const std::string path = module_group(module.text(graph_[candidate.node].module_path), SIZE_MAX);
+      const auto [at, is_new] = rows.try_emplace({target, path}, result.recompute.size());
+      if (is_new && result.recompute.size() == view_.top) {
+        rows.erase(at);
+        continue;
+      }
+      if (is_new) result.recompute.push_back({std::string(graph_.name_of(candidate.node)), target, path, 0, 0, {}});
+      RecomputeRow& row = result.recompute[at->second];
+      ++row.calls;
+      row.bytes = saturating_add(row.bytes, candidate.gain());
+      row.work.add(candidate.work);
+    }
   }
 
   void add_others(const std::vector<uint32_t>& live, DeviceMemory& result) const {

@@ -12,6 +12,7 @@
 
 #include "core/allocator/config.h"
 #include "ir/device/profile.h"
+#include "ir/device/work.h"
 #include "ir/graph/module.h"
 #include "ir/memory/memory.h"
 #include "ir/memory/replay.h"
@@ -70,6 +71,17 @@ struct PeakRangeRow {
   std::optional<int64_t> max;
 };
 
+// Calls that are alike and whose values wait at the peak for backward: what recomputing them would change there, each
+// by itself. See recompute_candidates().
+struct RecomputeRow {
+  std::string node;         // one of them
+  std::string target;       // "aten.silu.default"
+  std::string module_path;  // "layers.*.feed_forward"
+  size_t calls = 0;
+  int64_t bytes = 0;  // less at the peak
+  Work work;          // more of it
+};
+
 // One way to run the caching allocator over a device's trace.
 struct AllocatorRow {
   std::string segments;  // "classic", "expandable"
@@ -122,6 +134,7 @@ struct DeviceMemory {
   std::vector<MemoryShare> by_module;
   std::vector<MemoryShare> by_layer;
   std::vector<StorageRow> top;
+  std::vector<RecomputeRow> recompute;           // cheapest first, as many as `top` may have
   std::vector<StorageRow> others;                // what is not live there, in schedule order; see MemoryView::others
   std::vector<AllocatorRow> allocator;           // of a CUDA device
   std::optional<ArenaRow> arena;                 // absent when the sizes are beyond what an arena holds
@@ -164,6 +177,7 @@ struct MemoryView {
   size_t module_depth = 3;              // components of a module path that make a group
   AllocatorConfig allocator;            // PYTORCH_ALLOC_CONF; run with classic and with expandable segments
   std::optional<int64_t> device_bytes;  // what the allocator may take; absent: what the profile leaves it
+  const DeviceProfile* work = nullptr;  // rows of work: lists what is cheapest to recompute; must outlive the view
   int64_t arena_effort = 20'000'000;    // of the arena's search, see ArenaOptions; some 20 ms
   bool timelines = false;               // fill what reports draw
 };

@@ -80,6 +80,21 @@ Json rows_json(const std::vector<StorageRow>& rows) {
   return list;
 }
 
+Json recompute_json(const std::vector<RecomputeRow>& rows, bool has_seconds) {
+  Json list = Json::array();
+  for (const RecomputeRow& row : rows) {
+    list.push_back({{"node", row.node},
+                    {"target", row.target},
+                    {"module_path", row.module_path},
+                    {"calls", row.calls},
+                    {"bytes", row.bytes},
+                    {"flops", row.work.unknown > 0 ? Json(nullptr) : Json(row.work.flops)},
+                    {"moved_bytes", row.work.bytes},
+                    {"seconds", has_seconds ? Json(row.work.seconds) : Json(nullptr)}});
+  }
+  return list;
+}
+
 Json range_json(const std::optional<PeakRangeRow>& range) {
   if (!range.has_value()) return nullptr;
   return {{"min_bytes", range->min}, {"max_bytes", or_null(range->max)}};
@@ -97,7 +112,7 @@ Json symbols_json(const std::vector<SymbolRow>& symbols) {
   return list;
 }
 
-Json device_json(const DeviceMemory& device) {
+Json device_json(const DeviceMemory& device, bool has_seconds) {
   Json json = {
       {"device", device.device},
       {"model", device.model},
@@ -121,7 +136,8 @@ Json device_json(const DeviceMemory& device) {
       {"by_class", shares_json(device.by_class)},
       {"by_module", shares_json(device.by_module)},
       {"by_layer", shares_json(device.by_layer)},
-      {"top", rows_json(device.top)}};
+      {"top", rows_json(device.top)},
+      {"recompute", recompute_json(device.recompute, has_seconds)}};
   if (!device.others.empty()) json["others"] = rows_json(device.others);  // of baselines alone
   return json;
 }
@@ -212,7 +228,7 @@ GraphMemory memory_from_json(const nlohmann::ordered_json& json) {
 
 nlohmann::ordered_json memory_json(const GraphMemory& memory) {
   Json devices = Json::array();
-  for (const DeviceMemory& device : memory.devices) devices.push_back(device_json(device));
+  for (const DeviceMemory& device : memory.devices) devices.push_back(device_json(device, !memory.profile.empty()));
   return {{"graph", memory.graph},
           {"nodes", memory.nodes},
           {"peak_bytes", memory.peak_bytes()},

@@ -246,6 +246,22 @@ function showStorages() {
     code(row.source)]));
 }
 
+function showRecompute() {
+  const rows = state.view.device.recompute;
+  const hasSeconds = rows.some((row) => row.seconds !== null);
+  byId('recompute-section').hidden = rows.length === 0;
+  const columns = [['frees', 'number'], ['bytes', 'number exact'], ['calls', 'number'], ['GFLOP', 'number'],
+    ['read and made', 'number'], ['such as'], ['operator'], ['module']];
+  if (hasSeconds) columns.splice(5, 0, ['at least, ms', 'number']);
+  fillTable(byId('recompute'), columns, rows.map((row) => {
+    const cells = [bytesText(row.bytes), exactText(row.bytes), grouped(row.calls),
+      row.flops === null ? 'unknown' : (row.flops / 1e9).toPrecision(4), bytesText(row.moved_bytes), nodeCode(row.node),
+      code(row.target), code(row.module_path)];
+    if (hasSeconds) cells.splice(5, 0, (row.seconds * 1e3).toPrecision(4));
+    return cells;
+  }));
+}
+
 function showOutside() {
   const device = state.view.device;
   byId('outside-section').hidden = device.outside.length === 0;
@@ -282,6 +298,7 @@ function showAll() {
   showShares('by-layer', foldShares(device.by_layer), device.peak_bytes);
   showPeaks();
   showStorages();
+  showRecompute();
   showOutside();
   showTimeline();
 }

@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kMaxShownShares = 20;
 constexpr size_t kMaxShownNodes = 5;
 constexpr size_t kMaxShownSymbols = 5;
+constexpr size_t kMaxShownCandidates = 8;
 
 void print_shares(std::ostream& out, std::string_view title, const std::vector<MemoryShare>& shares, int64_t whole) {
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight}, 4);
@@ -128,6 +129,31 @@ void print_top(std::ostream& out, const DeviceMemory& device) {
   table.print(out);
 }
 
+void print_candidates(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
+  if (device.recompute.empty()) return;
+  out << "  cheapest to recompute of what waits there for backward, each call by itself\n";
+  const bool has_seconds = !memory.profile.empty();
+  std::vector<Align> columns(has_seconds ? 5 : 4, Align::kRight);
+  columns.insert(columns.end(), 3, Align::kLeft);
+  Table table(std::move(columns), 4);
+  std::vector<std::string> head = {"frees", "calls", "operations", "read and made", "such as", "operator", "module"};
+  if (has_seconds) head.insert(head.begin() + 4, "at least");
+  table.add(std::move(head));
+  for (size_t i = 0; i < device.recompute.size() && i < kMaxShownCandidates; ++i) {
+    const RecomputeRow& row = device.recompute[i];
+    std::vector<std::string> cells = {bytes_text(row.bytes),
+                                      std::to_string(row.calls),
+                                      row.work.unknown > 0 ? "unknown" : gflop_text(row.work.flops),
+                                      bytes_text(row.work.bytes),
+                                      "%" + row.node,
+                                      row.target,
+                                      row.module_path};
+    if (has_seconds) cells.insert(cells.begin() + 4, milliseconds_text(row.work.seconds));
+    table.add(std::move(cells));
+  }
+  table.print(out);
+}
+
 void print_hidden(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   if (memory.profile.empty() || device.allocator.empty()) return;
   out << "  hidden memory: " << count_text(device.hidden_rows, "block") << ", of which " << device.hidden_estimates
@@ -169,6 +195,7 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   print_shares(out, "live at the peak, by module", device.by_module, device.bytes);
   print_shares(out, "live at the peak, by layer", fold_shares(device.by_layer), device.bytes);
   print_top(out, device);
+  print_candidates(out, memory, device);
 }
 
 }  // namespace

@@ -48,6 +48,18 @@ std::string bytes_text(int64_t bytes) {
   return bytes < 1024 ? short_form : short_form + " (" + std::to_string(bytes) + " B)";
 }
 
+std::string gflop_text(int64_t flops) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g GFLOP", static_cast<double>(flops) / 1e9);
+  return text;
+}
+
+std::string milliseconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g ms", seconds * 1e3);
+  return text;
+}
+
 std::string count_text(size_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }

@@ -29,6 +29,12 @@ class Table {
 // "1.50 GiB (1610612736 B)": for people and exact at once.
 std::string bytes_text(int64_t bytes);
 
+// Operations in units of 10^9: "137.439 GFLOP".
+std::string gflop_text(int64_t flops);
+
+// "1.38911 ms".
+std::string milliseconds_text(double seconds);
+
 // "1 node", "2 nodes".
 std::string count_text(size_t count, std::string_view noun);
 

@@ -1,0 +1,143 @@
+#include "ir/memory/candidates.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/saturate.h"
+#include "ir/analysis/effect_map.h"
+#include "ir/analysis/origins.h"
+#include "ir/analysis/tag_rules.h"
+
+namespace fxopt {
+namespace {
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const StorageMap& storages, const PhaseMap& phases, const MemoryReport& memory,
+         StringId device, uint32_t place, WorkModel& work)
+      : graph_(graph),
+        storages_(storages),
+        phases_(phases),
+        memory_(memory),
+        device_(device),
+        place_(place),
+        work_(work),
+        effects_(graph) {}
+
+  std::vector<RecomputeCandidate> run() {
+    find_readers();
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_.position(node) >= place_) break;
+      if (graph_[node].is_call() && !phases_.is_backward(node)) consider(node);
+    }
+    std::stable_sort(found_.begin(), found_.end(), is_cheaper);
+    return std::move(found_);
+  }
+
+ private:
+  struct Readers {
+    uint32_t last_in_forward = 0;
+    NodeId first_in_backward;
+  };
+
+  void find_readers() {
+    readers_.resize(storages_.num_buffers());
+    for (const NodeId node : graph_.nodes()) {
+      for (const BufferId id : storages_.reads(node)) {
+        Readers& readers = readers_[id.index()];
+        if (!phases_.is_backward(node)) {
+          readers.last_in_forward = graph_.position(node);
+        } else if (!readers.first_in_backward.is_valid()) {
+          readers.first_in_backward = node;
+        }
+      }
+    }
+  }
+
+  const Lifetime& lifetime(BufferId id) const { return memory_.lifetimes[id.index()]; }
+
+  bool is_live(BufferId id) const { return lifetime(id).first <= place_ && place_ <= lifetime(id).last; }
+
+  // True where the storage is there for backward alone.
+  bool waits(BufferId id) const {
+    const Readers& readers = readers_[id.index()];
+    return lifetime(id).kind == MemoryClass::kSavedValue && storages_.buffer(id).device == device_ && is_live(id) &&
+           readers.last_in_forward < place_ && readers.first_in_backward.is_valid() &&
+           graph_.position(readers.first_in_backward) > place_ && !storages_.is_returned(id);
+  }
+
+  void consider(NodeId node) {
+    if (graph_.op(node).has(Effect::kCollective) || is_recomputed(graph_, node)) return;
+    RecomputeCandidate candidate{node, 0, 0, {}};
+    NodeId reader;  // the first in backward of what is freed
+    for (const BufferId id : made_by(node)) {
+      if (!waits(id)) continue;
+      candidate.freed = saturating_add(candidate.freed, lifetime(id).bytes);
+      const NodeId first = readers_[id.index()].first_in_backward;
+      if (!reader.is_valid() || graph_.position(first) < graph_.position(reader)) reader = first;
+    }
+    if (candidate.freed == 0 || !can_stand_before(node, reader)) return;
+    for (const BufferId id : storages_.reads(node)) {
+      if (storages_.buffer(id).device != device_ || is_live(id)) continue;
+      if (!lifetime(id).known) return;
+      candidate.kept = saturating_add(candidate.kept, lifetime(id).bytes);
+    }
+    if (candidate.gain() <= 0) return;
+    candidate.work = work_.of(node);
+    found_.push_back(candidate);
+  }
+
+  // Its own storages, each once.
+  std::vector<BufferId> made_by(NodeId node) const {
+    std::vector<BufferId> made;
+    for (const BufferId id : storages_.buffers(node)) {
+      if (!id.is_valid() || storages_.buffer(id).producer != node) continue;
+      if (std::find(made.begin(), made.end(), id) == made.end()) made.push_back(id);
+    }
+    return made;
+  }
+
+  // A copy right before `reader` would read and give what the node did.
+  bool can_stand_before(NodeId node, NodeId reader) {
+    if (!why_unrepeatable(graph_, node, effects_).empty()) return false;
+    const auto is_as_it_was = [&](BufferId id) { return !storages_.written_between(id, node, reader); };
+    const std::span<const BufferId> reads = storages_.reads(node);
+    const std::vector<BufferId> made = made_by(node);
+    return std::all_of(reads.begin(), reads.end(), is_as_it_was) && std::all_of(made.begin(), made.end(), is_as_it_was);
+  }
+
+  static bool is_cheaper(const RecomputeCandidate& a, const RecomputeCandidate& b) {
+    if ((a.work.unknown > 0) != (b.work.unknown > 0)) return b.work.unknown > 0;
+    const auto rate = [](const RecomputeCandidate& each) {
+      return each.work.seconds / static_cast<double>(each.gain());
+    };
+    if (rate(a) != rate(b)) return rate(a) < rate(b);
+    const auto is_less = [&](int64_t of_a, int64_t of_b) {
+      return WideSum{of_a} * b.gain() < WideSum{of_b} * a.gain();
+    };
+    if (is_less(a.work.flops, b.work.flops)) return true;
+    if (is_less(b.work.flops, a.work.flops)) return false;
+    return is_less(a.work.bytes, b.work.bytes);
+  }
+
+  const Graph& graph_;
+  const StorageMap& storages_;
+  const PhaseMap& phases_;
+  const MemoryReport& memory_;
+  StringId device_;
+  uint32_t place_;
+  WorkModel& work_;
+  EffectMap effects_;
+  std::vector<Readers> readers_;  // by BufferId
+  std::vector<RecomputeCandidate> found_;
+};
+
+}  // namespace
+
+std::vector<RecomputeCandidate> recompute_candidates(const Graph& graph, const StorageMap& storages,
+                                                     const PhaseMap& phases, const MemoryReport& memory,
+                                                     StringId device, uint32_t place, WorkModel& work) {
+  return Finder(graph, storages, phases, memory, device, place, work).run();
+}
+
+}  // namespace fxopt
