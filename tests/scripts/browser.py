@@ -15,7 +15,8 @@ NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chro
 
 TIMEOUT_S = 60
 
-# Chromium reads commands from descriptor 3 and writes answers to descriptor 4; names resolve to nothing.
+# Chromium reads commands from descriptor 3 and writes answers to descriptor 4; names resolve to nothing, but pages of this
+# machine can be opened.
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -23,7 +24,7 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--no-first-run",
     "--disable-background-networking",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe",
 )
 
