@@ -69,6 +69,10 @@ void declare_memory_flags(CLI::App& app, MemoryFlags& flags) {
   app.add_option("--input-lifetime", flags.input_lifetime,
                  "caller: inputs live throughout (default); boxed: those that no step keeps end at their last use")
       ->type_name("WHO");
+  app.add_option("--comm-lifetime", flags.comm_lifetime,
+                 "wait: collectives keep their tensors allocated until the wait (default); record_stream: owners free "
+                 "them earlier, pending until the wait")
+      ->type_name("HOW");
   app.add_flag("--steady", flags.steady,
                "a step that is not the first: gradients and optimizer state alive, segments as steps leave them");
   app.add_option("--optimizer", flags.optimizer,
@@ -136,6 +140,11 @@ Result<MemoryPlan> MemoryPlan::make(const MemoryFlags& flags) {
       "--input-lifetime", flags.input_lifetime, {{"caller", InputLifetime::kCaller}, {"boxed", InputLifetime::kBoxed}});
   if (!lifetime.ok()) return lifetime.error();
   plan.inputs_ = *lifetime;
+  const Result<CommLifetime> comm =
+      choice<CommLifetime>("--comm-lifetime", flags.comm_lifetime,
+                           {{"wait", CommLifetime::kWait}, {"record_stream", CommLifetime::kRecordStream}});
+  if (!comm.ok()) return comm.error();
+  plan.comm_ = *comm;
   Result<std::optional<SteadyState>> steady = steady_state(flags);
   if (!steady.ok()) return steady.error();
   plan.steady_ = *steady;
@@ -150,7 +159,7 @@ Result<MemoryView> MemoryPlan::view(Module& module, const std::string& file) con
   if (!symbols.ok()) return symbols.error();
   MemoryView view;
   view.options = {symbols->values, symbols->ranges, inputs_, true};
-  view.trace = {flags_.device.empty() ? nullptr : profile_.get(), steady_};
+  view.trace = {flags_.device.empty() ? nullptr : profile_.get(), steady_, comm_};
   view.top = flags_.top;
   view.module_depth = flags_.module_depth;
   view.allocator = allocator_;
@@ -164,6 +173,7 @@ nlohmann::ordered_json MemoryPlan::json() const {
           {"alloc_conf", flags_.alloc_conf},
           {"device_memory", flags_.device_memory},
           {"input_lifetime", flags_.input_lifetime},
+          {"comm_lifetime", flags_.comm_lifetime},
           {"steady", flags_.steady},
           {"optimizer", flags_.steady ? flags_.optimizer : ""},
           {"gradients", flags_.steady ? flags_.gradients : ""},

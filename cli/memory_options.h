@@ -32,6 +32,7 @@ struct MemoryFlags {
   std::string device_memory;
   std::string device;
   std::string input_lifetime = "caller";
+  std::string comm_lifetime = "wait";
   bool steady = false;
   std::string optimizer = "adam";
   std::string gradients = "kept";
@@ -69,6 +70,7 @@ class MemoryPlan {
   std::optional<int64_t> device_bytes_;
   std::unique_ptr<DeviceProfile> profile_;
   InputLifetime inputs_ = InputLifetime::kCaller;
+  CommLifetime comm_ = CommLifetime::kWait;
   std::optional<SteadyState> steady_;
 };
 

@@ -96,6 +96,12 @@ the order of eager execution on one stream, with classic and with expandable seg
 
 --alloc-conf takes the text of PYTORCH_ALLOC_CONF, --device-memory 80GiB says where memory runs out.
 
+--comm-lifetime wait is the process group that keeps references until the wait. record_stream is the one
+that records its stream on tensors: what only a collective still has is freed by its owner, at the
+collective or behind its last other reader. It leaves allocated at once, but active and requested only
+at the wait, where the stream's events are taken to be done: nothing before it in the schedule says that
+they are. No other peak changes, unless memory runs out: an allocation that fails waits for the events.
+
 --steady is about a step that is not the first: optimizer state (--optimizer) for each parameter with
 a gradient, the gradients that are added to (--gradients), and segments as steps before leave them.
 

@@ -78,7 +78,9 @@ class Analyzer {
     const Buffer& buffer = storages_.buffer(id);
     Lifetime& life = lifetimes_[id.index()];
     life.buffer = id;
-    if (buffer.source == BufferSource::kNode) life.first = life.last = graph_.position(buffer.producer);
+    if (buffer.source == BufferSource::kNode) {
+      life.first = life.last = life.released = graph_.position(buffer.producer);
+    }
     const std::optional<int64_t> bytes = bytes_of(id);
     life.known = bytes.has_value();
     life.bytes = bytes.value_or(0);
@@ -115,7 +117,7 @@ class Analyzer {
     Lifetime& life = lifetimes_[id.index()];
     life.kind = class_of(id);
     if (buffer.source == BufferSource::kNode) return;
-    if (!ends_[id.index()] || !is_read_[id.index()]) life.last = end_;
+    if (!ends_[id.index()] || !is_read_[id.index()]) life.last = life.released = end_;
   }
 
   void find_trained() {
@@ -141,27 +143,29 @@ class Analyzer {
     const uint32_t held = graph_.op(node).has(Effect::kCollective) ? std::max(place, last_wait(node)) : place;
     const bool backward = is_backward(node);
     for (const BufferId id : storages_.reads(node)) {
-      extend(id, held);
+      extend(id, place, held);
       is_read_[id.index()] = true;
       if (backward) last_reader_is_backward_[id.index()] = true;
     }
-    keep_alive(node, held);
+    keep_alive(node, place, held);
     const NodeExtra* extra = graph_.extra(node);
     if (extra == nullptr) return;
     for (const ControlDep& dep : extra->control) {
-      if (dep.kind == ControlKind::kKeepAlive) keep_alive(dep.node, place);
+      if (dep.kind == ControlKind::kKeepAlive) keep_alive(dep.node, place, place);
     }
   }
 
-  void keep_alive(NodeId node, uint32_t place) {
+  void keep_alive(NodeId node, uint32_t place, uint32_t held) {
     for (const BufferId id : storages_.buffers(node)) {
-      if (id.is_valid()) extend(id, place);
+      if (id.is_valid()) extend(id, place, held);
     }
   }
 
-  void extend(BufferId id, uint32_t place) {
+  // Until `place` the owner has it, until `held` a collective does.
+  void extend(BufferId id, uint32_t place, uint32_t held) {
     Lifetime& life = lifetimes_[id.index()];
-    life.last = std::max(life.last, place);
+    life.released = std::max(life.released, place);
+    life.last = std::max(life.last, held);
   }
 
   // The place of the last wait on what `collective` started, looking through getitems; 0 without a wait.

@@ -39,6 +39,7 @@ struct Lifetime {
   int64_t bytes = 0;  // 0 when `known` is false
   bool known = true;  // false: a size depends on a symbol without a value
   MemoryClass kind = MemoryClass::kTemporary;
+  uint32_t released = 0;  // where its owner lets it go: before `last` where from there only a collective has it
 };
 
 // Who owns placeholders that are not donated.

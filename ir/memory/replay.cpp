@@ -1,6 +1,7 @@
 #include "ir/memory/replay.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "core/allocator/caching_allocator.h"
 #include "core/allocator/simulated_device.h"
@@ -53,7 +54,7 @@ class Replayer {
       const bool is_segment =
           event.action == AllocatorAction::kSegmentAllocate || event.action == AllocatorAction::kSegmentFree ||
           event.action == AllocatorAction::kSegmentMap || event.action == AllocatorAction::kSegmentUnmap;
-      listener->on_event(place_, is_segment ? ReplayListener::kNoBlock : block_, event);
+      listener->on_event(place_, is_segment ? ReplayListener::kNoBlock : block_of(event), event);
     });
     const bool fits = run_nodes();
     allocator_.observe(nullptr);
@@ -86,7 +87,7 @@ class Replayer {
     const std::span<const TraceEvent> events = trace_.events_at(place);
     const NodeId node = trace_.schedule[place];
     size_t next = 0;
-    for (; next < events.size() && !events[next].is_free; ++next) {
+    for (; next < events.size() && events[next].action == TraceAction::kTake; ++next) {
       if (allocate(events[next].block)) continue;
       note_peaks(node);
       result_.out_of_memory = node;
@@ -94,7 +95,16 @@ class Replayer {
     }
     note_peaks(node);
     if (options_.timeline) note_timeline();
-    for (; next < events.size(); ++next) free(events[next].block);
+    for (; next < events.size(); ++next) {
+      const uint32_t block = events[next].block;
+      if (events[next].action == TraceAction::kRelease) {
+        release(block);
+      } else if (addresses_[block] != 0) {
+        free(block);
+      } else {
+        device_.finish(stream_of(block));  // released before
+      }
+    }
     return true;
   }
 
@@ -137,6 +147,7 @@ class Replayer {
       return false;
     }
     addresses_[block] = *address;
+    released_.erase(*address);
     return true;
   }
 
@@ -144,6 +155,21 @@ class Replayer {
     block_ = block;
     if (addresses_[block] != 0) allocator_.free(addresses_[block]);
     addresses_[block] = 0;
+  }
+
+  void release(uint32_t block) {
+    released_[addresses_[block]] = block;
+    allocator_.record_stream(addresses_[block], stream_of(block));
+    free(block);
+  }
+
+  // Where a collective works on a block: each has one of its own, so that each event is done at its own wait.
+  static int64_t stream_of(uint32_t block) { return kStream + 1 + block; }
+
+  // What was released is gone while another block is allocated.
+  uint32_t block_of(const AllocatorEvent& event) const {
+    const auto found = released_.find(event.address);
+    return event.action == AllocatorAction::kFreeCompleted && found != released_.end() ? found->second : block_;
   }
 
   void note_peaks(NodeId node) {
@@ -167,9 +193,10 @@ class Replayer {
   const ReplayOptions& options_;
   SimulatedDevice device_;
   CachingAllocator allocator_;
-  std::vector<uint64_t> addresses_;  // by block; 0: not allocated
-  uint32_t place_ = 0;               // at hand
-  uint32_t block_ = 0;               // ditto
+  std::vector<uint64_t> addresses_;                  // by block; 0: not allocated
+  std::unordered_map<uint64_t, uint32_t> released_;  // by address: the block released there, until it is taken again
+  uint32_t place_ = 0;                               // at hand
+  uint32_t block_ = 0;                               // ditto
   AllocatorReplay result_;
 };
 

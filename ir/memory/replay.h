@@ -43,7 +43,8 @@ class ReplayListener {
   // Before the first node of a step; what was told before is about an earlier one. `addresses`: by block; 0 for those
   // that are not there.
   virtual void on_begin(const std::vector<uint64_t>& addresses) = 0;
-  // An allocator's event at a place in the schedule, about one block, or kNoBlock for a segment's.
+  // An allocator's event at a place in the schedule, about one block, or kNoBlock for a segment's. The end of what was
+  // released in the step before may be told in this one.
   virtual void on_event(uint32_t place, uint32_t block, const AllocatorEvent& event) = 0;
   // Behind the last node, or where memory ran out.
   virtual void on_end(const CachingAllocator& allocator) = 0;
@@ -59,6 +60,10 @@ struct ReplayOptions {
 };
 
 // Runs a trace through a CachingAllocator on a simulated device and one stream.
+//
+// What is released is freed with a recorded use on a stream of its own, whose events are done at the block's kFree, or
+// when an allocation that fails waits for them. So a collective holds nothing but its own; on a device the event stands
+// behind all that its stream was given by then, and is done when the device is there, not the host.
 //
 // With `steady` the first step runs on an empty allocator without what is kept between steps; optimizer state is taken
 // behind it; gradients stay where the first step put them, or are freed before the next one; other outputs are freed;

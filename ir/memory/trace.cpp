@@ -35,6 +35,7 @@ class Tracer {
 
  private:
   static constexpr uint32_t kNoBlock = UINT32_MAX;
+  static constexpr uint32_t kNowhere = UINT32_MAX;
 
   uint32_t end() const { return trace_.schedule.empty() ? 0 : static_cast<uint32_t>(trace_.schedule.size() - 1); }
 
@@ -43,7 +44,7 @@ class Tracer {
     return static_cast<uint32_t>(trace_.blocks.size() - 1);
   }
 
-  // A block for each storage, inputs first, and the storages that begin and end at each place, by buffer.
+  // A block for each storage, inputs first, and the storages that begin, are released and end at each place, by buffer.
   void sort_lifetimes() {
     starting_.resize(trace_.schedule.size());
     ending_.resize(trace_.schedule.size());
@@ -64,6 +65,10 @@ class Tracer {
       block_of_[life.buffer.index()] = block;
       (is_input ? trace_.initial : starting_[life.first]).push_back(block);
       ending_[life.last].push_back(block);
+      const bool is_released =
+          options_.comm == CommLifetime::kRecordStream && life.released < life.last && life.last < end();
+      release_at_.push_back(is_released ? life.released : kNowhere);
+      if (is_released) ending_[life.released].push_back(block);
     }
   }
 
@@ -122,10 +127,10 @@ class Tracer {
       if (is_unknown(node, blocks)) trace_.unknown_hidden.push_back(node);
     }
     take_hidden(place, blocks, HiddenKind::kTemporary, taken);
-    for (const uint32_t block : starting_[place]) trace_.events.push_back({block, false});
+    for (const uint32_t block : starting_[place]) trace_.events.push_back({block, TraceAction::kTake});
     take_hidden(place, blocks, HiddenKind::kWorkspace, taken);
     take_hidden(place, blocks, HiddenKind::kPersistent, taken);
-    for (size_t i = taken.size(); i-- > 0;) trace_.events.push_back({taken[i], true});
+    for (size_t i = taken.size(); i-- > 0;) trace_.events.push_back({taken[i], TraceAction::kFree});
     if (place != end()) free_ended(node, place);
   }
 
@@ -170,7 +175,7 @@ class Tracer {
         trace_.blocks[added].first = 0;  // since the step before
         trace_.initial.push_back(added);
       }
-      trace_.events.push_back({added, false});
+      trace_.events.push_back({added, TraceAction::kTake});
       if (kind != HiddenKind::kPersistent) taken.push_back(added);
     }
   }
@@ -204,10 +209,15 @@ class Tracer {
   }
 
   void free_block(uint32_t block, uint32_t place) {
-    if (block == kNoBlock || trace_.blocks[block].last != place) return;
+    if (block == kNoBlock) return;
+    if (release_at_[block] == place) {
+      trace_.events.push_back({block, TraceAction::kRelease});
+      release_at_[block] = kNowhere;
+    }
+    if (trace_.blocks[block].last != place) return;
     const BufferId id = trace_.blocks[block].buffer;
     if (block_of_[id.index()] == kNoBlock) return;  // freed before
-    trace_.events.push_back({block, true});
+    trace_.events.push_back({block, TraceAction::kFree});
     block_of_[id.index()] = kNoBlock;
   }
 
@@ -218,7 +228,8 @@ class Tracer {
   SymbolValues values_;
   std::optional<HiddenMemory> hidden_;
   MemoryTrace trace_;
-  std::vector<uint32_t> block_of_;  // by buffer; kNoBlock: on another device, empty, or freed
+  std::vector<uint32_t> block_of_;    // by buffer; kNoBlock: on another device, empty, or freed
+  std::vector<uint32_t> release_at_;  // by block of a storage: a place, or kNowhere
   std::vector<std::vector<uint32_t>> starting_, ending_;
   std::vector<std::string_view> persistent_;
 };
@@ -234,11 +245,13 @@ void walk(const MemoryTrace& trace, const Change& change, const AtFullest& at_fu
   for (uint32_t place = 0; place < trace.schedule.size(); ++place) {
     const std::span<const TraceEvent> events = trace.events_at(place);
     size_t next = 0;
-    for (; next < events.size() && !events[next].is_free; ++next) {
+    for (; next < events.size() && events[next].action == TraceAction::kTake; ++next) {
       if (!is_there[events[next].block]) change(trace.blocks[events[next].block], 1);
     }
     at_fullest();
-    while (next < events.size()) change(trace.blocks[events[next++].block], -1);
+    for (; next < events.size(); ++next) {
+      if (events[next].action == TraceAction::kFree) change(trace.blocks[events[next].block], -1);
+    }
   }
 }
 

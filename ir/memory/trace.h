@@ -34,7 +34,7 @@ struct TraceBlock {
   BufferId buffer;                        // of kInput and kStorage
   std::string_view label;                 // of other sources: "cublas", "exp_avg"; the profile's or constant
   Evidence evidence = Evidence::kSource;  // of hidden memory
-  uint32_t like = 0;                      // of a kept gradient: the block whose memory it took over in the first step
+  uint32_t like = 0;                      // of kept memory: the block it is as large as, and which a gradient took over
   uint32_t first = 0;                     // places in the schedule between which it is live, both included
   uint32_t last = 0;
 
@@ -43,9 +43,21 @@ struct TraceBlock {
   }
 };
 
+enum class TraceAction : uint8_t {
+  kTake,
+  kRelease,  // its owner frees what a collective still works on: not there to be taken before the block's kFree
+  kFree,
+};
+
 struct TraceEvent {
   uint32_t block = 0;
-  bool is_free = false;
+  TraceAction action = TraceAction::kTake;
+};
+
+// How what a collective reads and makes is kept from being taken before its wait.
+enum class CommLifetime : uint8_t {
+  kWait,          // the collective has references until the wait: it is allocated until then
+  kRecordStream,  // the collective's stream is recorded: its owner frees it earlier, and it is pending until the wait
 };
 
 // What an optimizer keeps for each parameter with a gradient.
@@ -67,6 +79,7 @@ struct SteadyState {
 struct TraceOptions {
   const DeviceProfile* profile = nullptr;  // hidden memory of calls; must outlive the trace
   std::optional<SteadyState> steady;       // the trace is of a step that is not the first
+  CommLifetime comm = CommLifetime::kWait;
 };
 
 // One device's allocations and frees in the order of eager execution.
@@ -74,13 +87,14 @@ struct TraceOptions {
 // Before the first node: inputs and attributes in schedule order, then what lives between steps. At a node: temporaries
 // of the call, its outputs depth first, its workspaces; then, the call having returned, workspaces and temporaries are
 // freed, and what ends at the node, as the code that torch.fx generates does: in the order of the node's inputs, last
-// what it made and nobody reads. At the last node nothing is freed, as the outputs go to the caller.
+// what it made and nobody reads. What is released stands among these. At the last node nothing is freed, as the outputs
+// go to the caller, and what would be freed there is not released before.
 struct MemoryTrace {
   StringId device;
   std::vector<TraceBlock> blocks;
   std::vector<uint32_t> initial;  // blocks that are there before the first node, in the order they were taken
-  // At one node all that is taken stands before all that is freed. A persistent block of `initial` is taken here, too:
-  // where the first step did it.
+  // At one node all that is taken stands before all that is released or freed. A persistent block of `initial` is taken
+  // here, too: where the first step did it.
   std::vector<TraceEvent> events;
   std::vector<uint32_t> begins;  // by place in the schedule, one more than nodes: the first of its events
   std::vector<NodeId> schedule;

@@ -86,7 +86,7 @@ class Backwards:
             block["address"]: (block["size"], block["requested_size"])
             for segment in segments
             for block in segment["blocks"]
-            if block["state"] == "active_allocated"
+            if block["state"] != "inactive"
         }
 
     def requested(self) -> int:
@@ -124,6 +124,22 @@ class Backwards:
             self.ranges[address] = size
 
 
+def check_frees(snapshot: dict, device: int) -> None:
+    """What is requested to be freed is freed before its address is taken again, or pending at the end."""
+    requested = set()
+    for event in snapshot["device_traces"][device]:
+        address = event.get("addr")
+        if event["action"] == "free_completed":
+            requested.discard(address)
+        elif address in requested and event["action"] in ("alloc", "free_requested"):
+            raise SnapshotError(f"free_requested at {address:#x} without free_completed behind it")
+        elif event["action"] == "free_requested":
+            requested.add(address)
+    blocks = [block for segment in snapshot["segments"] if segment["device"] == device for block in segment["blocks"]]
+    for address in sorted(requested - {block["address"] for block in blocks if block["state"] == "active_pending_free"}):
+        raise SnapshotError(f"what is to be freed at {address:#x} is not pending at the end")
+
+
 def check_events(snapshot: dict) -> list[tuple[int, int]]:
     """Runs each device's events backwards. Gives the largest sums of requested and of reserved bytes, by device."""
     peaks = []
@@ -131,10 +147,7 @@ def check_events(snapshot: dict) -> list[tuple[int, int]]:
         state = Backwards(snapshot, device)
         requested, reserved = state.requested(), state.reserved()
         most_requested, most_reserved = requested, reserved
-        for before, event in zip([None, *events], [*events, None]):
-            freed = before is not None and before["action"] == "free_requested"
-            if freed and (event is None or event["action"] != "free_completed" or event["addr"] != before["addr"]):
-                raise SnapshotError(f"free_requested at {before['addr']:#x} without free_completed behind it")
+        check_frees(snapshot, device)
         for event in reversed(events):
             state.undo(event)
             sign = {"alloc": -1, "free_completed": 1}.get(event["action"], 0)

@@ -150,6 +150,25 @@ TEST_CASE("cli mem --baseline: what cannot be compared is refused") {
   CHECK(steps.mem({"--baseline", steps.path, "--update-baseline"}).exit == 2);  // the input
 }
 
+// A report of before there was a choice, which was made as --comm-lifetime wait has it.
+TEST_CASE("cli mem --baseline: a report that does not say how collectives hold") {
+  const Steps steps;
+  steps.bless();
+  nlohmann::ordered_json base = nlohmann::ordered_json::parse(read_text(steps.base));
+  base["options"].erase("comm_lifetime");
+  write_text(steps.base, base.dump());
+  const std::vector<std::string> gate = {"--baseline", steps.base, "--max-growth", "1%"};
+  CHECK(steps.mem(gate).exit == 0);
+  std::vector<std::string> recorded = gate;
+  recorded.insert(recorded.end(), {"--comm-lifetime", "record_stream"});
+  const CliResult result = steps.mem(recorded);
+  CHECK(result.exit == 3);
+  CHECK(contains(result.err, R"(comm_lifetime was "wait" and is "record_stream")"));
+  base["options"].erase("steady");
+  write_text(steps.base, base.dump());
+  CHECK(contains(steps.mem(gate).err, "the baseline is not a memory report"));
+}
+
 // What is live: %x of 1 MiB throughout, %a of 4 KiB from 1 to 2, %b of 1 KiB from 2 to 3, %c of 2 KiB from 3 to 4, %d.
 constexpr std::string_view kChain =
     R"(graph @main {

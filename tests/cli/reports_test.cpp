@@ -51,6 +51,44 @@ TEST_CASE("cli mem --input-lifetime boxed: an input ends at its last use") {
   CHECK(graph["peak_bytes"] == 12288);
 }
 
+// A collective's input of 20 MiB that nobody else reads, while another 20 MiB are made and go.
+constexpr std::string_view kGathered = R"(process_group {uid="0", ranks=[0, 1]}
+graph @main {
+  %p: f32[5242880]@cuda:0 = placeholder() {input={role=input}}
+  %x: f32[5242880]@cuda:0 = aten.exp.default(%p)
+  %all: f32[10485760]@cuda:0 = _c10d_functional.all_gather_into_tensor.default(%x, 2, group("0"))
+  %y: f32[5242880]@cuda:0 = aten.exp.default(%p)
+  %w: f32[10485760]@cuda:0 = _c10d_functional.wait_tensor.default(%all)
+  return %w
+}
+)";
+
+TEST_CASE("cli mem --comm-lifetime: what collectives hold is allocated, or only active") {
+  const TempFolder folder;
+  const std::string path = folder / "gathered.fxg";
+  write_text(path, kGathered);
+  const auto report = [&path](const std::vector<std::string>& more) {
+    std::vector<std::string> line = {"mem", path, "--json"};
+    line.insert(line.end(), more.begin(), more.end());
+    return run_fxopt(line).json()["result"];
+  };
+  const nlohmann::json wait = report({}), recorded = report({"--comm-lifetime", "record_stream"});
+  CHECK(report({"--comm-lifetime", "wait"}) == wait);
+  CHECK(wait["options"]["comm_lifetime"] == "wait");
+  CHECK(recorded["options"]["comm_lifetime"] == "record_stream");
+  nlohmann::json expected = wait["files"][0]["graphs"][0];
+  for (nlohmann::json& row : expected["devices"][0]["allocator"]) {
+    CHECK(row["allocated"]["peak_bytes"] == 100 * 1048576);  // p, x, all, y at %y
+    row["allocated"] = {{"peak_bytes", 80 * 1048576}, {"node", "all"}};
+  }
+  CHECK(recorded["files"][0]["graphs"][0] == expected);  // ideal, requested, active, reserved are what they were
+  CHECK(contains(run_fxopt({"mem", path, "--comm-lifetime", "record_stream"}).out, "allocated    80.00 MiB"));
+
+  const CliResult slip = run_fxopt({"mem", path, "--comm-lifetime", "stream"});
+  CHECK(slip.exit == 2);
+  CHECK(contains(slip.err, "--comm-lifetime takes wait or record_stream, not 'stream'"));
+}
+
 TEST_CASE("cli opt --report: to standard error, the graph alone on standard output") {
   const TwinsFile file;
   const CliResult result = run_fxopt({"opt", file.path, "--passes", "cse", "--report"});

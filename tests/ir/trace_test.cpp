@@ -29,6 +29,8 @@ constexpr const char* kTwoProducts = R"(graph @main {
   return %b
 })";
 
+constexpr std::string_view kSigns[] = {"+", "~", "-"};  // by TraceAction; "~": released
+
 struct Traced {
   std::unique_ptr<Module> module;
   std::unique_ptr<DeviceProfile> profile;
@@ -40,7 +42,7 @@ struct Traced {
     const uint32_t place = module->main().position(module->main().find(module->strings.find(name)));
     for (const TraceEvent& event : trace.events_at(place)) {
       const TraceBlock& block = trace.blocks[event.block];
-      text += (text.empty() ? "" : ", ") + std::string(event.is_free ? "-" : "+");
+      text += (text.empty() ? "" : ", ") + std::string(kSigns[static_cast<size_t>(event.action)]);
       text += block.label.empty() ? std::string(module->main().name_of(block.node)) : std::string(block.label);
       text += " " + std::to_string(block.bytes);
     }

@@ -40,7 +40,9 @@ class ReportSchema(unittest.TestCase):
     def test_the_result_of_the_envelope(self) -> None:
         twin = str(ROOT / "testdata" / "gpt2_flb_twin.pb.zst")
         unknown = str(ROOT / "testdata" / "deepseek16b_twin.pb.zst")
-        for options in ((), ("--steady", "--device", "h100"), ("--device-memory", "1GiB"), ("--top", "0"), (twin, unknown)):
+        recorded = ("--comm-lifetime", "record_stream")
+        some = (("--steady", "--device", "h100"), ("--device-memory", "1GiB"), ("--top", "0"), recorded, (twin, unknown))
+        for options in ((), *some):
             with self.subTest(options=options):
                 self.validator.validate(self.report(GRAPH, *options))
 
