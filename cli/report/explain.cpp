@@ -7,11 +7,13 @@
 #include "cli/report/json.h"
 #include "cli/report/nodes.h"
 #include "cli/report/table.h"
+#include "core/saturate.h"
 #include "core/text.h"
 #include "ir/analysis/effect_map.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
 #include "ir/analysis/tag_rules.h"
+#include "ir/memory/trace.h"
 
 namespace fxopt {
 namespace {
@@ -58,6 +60,7 @@ class Explainer {
         phases_(resolve_phases(graph)),
         effects_(graph),
         storages_(graph, effects_),
+        view_(view),
         report_(analyze_memory(graph, storages_, view.options)) {
     for (const NodeId each : graph.nodes()) schedule_.push_back(each);
   }
@@ -79,6 +82,8 @@ class Explainer {
     }
     find_readers(ids);
     for (size_t i = 0; i < ids.size(); ++i) result_.storages.push_back(storage(ids[i], readers_[i]));
+    result_.is_steady = view_.trace.steady.has_value();
+    if (result_.is_steady) find_kept(std::move(ids));
     decide();
     return std::move(result_);
   }
@@ -142,6 +147,28 @@ class Explainer {
     return "%" + name_at(life.last) + ", until which a collective or a keep-alive dependency holds it";
   }
 
+  // Because of the storages `ids`: of parameters, with their gradients, and of gradients, with their parameters.
+  void find_kept(std::vector<BufferId> ids) {
+    const auto has = [&ids](BufferId id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
+    for (const auto& [gradient, parameter] : report_.gradients) {
+      if (parameter.is_valid() && has(gradient) && !has(parameter)) ids.push_back(parameter);
+    }
+    for (const auto& [gradient, parameter] : report_.gradients) {
+      if (parameter.is_valid() && has(parameter) && !has(gradient)) ids.push_back(gradient);
+    }
+    TraceOptions options = view_.trace;
+    options.profile = nullptr;  // hidden memory is of calls
+    for (const DevicePeak& peak : report_.devices) {
+      const MemoryTrace trace = trace_memory(graph_, storages_, report_, peak.device, view_.options, options);
+      for (const TraceBlock& block : trace.blocks) {
+        if (block.source != BlockSource::kKept || !has(trace.blocks[block.like].buffer)) continue;
+        result_.kept.push_back({std::string(block.label), std::string(graph_.name_of(block.node)),
+                                std::string(memory_class_name(block.kind)),
+                                std::string(graph_.module().text(peak.device)), block.bytes});
+      }
+    }
+  }
+
   // What becomes of the value for backward.
   void decide() {
     if (graph_[node_].kind == NodeKind::kPlaceholder || phases_.is_backward(node_)) return;
@@ -169,6 +196,7 @@ class Explainer {
   PhaseMap phases_;
   EffectMap effects_;
   StorageMap storages_;
+  const MemoryView& view_;
   MemoryReport report_;
   std::vector<NodeId> schedule_;
   uint32_t peak_place_ = 0;
@@ -198,6 +226,18 @@ void print_storage(std::ostream& out, const Explanation& explanation, const Stor
     out << ", " << percent_text(facts.bytes, explanation.peak_bytes) << " of it";
   }
   out << '\n';
+}
+
+void print_kept(std::ostream& out, const std::vector<KeptFacts>& kept) {
+  if (kept.empty()) return;
+  int64_t bytes = 0;
+  for (const KeptFacts& facts : kept) bytes = saturating_add(bytes, facts.bytes);
+  out << "kept between steps because of it: " << bytes_text(bytes) << '\n';
+  Table table({Align::kLeft, Align::kRight, Align::kLeft});
+  for (const KeptFacts& facts : kept) {
+    table.add({facts.label, bytes_text(facts.bytes), "of %" + facts.node});
+  }
+  table.print(out);
 }
 
 void print_what_if(std::ostream& out, const WhatIf& what_if, bool has_seconds) {
@@ -254,6 +294,18 @@ nlohmann::ordered_json peaks_json(const GraphMemory& memory, bool expandable) {
   return list;
 }
 
+nlohmann::ordered_json kept_json(const std::vector<KeptFacts>& kept) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const KeptFacts& facts : kept) {
+    list.push_back({{"label", facts.label},
+                    {"node", facts.node},
+                    {"class", facts.kind},
+                    {"device", facts.device},
+                    {"bytes", facts.bytes}});
+  }
+  return list;
+}
+
 }  // namespace
 
 Explanation explain_node(const Graph& graph, NodeId node, const MemoryView& view, const GraphMemory& memory) {
@@ -270,6 +322,7 @@ void print_explanation(std::ostream& out, const Explanation& explanation, bool h
   if (!explanation.decision.empty()) out << "  backward   " << explanation.decision << '\n';
   if (explanation.storages.empty()) out << "  it has no storage: nothing of it is live\n";
   for (const StorageFacts& facts : explanation.storages) print_storage(out, explanation, facts);
+  print_kept(out, explanation.kept);
   if (!explanation.peak_node.empty()) {
     out << "the peak of " << bytes_text(explanation.peak_bytes) << " is at %" << printable_line(explanation.peak_node)
         << '\n';
@@ -317,6 +370,7 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation, bool has
           {"peak",
            {{"device", explanation.peak_device}, {"node", explanation.peak_node}, {"bytes", explanation.peak_bytes}}},
           {"storages", std::move(storages)},
+          {"kept_between_steps", explanation.is_steady ? kept_json(explanation.kept) : Json(nullptr)},
           {"what_if", std::move(what_if)}};
 }
 

@@ -28,6 +28,15 @@ struct StorageFacts {
   bool at_peak = false;
 };
 
+// What lives between steps because of a parameter or a gradient.
+struct KeptFacts {
+  std::string label;  // "exp_avg", "gradient"
+  std::string node;   // the parameter whose state it is, or the node that makes the gradient
+  std::string kind;   // memory class
+  std::string device;
+  int64_t bytes = 0;
+};
+
 // What the step would be if a value were recomputed, or saved where its tag lets it go.
 struct WhatIf {
   Tag tag = Tag::kNone;             // that was tried on the nodes that make the storages
@@ -45,10 +54,14 @@ struct Explanation {
   std::string peak_device, peak_node;
   int64_t peak_bytes = 0;
   std::vector<StorageFacts> storages;
+  bool is_steady = false;  // a step that is not the first
+  std::vector<KeptFacts> kept;
   std::optional<WhatIf> what_if;
 };
 
-// Why the value of `node` is live where it is. `memory`: what describe_memory() says of the graph. O(nodes + edges +
+// Why the value of `node` is live where it is, and what a step that is not the first has because of it: optimizer state
+// of a parameter, or of the one whose gradient it is, and the gradients that are added to. `memory`: what
+// describe_memory() says of the graph. O(nodes + edges +
 // storages log storages); what_if is left empty.
 Explanation explain_node(const Graph& graph, NodeId node, const MemoryView& view, const GraphMemory& memory);
 

@@ -81,6 +81,62 @@ TEST_CASE("cli explain: values that nothing recomputes") {
   CHECK(contains(slip.err, "did you mean 'big'?"));
 }
 
+TEST_CASE("cli explain --steady: what is kept between steps because of a parameter or a gradient") {
+  const Step step;
+  const auto kept = [&step](const std::string& node, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"explain", step.path, node, "--json", "--steady"});
+    return run_fxopt(more).json()["result"]["explanation"]["kept_between_steps"];
+  };
+  const auto row = [](const char* label, const char* node, const char* kind) {
+    return nlohmann::json{
+        {"label", label}, {"node", node}, {"class", kind}, {"device", "cuda:0"}, {"bytes", 4 * 1048576}};
+  };
+  const nlohmann::json first = row("exp_avg", "w", "optimizer state");
+  const nlohmann::json second = row("exp_avg_sq", "w", "optimizer state");
+  const nlohmann::json gradient = row("gradient", "r", "gradient");  // in the memory that the collective made
+  CHECK(kept("w") == nlohmann::json{first, second, gradient});
+  CHECK(kept("d") == kept("w"));
+  CHECK(kept("w", {"--gradients", "freed"}) == nlohmann::json{first, second});
+  CHECK(kept("w", {"--optimizer", "none"}) == nlohmann::json{gradient});
+  CHECK(kept("d", {"--optimizer", "momentum", "--gradients", "freed"}) ==
+        nlohmann::json{row("momentum_buffer", "w", "optimizer state")});
+  CHECK(kept("d", {"--optimizer", "none", "--gradients", "freed"}) == nlohmann::json::array());
+  CHECK(kept("x") == nlohmann::json::array());  // neither parameter nor gradient
+  CHECK(kept("g") == nlohmann::json::array());  // reduced into what leaves the graph
+  CHECK(step.explain("w")["kept_between_steps"] == nullptr);
+
+  const std::string text = run_fxopt({"explain", step.path, "w", "--steady"}).out;
+  CHECK(contains(text,
+                 "kept between steps because of it: 12.00 MiB (12582912 B)\n"
+                 "  exp_avg     4.00 MiB (4194304 B)  of %w\n"
+                 "  exp_avg_sq  4.00 MiB (4194304 B)  of %w\n"
+                 "  gradient    4.00 MiB (4194304 B)  of %r\n"));
+  CHECK_FALSE(contains(run_fxopt({"explain", step.path, "w"}).out, "kept between steps"));
+  CHECK_FALSE(contains(run_fxopt({"explain", step.path, "x", "--steady"}).out, "kept between steps"));
+}
+
+// A frozen parameter has nothing; tied ones have the states of their own and the gradient they share.
+TEST_CASE("cli explain --steady: parameters without a gradient, and gradients of one parameter") {
+  const Step step;
+  std::string text(kStep);
+  text.replace(text.find("role=input"), 10, "role=parameter");
+  text.replace(text.find("output_spec {role=loss}"), 23, "output_spec {role=gradient, of=\"w\"}");
+  text.replace(text.find("(%loss, %d)"), 11, "(%g, %d)");
+  write_text(step.path, text);
+  const auto labels = [&step](const std::string& node) {
+    std::string list;
+    const nlohmann::json result = run_fxopt({"explain", step.path, node, "--json", "--steady"}).json()["result"];
+    for (const nlohmann::json& each : result["explanation"]["kept_between_steps"]) {
+      list += each["label"].get<std::string>() + " of " + each["node"].get<std::string>() + " ";
+    }
+    return list;
+  };
+  CHECK(labels("x").empty());
+  CHECK(labels("w") == "exp_avg of w exp_avg_sq of w gradient of g ");
+  CHECK(labels("g") == labels("w"));
+  CHECK(labels("d") == labels("w"));  // added to the same
+}
+
 TEST_CASE("cli explain: what a tag lets go is tried as saved, and a refusal is told") {
   const Step step;
   std::string text(kStep);
