@@ -185,6 +185,15 @@ TEST_CASE("comm lifetime: allocated falls below active where nothing else comes 
   check_same_but_allocated(wait, recorded);
 }
 
+// %z is in %x's memory, and nobody reads it.
+TEST_CASE("comm lifetime: what follows at the address of a released block is told as itself", "[memory][allocator]") {
+  std::string text = kGathered;
+  text.replace(text.find("(%y, %z, %WA)"), 13, "(%y, %WA)");
+  const Run recorded = run(text, CommLifetime::kRecordStream);
+  CHECK(recorded.text_of(recorded.ends.requested) == "x at GA, z at z");
+  CHECK(recorded.text_of(recorded.ends.completed) == "x at z, z at z");
+}
+
 TEST_CASE("comm lifetime: the owner frees behind its last other reader", "[memory][allocator]") {
   std::string text = kGathered;
   text.replace(text.find("%y: f32[5242880]@cuda:0 = aten.exp.default(%p)") + 43, 2, "%x");

@@ -86,10 +86,13 @@ TEST_CASE("memory: a collective's input and output are held until its wait, and 
   const std::unique_ptr<Module> module = parse(text);
   const MemoryReport report = analyze(*module);
   CHECK(report.peak_bytes() == 40 + 200 + 80 + 80);  // at %z: p, y, the gathered buffer once, z
-  const NodeId x = module->main().find(module->strings.find("x"));
   const StorageMap storages(module->main());
-  const Lifetime& life = report.lifetimes[storages.buffers(x)[0].index()];
-  CHECK(life.last == module->main().position(module->main().find(module->strings.find("wait"))));
+  const auto node = [&module](const char* name) { return module->main().find(module->strings.find(name)); };
+  const auto life = [&](const char* name) { return report.lifetimes[storages.buffers(node(name))[0].index()]; };
+  CHECK(life("x").last == module->main().position(node("wait")));
+  CHECK(life("x").released == module->main().position(node("ag")));
+  CHECK(life("ag").released == module->main().position(node("z")));  // the wait hands it on
+  CHECK(life("p").released == life("p").last);                       // the caller's
 }
 
 TEST_CASE("memory: a keep-alive dependency holds what it names, an order dependency does not", "[memory]") {
