@@ -101,8 +101,6 @@ class Describer {
   }
 
  private:
-  static bool is_gpu(std::string_view device) { return device.starts_with("cuda"); }
-
   static std::optional<int64_t> end(bool exists, int64_t value) {
     return exists ? std::optional<int64_t>(value) : std::nullopt;
   }
@@ -145,7 +143,7 @@ class Describer {
     const Module& module = graph_.module();
     DeviceMemory result;
     result.device = module.text(peak.device);
-    const bool gpu = is_gpu(result.device);
+    const bool gpu = is_cuda(result.device);
     TraceOptions options = view_.trace;
     if (!gpu) options.profile = nullptr;
     trace_ = trace_memory(graph_, storages_, report_, peak.device, view_.options, options);
@@ -368,6 +366,8 @@ std::optional<MemoryMetric> find_metric(std::string_view name) {
 bool is_of_allocator(MemoryMetric metric) {
   return metric == MemoryMetric::kAllocated || metric == MemoryMetric::kActive || metric == MemoryMetric::kReserved;
 }
+
+bool is_cuda(std::string_view device) { return device == "cuda" || device.starts_with("cuda:"); }
 
 std::optional<PeakRow> DeviceMemory::peak(MemoryMetric metric, bool expandable) const {
   if (metric == MemoryMetric::kIdeal) return ideal;

@@ -28,6 +28,9 @@ std::optional<MemoryMetric> find_metric(std::string_view name);
 // True for those of the caching allocator, which only CUDA devices have.
 bool is_of_allocator(MemoryMetric metric);
 
+// True for a device that has the framework's CUDA caching allocator: "cuda", "cuda:1".
+bool is_cuda(std::string_view device);
+
 // A named part of the bytes that are live at a peak.
 struct MemoryShare {
   std::string name;

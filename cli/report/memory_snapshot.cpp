@@ -13,7 +13,6 @@
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kCuda = "cuda";
 constexpr int64_t kMaxDevice = 1023;
 
 // One device's step.
@@ -253,7 +252,7 @@ std::string memory_snapshot(const Graph& graph, const GraphMemory& memory, const
     const std::string_view device = graph.module().text(peak.device);
     const auto described = std::find_if(memory.devices.begin(), memory.devices.end(),
                                         [device](const DeviceMemory& each) { return each.device == device; });
-    if (!device.starts_with(kCuda) || described == memory.devices.end()) continue;
+    if (!is_cuda(device) || described == memory.devices.end()) continue;
     Recording& recording = recordings.emplace_back();
     const size_t colon = device.find(':');
     const int64_t index = colon == std::string_view::npos ? 0 : parse_int64(device.substr(colon + 1)).value_or(0);

@@ -75,7 +75,6 @@ class Replayer {
       const bool comes_later = source == BlockSource::kKept || source == BlockSource::kPersistent;
       if ((comes_later && result_.steps == 1) || allocate(block)) continue;
       note_peaks(NodeId());
-      result_.fits_inputs = false;
       result_.out_of_memory = trace_.blocks[block].node;
       return false;
     }

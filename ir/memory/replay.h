@@ -20,12 +20,11 @@ struct ReplayPeak {
 
 // What the framework's caching allocator makes of one device's trace.
 struct AllocatorReplay {
-  ReplayPeak requested;  // what was asked for
-  ReplayPeak allocated;  // after rounding and splitting, as torch.cuda.max_memory_allocated
-  ReplayPeak active;     // with what streams still hold
-  ReplayPeak reserved;   // segments taken from the device, as torch.cuda.max_memory_reserved
-  NodeId out_of_memory;  // where an allocation failed, with which the replay ended; invalid when none did
-  bool fits_inputs = true;
+  ReplayPeak requested;            // what was asked for
+  ReplayPeak allocated;            // after rounding and splitting, as torch.cuda.max_memory_allocated
+  ReplayPeak active;               // with what streams still hold
+  ReplayPeak reserved;             // segments taken from the device, as torch.cuda.max_memory_reserved
+  NodeId out_of_memory;            // where an allocation failed, with which the replay ended; invalid when none did
   int64_t failed_bytes = 0;        // that allocation's
   AllocatorStatistics statistics;  // at the end
   uint32_t steps = 0;              // that were run; peaks are the last one's
