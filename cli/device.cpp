@@ -17,10 +17,12 @@ namespace fxopt {
 namespace {
 
 constexpr std::string_view kFrameworkPrefix = "torch-";
-const std::string kOperators = "operators";
+constexpr std::string_view kOperators = "operators";
 constexpr uint64_t kMaxProfileBytes = uint64_t{1} << 20;
 
-bool is_framework(std::string_view name) { return name.starts_with(kFrameworkPrefix); }
+bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos; }
+
+bool is_framework(std::string_view name) { return name.starts_with(kFrameworkPrefix) && !is_path(name); }
 
 // "2.15" of "torch-2.15" as numbers, so that 2.9 is older than 2.15.
 std::pair<int64_t, int64_t> version_of(std::string_view name) {
@@ -40,9 +42,10 @@ std::string newest_framework() {
 
 Error unknown_device(std::string_view name) {
   const std::vector<std::string_view> names = builtin_profiles();
+  const std::string known = join(std::vector<std::string>(names.begin(), names.end()), ", ");
   return Error{ErrorCode::kUnknownDevice,
-               "there is no device profile '" + std::string(name) + "'",
-               suggestion(name, names, "there are " + join(std::vector<std::string>(names.begin(), names.end()), ", ")),
+               "there is no built-in device profile '" + std::string(name) + "'",
+               suggestion(name, names, "there are " + known) + "; a file is named with a '/': ./" + std::string(name),
                {}};
 }
 
@@ -74,6 +77,24 @@ Status check_row(const DeviceProfile& profile, const CallRow& row) {
   return error;
 }
 
+// The operators' work, then each part: a path, or the name of what is built in.
+Result<std::vector<ProfileText>> read_texts(const std::vector<std::string>& parts, std::deque<std::string>& files) {
+  const std::vector<std::string_view> names = builtin_profiles();
+  std::vector<ProfileText> texts = {*builtin_profile(kOperators)};
+  for (const std::string& part : parts) {
+    if (is_path(part)) {
+      Result<std::string> text = read_file(part, kMaxProfileBytes);
+      if (!text.ok()) return std::move(text).error();
+      texts.push_back({part, files.emplace_back(std::move(*text))});
+    } else if (std::find(names.begin(), names.end(), part) != names.end()) {
+      texts.push_back(*builtin_profile(part));
+    } else {
+      return unknown_device(part);
+    }
+  }
+  return texts;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& names) {
@@ -83,20 +104,9 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
       std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return is_framework(part); });
   const std::string framework = newest_framework();
   if (!parts.empty() && !has_framework && !framework.empty()) parts.insert(parts.begin(), framework);
-  parts.insert(parts.begin(), kOperators);
-  std::vector<ProfileText> texts;
   std::deque<std::string> files;  // texts refer to its elements
-  for (const std::string& part : parts) {
-    const std::optional<ProfileText> builtin = builtin_profile(part);
-    if (builtin.has_value()) {
-      texts.push_back(*builtin);
-      continue;
-    }
-    if (part.find('/') == std::string::npos && part.find('.') == std::string::npos) return unknown_device(part);
-    Result<std::string> text = read_file(part, kMaxProfileBytes);
-    if (!text.ok()) return std::move(text).error();
-    texts.push_back({part, files.emplace_back(std::move(*text))});
-  }
+  Result<std::vector<ProfileText>> texts = read_texts(parts, files);
+  if (!texts.ok()) return std::move(texts).error();
   // What a file includes stands beside it, or is built in, as is all that a built-in one includes.
   const auto include = [&files](const std::string& from, std::string_view name) -> std::optional<ProfileText> {
     if (builtin_profile(from).has_value()) return builtin_profile(name);
@@ -105,7 +115,7 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
     if (text.ok()) return ProfileText{path.string(), files.emplace_back(std::move(*text))};
     return builtin_profile(name);
   };
-  Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(texts, include);
+  Result<std::unique_ptr<DeviceProfile>> profile = DeviceProfile::parse(*texts, include);
   if (profile.ok() && !files.empty()) {  // those that are built in are tested
     for (const std::vector<const CallRow*>& rows : {rows_of((*profile)->hidden), rows_of((*profile)->work)}) {
       for (const CallRow* row : rows) {
@@ -114,7 +124,7 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
       }
     }
   }
-  if (profile.ok()) (*profile)->name = join(std::vector<std::string>(parts.begin() + 1, parts.end()), "+");
+  if (profile.ok()) (*profile)->name = join(parts, "+");
   return profile;
 }
 

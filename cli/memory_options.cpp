@@ -64,7 +64,7 @@ void declare_memory_flags(CLI::App& app, MemoryFlags& flags) {
                  "what the device has for the allocator: says where memory runs out (default: no limit)")
       ->type_name("BYTES");
   app.add_option("--device", flags.device,
-                 "profiles that tell kernels' hidden memory, such as h100, or files; `fxopt help devices`")
+                 "profiles that tell kernels' hidden memory, such as h100 or ./mine.device; `fxopt help devices`")
       ->type_name("PROFILE");
   app.add_option("--input-lifetime", flags.input_lifetime,
                  "caller: inputs live throughout (default); boxed: those that no step keeps end at their last use")

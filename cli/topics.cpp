@@ -128,8 +128,9 @@ Limits, each an exit code of 5 when it is broken:
 
 constexpr std::string_view kDevices =
     R"(--device takes the names of profiles, with commas between them: devices such as h100, and versions of
-a framework such as torch-2.15. Without a framework the newest one is taken. A word with a '/' or a '.'
-is a file; what it says replaces what those before it say. One statement a line, # begins a comment:
+a framework such as torch-2.15. Without a framework the newest one is taken. A word with a '/' is a file,
+as in ./mine.device; what it says replaces what those before it say. One statement a line, # begins a
+comment:
 
   constant device.sms = 132
   define twice(x) = 2 * x
@@ -145,8 +146,8 @@ is a file; what it says replaces what those before it say. One statement a line,
 
 EXPR is integer arithmetic as in Python, with Max, Min, CeilDiv, Pow2Floor, Where(condition, a, b), And,
 Or, Not. Symbols are constants and, by the schema's argument names, what a call is given: self.bytes,
-mat2.size.1, self.contiguous, out.0.numel, causal. 0 is nothing. The word in brackets says what a line
-rests on. ir/device/README.md lists all symbols, and where each built-in line was read.
+mat2.size.1, self.contiguous, out.0.numel, causal. 0 is nothing. Numbers are whole; what can never have
+a value, such as x // 0, is refused. The word in brackets says what a line rests on. ir/device/README.md lists all symbols, and where each built-in line was read.
 
 Built in: )";
 

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "ir/device/expr_check.h"
 
 namespace fxopt {
 namespace {
@@ -35,7 +36,8 @@ std::optional<Evidence> find_evidence(std::string_view name) {
   return std::nullopt;
 }
 
-constexpr int kMaxDepth = 8;  // of files that include files
+constexpr int kMaxDepth = 8;                // of files that include files
+constexpr uint64_t kMaxParts = 1ULL << 20;  // of all expressions, definitions filled in
 
 // Names of `flops` that stand for more than one dtype, or for a way to compute.
 constexpr std::string_view kFlopsNames[] = {"tf32", "f8", "f4"};
@@ -50,14 +52,18 @@ struct Macro {
   std::vector<StringId> parameters;
   ExprId body;  // expanded
 };
-using Macros = std::unordered_map<StringId, Macro>;  // looked up, never iterated
+struct Definitions {
+  std::unordered_map<StringId, Macro> macros;  // looked up, never iterated
+  uint64_t parts = 0;                          // filled in so far
+};
 using SymbolExprs = std::unordered_map<StringId, ExprId>;
 
 // Reads one text into the profile.
 class Reader {
  public:
-  Reader(DeviceProfile& profile, const ProfileText& source, const ProfileInclude& include, Macros& macros, int depth)
-      : profile_(profile), source_(source), include_(include), macros_(macros), depth_(depth) {}
+  Reader(DeviceProfile& profile, const ProfileText& source, const ProfileInclude& include, Definitions& definitions,
+         int depth)
+      : profile_(profile), source_(source), include_(include), definitions_(definitions), depth_(depth) {}
 
   Status run() {
     std::string_view rest = source_.text;
@@ -95,9 +101,11 @@ class Reader {
     if (keyword == "temporary") return hidden(rest, HiddenKind::kTemporary);
     if (keyword == "workspace") return hidden(rest, HiddenKind::kWorkspace);
     if (keyword == "work") return work(rest);
-    static const std::vector<std::string_view> kKeywords = {
-        "device",     "framework", "constant",  "flops", "bandwidth", "outside", "outside-communicator",
-        "persistent", "temporary", "workspace", "work"};
+    static const std::vector<std::string_view> kKeywords = {"device",     "framework", "include",
+                                                            "define",     "constant",  "flops",
+                                                            "bandwidth",  "outside",   "outside-communicator",
+                                                            "persistent", "temporary", "workspace",
+                                                            "work"};
     const std::string_view close = closest_name(keyword, kKeywords);
     return error("'" + std::string(keyword) + "' begins no statement",
                  close.empty() ? "a line begins with one of " +
@@ -152,7 +160,7 @@ class Reader {
     const std::optional<ProfileText> text = include_(source_.name, file);
     if (!text.has_value()) return error("there is no file '" + std::string(file) + "'", "it stands in the same folder");
     if (depth_ >= kMaxDepth) return error("files include each other too deeply", "a file must not include itself");
-    return Reader(profile_, *text, include_, macros_, depth_ + 1).run();
+    return Reader(profile_, *text, include_, definitions_, depth_ + 1).run();
   }
 
   // "NAME(PARAMETER, ...) = EXPR"
@@ -167,53 +175,62 @@ class Reader {
     for (const std::string_view parameter : split_list(rest.substr(open + 1, close - open - 1))) {
       macro.parameters.push_back(profile_.strings.intern(trim(parameter)));
     }
+    if (ExprTable::is_function(name)) return error("'" + name + "' is a function already", "give it another name");
     const Result<ExprId> body = expression(trim(rest.substr(equals + 1)));
     if (!body.ok()) return body.error();
     macro.body = *body;
     const Status unique = claim("define " + name);
-    macros_[profile_.strings.intern(name)] = std::move(macro);
+    definitions_.macros[profile_.strings.intern(name)] = std::move(macro);
     return unique;
   }
 
   Result<ExprId> expression(std::string_view text) {
     const Result<ExprId> expr = profile_.exprs.parse(text);
-    if (expr.ok()) return expand(*expr, {});
-    return error("'" + std::string(text) + "' is no expression: " + expr.error().message, expr.error().hint);
+    if (!expr.ok()) {
+      return error("'" + std::string(text) + "' is no expression: " + expr.error().message, expr.error().hint);
+    }
+    const ExprId part = find_valueless(profile_.exprs, profile_.strings, *expr);
+    if (part.is_valid()) return no_value(profile_.exprs.to_string(part));
+    Result<ExprId> expanded = expand(*expr, {});
+    if (expanded.ok() && is_valueless(profile_.exprs, profile_.strings, *expanded)) return no_value(text);
+    return expanded;
+  }
+
+  Error no_value(std::string_view text) const {
+    return error("'" + std::string(text) + "' never has a value",
+                 "numbers are whole and fit in 64 bits, no divisor is 0, and a function has all its arguments");
   }
 
   // The expression with values in the place of symbols, and bodies in the place of calls of macros. Equal parts are one
-  // in the table, so what a macro repeats is there once.
+  // in the table, so what a macro repeats is there once. Bodies are expanded already: one is filled in at a time.
   Result<ExprId> expand(ExprId id, const SymbolExprs& values) {
     std::unordered_map<ExprId, ExprId> done;
-    return expand(id, values, done);
-  }
-
-  Result<ExprId> expand(ExprId id, const SymbolExprs& values, std::unordered_map<ExprId, ExprId>& done) {
-    const auto found = done.find(id);
-    if (found != done.end()) return found->second;
-    const Expr expr = profile_.exprs[id];  // the table grows below
-    std::vector<ExprId> inputs;
-    for (const ExprId input : expr.inputs) {
-      const Result<ExprId> expanded = expand(input, values, done);
-      if (!expanded.ok()) return expanded;
-      inputs.push_back(*expanded);
+    for (const ExprId part : profile_.exprs.closure(id)) {
+      if (++definitions_.parts > kMaxParts) {
+        return error("expressions have more than " + std::to_string(kMaxParts) + " parts with definitions filled in",
+                     "let fewer definitions stand on each other");
+      }
+      const Expr expr = profile_.exprs[part];  // the table grows below
+      std::vector<ExprId> inputs;
+      for (const ExprId input : expr.inputs) inputs.push_back(done.at(input));
+      Result<ExprId> result = part;
+      if (expr.kind == ExprKind::kSymbol) {
+        const SymbolExprs::const_iterator value = values.find(expr.name);
+        if (value != values.end()) result = value->second;
+      } else if (expr.kind == ExprKind::kCall && !ExprTable::is_function(profile_.strings[expr.name])) {
+        result = call(expr.name, inputs);
+        if (!result.ok()) return result;
+      } else if (!inputs.empty()) {
+        result = profile_.exprs.make(expr.kind, std::move(inputs), expr.name);
+      }
+      done.emplace(part, *result);
     }
-    Result<ExprId> result = id;
-    if (expr.kind == ExprKind::kSymbol) {
-      const SymbolExprs::const_iterator value = values.find(expr.name);
-      if (value != values.end()) result = value->second;
-    } else if (expr.kind == ExprKind::kCall && !ExprTable::is_function(profile_.strings[expr.name])) {
-      result = call(expr.name, inputs);
-    } else if (!inputs.empty()) {
-      result = profile_.exprs.make(expr.kind, std::move(inputs), expr.name);
-    }
-    if (result.ok()) done.emplace(id, *result);
-    return result;
+    return done.at(id);
   }
 
   Result<ExprId> call(StringId name, const std::vector<ExprId>& arguments) {
-    const Macros::const_iterator found = macros_.find(name);
-    if (found == macros_.end()) {
+    const auto found = definitions_.macros.find(name);
+    if (found == definitions_.macros.end()) {
       return error("there is no function '" + std::string(profile_.strings[name]) + "'",
                    "a `define` or an `include` of it stands before its first use");
     }
@@ -243,7 +260,7 @@ class Reader {
     const std::optional<int64_t> value = profile_.exprs.evaluate(*expr, profile_.constants);
     if (!value.has_value()) {
       return error("constant '" + std::string(got->subject) + "' has no value",
-                   "it may use constants of the lines before it, and no other names");
+                   "it may use constants of the lines before it and no other names, and divide by none that is 0");
     }
     profile_.constants[profile_.strings.intern(got->subject)] = *value;
     return ok_status();
@@ -358,7 +375,7 @@ class Reader {
   DeviceProfile& profile_;
   const ProfileText& source_;
   const ProfileInclude& include_;
-  Macros& macros_;
+  Definitions& definitions_;
   int depth_;
   std::set<std::string> subjects_;
   uint64_t line_ = 0;
@@ -373,14 +390,14 @@ std::string_view evidence_name(Evidence value) {
 
 Result<std::unique_ptr<DeviceProfile>> DeviceProfile::parse(std::span<const ProfileText> texts,
                                                             const ProfileInclude& include) {
-  Macros macros;
+  Definitions definitions;
   auto profile = std::make_unique<DeviceProfile>();
   for (const char* option : {"option.deterministic", "option.tf32"}) {
     profile->constants[profile->strings.intern(option)] = 0;
   }
   for (const ProfileText& text : texts) {
     profile->name += (profile->name.empty() ? "" : "+") + text.name.substr(0, text.name.rfind('.'));
-    const Status status = Reader(*profile, text, include, macros, 0).run();
+    const Status status = Reader(*profile, text, include, definitions, 0).run();
     if (!status.ok()) return status.error();
   }
   return profile;

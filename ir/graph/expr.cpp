@@ -152,8 +152,15 @@ constexpr Function kFunctions[] = {
     {"Not", 1, 1, call_not},          {"Pow2Floor", 1, 1, call_pow2_floor},
 };
 
-Value evaluate_call(std::string_view name, const std::vector<Value>& inputs) {
-  if (name == kWhere && inputs.size() == 3) {
+const Function* find_function(std::string_view name) {
+  const auto found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                                  [name](const Function& function) { return function.name == name; });
+  return found == std::end(kFunctions) ? nullptr : found;
+}
+
+Value evaluate_call(std::string_view name, std::span<const Value> inputs) {
+  if (!ExprTable::takes(name, inputs.size())) return std::nullopt;
+  if (name == kWhere) {
     if (!inputs[0].has_value()) return std::nullopt;
     return *inputs[0] != 0 ? inputs[1] : inputs[2];
   }
@@ -162,12 +169,7 @@ Value evaluate_call(std::string_view name, const std::vector<Value>& inputs) {
     if (!input.has_value()) return std::nullopt;
     arguments.push_back(*input);
   }
-  for (const Function& function : kFunctions) {
-    if (function.name != name) continue;
-    const bool fits = arguments.size() >= function.min_arguments && arguments.size() <= function.max_arguments;
-    return fits ? function.evaluate(arguments) : Value();
-  }
-  return std::nullopt;
+  return find_function(name)->evaluate(arguments);
 }
 
 Value look_up(const SymbolValues& values, StringId name) {
@@ -233,6 +235,15 @@ std::vector<ExprId> ExprTable::closure(ExprId id) const {
   return ids;
 }
 
+std::optional<int64_t> ExprTable::apply(ExprId id, std::span<const std::optional<int64_t>> inputs) const {
+  const Expr& expr = exprs_[id.index()];
+  if (expr.kind == ExprKind::kInt) return expr.value;
+  if (expr.kind == ExprKind::kCall) return evaluate_call((*strings_)[expr.name], inputs);
+  if (expr.kind == ExprKind::kNeg && inputs[0].has_value()) return checked_subtract(0, *inputs[0]);
+  if (!is_binary(expr.kind) || !inputs[0].has_value() || !inputs[1].has_value()) return std::nullopt;
+  return evaluate_binary(expr.kind, *inputs[0], *inputs[1]);
+}
+
 std::optional<int64_t> ExprTable::evaluate(ExprId id, const SymbolValues& values) const {
   const std::vector<ExprId> ids = closure(id);
   std::vector<Value> results;
@@ -245,26 +256,17 @@ std::optional<int64_t> ExprTable::evaluate(ExprId id, const SymbolValues& values
       const std::vector<ExprId>::const_iterator at = std::lower_bound(ids.begin(), ids.end(), input);
       inputs.push_back(results[static_cast<size_t>(at - ids.begin())]);
     }
-    Value result;
-    if (expr.kind == ExprKind::kInt) {
-      result = expr.value;
-    } else if (expr.kind == ExprKind::kSymbol) {
-      result = look_up(values, expr.name);
-    } else if (expr.kind == ExprKind::kCall) {
-      result = evaluate_call((*strings_)[expr.name], inputs);
-    } else if (expr.kind == ExprKind::kNeg && inputs[0].has_value()) {
-      result = checked_subtract(0, *inputs[0]);
-    } else if (is_binary(expr.kind) && inputs[0].has_value() && inputs[1].has_value()) {
-      result = evaluate_binary(expr.kind, *inputs[0], *inputs[1]);
-    }
-    results.push_back(result);
+    results.push_back(expr.kind == ExprKind::kSymbol ? look_up(values, expr.name) : apply(current, inputs));
   }
   return results.back();  // nothing below `id` has a larger id
 }
 
-bool ExprTable::is_function(std::string_view name) {
-  return name == kWhere || std::any_of(std::begin(kFunctions), std::end(kFunctions),
-                                       [name](const Function& function) { return function.name == name; });
+bool ExprTable::is_function(std::string_view name) { return name == kWhere || find_function(name) != nullptr; }
+
+bool ExprTable::takes(std::string_view name, size_t arguments) {
+  const Function* function = find_function(name);
+  if (function == nullptr) return name == kWhere && arguments == 3;
+  return arguments >= function->min_arguments && arguments <= function->max_arguments;
 }
 
 std::vector<StringId> ExprTable::symbols(ExprId id) const {

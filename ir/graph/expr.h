@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -91,6 +92,12 @@ class ExprTable {
   // overflows.
   std::optional<int64_t> evaluate(ExprId id, const SymbolValues& values) const;
 
+  // The value from those of its inputs, in their order; a symbol has none here. O(inputs).
+  std::optional<int64_t> apply(ExprId id, std::span<const std::optional<int64_t>> inputs) const;
+
+  // `id` and all it is made of, each once, inputs before users. O(n log n).
+  std::vector<ExprId> closure(ExprId id) const;
+
   // True when both are the same polynomial after expansion, atoms being symbols and non-polynomial subtrees (which
   // match when their operands do). Never true for expressions that differ; may be false for some that are equal.
   // Bounded work: gives up (false) beyond 4,096 terms, 2^18 steps, or a coefficient of 64 bits.
@@ -98,13 +105,14 @@ class ExprTable {
 
   // True for the functions that evaluate() gives a meaning. O(functions).
   static bool is_function(std::string_view name);
+  // True for one of them that may be given so many arguments. O(functions).
+  static bool takes(std::string_view name, size_t arguments);
 
   // Names of the symbols `id` reads, in order of first appearance.
   std::vector<StringId> symbols(ExprId id) const;
 
  private:
   ExprId add(Expr expr);
-  std::vector<ExprId> closure(ExprId id) const;  // `id` and all it is made of, in order of ids
 
   friend class PolynomialForm;
 

@@ -130,6 +130,64 @@ TEST_CASE("device profile: what is malformed is refused with its line", "[device
   CHECK(refusal("include other.device") == "1: there is no file 'other.device'");
 }
 
+TEST_CASE("device profile: what never has a value is refused with its line, what may have one is not", "[device]") {
+  const auto row = [](const std::string& value) { return "\nworkspace aten.mm.default w = " + value + " [source]"; };
+  const auto never = [](const std::string& part) { return "2: '" + part + "' never has a value"; };
+  const auto accepts = [&](const std::string& value) { return refusal(row(value)) == "accepted"; };
+  CHECK(refusal(row("1.5 * self.numel")) == never("1.5"));
+  CHECK(refusal(row("Where(self.numel, 2, inf)")) == never("inf"));
+  CHECK(refusal(row("self.numel // (3 - 3)")) == never("self.numel // (3 - 3)"));
+  CHECK(accepts("self.numel // (3 - 2)"));
+  CHECK(refusal(row("self.numel % 0 + 1")) == never("self.numel % 0"));
+  CHECK(refusal(row("CeilDiv(self.numel, 0)")) == never("CeilDiv(self.numel, 0)"));
+  CHECK(accepts("0 // self.numel"));
+  CHECK(refusal(row("7 / 2")) == never("7 / 2"));
+  CHECK(accepts("8 / 2"));
+  CHECK(refusal(row("2 ** 63")) == never("2 ** 63"));
+  CHECK(accepts("2 ** 62"));
+  CHECK(refusal(row("CeilDiv(self.numel)")) == never("CeilDiv(self.numel)"));
+  CHECK(refusal(row("Where(self.numel, 1)")) == never("Where(self.numel, 1)"));
+  CHECK(refusal(row("Where(0, 1 // 0, 9)")) == never("1 // 0"));  // a slip, in whichever branch
+  CHECK(refusal("constant a = 0\nconstant b = 8 // a") == "2: constant 'b' has no value");
+  CHECK(refusal("constant a = 1\nconstant b = 8 // a") == "accepted");
+  CHECK(refusal("\ndefine bad(x) = x // 0") == never("x // 0"));
+}
+
+TEST_CASE("device profile: what a definition makes of its arguments never has a value, or may", "[device]") {
+  const std::string define = "define per(x, y) = Where(y > 8, 1, x // y)\n";
+  const auto refused = [&](const std::string& value) {
+    return refusal(define + "workspace aten.mm.default w = " + value + " [source]");
+  };
+  CHECK(refused("self.numel + per(4, 0)") == "2: 'self.numel + per(4, 0)' never has a value");
+  CHECK(refused("self.numel + per(4, 1)") == "accepted");
+  CHECK(refused("Where(1, per(4, 0), 1)") == "2: 'Where(1, per(4, 0), 1)' never has a value");
+  CHECK(refused("Where(0, per(4, 0), 1)") == "accepted");
+  CHECK(refused("Where(self.numel, per(4, 0), 1)") == "accepted");
+  CHECK(refused("Where(self.numel, per(4, 0), per(5, 0))").starts_with("2: "));
+  CHECK(refused("per(4, device.sms)") == "accepted");  // another text may say more
+  CHECK(refusal("define Max(x) = x") == "1: 'Max' is a function already");
+}
+
+// Definitions f0, f1, ... of which each is made of the one before, in whose place stands f@.
+std::string chain(size_t length, const std::string& body) {
+  std::string text = "define f0(x) = x\n";
+  for (size_t i = 1; i < length; ++i) {
+    std::string line = "define f" + std::to_string(i) + "(x) = " + body + "\n";
+    for (size_t at = 0; (at = line.find('@')) != std::string::npos;) line.replace(at, 1, std::to_string(i - 1));
+    text += line;
+  }
+  return text;
+}
+
+TEST_CASE("device profile: definitions stand on each other as deeply as the limit of parts allows", "[device]") {
+  const std::string last = "workspace aten.mm.default w = f999(1) [source]";
+  CHECK(bytes_of(*good({chain(1000, "f@(x) + 1") + last}), 0) == 1000);
+  const std::string parts = "expressions have more than 1048576 parts with definitions filled in";
+  for (const std::string& text : {chain(30000, "f@(x) + 1"), chain(40, "f@(2 * x) + f@(3 * x)")}) {
+    CHECK(refusal(text).ends_with(": " + parts));
+  }
+}
+
 TEST_CASE("device profile: a file that includes itself is refused", "[device]") {
   const std::string text = "include loop.device";
   const ProfileText part{"loop.device", text};
