@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Times load, passes, memory analysis and save on graphs made by repeating a layer of a real Llama training step,
-# forward and backward, and prints a Markdown table: seconds (medians), peak memory, exponent of growth, bytes per node.
+# forward and backward, then on graphs in which a getitem takes each of 10000 and of 40000 outputs of one node. Prints
+# a Markdown table for each: seconds (medians), peak memory, exponent of growth, bytes per node.
 #
 #   scripts/bench.sh [BUILD_FOLDER] [NODES...]    `build/release`, and 36000 and 1000000 nodes, if none are given
 #
@@ -18,7 +19,7 @@ graph=${FXOPT_BENCH_GRAPH:-testdata/llama1b.pb}
 if [[ $build == build/release ]]; then
   cmake --preset release >&2
 fi
-cmake --build "$build" --target fxopt_make_tiled fxopt_bench >&2
+cmake --build "$build" --target fxopt_make_tiled fxopt_make_wide fxopt_bench >&2
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -26,6 +27,12 @@ graphs=()
 for size in "${sizes[@]}"; do
   "$build/tests/fxopt_make_tiled" "$graph" "$folder/$size.pb" "$size"
   graphs+=("$folder/$size.pb")
+done
+
+wide=()
+for outputs in 10000 40000; do
+  "$build/tests/fxopt_make_wide" "$folder/wide_$outputs.pb" "$outputs"
+  wide+=("$folder/wide_$outputs.pb")
 done
 
 one_core=()
@@ -36,5 +43,10 @@ clock=()
 if [[ ${FXOPT_BENCH_CLOCK-} == processor ]]; then
   clock=(--processor-time)
 fi
-"${one_core[@]}" "$build/tests/fxopt_bench" "${clock[@]}" --repeat "${FXOPT_BENCH_REPEAT:-5}" \
-  --out "$folder/out.pb" "${graphs[@]}"
+measure() {
+  "${one_core[@]}" "$build/tests/fxopt_bench" "${clock[@]}" --repeat "${FXOPT_BENCH_REPEAT:-5}" \
+    --out "$folder/out.pb" "$@"
+}
+measure "${graphs[@]}"
+echo
+measure "${wide[@]}"

@@ -67,10 +67,7 @@ class Explainer {
 
   Explanation run(const GraphMemory& memory) {
     describe();
-    std::vector<BufferId> ids;
-    for (const BufferId id : storages_.buffers(node_)) {
-      if (id.is_valid() && std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
-    }
+    const std::vector<BufferId> ids = find_readers();
     const std::string device =
         ids.empty() ? "" : std::string(graph_.module().text(storages_.buffer(ids.front()).device));
     for (const DeviceMemory& each : memory.devices) {
@@ -80,7 +77,6 @@ class Explainer {
       result_.peak_bytes = each.bytes;
       peak_place_ = each.position;
     }
-    find_readers(ids);
     for (size_t i = 0; i < ids.size(); ++i) result_.storages.push_back(storage(ids[i], readers_[i]));
     result_.is_steady = view_.trace.steady.has_value();
     if (result_.is_steady) find_kept(std::move(ids));
@@ -103,15 +99,22 @@ class Explainer {
 
   std::string name_at(uint32_t place) const { return std::string(graph_.name_of(schedule_[place])); }
 
-  // One walk for all.
-  void find_readers(const std::vector<BufferId>& ids) {
+  // The node's storages, in their order, and who reads them: one walk for all.
+  std::vector<BufferId> find_readers() {
+    std::vector<BufferId> ids;
+    IdMap<BufferId, uint32_t> numbers(storages_.num_buffers(), 0);  // from 1
+    for (const BufferId id : storages_.buffers(node_)) {
+      if (!id.is_valid() || numbers.get(id) != 0) continue;
+      ids.push_back(id);
+      numbers[id] = static_cast<uint32_t>(ids.size());
+    }
     readers_.resize(ids.size());
     for (const NodeId each : schedule_) {
-      const std::span<const BufferId> reads = storages_.reads(each);
-      for (size_t i = 0; i < ids.size() && !reads.empty(); ++i) {
-        if (std::binary_search(reads.begin(), reads.end(), ids[i])) readers_[i].push_back(each);
+      for (const BufferId id : storages_.reads(each)) {
+        if (id.is_valid() && numbers.get(id) != 0) readers_[numbers.get(id) - 1].push_back(each);
       }
     }
+    return ids;
   }
 
   StorageFacts storage(BufferId id, const std::vector<NodeId>& readers) const {
@@ -142,8 +145,12 @@ class Explainer {
     const bool at_end = life.last + 1 == schedule_.size();
     if (buffer.source == BufferSource::kPlaceholder && at_end) return "the caller, who owns the input";
     if (at_end && storages_.is_returned(id)) return "the caller, to whom the graph returns it";
+    if (last_reader.is_valid() && graph_.position(last_reader) == life.last) {
+      return "%" + name_at(life.last) + ", its last reader";
+    }
+    const bool is_getitem = graph_.op(schedule_[life.last]).view == ViewKind::kProjection;
+    if (is_getitem) return "%" + name_at(life.last) + ", the last to take an element of the value it is part of";
     if (!last_reader.is_valid()) return "nobody: it is freed at once";
-    if (graph_.position(last_reader) == life.last) return "%" + name_at(life.last) + ", its last reader";
     return "%" + name_at(life.last) + ", until which a collective or a keep-alive dependency holds it";
   }
 

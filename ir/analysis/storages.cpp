@@ -1,17 +1,20 @@
-// One walk over the schedule gives every tensor a buffer.
+// One walk over the schedule gives every tensor a buffer:
 //
-//   placeholder        its own, shared by placeholders to which the file gives one storage (tied weights)
-//   get_attr           one per attribute
-//   view, identity     argument 0's
-//   maybe a view       as the file says, else as the two tensors prove; where neither tells, a new one in the same
-//   class getitem            that of the element it takes schema (a), (a!)   that of the argument with the same alias
-//   set unknown writes     an input's where the file says so, else a new one; one class with every input anything else
-//   a new one
+// - a placeholder its own, shared by placeholders to which the file gives one storage (tied weights)
+// - a get_attr one per attribute
+// - a view or identity argument 0's
+// - what may be a view as the file says, else as the two tensors prove; where neither tells, a new one in the same
+// class
+// - a getitem that of the element it takes
+// - by the schema's (a) and (a!) that of the argument with the same alias set
+// - a call with unknown writes an input's where the file says so, else a new one; in one class with every input
+// - anything else a new one
 
 #include "ir/analysis/storages.h"
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -21,32 +24,6 @@
 
 namespace fxopt {
 namespace {
-
-// Tensors of a value, depth first. A value nobody recorded counts as one tensor, so that aliasing can be followed
-// through graphs without metadata.
-void collect_tensors(const Graph& graph, ValueId id, std::vector<ValueId>& out) {
-  const Value& value = graph.pool().value(id);
-  switch (value.kind) {
-    case ValueKind::kTensor:
-      out.push_back(id);
-      break;
-    case ValueKind::kTuple:
-    case ValueKind::kList:
-    case ValueKind::kDict:
-      for (uint32_t i = 0; i < value.count; ++i) collect_tensors(graph, ValueId(value.first + i), out);
-      break;
-    default:
-      break;
-  }
-}
-
-size_t count_tensors(const Graph& graph, const Value& value) {
-  if (value.kind == ValueKind::kTensor) return 1;
-  if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList && value.kind != ValueKind::kDict) return 0;
-  size_t count = 0;
-  for (const Value& child : graph.pool().children(value)) count += count_tensors(graph, child);
-  return count;
-}
 
 bool yields_no_tensor(const Op& op) {
   return op.schema.has_value() && std::none_of(op.schema->returns.begin(), op.schema->returns.end(),
@@ -89,14 +66,18 @@ class StorageMap::Builder {
   };
 
   void visit(NodeId node) {
-    inputs_.clear();
-    graph_.for_each_input(node, [this](NodeId input) {
-      const std::span<const BufferId> buffers = map_.buffers(input);
-      inputs_.insert(inputs_.end(), buffers.begin(), buffers.end());
-    });
-    map_.reads_[node.index()] = append_sorted(inputs_);
     collect_leaves(node);
     result_.assign(leaves_.size(), BufferId());
+    takes_element_ = false;
+    const bool is_projected = graph_.op(node).view == ViewKind::kProjection && project(node);
+    if (!takes_element_) collect_inputs(node);
+    if (!is_projected) visit_kind(node);
+    map_.values_[node.index()] = append(result_);
+    map_.reads_[node.index()] = append_sorted(takes_element_ ? result_ : inputs_);
+    visit_writes(node);
+  }
+
+  void visit_kind(NodeId node) {
     switch (graph_[node].kind) {
       case NodeKind::kPlaceholder:
         visit_placeholder(node);
@@ -111,22 +92,27 @@ class StorageMap::Builder {
         visit_call(node);
         break;
     }
-    map_.values_[node.index()] = append(result_);
-    visit_writes(node);
   }
 
+  void collect_inputs(NodeId node) {
+    inputs_.clear();
+    graph_.for_each_input(node, [this](NodeId input) {
+      const std::span<const BufferId> buffers = map_.buffers(input);
+      inputs_.insert(inputs_.end(), buffers.begin(), buffers.end());
+    });
+  }
+
+  // A node of which nothing was recorded counts as one tensor, so that aliasing can be followed through graphs without
+  // metadata.
   void collect_leaves(NodeId node) {
     leaves_.clear();
-    const ValueId value = graph_[node].value;
-    if (!value.is_valid() || graph_.pool().value(value).kind == ValueKind::kAbsent) {
+    if (graph_.value(node).kind == ValueKind::kAbsent) {
       if (!yields_no_tensor(graph_.op(node))) leaves_.push_back(Leaf());
       return;
     }
-    tensors_.clear();
-    collect_tensors(graph_, value, tensors_);
-    for (const ValueId id : tensors_) {
-      leaves_.push_back({id, graph_.pool().tensor(graph_.pool().value(id)).storage});
-    }
+    for_each_tensor(graph_, graph_[node].value, [this](ValueId id, const Tensor& tensor) {
+      leaves_.push_back({id, tensor.storage});
+    });
   }
 
   BufferId make(NodeId node, const Leaf& leaf, BufferSource source) {
@@ -171,9 +157,6 @@ class StorageMap::Builder {
   void visit_call(NodeId node) {
     const Op& op = graph_.op(node);
     switch (op.view) {
-      case ViewKind::kProjection:
-        if (project(node)) return;
-        break;
       case ViewKind::kView:
       case ViewKind::kMultiView:
       case ViewKind::kIdentity:
@@ -182,6 +165,7 @@ class StorageMap::Builder {
       case ViewKind::kMaybeView:
         maybe_view(node);
         return;
+      case ViewKind::kProjection:
       case ViewKind::kNone:
         break;
     }
@@ -189,46 +173,77 @@ class StorageMap::Builder {
     const bool ask_file = op.is_opaque() || op.has_subgraphs;
     for (size_t i = 0; i < leaves_.size(); ++i) {
       if (result_[i].is_valid()) continue;
-      if (ask_file) result_[i] = input_with_carried(leaves_[i].carried);
+      if (ask_file) result_[i] = input_with_carried(node, leaves_[i].carried);
       if (!result_[i].is_valid()) result_[i] = make(node, leaves_[i], BufferSource::kNode);
     }
-    if (effects_.has(node, Effect::kUnknownWrites)) {
-      for (const BufferId input : inputs_) {
-        for (const BufferId made : result_) join(input, made);
-      }
-      for (size_t i = 1; i < inputs_.size(); ++i) join(inputs_[0], inputs_[i]);
+    if (effects_.has(node, Effect::kUnknownWrites) && !inputs_.empty()) {
+      for (const BufferId made : result_) join(inputs_[0], made);
+      for (const BufferId input : inputs_) join(inputs_[0], input);
     }
   }
 
   // getitem(parent, index): the parent's buffers of that element.
   bool project(NodeId node) {
     const Arg* parent_arg = graph_.arg(node, 0);
-    const Arg* index_arg = graph_.arg(node, 1);
+    const Arg* key = graph_.arg(node, 1);
     if (parent_arg == nullptr || !parent_arg->is(ArgKind::kNode)) return false;
     const NodeId parent = parent_arg->as_node();
     const std::span<const BufferId> from = map_.buffers(parent);
-    const Value& value = graph_.value(parent);
-    if (value.kind == ValueKind::kTuple || value.kind == ValueKind::kList) {
-      if (index_arg == nullptr || !index_arg->is(ArgKind::kInt)) return false;
-      int64_t index = index_arg->as_int();
-      if (index < 0) index += value.count;
-      if (index < 0 || index >= value.count) return false;
-      size_t offset = 0;
-      const std::span<const Value> children = graph_.pool().children(value);
-      for (int64_t i = 0; i < index; ++i) offset += count_tensors(graph_, children[static_cast<size_t>(i)]);
-      const size_t count = count_tensors(graph_, children[static_cast<size_t>(index)]);
-      if (leaves_.size() == 1 && !leaves_[0].value.is_valid()) {
-        result_.assign(from.begin() + static_cast<std::ptrdiff_t>(offset),
-                       from.begin() + static_cast<std::ptrdiff_t>(offset + count));
-        return true;
-      }
-      if (count != leaves_.size()) return false;
-      for (size_t i = 0; i < count; ++i) take(node, i, from[offset + i]);
+    if (!has_elements(graph_.value(parent))) {
+      if (from.size() != 1) return false;  // nothing recorded: the parent's one stand-in
+      result_.assign(leaves_.size(), from[0]);
       return true;
     }
-    if (from.size() != 1) return false;  // nothing recorded: the parent's one stand-in
-    for (size_t i = 0; i < leaves_.size(); ++i) result_[i] = from[0];
+    const std::optional<size_t> index = key == nullptr ? std::nullopt : element_index(graph_.value(parent), *key);
+    if (!index.has_value()) return false;
+    const auto [first, count] = element_leaves(parent, *index);
+    const std::span<const BufferId> element = from.subspan(first, count);
+    const bool is_recorded = leaves_.size() != 1 || leaves_[0].value.is_valid();
+    if (is_recorded && count != leaves_.size()) return false;
+    if (is_recorded) {
+      for (size_t i = 0; i < count; ++i) take(node, i, element[i]);
+    } else {
+      result_.assign(element.begin(), element.end());
+    }
+    takes_element_ = true;
     return true;
+  }
+
+  static bool has_elements(const Value& value) {
+    return value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict;
+  }
+
+  // The element that a key takes; nothing when it is none.
+  std::optional<size_t> element_index(const Value& value, const Arg& key) const {
+    if (value.kind == ValueKind::kDict) {
+      if (!key.is(ArgKind::kString)) return std::nullopt;
+      const std::span<const StringId> keys = graph_.pool().keys(value);
+      const auto found = std::find(keys.begin(), keys.end(), key.as_string());
+      if (found == keys.end()) return std::nullopt;
+      return static_cast<size_t>(found - keys.begin());
+    }
+    if (!key.is(ArgKind::kInt)) return std::nullopt;
+    const int64_t count = value.count;
+    const int64_t index = key.as_int() < 0 ? key.as_int() + count : key.as_int();
+    if (index < 0 || index >= count) return std::nullopt;
+    return static_cast<size_t>(index);
+  }
+
+  // Which of a node's leaves belong to element `i` of its value: first and count. All elements are
+  // counted at the first question, so that getitems of one node take no longer than its outputs.
+  std::pair<size_t, size_t> element_leaves(NodeId node, size_t i) {
+    uint32_t& start = ends_of_[node];
+    if (start == 0) {
+      start = static_cast<uint32_t>(ends_.size());
+      uint32_t end = 0;
+      const Value& value = graph_.value(node);
+      for (uint32_t child = 0; child < value.count; ++child) {
+        for_each_tensor(graph_, ValueId(value.first + child), [&end](ValueId, const Tensor&) { ++end; });
+        ends_.push_back(end);
+      }
+    }
+    const uint32_t first = i == 0 ? 0 : ends_[start + i - 1];
+    return {first, ends_[start + i] - first};
   }
 
   bool alias_first_argument(NodeId node) {
@@ -282,15 +297,11 @@ class StorageMap::Builder {
   }
 
   // The leaves that belong to return `r`: first and count.
-  std::pair<size_t, size_t> return_leaves(NodeId node, const Schema& schema, size_t r) const {
+  std::pair<size_t, size_t> return_leaves(NodeId node, const Schema& schema, size_t r) {
     if (schema.returns.size() == 1) return {0, leaves_.size()};
     const Value& value = graph_.value(node);
     if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList) return {0, r == 0 ? leaves_.size() : 0};
-    const std::span<const Value> children = graph_.pool().children(value);
-    if (r >= children.size()) return {0, 0};
-    size_t first = 0;
-    for (size_t i = 0; i < r; ++i) first += count_tensors(graph_, children[i]);
-    return {first, count_tensors(graph_, children[r])};
+    return r < value.count ? element_leaves(node, r) : std::pair<size_t, size_t>();
   }
 
   void visit_writes(NodeId node) {
@@ -334,12 +345,18 @@ class StorageMap::Builder {
     return graph_.pool().tensor(graph_.pool().value(value)).storage;
   }
 
-  BufferId input_with_carried(StorageId carried) const {
+  // The first of the node's inputs to which the file gives that storage.
+  BufferId input_with_carried(NodeId node, StorageId carried) {
     if (!carried.is_valid()) return BufferId();
-    for (const BufferId input : inputs_) {
-      if (map_.buffers_[input.index()].carried == carried) return input;
+    if (indexed_ != node) {
+      indexed_ = node;
+      for (size_t i = inputs_.size(); i-- > 0;) {
+        const StorageId given = map_.buffers_[inputs_[i].index()].carried;
+        if (given.is_valid()) input_with_[given] = {node, inputs_[i]};
+      }
     }
-    return BufferId();
+    const auto [reader, input] = input_with_.get(carried);
+    return reader == node ? input : BufferId();
   }
 
   // Leaf `i` of the current node stands on `buffer`; counts it when the file gives it another storage.
@@ -411,8 +428,12 @@ class StorageMap::Builder {
   std::vector<BufferId> parents_;
   IdMap<StorageId, BufferId> first_of_carried_;
   IdMap<TargetId, BufferId> attributes_;
+  IdMap<StorageId, std::pair<NodeId, BufferId>> input_with_;  // by what the file says: for `indexed_`, or one before
+  NodeId indexed_;
   std::vector<Leaf> leaves_;
-  std::vector<ValueId> tensors_;
+  IdMap<NodeId, uint32_t> ends_of_;   // where those of a node's elements begin in `ends_`; 0: nobody asked
+  std::vector<uint32_t> ends_ = {0};  // for each element the leaves up to its end
+  bool takes_element_ = false;        // the node is a getitem whose element is known
   std::vector<BufferId> inputs_, result_, written_, argument_;
 };
 

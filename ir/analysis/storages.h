@@ -57,7 +57,7 @@ class StorageMap {
   // (see Effect) is taken to write everything it reads; an opaque op with a schema writes what its annotations say.
   std::span<const BufferId> writes(NodeId node) const { return slice(writes_[node.index()]); }
   // Buffers of the tensors among the node's inputs, sorted, each once. A view reads nothing but is listed all the same:
-  // its result stands for the data.
+  // its result stands for the data. Of a getitem those of the element it takes, though all are there until it ran.
   std::span<const BufferId> reads(NodeId node) const { return slice(reads_[node.index()]); }
 
   // Buffers that may share memory have one class: outputs of a call with unknown writes may alias any of its inputs.

@@ -14,6 +14,7 @@
 #include "ir/analysis/phases.h"
 #include "ir/analysis/sizes.h"
 #include "ir/analysis/storages.h"
+#include "ir/analysis/values.h"
 #include "ir/graph/module.h"
 #include "ir/memory/memory.h"
 
@@ -110,7 +111,7 @@ class Summarizer {
     ++row.nodes;
     row.calls += node.is_call() ? 1 : 0;
     count_edges(id);
-    count_tensors(graph_.value(id));
+    for_each_tensor(graph_, node.value, [this](ValueId, const Tensor& tensor) { ++dtype_row(tensor.dtype).tensors; });
     ModuleFigures figures;
     figures.nodes = 1;
     figures.phases[phase_index(phase)] = 1;
@@ -133,12 +134,6 @@ class Summarizer {
     for (UseId use = graph_.first_use(id); use.is_valid(); use = graph_.use(use).next) {
       result_.edges_out += is_in_.get(graph_.use(use).user) ? 0 : 1;
     }
-  }
-
-  void count_tensors(const Value& value) {
-    if (value.kind == ValueKind::kTensor) ++dtype_row(graph_.pool().tensor(value).dtype).tensors;
-    if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList && value.kind != ValueKind::kDict) return;
-    for (const Value& child : graph_.pool().children(value)) count_tensors(child);  // depth is bounded by every reader
   }
 
   void count_call(TargetId target, Phase phase) {

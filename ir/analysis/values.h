@@ -39,6 +39,17 @@ enum class ViewAnswer : uint8_t { kView, kCopy, kUnknown };
 // empty and where something is not recorded. O(rank).
 ViewAnswer compare_as_view(const Module& module, const Tensor& from, const Tensor& to);
 
+// Calls f(id, tensor) for each tensor of a value, depth first in order: those of tuples, lists and dicts, too. Depth is
+// bounded by every reader of files. O(size of the value).
+template <class F>
+void for_each_tensor(const Graph& graph, ValueId id, const F& f) {
+  if (!id.is_valid()) return;
+  const Value& value = graph.pool().value(id);
+  if (value.kind == ValueKind::kTensor) f(id, graph.pool().tensor(value));
+  if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList && value.kind != ValueKind::kDict) return;
+  for (uint32_t i = 0; i < value.count; ++i) for_each_tensor(graph, ValueId(value.first + i), f);
+}
+
 // The node that the first argument of `node` is; invalid when it is something else or missing. O(1).
 NodeId first_argument(const Graph& graph, NodeId node);
 

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "ir/analysis/effects.h"
 #include "ir/analysis/sizes.h"
+#include "ir/analysis/values.h"
 
 namespace fxopt {
 namespace {
@@ -97,14 +98,12 @@ bool read_property(std::span<const std::string_view> words, const Op& op, CallSy
   return words[0] == "size" && argument.has_value();
 }
 
-void collect_tensors(const Pool& pool, const Value& value, std::vector<const Tensor*>& tensors) {
-  if (value.kind == ValueKind::kTensor) tensors.push_back(&pool.tensor(value));
-  if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList) return;
-  for (const Value& child : pool.children(value)) collect_tensors(pool, child, tensors);
+void collect_tensors(const Graph& graph, NodeId node, std::vector<const Tensor*>& tensors) {
+  for_each_tensor(graph, graph[node].value, [&tensors](ValueId, const Tensor& tensor) { tensors.push_back(&tensor); });
 }
 
 void collect_tensors(const Graph& graph, const Arg& arg, std::vector<const Tensor*>& tensors) {
-  if (arg.is(ArgKind::kNode)) return collect_tensors(graph.pool(), graph.value(arg.as_node()), tensors);
+  if (arg.is(ArgKind::kNode)) return collect_tensors(graph, arg.as_node(), tensors);
   if (!arg.is(ArgKind::kList) && !arg.is(ArgKind::kTuple)) return;
   for (const Arg& child : graph.pool().children(arg)) collect_tensors(graph, child, tensors);
 }
@@ -165,7 +164,7 @@ class Question {
   std::optional<int64_t> answer() const {
     std::vector<const Tensor*> tensors;
     if (symbol_.is_output) {
-      collect_tensors(graph_.pool(), graph_.value(node_), tensors);
+      collect_tensors(graph_, node_, tensors);
       if (symbol_.position >= tensors.size()) return std::nullopt;
       return of_tensor(*tensors[symbol_.position]);
     }

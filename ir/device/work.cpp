@@ -4,6 +4,7 @@
 
 #include "core/saturate.h"
 #include "ir/analysis/sizes.h"
+#include "ir/analysis/values.h"
 
 namespace fxopt {
 namespace {
@@ -15,29 +16,12 @@ std::vector<const CallRow*> work_rows(const DeviceProfile& profile) {
 }
 
 // The dtype of the first tensor among a node's values.
-DType first_dtype(const Graph& graph, const Value& value) {
-  if (value.kind == ValueKind::kTensor) return graph.pool().tensor(value).dtype;
-  if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList) return DType::kUnspecified;
-  for (const Value& child : graph.pool().children(value)) {
-    const DType dtype = first_dtype(graph, child);
-    if (dtype != DType::kUnspecified) return dtype;
-  }
-  return DType::kUnspecified;
-}
-
-// Bytes of the tensors in a value; false when one of them is not known.
-bool add_bytes(const Graph& graph, const Value& value, const SymbolValues& values, int64_t& bytes) {
-  if (value.kind == ValueKind::kTensor) {
-    const Tensor& tensor = graph.pool().tensor(value);
-    const std::optional<int64_t> elements = tensor_elements(graph.module(), tensor, values);
-    int64_t added = 0;
-    if (!elements.has_value() || __builtin_mul_overflow(*elements, element_size(tensor.dtype), &added)) return false;
-    bytes = saturating_add(bytes, added);
-  }
-  if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList) return true;
-  const std::span<const Value> children = graph.pool().children(value);
-  return std::all_of(children.begin(), children.end(),
-                     [&](const Value& child) { return add_bytes(graph, child, values, bytes); });
+DType first_dtype(const Graph& graph, NodeId node) {
+  DType dtype = DType::kUnspecified;
+  for_each_tensor(graph, graph[node].value, [&dtype](ValueId, const Tensor& tensor) {
+    if (dtype == DType::kUnspecified) dtype = tensor.dtype;
+  });
+  return dtype;
 }
 
 bool takes_time(const Op& op) {
@@ -71,9 +55,16 @@ WorkModel::WorkModel(const Graph& graph, const DeviceProfile& profile, const Sym
 
 std::optional<int64_t> WorkModel::bytes_of(NodeId node) const {
   int64_t bytes = 0;
-  bool is_known = add_bytes(graph_, graph_.value(node), values_, bytes);
-  graph_.for_each_input(
-      node, [&](NodeId input) { is_known = is_known && add_bytes(graph_, graph_.value(input), values_, bytes); });
+  bool is_known = true;
+  const auto add = [&](ValueId, const Tensor& tensor) {
+    const std::optional<int64_t> elements = tensor_elements(graph_.module(), tensor, values_);
+    int64_t added = 0;
+    is_known =
+        is_known && elements.has_value() && !__builtin_mul_overflow(*elements, element_size(tensor.dtype), &added);
+    bytes = saturating_add(bytes, added);
+  };
+  for_each_tensor(graph_, graph_[node].value, add);
+  graph_.for_each_input(node, [&](NodeId input) { for_each_tensor(graph_, graph_[input].value, add); });
   return is_known ? std::optional<int64_t>(bytes) : std::nullopt;
 }
 
@@ -91,7 +82,7 @@ Work WorkModel::of(NodeId node) {
   const std::optional<int64_t> bytes = bytes_of(node);
   work.bytes = bytes.value_or(0);
   work.unknown = is_known && bytes.has_value() ? 0 : 1;
-  const std::optional<int64_t> rate = profile_.flops_for(first_dtype(graph_, graph_.value(node)));
+  const std::optional<int64_t> rate = profile_.flops_for(first_dtype(graph_, node));
   if (profile_.bandwidth.has_value()) {
     work.seconds = static_cast<double>(work.bytes) / static_cast<double>(*profile_.bandwidth);
     if (rate.has_value()) {

@@ -142,16 +142,36 @@ class Analyzer {
     const uint32_t place = graph_.position(node);
     const uint32_t held = graph_.op(node).has(Effect::kCollective) ? std::max(place, last_wait(node)) : place;
     const bool backward = is_backward(node);
-    for (const BufferId id : storages_.reads(node)) {
-      extend(id, place, held);
-      is_read_[id.index()] = true;
-      if (backward) last_reader_is_backward_[id.index()] = true;
-    }
+    for (const BufferId id : storages_.reads(node)) read(id, place, held, backward);
     keep_alive(node, place, held);
+    touch_elements(node);
     const NodeExtra* extra = graph_.extra(node);
     if (extra == nullptr) return;
     for (const ControlDep& dep : extra->control) {
       if (dep.kind == ControlKind::kKeepAlive) keep_alive(dep.node, place, place);
+    }
+  }
+
+  void read(BufferId id, uint32_t place, uint32_t held, bool backward) {
+    extend(id, place, held);
+    is_read_[id.index()] = true;
+    if (backward) last_reader_is_backward_[id.index()] = true;
+  }
+
+  // The tuple that getitems take apart holds all its elements until the last of them.
+  void touch_elements(NodeId node) {
+    bool any = false, backward = false;
+    uint32_t last = 0;
+    for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
+      const NodeId user = graph_.use(use).user;
+      if (graph_.op(user).view != ViewKind::kProjection) continue;
+      any = true;
+      backward = backward || is_backward(user);
+      last = std::max(last, graph_.position(user));
+    }
+    if (!any) return;
+    for (const BufferId id : storages_.buffers(node)) {
+      if (id.is_valid()) read(id, last, last, backward);
     }
   }
 

@@ -137,6 +137,21 @@ TEST_CASE("cli explain --steady: parameters without a gradient, and gradients of
   CHECK(labels("d") == labels("w"));  // added to the same
 }
 
+TEST_CASE("cli explain: an element is kept by the last getitem of the value it is part of") {
+  const Step step;
+  write_text(step.path,
+             "graph @main {\n  %x: f32[10] = placeholder()\n"
+             "  %m: (f32[10], i64[10]) = aten.topk.default(%x, 10)\n"
+             "  %values: f32[10] = operator.getitem(%m, 0)\n  %n: f32[10] = aten.neg.default(%values)\n"
+             "  %indices: i64[10] = operator.getitem(%m, 1)\n  %e: i64[10] = aten.neg.default(%indices)\n"
+             "  return (%n, %e)\n}\n");
+  const nlohmann::json values = step.explain("values")["storages"][0], indices = step.explain("indices")["storages"][0];
+  CHECK(values["kept_by"] == "%indices, the last to take an element of the value it is part of");
+  CHECK(values["readers"] == nlohmann::json::parse(R"(["values", "n"])"));
+  CHECK(indices["kept_by"] == "%e, its last reader");
+  CHECK(indices["readers"] == nlohmann::json::parse(R"(["indices", "e"])"));
+}
+
 TEST_CASE("cli explain: what a tag lets go is tried as saved, and a refusal is told") {
   const Step step;
   std::string text(kStep);

@@ -1,7 +1,9 @@
 #include "ir/memory/memory.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "ir/analysis/storages.h"
@@ -52,6 +54,21 @@ TEST_CASE("memory: each element of a multi-output op lives as long as it is read
     %a: f32[100] = aten.expand_copy.default(%values, [100])
     return %a
   })") == 40 + 40 + 400);
+}
+
+TEST_CASE("memory: a tuple holds all its elements until the last getitem", "[memory]") {
+  const auto peak_with = [](const std::string& early, const std::string& late) {
+    return peak("graph @main {\n%x: f32[10] = placeholder()\n" + early +
+                "%a: f32[100] = aten.expand_copy.default(%values, [100])\n"
+                "%b: f32[1000] = aten.cat.default([%a, %a, %a, %a, %a, %a, %a, %a, %a, %a])\n" +
+                late + "return (%b, %n)\n}");
+  };
+  const std::string topk =
+      "%topk: (f32[10], i64[10]) = aten.topk.default(%x, 10)\n%values: f32[10] = operator.getitem(%topk, 0)\n";
+  const std::string indices =
+      "%indices: i64[10] = operator.getitem(%topk, 1)\n%n: i64[10] = aten.neg.default(%indices)\n";
+  CHECK(peak_with(topk, indices) == 40 + 40 + 80 + 400 + 4000);
+  CHECK(peak_with(topk + indices, "") == 40 + 80 + 400 + 4000);
 }
 
 TEST_CASE("memory: an in-place op reuses its argument", "[memory]") {
@@ -212,6 +229,56 @@ TEST_CASE("memory: devices have peaks of their own, the largest first", "[memory
   CHECK(module->text(report.devices[0].device) == "cuda:0");
   CHECK(report.devices[0].bytes == 32);
   CHECK(report.devices[1].bytes == 16);
+}
+
+TEST_CASE("storages: a getitem has and reads the storages of its element alone", "[storages]") {
+  const std::unique_ptr<Module> module = parse(R"fxg(
+  op_schema {target="lib.many.default", schema="lib::many(Tensor x) -> (Tensor, Tensor[], int, Tensor)"}
+  graph @main {
+    %x: f32[4] = placeholder()
+    %m: (f32[1], (f32[2], f32[3]), const(7), f32[4]) = lib.many.default(%x)
+    %first: f32[1] = operator.getitem(%m, 0)
+    %pair: (f32[2], f32[3]) = operator.getitem(%m, 1)
+    %number: const(7) = operator.getitem(%m, 2)
+    %last: f32[4] = operator.getitem(%m, -1)
+    %inner: f32[3] = operator.getitem(%pair, 1)
+    %bare = operator.getitem(%m, 3)
+    return (%first, %inner, %last, %bare)
+  })fxg");
+  const Graph& graph = module->main();
+  const StorageMap storages(graph);
+  const auto id = [&](const char* name) { return graph.find(module->strings.find(name)); };
+  const std::span<const BufferId> made = storages.buffers(id("m"));
+  REQUIRE(made.size() == 4);
+  const auto check = [&](const char* name, std::span<const BufferId> expected) {
+    INFO(name);
+    CHECK(std::ranges::equal(storages.buffers(id(name)), expected));
+    CHECK(std::ranges::equal(storages.reads(id(name)), expected));
+  };
+  check("first", made.subspan(0, 1));
+  check("pair", made.subspan(1, 2));
+  check("number", {});
+  check("last", made.subspan(3, 1));
+  check("inner", made.subspan(2, 1));
+  check("bare", made.subspan(3, 1));
+}
+
+TEST_CASE("storages: a getitem of a dict has the storages of its key", "[storages]") {
+  const std::unique_ptr<Module> module = parse(R"fxg(graph @main {
+    %x: f32[4] = placeholder()
+    %d: {"a": f32[1], "b": f32[2]} = lib.named.default(%x)
+    %b: f32[2] = operator.getitem(%d, "b")
+    %c: f32[2] = operator.getitem(%d, "c")
+    return (%b, %c)
+  })fxg");
+  const Graph& graph = module->main();
+  const StorageMap storages(graph);
+  const auto buffer = [&](const char* name, size_t i) {
+    return storages.buffers(graph.find(module->strings.find(name)))[i];
+  };
+  CHECK(buffer("b", 0) == buffer("d", 1));
+  CHECK(buffer("c", 0) != buffer("d", 0));
+  CHECK(buffer("c", 0) != buffer("d", 1));
 }
 
 TEST_CASE("storages: where the file disagrees with the ops, the ops win and it is counted", "[memory]") {
