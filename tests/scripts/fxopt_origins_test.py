@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import pathlib
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+from setting import imports_torch
 
-try:
+with imports_torch():
     import torch
     from torch import nn
     from torch._functorch import partitioners
@@ -20,8 +19,6 @@ try:
 
     import fxopt_origins as origins
     import fxopt_torch
-except ImportError as error:
-    raise unittest.SkipTest(f"torch is missing: {error}") from error
 
 
 class Model(nn.Module):

@@ -5,20 +5,17 @@ from __future__ import annotations
 import enum
 import json
 import pathlib
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+from setting import imports_torch
 
-try:
+with imports_torch():
     import torch
     from torch.fx.experimental.proxy_tensor import make_fx
 
     import fxopt_torch
     import trace_gpu_free
-except ImportError as error:
-    raise unittest.SkipTest(f"torch is missing: {error}") from error
 
 
 needs_marks = unittest.skipUnless(

@@ -7,16 +7,14 @@ import gc
 import io
 import json
 import pathlib
-import sys
 import tempfile
 import types
 import unittest
 from unittest import mock
 
-SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
-sys.path[:0] = [str(SCRIPTS), str(SCRIPTS / "peers")]
+from setting import imports_torch, need_program
 
-try:
+with imports_torch():
     import torch
     from torch._subclasses import FakeTensorMode
     from torch.fx import Graph, GraphModule
@@ -30,14 +28,10 @@ try:
     import workspaces
     from bound_values import BoundGraph
     from cuda_meter import CudaMeter, Event, FakeMeter
-    from fxopt_json import find_fxopt
     from peak_counter import replay
     from small_graphs import built, trace
     from workspaces import Bill
-except ImportError as error:
-    raise unittest.SkipTest(f"torch is missing: {error}") from error
-if find_fxopt() is None:
-    raise unittest.SkipTest("the fxopt program is missing: build it, then set FXOPT or put it on PATH")
+need_program()
 
 aten = torch.ops.aten
 c10d = torch.ops._c10d_functional

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import pathlib
-import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts" / "peers"), str(ROOT / "scripts"), str(ROOT / "tests" / "scripts")]
+from setting import TESTDATA, needs_program
 
-import browser  # noqa: E402
-import fxopt_json  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
+import browser
+from fxopt_program import Fxopt
 
 WIDTH, HEIGHT = 1366, 768
-GRAPH = str(ROOT / "testdata" / "llama1b.pb")
+GRAPH = str(TESTDATA / "llama1b.pb")
 
 # A script that a name smuggles in would set a variable; a name that is markup would make an element.
 HOSTILE = r"""fxg 0
@@ -33,7 +30,7 @@ def grouped(number: int) -> str:
     return f"{number:,}"
 
 
-@unittest.skipIf(fxopt_json.find_fxopt(None) is None, "no fxopt program: set FXOPT")
+@needs_program
 @unittest.skipIf(browser.find_browser() is None, "no Chromium: install chromium-headless-shell or set FXOPT_BROWSER")
 class HtmlReport(unittest.TestCase):
     def setUp(self) -> None:

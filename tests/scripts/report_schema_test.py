@@ -6,15 +6,12 @@ import copy
 import json
 import os
 import pathlib
-import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts" / "peers"), str(ROOT / "scripts")]
+from setting import ROOT, TESTDATA, needs_program
 
-import fxopt_json  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
+from fxopt_program import Fxopt
 
 try:
     import jsonschema
@@ -22,11 +19,11 @@ except ImportError:
     jsonschema = None
 
 SCHEMA = ROOT / "schemas" / "memory_report.schema.json"
-GRAPH = str(ROOT / "testdata" / "llama1b.pb")
+GRAPH = str(TESTDATA / "llama1b.pb")
 
 
 @unittest.skipIf(jsonschema is None, "no jsonschema: install python3-jsonschema")
-@unittest.skipIf(fxopt_json.find_fxopt(None) is None, "no fxopt program: set FXOPT")
+@needs_program
 class ReportSchema(unittest.TestCase):
     def setUp(self) -> None:
         schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
@@ -38,8 +35,8 @@ class ReportSchema(unittest.TestCase):
         return Fxopt(None).run("mem", *options)
 
     def test_the_result_of_the_envelope(self) -> None:
-        twin = str(ROOT / "testdata" / "gpt2_flb_twin.pb.zst")
-        unknown = str(ROOT / "testdata" / "deepseek16b_twin.pb.zst")
+        twin = str(TESTDATA / "gpt2_flb_twin.pb.zst")
+        unknown = str(TESTDATA / "deepseek16b_twin.pb.zst")
         recorded = ("--comm-lifetime", "record_stream")
         some = (("--steady", "--device", "h100"), ("--device-memory", "1GiB"), ("--top", "0"), recorded, (twin, unknown))
         for options in ((), *some):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import pathlib
 import sys
 import unittest
 
-SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
-sys.path[:0] = [str(SCRIPTS), str(SCRIPTS / "titan")]
+from setting import SCRIPTS, imports_torch
 
-try:
+sys.path.insert(0, str(SCRIPTS / "titan"))
+
+with imports_torch():
     import torch
     from torch.fx import Graph, GraphModule
 
     import fxopt_json
     import stand_ins
     import titan_suite
-except ImportError as error:
-    raise unittest.SkipTest(f"torch is missing: {error}") from error
 
 aten = torch.ops.aten
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import pathlib
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+from setting import imports_torch
 
-try:
+with imports_torch():
     import torch
     from torch.fx.traceback import NodeSource
     from torch.utils import _pytree as pytree
 
     import make_testdata
     import traces
-except ImportError as error:
-    raise unittest.SkipTest(f"torch is missing: {error}") from error
 
 QUICK = ("issue178935_selective", "llama1b_twin", "pair_forward_twin", "pair_backward_twin", "exported_twin")
 
