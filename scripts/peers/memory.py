@@ -248,8 +248,9 @@ def table(paths: list[pathlib.Path], flags: list[str], failed: dict[str, list[st
 def conclude(failed: dict[str, list[str]], is_planted: bool) -> int:
     for lines in failed.values():
         print(*lines, sep="\n", end="\n" if lines else "")
-    for name in failed.keys() & EXCEPTIONS.keys():
-        print(f"exception {name}, {EXCEPTIONS[name][0]:+} bytes: {EXCEPTIONS[name][1]}")
+    for name in failed:
+        if name in EXCEPTIONS:
+            print(f"exception {name}, {EXCEPTIONS[name][0]:+} bytes: {EXCEPTIONS[name][1]}")
     differ = [name for name, lines in failed.items() if lines]
     if is_planted:
         unseen = sorted(failed.keys() - set(differ))

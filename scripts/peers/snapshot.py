@@ -188,6 +188,15 @@ def check(path: str, report: dict, expandable: bool) -> str:
     return "\n".join(lines)
 
 
+def graph_of_step(graphs: list[dict]) -> dict:
+    """The report on the graph that the snapshot shows. A snapshot is of one step: of the first graph with memory on a CUDA
+    device, whichever others the file holds. SnapshotError where there is none."""
+    for graph in graphs:
+        if any(row["device"].startswith("cuda") for row in graph["devices"]):
+            return graph
+    raise SnapshotError("a snapshot, and no graph of the report has a CUDA device")
+
+
 def main(arguments: list[str]) -> int:
     if not arguments:
         print(__doc__, file=sys.stderr)
@@ -197,7 +206,7 @@ def main(arguments: list[str]) -> int:
         expandable = any("expandable_segments:True" in word for word in arguments)
         try:
             result = Fxopt(None).run("mem", *arguments, "--snapshot", path)
-            print(check(path, result["files"][0]["graphs"][0], expandable))
+            print(check(path, graph_of_step(result["files"][0]["graphs"]), expandable))
         except (SnapshotError, RuntimeError) as error:
             print(f"snapshot.py: {error}", file=sys.stderr)
             return 1

@@ -6,15 +6,13 @@ import argparse
 import contextlib
 import io
 import pathlib
-import sys
 import tempfile
 import unittest
 from unittest import mock
 
-SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
-sys.path[:0] = [str(SCRIPTS), str(SCRIPTS / "peers")]
+from setting import TESTDATA, imports_torch, need_program
 
-try:
+with imports_torch():
     import torch
     from torch._subclasses import FakeTensorMode
     from torch.fx import Graph, GraphModule
@@ -25,14 +23,10 @@ try:
     import fxopt_torch
     import memory
     from bound_values import BoundError, BoundGraph, symbols
-    from fxopt_json import find_fxopt
     from fxopt_program import Fxopt, Requested
     from peak_counter import Peak, Replay, Storage, replay
     from small_graphs import built, trace
-except ImportError as error:
-    raise unittest.SkipTest(f"torch is missing: {error}") from error
-if find_fxopt() is None:
-    raise unittest.SkipTest("the fxopt program is missing: build it, then set FXOPT or put it on PATH")
+need_program()
 
 aten = torch.ops.aten
 c10d = torch.ops._c10d_functional
@@ -41,6 +35,17 @@ c10d = torch.ops._c10d_functional
 def lifetimes(graph_module, **told):
     """(first, last) positions of what each node made."""
     return {s.node: (s.first, s.last) for s in replay(BoundGraph(graph_module), **told).storages}
+
+
+class TheConclusion(unittest.TestCase):
+    def test_exceptions_come_in_the_order_of_the_graphs(self):
+        names = [f"graph{i}" for i in (3, 1, 4, 0, 2)]
+        shown = io.StringIO()
+        with mock.patch.object(memory, "EXCEPTIONS", {name: (8, "of a test") for name in sorted(names)}):
+            with contextlib.redirect_stdout(shown):
+                self.assertEqual(memory.conclude({name: [] for name in names}, is_planted=False), 0)
+        told = [line.split()[1].rstrip(",") for line in shown.getvalue().splitlines() if line.startswith("exception")]
+        self.assertEqual(told, names)
 
 
 class TheReplay(unittest.TestCase):
@@ -263,11 +268,11 @@ class TheJudge(unittest.TestCase):
         self.assertEqual(found["inductor"], "TypeError: a / b c")
 
     def test_every_graph_of_testdata_is_found_and_unknown_names_are_refused(self):
-        found = memory.find_graphs(memory.ROOT / "testdata", [])
+        found = memory.find_graphs(TESTDATA, [])
         self.assertGreater(len(found), 30)
         self.assertEqual(len({memory.name_of(path) for path in found}), len(found))
         with self.assertRaisesRegex(ValueError, "is called nothing"):
-            memory.find_graphs(memory.ROOT / "testdata", ["nothing"])
+            memory.find_graphs(TESTDATA, ["nothing"])
 
     def run_main(self, *arguments):
         self.step()  # what make_fx imports is not the table's

@@ -6,18 +6,15 @@ import copy
 import os
 import pathlib
 import pickle
-import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts" / "peers"), str(ROOT / "scripts")]
+from setting import TESTDATA, needs_program
 
-import fxopt_json  # noqa: E402
-import snapshot as judge  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
+import snapshot as judge
+from fxopt_program import Fxopt
 
-GRAPH = ROOT / "testdata" / "llama1b.pb"
+GRAPH = TESTDATA / "llama1b.pb"
 OPTIONS = (
     (),
     ("--steady", "--device", "h100"),
@@ -43,7 +40,7 @@ graph @main {
 """
 
 
-@unittest.skipIf(fxopt_json.find_fxopt(None) is None, "no fxopt program: set FXOPT")
+@needs_program
 class Snapshot(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -53,7 +50,7 @@ class Snapshot(unittest.TestCase):
     def write(self, *options: str, graph: str = str(GRAPH)) -> dict:
         """Writes the snapshot; the report of the same call."""
         result = Fxopt(None).run("mem", graph, *options, "--snapshot", self.path)
-        return result["files"][0]["graphs"][0]
+        return judge.graph_of_step(result["files"][0]["graphs"])
 
     def write_collectives(self, *options: str) -> dict:
         """Writes the snapshot of COLLECTIVES, with recorded streams."""
@@ -94,6 +91,17 @@ class Snapshot(unittest.TestCase):
         blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]]
         pending = [block["frames"][0]["filename"] for block in blocks if block["state"] == "active_pending_free"]
         self.assertEqual(pending, ["g"])
+
+    def test_of_several_graphs_the_first_on_a_gpu_is_shown(self) -> None:
+        source = pathlib.Path(self.path).with_suffix(".fxg")
+        graphs = [
+            f'graph @{name} {{\n  %x: f32[{size}]@"{device}" = placeholder()\n  return (%x,)\n}}\n'
+            for name, size, device in (("host", 9, "cpu"), ("small", 1000, "cuda:0"), ("large", 9000, "cuda:0"))
+        ]
+        source.write_text("fxg 0\n" + "".join(graphs), encoding="utf-8")
+        report = self.write(graph=str(source))
+        self.assertEqual(report["graph"], "small")
+        judge.check(self.path, report, False)
 
     def test_frames_name_node_module_and_source(self) -> None:
         self.write()
