@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 import base64
 import contextlib
+import decimal
 import gc
 import json
+import math
 import os
 import pathlib
 import re
@@ -113,6 +115,20 @@ def _apply(operator: type, left: ast.expr, right: ast.expr) -> tuple[str, int]:
     return f"{_expression(left, own)} {sign} {_expression(right, own + 1)}", own
 
 
+def _float_text(value: float) -> str:
+    """As the fxopt program prints it: the fewest digits that read back, with an exponent where that is shorter."""
+    if not math.isfinite(value) or value == 0:
+        return repr(value)
+    shortest = decimal.Decimal(repr(value)).normalize()
+    sign, digits, exponent = shortest.as_tuple()
+    fixed = str(int(value)) if exponent >= 0 else f"{shortest:f}"
+    first, rest = str(digits[0]), "".join(map(str, digits[1:]))
+    scientific = f"{'-' * sign}{first}{'.' * bool(rest)}{rest}e{exponent + len(rest):+03d}"
+    if len(scientific) < len(fixed):
+        return scientific
+    return fixed if "." in fixed else fixed + ".0"
+
+
 def _call(function: str, arguments: Iterable[ast.expr]) -> tuple[str, int]:
     return f"{function}({', '.join(_expression(argument, _COMPARE) for argument in arguments)})", _ATOM
 
@@ -132,8 +148,10 @@ def _expression_parts(tree: ast.expr) -> tuple[str, int]:
     match tree:
         case ast.Constant(value=bool(value)):
             return f"0 == {0 if value else 1}", _COMPARE
-        case ast.Constant(value=int() | float()):
-            return repr(tree.value), _ATOM
+        case ast.Constant(value=float(value)):
+            return _float_text(value), _ATOM
+        case ast.Constant(value=int(value)):
+            return str(value), _ATOM
         case ast.Name():
             return tree.id, _ATOM
         case ast.UnaryOp(op=ast.USub()):

@@ -30,7 +30,7 @@ from fxopt_objects import (
     type_name,
 )
 from fxopt_training import input_spec, output_spec, training_fields
-from fxopt_values import ValueWriter, group_name, process_groups
+from fxopt_values import ValueWriter, group_name, is_symbolic, process_groups
 
 VERSION = "0"
 
@@ -50,7 +50,8 @@ NOT_CARRIED_THINGS = {
     "attributes of nodes that torch.fx.Node does not have, such as _dynamo_source": "bookkeeping of the tracer",
     "settings and sources of the ShapeEnv": "symbols, ranges, hints, guards and run-time assertions are carried; a source"
     " is read back as its text",
-    "that a number is a SymInt whose expression is a constant": "read back as the number",
+    "that a size is a SymInt whose expression is a constant": "read back as the number",
+    "that a number without symbols has no hint": "its value becomes its hint",
     "symbols of the ShapeEnv that neither graph nor guards read": "no part of the graph",
     "the state of a torch.Generator": "its device is carried; the caller brings the state. Where there is no such device, an"
     " AbsentGenerator stands for it",
@@ -231,6 +232,8 @@ class Exporter:
         if self._provenance is not None:
             next_storage = int(known.get("counters", {}).get("next_storage", 0))
             self.values.continue_from(known.get("storages", ()), self._provenance.storages, next_storage)
+        # Where guards have fixed every symbol, no value leads to them any more.
+        self.values.symbols.note(getattr(graph_module, "shape_env", None))
         self._collect(graph_module, known["graphs"][0]["name"] if known else name, None)
         next_uid = self._number(int(known.get("counters", {}).get("next_uid", 0)))
         graphs = [self._graph(*entry) for entry in self.graphs]
@@ -581,9 +584,11 @@ class Exporter:
         if (named := fields_of(value)) is not None:
             return form.mapping(named, inner, type_name(value))
         if is_named(value):
-            if not is_stack and not names_itself(value):
-                raise FormError(f"{name_of(value)}, which no import finds again")
-            return {"op": name_of(value)}
+            if names_itself(value):
+                return {"op": name_of(value)}
+            if is_stack:
+                return {"string": name_of(value)}
+            raise FormError(f"{name_of(value)}, which no import finds again")
         raise FormError(f"an object of type {type_name(value)} has no typed form")
 
     def _container(self, value: object, inner: Any) -> Json | None:
@@ -667,7 +672,9 @@ def _sequence_type(value: object) -> str:
 
 def has_derivable_meta(value: object) -> bool:
     """Whether `tensor_meta` of this value can be derived without asking a ShapeEnv, which would remember the question."""
-    return isinstance(value, torch.Tensor) and not getattr(value, "_has_symbolic_sizes_strides", False)
+    if not isinstance(value, torch.Tensor) or not getattr(value, "_has_symbolic_sizes_strides", False):
+        return isinstance(value, torch.Tensor)
+    return not any(map(is_symbolic, (*value.shape, *value.stride(), value.storage_offset())))
 
 
 def _derives_meta(graph_module: GraphModule) -> bool:

@@ -1,7 +1,8 @@
 """Symbolic sizes: expressions and symbols of a ShapeEnv as the schema says them, and back.
 
 The schema's grammar (ir/graph/expr.h) has one division where the framework has several classes. An expression whose
-text does not lead back to the same object is written besides as the framework prints it (`spelled`).
+text does not lead back to the same object is written besides as the framework prints it (`spelled`); where another
+expression has its text already, the text gets a zero added.
 """
 
 from __future__ import annotations
@@ -31,6 +32,18 @@ _COMPARISONS = {
     ast.Gt: sympy.Gt,
     ast.GtE: sympy.Ge,
 }
+
+
+class _Printer(sympy.printing.str.StrPrinter):
+    """Prints what str() makes two things look alike by: floats with all digits, and exact division by its name."""
+
+    def _print(self, expr: object, **options: object) -> str:
+        if isinstance(expr, torch_functions.CleanDiv):
+            return f"CleanDiv({', '.join(map(self._print, expr.args))})"
+        return super()._print(expr, **options)
+
+    def _print_Float(self, expr: sympy.Float) -> str:
+        return repr(float(expr))
 
 
 def parse(text: str, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
@@ -121,12 +134,17 @@ class SymbolWriter:
         self.shape_env: ShapeEnv | None = None
         self.spelled: dict[str, str] = {}
         self._texts: dict[sympy.Basic, str] = {}
+        self._owners: dict[str, sympy.Basic] = {}  # of texts
         self.symbols: dict[str, sympy.Symbol] = {}
 
     def of(self, value: torch.SymInt | torch.SymFloat | torch.SymBool) -> str:
-        if self.shape_env is None:
-            self.shape_env = getattr(value.node, "shape_env", None)
+        self.note(getattr(value.node, "shape_env", None))
         return self.text(value.node.expr)
+
+    def note(self, env: ShapeEnv | None) -> None:
+        """Takes the first environment that is met as that of the module."""
+        if self.shape_env is None:
+            self.shape_env = env
 
     def text(self, expr: sympy.Basic) -> str:
         """The expression in the schema's grammar; its symbols enter the table."""
@@ -135,8 +153,10 @@ class SymbolWriter:
         return self._texts[expr]
 
     def _write(self, expr: sympy.Basic) -> str:
-        printed = str(expr)
+        printed = _Printer().doprint(expr)
         text = self.table.expression(printed)
+        while self._owners.setdefault(text, expr) != expr:  # s0**2 and PowByNatural(s0, 2) are one number
+            text += " + 0"
         for symbol in expr.free_symbols:
             if self.symbols.setdefault(str(symbol), symbol) != symbol:
                 raise FormError(f"two symbols are called {symbol}, with other assumptions")
@@ -145,8 +165,8 @@ class SymbolWriter:
                 break
         else:
             raise FormError(f"the expression {printed!r} does not lead back to itself")
-        if spelling is not text and self.spelled.setdefault(text, printed) != printed:
-            raise FormError(f"{printed!r} and {self.spelled[text]!r} are both written as {text!r}")
+        if spelling is not text:
+            self.spelled[text] = printed
         return text
 
     def records(self, sites: Mapping[str, tuple[str, str, list[str]]]) -> list[Json]:
@@ -215,6 +235,11 @@ def _assumptions(symbol: sympy.Symbol) -> dict[str, bool]:
     """What the symbol was made with; older versions of sympy keep only what follows from it."""
     made_with = getattr(symbol, "_assumptions_orig", None)
     return symbol.assumptions0 if made_with is None else made_with
+
+
+def _number_of(symbol: sympy.Symbol) -> tuple[int, str]:
+    """Orders symbols of run-time assertions as they were made: u2 before u10."""
+    return int("".join(filter(str.isdigit, symbol.name)) or 0), symbol.name
 
 
 def _hints(env: ShapeEnv) -> dict[sympy.Symbol, sympy.Integer]:
@@ -300,7 +325,7 @@ class SymbolReader:
             if record.get("source") != "runtime_assert":
                 self.env.guards.append(symbolic_shapes.ShapeGuard(condition, where, size_oblivious=False))
                 continue
-            unbacked = sorted((s for s in condition.free_symbols if s not in _hints(self.env)), key=str)
+            unbacked = sorted((s for s in condition.free_symbols if s not in _hints(self.env)), key=_number_of)
             stack = torch.utils._traceback.CapturedTraceback.extract()
             entry = symbolic_shapes.RuntimeAssert(condition, record.get("message", ""), stack)
             self.env.deferred_runtime_asserts.setdefault(unbacked[-1] if unbacked else None, []).append(entry)

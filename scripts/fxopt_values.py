@@ -24,6 +24,11 @@ def is_plain_tensor(tensor: torch.Tensor) -> bool:
     return type(tensor).__module__.startswith("torch") and type(tensor).__name__ in _PLAIN_TENSORS
 
 
+def is_symbolic(value: int | torch.SymInt) -> bool:
+    """Whether a size depends on symbols: a SymInt may be a number that a guard has fixed."""
+    return isinstance(value, torch.SymInt) and not value.node.expr.is_Integer
+
+
 def group_name(value: object) -> str | None:
     """The name of a process group; None for anything else."""
     name = getattr(value, "group_name", None)
@@ -46,8 +51,8 @@ class ValueWriter:
         """A number, or the text of an expression."""
         if not isinstance(value, torch.SymInt):
             return int(value)
-        expr = value.node.expr
-        return int(expr) if expr.is_Integer else self.symbols.of(value)
+        text = self.symbols.of(value)
+        return text if is_symbolic(value) else int(value.node.expr)
 
     def _storage(self, tensor: torch.Tensor) -> int:
         storage = tensor.untyped_storage()

@@ -42,7 +42,8 @@ class Describer:
         self.symbols |= {str(symbol) for symbol in expr.free_symbols}
         if env is not None and not any(env is known for known in self.envs):
             self.envs.append(env)
-        return [type_of(value), str(expr), type_of(expr), repr(value.node._hint)]
+        hint = repr(value.node._hint) if expr.free_symbols else str(expr)  # what a guard fixed has its value
+        return [type_of(value), str(expr), type_of(expr), hint]
 
     def tensor(self, tensor: torch.Tensor) -> dict:
         result = {
@@ -101,7 +102,8 @@ class Describer:
         if isinstance(value, torch.Tensor):
             return self.tensor(value)
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
-            return self.number(value)
+            number = self.number(value)
+            return number if isinstance(number, list) else inner(number)
         if isinstance(value, torch._ops.OperatorBase | torch._ops.OpOverloadPacket):
             return [type_of(value), str(value)]
         if type(value).__name__ == "FakeScriptObject":

@@ -5,11 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import pathlib
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import setting  # noqa: F401
 
 import dumps_to_fxopt
 import fxopt_json as form
@@ -44,6 +43,20 @@ class Expressions(unittest.TestCase):
         for text in ("", "s0 +", "Piecewise((s0, s0 > 1))", "L['x']", "f(x=1)", "a if b else c", "[s0]", "s0; s1"):
             with self.subTest(text=text), self.assertRaises(form.FormError):
                 form.expression(text)
+
+    def test_floats_are_written_as_the_program_prints_them(self):
+        for given, expected in (
+            ("1.50000000000000", "1.5"),
+            ("100.0", "100.0"),
+            ("123456.0", "123456.0"),
+            ("100000.0", "1e+05"),
+            ("0.001", "0.001"),
+            ("0.0001", "1e-04"),
+            ("0.3333333333333333", "0.3333333333333333"),
+            ("1.5e300", "1.5e+300"),
+        ):
+            with self.subTest(given):
+                self.assertEqual(form.expression(f"{given}*s0"), f"{expected} * s0")
 
     def test_symbols_come_in_order_of_appearance_without_functions(self):
         self.assertEqual(form.symbols_of("Max(u1, s0) + u1 // 2"), ["u1", "s0"])

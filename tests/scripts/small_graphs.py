@@ -1,11 +1,47 @@
-"""Small graphs of fake values for the tests beside this file."""
+"""Small graphs of fake values for the tests beside this file, and what they save and load."""
 
 from __future__ import annotations
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
 
 import torch
 from torch._subclasses import FakeTensorMode
 from torch.fx import Graph, GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
+
+import fxopt_torch
+import graph_description
+from fxopt_json import find_fxopt
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def round_trip(self, graph_module, form="pb", **told):
+        """The module read back, after checking that it describes the same and that saved again it has the same bytes."""
+        known = graph_description.describe(graph_module)
+        path, again = self.folder / f"graph.{form}", self.folder / "again" / f"graph.{form}"
+        fxopt_torch.save(graph_module, path, **told)
+        loaded = fxopt_torch.load(path)
+        lines = graph_description.differences(known, graph_description.describe(loaded))
+        self.assertEqual(lines, [])
+        again.parent.mkdir(exist_ok=True)
+        fxopt_torch.save(loaded, again)
+        self.assertEqual(path.read_bytes(), again.read_bytes())
+        return loaded
+
+    def verify(self, graph_module):
+        """What `fxopt verify` says of the saved module: exit code and text."""
+        path = self.folder / "verified.pb"
+        fxopt_torch.save(graph_module, path)
+        done = subprocess.run([find_fxopt(), "verify", str(path)], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
 
 
 def trace(function, *shapes, device="cpu", mode=None):
