@@ -194,7 +194,7 @@ class StorageMap::Builder {
       result_.assign(leaves_.size(), from[0]);
       return true;
     }
-    const std::optional<size_t> index = key == nullptr ? std::nullopt : element_index(graph_.value(parent), *key);
+    const std::optional<size_t> index = key == nullptr ? std::nullopt : element_index(parent, *key);
     if (!index.has_value()) return false;
     const auto [first, count] = element_leaves(parent, *index);
     const std::span<const BufferId> element = from.subspan(first, count);
@@ -214,16 +214,12 @@ class StorageMap::Builder {
   }
 
   // The element that a key takes; nothing when it is none.
-  std::optional<size_t> element_index(const Value& value, const Arg& key) const {
-    if (value.kind == ValueKind::kDict) {
-      if (!key.is(ArgKind::kString)) return std::nullopt;
-      const std::span<const StringId> keys = graph_.pool().keys(value);
-      const auto found = std::find(keys.begin(), keys.end(), key.as_string());
-      if (found == keys.end()) return std::nullopt;
-      return static_cast<size_t>(found - keys.begin());
+  std::optional<size_t> element_index(NodeId parent, const Arg& key) {
+    if (graph_.value(parent).kind == ValueKind::kDict) {
+      return key.is(ArgKind::kString) ? dict_keys_.find(graph_, parent, key.as_string()) : std::nullopt;
     }
     if (!key.is(ArgKind::kInt)) return std::nullopt;
-    const int64_t count = value.count;
+    const int64_t count = graph_.value(parent).count;
     const int64_t index = key.as_int() < 0 ? key.as_int() + count : key.as_int();
     if (index < 0 || index >= count) return std::nullopt;
     return static_cast<size_t>(index);
@@ -433,7 +429,8 @@ class StorageMap::Builder {
   std::vector<Leaf> leaves_;
   IdMap<NodeId, uint32_t> ends_of_;   // where those of a node's elements begin in `ends_`; 0: nobody asked
   std::vector<uint32_t> ends_ = {0};  // for each element the leaves up to its end
-  bool takes_element_ = false;        // the node is a getitem whose element is known
+  DictKeys dict_keys_;
+  bool takes_element_ = false;  // the node is a getitem whose element is known
   std::vector<BufferId> inputs_, result_, written_, argument_;
 };
 

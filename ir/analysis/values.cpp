@@ -193,6 +193,17 @@ bool same_metadata(const Graph& graph, ValueId a, ValueId b) {
   return false;
 }
 
+std::optional<uint32_t> DictKeys::find(const Graph& graph, NodeId node, StringId key) {
+  const auto place = [node](StringId name) { return uint64_t{node.index()} << 32 | name.index(); };
+  if (!is_noted_.get(node)) {
+    is_noted_[node] = true;
+    const std::span<const StringId> keys = graph.pool().keys(graph.value(node));
+    for (uint32_t i = 0; i < keys.size(); ++i) elements_.emplace(place(keys[i]), i);
+  }
+  const auto found = elements_.find(place(key));
+  return found == elements_.end() ? std::nullopt : std::optional<uint32_t>(found->second);
+}
+
 NodeId first_argument(const Graph& graph, NodeId node) {
   const Arg* arg = graph.arg(node, 0);
   return arg != nullptr && arg->is(ArgKind::kNode) ? arg->as_node() : NodeId();

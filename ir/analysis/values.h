@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/graph/graph.h"
@@ -49,6 +51,18 @@ void for_each_tensor(const Graph& graph, ValueId id, const F& f) {
   if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList && value.kind != ValueKind::kDict) return;
   for (uint32_t i = 0; i < value.count; ++i) for_each_tensor(graph, ValueId(value.first + i), f);
 }
+
+// Finds elements of dicts by their keys. All keys of a node are noted at the first question about it, so that a getitem
+// of each takes no longer than the dict. Valid until values change.
+class DictKeys {
+ public:
+  // The first element of that key in the dict that `node` produces; nothing when it has none. Amortised O(1).
+  std::optional<uint32_t> find(const Graph& graph, NodeId node, StringId key);
+
+ private:
+  std::unordered_map<uint64_t, uint32_t> elements_;  // by node and key; looked up, never iterated
+  IdMap<NodeId, bool> is_noted_;
+};
 
 // The node that the first argument of `node` is; invalid when it is something else or missing. O(1).
 NodeId first_argument(const Graph& graph, NodeId node);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "ir/analysis/values.h"
 #include "ir/check/report.h"
 #include "ir/graph/module.h"
 
@@ -178,6 +179,7 @@ class GraphVerifier {
   IdMap<NodeId, bool> completes_later_;
   NameSet attributes_{"attribute"};
   std::vector<StringId> keywords_;
+  DictKeys dict_keys_;
   size_t num_edges_ = 0;         // that arguments make
   size_t num_listed_edges_ = 0;  // that use-lists hold
   size_t num_outputs_ = 0;

@@ -208,10 +208,9 @@ void GraphVerifier::check_getitem(NodeId id) {
   const Value& value = graph_.value(parent->as_node());
   const Place place = at(id, "args[1]");
   if (value.kind == ValueKind::kDict && key->is(ArgKind::kString)) {
-    const std::span<const StringId> keys = graph_.pool().keys(value);
-    const size_t found = static_cast<size_t>(std::find(keys.begin(), keys.end(), key->as_string()) - keys.begin());
-    if (found < keys.size()) {
-      check_element(id, graph_.pool().children(value)[found]);
+    const std::optional<uint32_t> found = dict_keys_.find(graph_, parent->as_node(), key->as_string());
+    if (found.has_value()) {
+      check_element(id, graph_.pool().children(value)[*found]);
     } else {
       context_.add(ErrorCode::kVerifyValue, place,
                    "no key " + context_.quoted_name(key->as_string()) + " in the dict that is read");
