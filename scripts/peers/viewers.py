@@ -207,11 +207,14 @@ EVENT_LINES = """[...document.querySelectorAll('div')].map((each) => [...each.ch
 def check_history(page: Page, snapshot: dict, device: int) -> int:
     """Holds the viewer's simulation at some events against ours, the peaks among them. Gives how many."""
     # The viewer shows a free that is completed at once as one event.
-    ours = [
-        state
-        for state, event in zip(states(snapshot, device), snapshot["device_traces"][device])
-        if event["action"] != "free_requested"
+    events = snapshot["device_traces"][device]
+    is_shown = [
+        event["action"] != "free_requested"
+        or after is None
+        or (after["action"], after.get("addr")) != ("free_completed", event["addr"])
+        for event, after in zip(events, [*events[1:], None])
     ]
+    ours = [state for state, shown in zip(states(snapshot, device), is_shown) if shown]
     count = page.evaluate(f"({EVENT_LINES}).length")
     if count != len(ours):
         raise ViewerError(f"MemoryViz lists {count} events, the snapshot has {len(ours)}")
