@@ -5,7 +5,7 @@
 // - a view or identity argument 0's
 // - what may be a view as the file says, else as the two tensors prove; where neither tells, a new one in the same
 // class
-// - a getitem that of the element it takes
+// - a getitem that of the element it takes; where that cannot be told, a new one in the class of all
 // - by the schema's (a) and (a!) that of the argument with the same alias set
 // - a call with unknown writes an input's where the file says so, else a new one; in one class with every input
 // - anything else a new one
@@ -194,18 +194,34 @@ class StorageMap::Builder {
       result_.assign(leaves_.size(), from[0]);
       return true;
     }
-    const std::optional<size_t> index = key == nullptr ? std::nullopt : element_index(parent, *key);
-    if (!index.has_value()) return false;
-    const auto [first, count] = element_leaves(parent, *index);
-    const std::span<const BufferId> element = from.subspan(first, count);
+    taken_.clear();
+    element_.clear();
+    const bool is_known = key != nullptr && find_elements(parent, *key);
+    for (const size_t element : taken_) {
+      const auto [first, count] = element_leaves(parent, element);
+      const std::span<const BufferId> leaves = from.subspan(first, count);
+      element_.insert(element_.end(), leaves.begin(), leaves.end());
+    }
     const bool is_recorded = leaves_.size() != 1 || leaves_[0].value.is_valid();
-    if (is_recorded && count != leaves_.size()) return false;
+    if (!is_known || (is_recorded && element_.size() != leaves_.size())) return project_any(node, from);
     if (is_recorded) {
-      for (size_t i = 0; i < count; ++i) take(node, i, element[i]);
+      for (size_t i = 0; i < element_.size(); ++i) take(node, i, element_[i]);
     } else {
-      result_.assign(element.begin(), element.end());
+      result_ = element_;
     }
     takes_element_ = true;
+    return true;
+  }
+
+  // It may be any of the parent's tensors: of those bytes, of the class of all.
+  bool project_any(NodeId node, std::span<const BufferId> from) {
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      result_[i] = make(node, leaves_[i], BufferSource::kNode);
+      join(result_[0], result_[i]);
+    }
+    for (const BufferId each : from) {
+      if (each.is_valid() && !result_.empty()) join(result_[0], each);
+    }
     return true;
   }
 
@@ -213,16 +229,40 @@ class StorageMap::Builder {
     return value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict;
   }
 
-  // The element that a key takes; nothing when it is none.
-  std::optional<size_t> element_index(NodeId parent, const Arg& key) {
-    if (graph_.value(parent).kind == ValueKind::kDict) {
-      return key.is(ArgKind::kString) ? dict_keys_.find(graph_, parent, key.as_string()) : std::nullopt;
-    }
-    if (!key.is(ArgKind::kInt)) return std::nullopt;
+  // The elements that a key takes, into `taken_`. False where that cannot be told.
+  bool find_elements(NodeId parent, const Arg& key) {
     const int64_t count = graph_.value(parent).count;
+    if (graph_.value(parent).kind == ValueKind::kDict) {
+      const std::optional<uint32_t> found =
+          key.is(ArgKind::kString) ? dict_keys_.find(graph_, parent, key.as_string()) : std::nullopt;
+      if (found.has_value()) taken_.push_back(*found);
+      return found.has_value();
+    }
+    if (key.is(ArgKind::kSlice)) return slice_elements(count, graph_.pool().children(key));
+    if (!key.is(ArgKind::kInt)) return false;
     const int64_t index = key.as_int() < 0 ? key.as_int() + count : key.as_int();
-    if (index < 0 || index >= count) return std::nullopt;
-    return static_cast<size_t>(index);
+    if (index < 0 || index >= count) return false;
+    taken_.push_back(static_cast<size_t>(index));
+    return true;
+  }
+
+  // As Python slices a list of `count`: ends behind its ends are its ends, negative ones count from the last.
+  bool slice_elements(int64_t count, std::span<const Arg> bounds) {
+    const auto is_plain = [](const Arg& bound) { return bound.is(ArgKind::kInt) || bound.is(ArgKind::kNone); };
+    if (bounds.size() != 3 || !std::all_of(bounds.begin(), bounds.end(), is_plain)) return false;
+    const int64_t step = bounds[2].is(ArgKind::kInt) ? bounds[2].as_int() : 1;
+    if (step == 0) return false;
+    const int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? count : count - 1;
+    const auto end = [&](const Arg& bound, int64_t otherwise) {
+      if (!bound.is(ArgKind::kInt)) return otherwise;
+      return std::clamp(bound.as_int() < 0 ? std::max(bound.as_int(), -count - 1) + count : bound.as_int(), lowest,
+                        highest);
+    };
+    const int64_t first = end(bounds[0], step > 0 ? lowest : highest),
+                  last = end(bounds[1], step > 0 ? highest : lowest);
+    const int64_t stride = std::clamp(step, -count - 1, count + 1);
+    for (int64_t i = first; step > 0 ? i < last : i > last; i += stride) taken_.push_back(static_cast<size_t>(i));
+    return true;
   }
 
   // Which of a node's leaves belong to element `i` of its value: first and count. All elements are
@@ -430,7 +470,9 @@ class StorageMap::Builder {
   IdMap<NodeId, uint32_t> ends_of_;   // where those of a node's elements begin in `ends_`; 0: nobody asked
   std::vector<uint32_t> ends_ = {0};  // for each element the leaves up to its end
   DictKeys dict_keys_;
-  bool takes_element_ = false;  // the node is a getitem whose element is known
+  bool takes_element_ = false;     // the node is a getitem whose element is known
+  std::vector<size_t> taken_;      // elements, by the getitem at hand
+  std::vector<BufferId> element_;  // their buffers
   std::vector<BufferId> inputs_, result_, written_, argument_;
 };
 
