@@ -153,7 +153,8 @@ class CachingAllocator {
     uint64_t event;
     Block* block;
   };
-  struct AddressHash {  // addresses are multiples of 512: their low bits tell nothing
+  using Events = std::map<int64_t, std::deque<Pending>>;  // by stream, in the order recorded
+  struct AddressHash {                                    // addresses are multiples of 512: their low bits tell nothing
     size_t operator()(uint64_t address) const { return (address >> 9) * 0x9e3779b97f4a7c15 >> 20; }
   };
 
@@ -176,6 +177,7 @@ class CachingAllocator {
   void record_events(Block* block);
   void record_deferred_events();
   void process_events();
+  Events::iterator process_events(Events::iterator at);
   void wait_for_events();
   void event_is_done(Block* block);
 
@@ -226,8 +228,8 @@ class CachingAllocator {
   int64_t captures_ = 0;                              // under way
   HashMap<uint64_t, Block*, AddressHash> allocated_;  // by address
   std::map<uint64_t, Block*> segments_;               // the lowest block of each segment or reserved range
-  std::map<int64_t, std::deque<Pending>> events_;     // by stream, in the order recorded
-  std::vector<Block*> deferred_;                      // freed during a capture while in use by other streams
+  Events events_;
+  std::vector<Block*> deferred_;  // freed during a capture while in use by other streams
   int64_t allowed_bytes_ = AllocatorConfig::kUnlimited;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace fxopt {
 
@@ -31,6 +32,10 @@ class AllocatorDevice {
   virtual uint64_t record_event(int64_t stream) = 0;
   virtual bool is_done(uint64_t event) = 0;
   virtual void wait(uint64_t event) = 0;
+
+  // The streams on which events may have become done since the last call, each once, in ascending order; nothing where
+  // the device cannot tell, and it may be any.
+  virtual std::optional<std::vector<int64_t>> take_finished_streams() { return std::nullopt; }
 };
 
 }  // namespace fxopt

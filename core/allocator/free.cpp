@@ -99,14 +99,22 @@ void CachingAllocator::record_deferred_events() {
 
 void CachingAllocator::process_events() {
   record_deferred_events();
-  for (auto at = events_.begin(); at != events_.end();) {
-    std::deque<Pending>& pending = at->second;
-    while (!pending.empty() && device_.is_done(pending.front().event)) {
-      event_is_done(pending.front().block);
-      pending.pop_front();
-    }
-    at = pending.empty() ? events_.erase(at) : std::next(at);
+  const std::optional<std::vector<int64_t>> finished = device_.take_finished_streams();
+  if (finished.has_value()) {
+    for (const int64_t stream : *finished) process_events(events_.find(stream));
+    return;
   }
+  for (auto at = events_.begin(); at != events_.end();) at = process_events(at);
+}
+
+CachingAllocator::Events::iterator CachingAllocator::process_events(Events::iterator at) {
+  if (at == events_.end()) return at;
+  std::deque<Pending>& pending = at->second;
+  while (!pending.empty() && device_.is_done(pending.front().event)) {
+    event_is_done(pending.front().block);
+    pending.pop_front();
+  }
+  return pending.empty() ? events_.erase(at) : std::next(at);
 }
 
 void CachingAllocator::wait_for_events() {

@@ -1,5 +1,8 @@
 #include "core/allocator/simulated_device.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/check.h"
 
 namespace fxopt {
@@ -60,11 +63,23 @@ bool SimulatedDevice::is_done(uint64_t event) {
 
 void SimulatedDevice::wait(uint64_t event) {
   const auto found = stream_of_event_.find(event);
-  if (found != stream_of_event_.end() && !is_done(event)) finished_up_to_[found->second] = event + 1;
+  if (found != stream_of_event_.end() && !is_done(event)) {
+    finished_up_to_[found->second] = event + 1;
+    finished_.push_back(found->second);
+  }
   stream_of_event_.erase(event);
 }
 
-void SimulatedDevice::finish(int64_t stream) { finished_up_to_[stream] = next_event_; }
+std::optional<std::vector<int64_t>> SimulatedDevice::take_finished_streams() {
+  std::sort(finished_.begin(), finished_.end());
+  finished_.erase(std::unique(finished_.begin(), finished_.end()), finished_.end());
+  return std::exchange(finished_, {});
+}
+
+void SimulatedDevice::finish(int64_t stream) {
+  finished_up_to_[stream] = next_event_;
+  finished_.push_back(stream);
+}
 
 uint64_t SimulatedDevice::take_addresses(int64_t bytes) {
   const uint64_t address = next_address_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "core/allocator/device.h"
 
@@ -31,6 +32,7 @@ class SimulatedDevice final : public AllocatorDevice {
   uint64_t record_event(int64_t stream) override;
   bool is_done(uint64_t event) override;
   void wait(uint64_t event) override;
+  std::optional<std::vector<int64_t>> take_finished_streams() override;
 
   // All work given to `stream` so far is done: its events of before are done, too.
   void finish(int64_t stream);
@@ -45,6 +47,7 @@ class SimulatedDevice final : public AllocatorDevice {
   uint64_t next_event_ = 1;
   std::unordered_map<uint64_t, int64_t> stream_of_event_;  // of events not known to be done
   std::unordered_map<int64_t, uint64_t> finished_up_to_;   // by stream: events below this number are done
+  std::vector<int64_t> finished_;                          // since take_finished_streams()
 };
 
 }  // namespace fxopt
