@@ -104,6 +104,17 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
       std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return is_framework(part); });
   const std::string framework = newest_framework();
   if (!parts.empty() && !has_framework && !framework.empty()) parts.insert(parts.begin(), framework);
+  std::string device;
+  for (const std::string& part : parts) {
+    if (is_path(part) || is_framework(part) || !builtin_profile(part).has_value()) continue;
+    if (!device.empty() && part != device) {
+      return Error{ErrorCode::kUsage,
+                   "--device names two devices, '" + device + "' and '" + part + "'",
+                   "a call is about one: what stands behind a comma are files that refine it, and a framework",
+                   {}};
+    }
+    device = part;
+  }
   std::deque<std::string> files;  // texts refer to its elements
   Result<std::vector<ProfileText>> texts = read_texts(parts, files);
   if (!texts.ok()) return std::move(texts).error();

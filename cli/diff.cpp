@@ -39,7 +39,7 @@ std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const
     return facts;
   }
   for (const Graph* graph : *graphs) {
-    facts.push_back(graph_facts(*graph, *view, plan.profile(), !flags.memory.device.empty()));
+    facts.push_back(graph_facts(*graph, *view, plan.profile(), plan.profile().bandwidth.has_value()));
     warn_of_memory(console, path, facts.back().memory);
   }
   return facts;

@@ -123,7 +123,7 @@ class Explain {
     warn_of_memory(console_, flags_.input, memory);
     Explanation explanation = explain_node(*found->graph, found->node, *view, memory);
     if (!explanation.decision.empty()) try_it(*module, *found, explanation);
-    const bool has_seconds = !flags_.memory.device.empty();
+    const bool has_seconds = plan_.profile().bandwidth.has_value();
     print_explanation(console_.product(), explanation, has_seconds);
     console_.result()["explanation"] = explanation_json(explanation, has_seconds);
   }

@@ -43,6 +43,13 @@ Where where_of(const std::string& path, const GraphMemory& memory, const std::st
   return where;
 }
 
+Error lacks_metric(const std::string& path, const GraphMemory& memory, MemoryMetric metric) {
+  return {ErrorCode::kBadOptionValue,
+          "no device of this graph has a peak '" + std::string(metric_name(metric)) +
+              "': the caching allocator serves CUDA devices",
+          "ideal, requested and arena are those of every device: limit one with --budget", where_of(path, memory, "")};
+}
+
 Error unknown_sizes(const std::string& path, const GraphMemory& memory) {
   const std::string node = memory.unknown_nodes.empty() ? "" : memory.unknown_nodes.front();
   return {ErrorCode::kUnknownSize,
@@ -268,17 +275,24 @@ Error MemoryGates::runs_out(ErrorCode code, const std::string& path, const Graph
   return {code,
           "memory runs out on " + device_name(device) + " before the " + std::string(metric_name(metric)) +
               " peak is reached, at a request of " + bytes_text(run.failed_bytes),
-          "the device is too small for this step, whatever the limit", where_of(path, memory, run.out_of_memory)};
+          device.allocator[expandable_ ? 0 : 1].out_of_memory.empty()
+              ? "with " + device.allocator[expandable_ ? 0 : 1].segments +
+                    " segments it fits: set expandable_segments in --alloc-conf"
+              : "the device is too small for this step, whatever the limit",
+          where_of(path, memory, run.out_of_memory)};
 }
 
 std::vector<Error> MemoryGates::check_fit(const std::string& path, const GraphMemory& memory) const {
   std::vector<Error> errors;
+  bool is_checked = memory.devices.empty();
   for (const DeviceMemory& device : memory.devices) {
     const std::optional<PeakRow> peak = device.peak(MemoryMetric::kReserved, expandable_);
+    is_checked = is_checked || peak.has_value();
     if (peak.has_value() && peak->cut) {
       errors.push_back(runs_out(ErrorCode::kBudgetExceeded, path, memory, device, MemoryMetric::kReserved));
     }
   }
+  if (!is_checked) return {lacks_metric(path, memory, MemoryMetric::kReserved)};
   if (errors.empty() && memory.unknown > 0) errors.push_back(unknown_sizes(path, memory));
   return errors;
 }
@@ -309,10 +323,7 @@ std::vector<Error> MemoryGates::check_budget(const std::string& path, const Grap
     }
   }
   if (!is_checked) {
-    errors.push_back({ErrorCode::kBadOptionValue,
-                      "no device of this graph has a peak '" + std::string(metric_name(*limit.metric)) +
-                          "': the caching allocator serves CUDA devices",
-                      "ideal, requested and arena are those of every device", where_of(path, memory, "")});
+    errors.push_back(lacks_metric(path, memory, *limit.metric));
   } else if (errors.empty() && memory.unknown > 0) {
     errors.push_back(unknown_sizes(path, memory));
   }

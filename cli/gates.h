@@ -42,6 +42,7 @@ class MemoryGates {
 
   // True where the whole live set is needed: to compare with, or to be a baseline.
   bool needs_all_storages() const { return !flags_.baseline.empty(); }
+  bool has_limits() const { return !budgets_.empty() || !growths_.empty() || flags_.must_fit; }
   bool updates() const { return flags_.update_baseline; }
   const std::string& baseline_path() const { return flags_.baseline; }
 

@@ -72,6 +72,7 @@ class Mem {
     for (const Graph* graph : *graphs) {
       GraphMemory memory = describe_memory(*graph, *view);
       check(path, memory);
+      if (!view->options.ranges.empty()) warn_of_range(path, memory);
       warn_of_memory(console_, path, memory);
       if (gates_.updates()) all.push_back(memory_json(memory));
       keep_top(memory);
@@ -89,6 +90,20 @@ class Mem {
     const std::vector<Error> broken = gates_.check(path, memory);
     for (const Error& error : broken) console_.error(error);
     forms_.add(shown_input(path), memory, {gates_.baseline_of(path, memory.graph), gates_.text(), broken});
+  }
+
+  // Limits are checked for the values that peaks are of.
+  void warn_of_range(const std::string& path, const GraphMemory& memory) {
+    if (!gates_.has_limits()) return;
+    for (const DeviceMemory& device : memory.devices) {
+      if (!device.ideal_range.has_value() || device.ideal_range->max == device.ideal.bytes) continue;
+      Where where;
+      where.file = shown_input(path);
+      where.graph = memory.graph;
+      console_.warning("limits-within-range", where,
+                       "limits were checked with " + symbols_text(memory.symbols) +
+                           "; over this range the ideal peak is " + range_text(*device.ideal_range));
+    }
   }
 
   void keep_top(GraphMemory& memory) const {

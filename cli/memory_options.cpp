@@ -32,12 +32,13 @@ Result<Value> choice(const std::string& option, const std::string& text,
 
 Result<std::optional<SteadyState>> steady_state(const MemoryFlags& flags) {
   const Result<OptimizerState> optimizer = choice<OptimizerState>(
-      "--optimizer", flags.optimizer,
+      "--optimizer", flags.optimizer.empty() ? "adam" : flags.optimizer,
       {{"adam", OptimizerState::kAdam}, {"momentum", OptimizerState::kMomentum}, {"none", OptimizerState::kNone}});
   if (!optimizer.ok()) return optimizer.error();
-  const Result<bool> keep = choice<bool>("--gradients", flags.gradients, {{"kept", true}, {"freed", false}});
+  const Result<bool> keep = choice<bool>("--gradients", flags.gradients.empty() ? "kept" : flags.gradients,
+                                         {{"kept", true}, {"freed", false}});
   if (!keep.ok()) return keep.error();
-  if (!flags.steady && (*optimizer != OptimizerState::kAdam || !*keep)) {
+  if (!flags.steady && !(flags.optimizer.empty() && flags.gradients.empty())) {
     return Error{ErrorCode::kUsage,
                  "--optimizer and --gradients are about a step that is not the first",
                  "give --steady, too",
@@ -175,8 +176,12 @@ nlohmann::ordered_json MemoryPlan::json() const {
           {"input_lifetime", flags_.input_lifetime},
           {"comm_lifetime", flags_.comm_lifetime},
           {"steady", flags_.steady},
-          {"optimizer", flags_.steady ? flags_.optimizer : ""},
-          {"gradients", flags_.steady ? flags_.gradients : ""},
+          {"optimizer", !flags_.steady             ? ""
+                        : flags_.optimizer.empty() ? "adam"
+                                                   : flags_.optimizer},
+          {"gradients", !flags_.steady             ? ""
+                        : flags_.gradients.empty() ? "kept"
+                                                   : flags_.gradients},
           {"symbols", symbol_settings_json(symbols_)}};
 }
 

@@ -34,8 +34,7 @@ struct MemoryFlags {
   std::string input_lifetime = "caller";
   std::string comm_lifetime = "wait";
   bool steady = false;
-  std::string optimizer = "adam";
-  std::string gradients = "kept";
+  std::string optimizer, gradients;  // empty: not given
 };
 
 // Declares them. `flags` must outlive the parsing.

@@ -37,8 +37,8 @@ struct BoundSymbols {
 };
 
 // The settings by the module's symbols. A name counts before a pattern, and a later pattern before an earlier one.
-// Errors: kUnknownNode for what no symbol matches; kBadOptionValue for what is out of a symbol's range, and for an end
-// that it does not have. O(symbols * settings).
+// Errors: kUnknownNode for what no symbol matches, but for patterns where there are no symbols at all; kBadOptionValue
+// for what is out of a symbol's range, and for an end that it does not have. O(symbols * settings).
 Result<BoundSymbols> bind_symbols(const std::vector<SymbolSetting>& settings, const Module& module,
                                   const std::string& file);
 

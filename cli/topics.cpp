@@ -74,7 +74,7 @@ order. Storages, not tensors: views share one. Nothing is rounded up.
   inputs and attributes are live throughout, unless donated; with --input-lifetime boxed all but
     parameters, buffers, optimizer state and constants end at their last use
   what the graph returns is live to the end
-  a node's inputs and outputs coexist
+  a node's inputs and outputs coexist; a tuple holds its elements until the last getitem
   what a collective reads and makes is held until its wait
   what a keep_alive control dependency names is held until the node that has it
 
@@ -147,7 +147,8 @@ comment:
 EXPR is integer arithmetic as in Python, with Max, Min, CeilDiv, Pow2Floor, Where(condition, a, b), And,
 Or, Not. Symbols are constants and, by the schema's argument names, what a call is given: self.bytes,
 mat2.size.1, self.contiguous, out.0.numel, causal. 0 is nothing. Numbers are whole; what can never have
-a value, such as x // 0, is refused. The word in brackets says what a line rests on. ir/device/README.md lists all symbols, and where each built-in line was read.
+a value, such as x // 0, is refused. The word in brackets says what a line rests on. ir/device/README.md
+lists all symbols, and where each built-in line was read.
 
 Built in: )";
 

@@ -13,6 +13,7 @@
 #include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
 #include "ir/analysis/tag_rules.h"
+#include "ir/analysis/values.h"
 #include "ir/memory/trace.h"
 
 namespace fxopt {
@@ -79,7 +80,7 @@ class Explainer {
     }
     for (size_t i = 0; i < ids.size(); ++i) result_.storages.push_back(storage(ids[i], readers_[i]));
     result_.is_steady = view_.trace.steady.has_value();
-    if (result_.is_steady) find_kept(std::move(ids));
+    if (result_.is_steady) find_kept(ids);
     decide();
     return std::move(result_);
   }
@@ -148,27 +149,35 @@ class Explainer {
     if (last_reader.is_valid() && graph_.position(last_reader) == life.last) {
       return "%" + name_at(life.last) + ", its last reader";
     }
-    const bool is_getitem = graph_.op(schedule_[life.last]).view == ViewKind::kProjection;
-    if (is_getitem) return "%" + name_at(life.last) + ", the last to take an element of the value it is part of";
-    if (!last_reader.is_valid()) return "nobody: it is freed at once";
+    if (takes_from_value_of(schedule_[life.last], id))
+      return "%" + name_at(life.last) + ", the last to take an element of the value it is part of";
+    if (life.last == life.first) return "nobody: it is freed at once";
     return "%" + name_at(life.last) + ", until which a collective or a keep-alive dependency holds it";
   }
 
+  // True for a getitem of a value that the storage is part of.
+  bool takes_from_value_of(NodeId node, BufferId id) const {
+    if (graph_.op(node).view != ViewKind::kProjection || !first_argument(graph_, node).is_valid()) return false;
+    const std::span<const BufferId> parts = storages_.buffers(first_argument(graph_, node));
+    return std::find(parts.begin(), parts.end(), id) != parts.end();
+  }
+
   // Because of the storages `ids`: of parameters, with their gradients, and of gradients, with their parameters.
-  void find_kept(std::vector<BufferId> ids) {
-    const auto has = [&ids](BufferId id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
+  void find_kept(const std::vector<BufferId>& ids) {
+    IdMap<BufferId, bool> has;
+    for (const BufferId id : ids) has[id] = true;
     for (const auto& [gradient, parameter] : report_.gradients) {
-      if (parameter.is_valid() && has(gradient) && !has(parameter)) ids.push_back(parameter);
+      if (parameter.is_valid() && has.get(gradient)) has[parameter] = true;
     }
     for (const auto& [gradient, parameter] : report_.gradients) {
-      if (parameter.is_valid() && has(parameter) && !has(gradient)) ids.push_back(gradient);
+      if (parameter.is_valid() && has.get(parameter)) has[gradient] = true;
     }
     TraceOptions options = view_.trace;
     options.profile = nullptr;  // hidden memory is of calls
     for (const DevicePeak& peak : report_.devices) {
       const MemoryTrace trace = trace_memory(graph_, storages_, report_, peak.device, view_.options, options);
       for (const TraceBlock& block : trace.blocks) {
-        if (block.source != BlockSource::kKept || !has(trace.blocks[block.like].buffer)) continue;
+        if (block.source != BlockSource::kKept || !has.get(trace.blocks[block.like].buffer)) continue;
         result_.kept.push_back({std::string(block.label), std::string(graph_.name_of(block.node)),
                                 std::string(memory_class_name(block.kind)),
                                 std::string(graph_.module().text(peak.device)), block.bytes});

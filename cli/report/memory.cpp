@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "ir/analysis/phases.h"
 #include "ir/analysis/sizes.h"
 #include "ir/analysis/storages.h"
+#include "ir/analysis/values.h"
 #include "ir/memory/candidates.h"
 #include "ir/memory/ranges.h"
 #include "ir/memory/replay.h"
@@ -80,7 +82,7 @@ class Describer {
         phases_(resolve_phases(graph)),
         storages_(graph),
         report_(analyze_memory(graph, storages_, view.options)),
-        ranges_(memory_ranges(graph, storages_, report_, view.options)) {}
+        ranges_(size_ranges(graph, storages_, view.options)) {}
 
   GraphMemory run() {
     GraphMemory memory;
@@ -89,10 +91,12 @@ class Describer {
     memory.roles_derived = report_.roles_derived;
     memory.unknown = report_.unknown_buffers;
     memory.is_steady = view_.trace.steady.has_value();
+    if (memory.is_steady) memory.steady = steady_text(*view_.trace.steady);
     memory.has_gradients = !report_.trained.empty();
     if (view_.trace.profile != nullptr) memory.profile = view_.trace.profile->name;
     for (const NodeId node : report_.unknown_nodes) memory.unknown_nodes.emplace_back(graph_.name_of(node));
     add_symbols(memory);
+    memory.has_seconds = view_.work != nullptr && view_.work->bandwidth.has_value();
     if (view_.timelines) memory.schedule = schedule();
     for (const DevicePeak& peak : report_.devices) memory.devices.push_back(device(peak));
     std::stable_sort(memory.devices.begin(), memory.devices.end(),
@@ -101,6 +105,13 @@ class Describer {
   }
 
  private:
+  static std::string steady_text(const SteadyState& steady) {
+    const std::string_view optimizer = steady.optimizer == OptimizerState::kAdam       ? "adam"
+                                       : steady.optimizer == OptimizerState::kMomentum ? "momentum"
+                                                                                       : "no optimizer";
+    return std::string(optimizer) + (steady.keep_gradients ? ", gradients kept" : ", gradients freed");
+  }
+
   static std::optional<int64_t> end(bool exists, int64_t value) {
     return exists ? std::optional<int64_t>(value) : std::nullopt;
   }
@@ -111,14 +122,6 @@ class Describer {
       memory.symbols.push_back({std::string(graph_.module().text(symbol.name)), symbol.value, symbol.is_hint,
                                 end(range.has_min(), range.min), end(range.has_max(), range.max)});
     }
-  }
-
-  // Where symbols are the reason.
-  std::optional<PeakRangeRow> range_of(StringId device) const {
-    for (const PeakRange& range : ranges_.devices) {
-      if (range.device == device && !ranges_.symbols.empty()) return PeakRangeRow{range.min, range.max};
-    }
-    return std::nullopt;
   }
 
   ScheduleTable schedule() const {
@@ -150,7 +153,7 @@ class Describer {
     MemoryTimeline timeline = timeline_of(trace_);
     result.ideal = peak_row(timeline.ideal);
     result.requested = peak_row(timeline.requested);
-    result.ideal_range = range_of(peak.device);
+    if (!ranges_.symbols.empty()) result.ideal_range = ideal_peak_range(ranges_, storages_, report_, trace_);
     result.allocator_bytes = view_.device_bytes;
     result.model = options.profile != nullptr ? "requested" : "ideal";
     describe_peak(place_of_peak(timeline.requested), result);
@@ -185,7 +188,7 @@ class Describer {
     const std::vector<uint32_t> live = live_blocks(trace_, place);
     for (const uint32_t number : live) {
       const TraceBlock& block = trace_.blocks[number];
-      const std::string_view path = module.text(graph_[block.node].module_path);
+      const std::string_view path = module_of(graph_, block.node);
       result.bytes = saturating_add(result.bytes, block.bytes);
       const uint32_t place_of_node = graph_.position(block.node);
       add_share(classes, std::string(memory_class_name(block.kind)), place_of_node, block.bytes);
@@ -202,21 +205,20 @@ class Describer {
   }
 
   void add_candidates(uint32_t place, DeviceMemory& result) const {
-    const Module& module = graph_.module();
     WorkModel work(graph_, *view_.work, view_.options.symbols);
-    std::map<std::pair<std::string, std::string>, size_t> rows;  // by target and module
+    std::map<std::tuple<std::string, std::string, int64_t>, size_t> rows;  // by target, module and bytes
     for (const RecomputeCandidate& candidate :
          recompute_candidates(graph_, storages_, phases_, report_, trace_.device, place, work)) {
       const std::string target(target_text(graph_, candidate.node));
-      const std::string path = module_group(module.text(graph_[candidate.node].module_path), SIZE_MAX);
-      const auto [at, is_new] = rows.try_emplace({target, path}, result.recompute.size());
+      const std::string path = module_group(module_of(graph_, candidate.node), SIZE_MAX);
+      const auto [at, is_new] = rows.try_emplace({target, path, candidate.gain()}, result.recompute.size());
       if (is_new && result.recompute.size() == view_.top) {
         rows.erase(at);
         continue;
       }
-      if (is_new) result.recompute.push_back({std::string(graph_.name_of(candidate.node)), target, path, 0, 0, {}});
+      if (is_new) result.recompute.push_back({{}, target, path, 0, {}});
       RecomputeRow& row = result.recompute[at->second];
-      ++row.calls;
+      row.nodes.emplace_back(graph_.name_of(candidate.node));
       row.bytes = saturating_add(row.bytes, candidate.gain());
       row.work.add(candidate.work);
     }
@@ -233,12 +235,11 @@ class Describer {
   }
 
   StorageRow row(const TraceBlock& block) const {
-    const Module& module = graph_.module();
     const Node& node = graph_[block.node];
     StorageRow row;
     row.node = graph_.name_of(block.node);
     row.label = block.label;
-    row.module_path = module.text(node.module_path);
+    row.module_path = module_of(graph_, block.node);
     if (block.buffer.is_valid() && storages_.buffer(block.buffer).value.is_valid()) {
       row.type = value_text(graph_, graph_.pool().value(storages_.buffer(block.buffer).value));
     }
@@ -340,7 +341,7 @@ class Describer {
   PhaseMap phases_;
   StorageMap storages_;
   MemoryReport report_;
-  MemoryRanges ranges_;
+  SizeRanges ranges_;
   MemoryTrace trace_;  // of the device at hand
 };
 

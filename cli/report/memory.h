@@ -15,6 +15,7 @@
 #include "ir/device/work.h"
 #include "ir/graph/module.h"
 #include "ir/memory/memory.h"
+#include "ir/memory/ranges.h"
 #include "ir/memory/replay.h"
 #include "ir/memory/trace.h"
 
@@ -68,21 +69,14 @@ struct SymbolRow {
   std::optional<int64_t> min, max;
 };
 
-// What a peak is between while symbols range; no `max` where nothing bounds it.
-struct PeakRangeRow {
-  int64_t min = 0;
-  std::optional<int64_t> max;
-};
-
-// Calls that are alike and whose values wait at the peak for backward: what recomputing them would change there, each
-// by itself. See recompute_candidates().
+// Calls that are alike, with as many bytes each, and whose values wait at the peak for backward: what recomputing them
+// would change there, each by itself. See recompute_candidates().
 struct RecomputeRow {
-  std::string node;         // one of them
-  std::string target;       // "aten.silu.default"
-  std::string module_path;  // "layers.*.feed_forward"
-  size_t calls = 0;
-  int64_t bytes = 0;  // less at the peak
-  Work work;          // more of it
+  std::vector<std::string> nodes;  // in the order of the schedule
+  std::string target;              // "aten.silu.default"
+  std::string module_path;         // "layers.*.feed_forward"
+  int64_t bytes = 0;               // less at the peak
+  Work work;                       // more of it
 };
 
 // One way to run the caching allocator over a device's trace.
@@ -130,10 +124,10 @@ struct DeviceMemory {
   std::string module_path;
   std::string source;  // "model.py:123"
   PeakRow ideal, requested;
-  std::optional<PeakRangeRow> ideal_range;  // where sizes depend on symbols
-  int64_t input_bytes = 0;                  // inputs and attributes, what lives between steps
-  size_t live = 0;                          // storages at the peak
-  std::vector<MemoryShare> by_class;        // largest first, ties by schedule position
+  std::optional<PeakRange> ideal_range;  // where sizes depend on symbols
+  int64_t input_bytes = 0;               // inputs and attributes, what lives between steps
+  size_t live = 0;                       // storages at the peak
+  std::vector<MemoryShare> by_class;     // largest first, ties by schedule position
   std::vector<MemoryShare> by_module;
   std::vector<MemoryShare> by_layer;
   std::vector<StorageRow> top;
@@ -162,12 +156,14 @@ struct GraphMemory {
   std::vector<DeviceMemory> devices;       // largest peak first
   std::string profile;                     // "h100+torch-2.15"; empty: hidden memory is not modelled
   bool is_steady = false;                  // a step that is not the first
+  std::string steady;                      // "adam, gradients kept": what then is there; empty for a first step
   bool has_gradients = false;              // of parameters leave the graph
   bool roles_derived = false;              // the file gives placeholders no roles
   size_t unknown = 0;                      // storages without a known size: every peak is then a lower bound
   std::vector<std::string> unknown_nodes;  // that make them
   std::vector<SymbolRow> symbols;          // that sizes depend on
   ScheduleTable schedule;                  // with MemoryView::timelines
+  bool has_seconds = false;                // the profile has a bandwidth: work has a time
 
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }
 };
@@ -197,10 +193,13 @@ ReplayOptions replay_options(const DeviceMemory& device, const MemoryView& view)
 // O(devices * (nodes + edges + storages log storages)), and what the arena's search may take.
 GraphMemory describe_memory(const Graph& graph, const MemoryView& view);
 
+// True where the peak that is described leaves something out: sizes or hidden memory that are not known.
+bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device);
+
 // "s0 = 8 (2..64), u0 unknown (0..)": the symbols that sizes depend on, the first few. Empty without any.
 std::string symbols_text(const std::vector<SymbolRow>& symbols);
 // "8.00 MiB (8388608 B) to 64.00 MiB (67108864 B)", "at least 8.00 MiB (8388608 B), with no upper bound".
-std::string range_text(const PeakRangeRow& range);
+std::string range_text(const PeakRange& range);
 
 void print_memory(std::ostream& out, const GraphMemory& memory);
 nlohmann::ordered_json memory_json(const GraphMemory& memory);

@@ -83,19 +83,19 @@ Json rows_json(const std::vector<StorageRow>& rows) {
 Json recompute_json(const std::vector<RecomputeRow>& rows, bool has_seconds) {
   Json list = Json::array();
   for (const RecomputeRow& row : rows) {
-    list.push_back({{"node", row.node},
+    const bool is_known = row.work.unknown == 0;
+    list.push_back({{"nodes", row.nodes},
                     {"target", row.target},
                     {"module_path", row.module_path},
-                    {"calls", row.calls},
                     {"bytes", row.bytes},
-                    {"flops", row.work.unknown > 0 ? Json(nullptr) : Json(row.work.flops)},
-                    {"moved_bytes", row.work.bytes},
-                    {"seconds", has_seconds ? Json(row.work.seconds) : Json(nullptr)}});
+                    {"flops", is_known ? Json(row.work.flops) : Json(nullptr)},
+                    {"moved_bytes", is_known ? Json(row.work.bytes) : Json(nullptr)},
+                    {"seconds", is_known && has_seconds ? Json(row.work.seconds) : Json(nullptr)}});
   }
   return list;
 }
 
-Json range_json(const std::optional<PeakRangeRow>& range) {
+Json range_json(const std::optional<PeakRange>& range) {
   if (!range.has_value()) return nullptr;
   return {{"min_bytes", range->min}, {"max_bytes", or_null(range->max)}};
 }
@@ -228,7 +228,7 @@ GraphMemory memory_from_json(const nlohmann::ordered_json& json) {
 
 nlohmann::ordered_json memory_json(const GraphMemory& memory) {
   Json devices = Json::array();
-  for (const DeviceMemory& device : memory.devices) devices.push_back(device_json(device, !memory.profile.empty()));
+  for (const DeviceMemory& device : memory.devices) devices.push_back(device_json(device, memory.has_seconds));
   return {{"graph", memory.graph},
           {"nodes", memory.nodes},
           {"peak_bytes", memory.peak_bytes()},

@@ -178,7 +178,7 @@ void add_top(std::string& out, const DeviceMemory& device, size_t top) {
 // Under which assumptions, where they are not the plainest ones, and whether that fits.
 void add_measured(std::string& out, const GraphMemory& memory, const DeviceMemory& device) {
   std::string text;
-  if (memory.is_steady) text += "A step that is not the first. ";
+  if (memory.is_steady) text += "A step that is not the first: " + memory.steady + ". ";
   if (device.model != "ideal") text += "With hidden memory of " + code(memory.profile) + ". ";
   if (!device.unknown_hidden.empty()) {
     text += "The hidden memory of " + count_text(device.unknown_hidden.size(), "call") + " is unknown. ";
@@ -188,7 +188,9 @@ void add_measured(std::string& out, const GraphMemory& memory, const DeviceMemor
     text += "The allocator may take " + bytes_text(*device.allocator_bytes) + ":";
     for (const AllocatorRow& row : device.allocator) {
       text += (&row == &device.allocator.front() ? " " : ", ") + row.segments + " segments " +
-              (row.out_of_memory.empty() ? "fit" : "**do not fit**");
+              (!row.out_of_memory.empty()       ? "**do not fit**"
+               : is_lower_bound(memory, device) ? "fit as far as is known"
+                                                : "fit");
     }
     text += ". ";
   }
@@ -207,7 +209,7 @@ void add_device(std::string& out, const GraphMemory& memory, const DeviceMemory&
   }
   out += "### " + code(context.file) + ", " + code("@" + memory.graph) + ", " +
          (device.device.empty() ? "no device" : code(device.device)) + ": " + device.model + " peak " +
-         (memory.unknown > 0 ? "at least " : "") + bytes_text(device.bytes) + "\n\n";
+         (is_lower_bound(memory, device) ? "at least " : "") + bytes_text(device.bytes) + "\n\n";
   if (!device.node.empty()) {
     out += "At " + code("%" + device.node) + ", node " + std::to_string(device.position + 1) + " of " +
            std::to_string(memory.nodes);

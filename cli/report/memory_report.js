@@ -112,7 +112,8 @@ const state = {view: views[0], other: null, axis: 'nodes', place: 0, hidden: new
 function showPeak() {
   const device = state.view.device, memory = state.view.report.memory;
   byId('peak-size').textContent = bytesText(device.peak_bytes);
-  byId('peak-metric').textContent = device.model + ' peak' + (memory.unknown_storages > 0 ? ', at least' : '');
+  byId('peak-metric').textContent = device.model + ' peak' + 
+    (memory.unknown_storages > 0 || (device.model !== 'ideal' && device.hidden.unknown.length > 0) ? ', at least' : '');
   const limit = device.allocator_bytes;
   byId('peak-bytes').textContent = exactText(device.peak_bytes);
   byId('peak-bytes').dataset.bytes = String(device.peak_bytes);
@@ -254,10 +255,11 @@ function showRecompute() {
     ['read and made', 'number'], ['such as'], ['operator'], ['module']];
   if (hasSeconds) columns.splice(5, 0, ['at least, ms', 'number']);
   fillTable(byId('recompute'), columns, rows.map((row) => {
-    const cells = [bytesText(row.bytes), exactText(row.bytes), grouped(row.calls),
-      row.flops === null ? 'unknown' : (row.flops / 1e9).toPrecision(4), bytesText(row.moved_bytes), nodeCode(row.node),
-      code(row.target), code(row.module_path)];
-    if (hasSeconds) cells.splice(5, 0, (row.seconds * 1e3).toPrecision(4));
+    const cells = [bytesText(row.bytes), exactText(row.bytes), grouped(row.nodes.length),
+      row.flops === null ? 'unknown' : (row.flops / 1e9).toPrecision(4),
+      row.moved_bytes === null ? 'unknown' : bytesText(row.moved_bytes), nodeCode(row.nodes[0]), code(row.target),
+      code(row.module_path)];
+    if (hasSeconds) cells.splice(5, 0, row.seconds === null ? 'unknown' : (row.seconds * 1e3).toPrecision(4));
     return cells;
   }));
 }

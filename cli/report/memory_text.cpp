@@ -132,23 +132,27 @@ void print_top(std::ostream& out, const DeviceMemory& device) {
 void print_candidates(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   if (device.recompute.empty()) return;
   out << "  cheapest to recompute of what waits there for backward, each call by itself\n";
-  const bool has_seconds = !memory.profile.empty();
+  const bool has_seconds = memory.has_seconds;
   std::vector<Align> columns(has_seconds ? 5 : 4, Align::kRight);
   columns.insert(columns.end(), 3, Align::kLeft);
   Table table(std::move(columns), 4);
   std::vector<std::string> head = {"frees", "calls", "operations", "read and made", "such as", "operator", "module"};
   if (has_seconds) head.insert(head.begin() + 4, "at least");
   table.add(std::move(head));
-  for (size_t i = 0; i < device.recompute.size() && i < kMaxShownCandidates; ++i) {
-    const RecomputeRow& row = device.recompute[i];
+  size_t shown = 0;
+  for (const RecomputeRow& row : device.recompute) {
+    if (shown == kMaxShownCandidates) break;
+    if (row.bytes < device.bytes / 1000) continue;
+    ++shown;
+    const auto if_known = [&row](const std::string& text) { return row.work.unknown > 0 ? "unknown" : text; };
     std::vector<std::string> cells = {bytes_text(row.bytes),
-                                      std::to_string(row.calls),
-                                      row.work.unknown > 0 ? "unknown" : gflop_text(row.work.flops),
-                                      bytes_text(row.work.bytes),
-                                      "%" + row.node,
+                                      std::to_string(row.nodes.size()),
+                                      if_known(gflop_text(row.work.flops)),
+                                      if_known(bytes_text(row.work.bytes)),
+                                      "%" + row.nodes.front(),
                                       row.target,
                                       row.module_path};
-    if (has_seconds) cells.insert(cells.begin() + 4, milliseconds_text(row.work.seconds));
+    if (has_seconds) cells.insert(cells.begin() + 4, if_known(milliseconds_text(row.work.seconds)));
     table.add(std::move(cells));
   }
   table.print(out);
@@ -163,15 +167,11 @@ void print_hidden(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   print_nodes(out, device.unknown_hidden);
 }
 
-bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device) {
-  return memory.unknown > 0 || (device.model != "ideal" && !device.unknown_hidden.empty());
-}
-
 void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   out << '@' << printable_line(memory.graph) << ", "
-      << (device.device.empty() ? "no device" : printable_line(device.device)) << (memory.is_steady ? ", steady" : "")
-      << ": " << device.model << " peak " << (is_lower_bound(memory, device) ? "at least " : "")
-      << bytes_text(device.bytes) << '\n';
+      << (device.device.empty() ? "no device" : printable_line(device.device))
+      << (memory.steady.empty() ? "" : ", steady with " + memory.steady) << ": " << device.model << " peak "
+      << (is_lower_bound(memory, device) ? "at least " : "") << bytes_text(device.bytes) << '\n';
   if (!device.node.empty()) {
     out << "  at %" << printable_line(device.node) << ", node " << device.position + 1 << " of " << memory.nodes;
     if (!device.module_path.empty()) out << ", module " << printable_line(device.module_path);
@@ -200,13 +200,17 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
 
 }  // namespace
 
+bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device) {
+  return memory.unknown > 0 || (device.model != "ideal" && !device.unknown_hidden.empty());
+}
+
 std::string symbols_text(const std::vector<SymbolRow>& symbols) {
   std::vector<std::string> texts;
   for (const SymbolRow& symbol : symbols) {
     if (texts.size() == kMaxShownSymbols) break;
     std::string text = printable_line(symbol.name);
     text += symbol.value.has_value() ? " = " + std::to_string(*symbol.value) : " unknown";
-    const bool is_one = symbol.min.has_value() && symbol.min == symbol.max;
+    const bool is_one = symbol.min.has_value() && (symbol.min == symbol.max || symbol.min == INT64_MAX);
     if ((symbol.min.has_value() || symbol.max.has_value()) && !is_one) {
       text += " (" + (symbol.min.has_value() ? std::to_string(*symbol.min) : "") + ".." +
               (symbol.max.has_value() ? std::to_string(*symbol.max) : "") + ")";
@@ -217,7 +221,7 @@ std::string symbols_text(const std::vector<SymbolRow>& symbols) {
   return join(texts, ", ") + (more == 0 ? "" : " and " + std::to_string(more) + " more");
 }
 
-std::string range_text(const PeakRangeRow& range) {
+std::string range_text(const PeakRange& range) {
   if (!range.max.has_value()) return "at least " + bytes_text(range.min) + ", with no upper bound";
   return bytes_text(range.min) + " to " + bytes_text(*range.max);
 }

@@ -18,7 +18,7 @@ ValueRange at_least_none(ValueRange range) {
   return {std::max<int64_t>(range.min, 0), std::max<int64_t>(range.max, 0)};
 }
 
-ValueRange tensor_bounds(const Module& module, const Tensor& tensor, const ExprBounds& bounds) {
+ValueRange tensor_bounds(const Module& module, const Tensor& tensor, ExprBounds& bounds) {
   constexpr ValueRange kOne = {1, 1};
   if (!tensor.sizes.is_valid() || !tensor.strides.is_valid() || tensor.dtype == DType::kUnspecified) {
     return at_least_none({});
@@ -77,7 +77,7 @@ std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor,
     const std::optional<int64_t> stride = evaluate_dim(module, strides[i], values);
     if (!size.has_value() || !stride.has_value()) return std::nullopt;
     if (*size == 0) return 0;
-    if (*size < 0) return std::nullopt;
+    if (*size < 0 || *stride < 0) return std::nullopt;
     int64_t extent = 0;
     if (__builtin_mul_overflow(*size - 1, *stride, &extent) || __builtin_add_overflow(last, extent, &last)) {
       return std::nullopt;
@@ -144,7 +144,7 @@ std::optional<int64_t> evaluate_size(const Module& module, const SizeSource& sou
   return std::nullopt;
 }
 
-ValueRange size_bounds(const Module& module, const SizeSource& source, const ExprBounds& bounds) {
+ValueRange size_bounds(const Module& module, const SizeSource& source, ExprBounds& bounds) {
   switch (source.kind) {
     case SizeKind::kNothing:
       return ValueRange::of(0);

@@ -21,7 +21,8 @@ SymbolRanges symbol_ranges(const Module& module, const SymbolRanges& given);
 std::optional<int64_t> evaluate_dim(const Module& module, const Dim& dim, const SymbolValues& values);
 
 // Bytes of the storage behind a strided tensor that owns it: (offset + sum((size - 1) * stride) + 1) * element size, 0
-// when a size is 0; nothing when a symbol has no value, when a size or the whole is negative or above 2^63 - 1.
+// when a size is 0; nothing when a symbol has no value, when a size, a stride or the whole is negative or above 2^63
+// - 1.
 std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor, const SymbolValues& values);
 
 // The number of elements of a tensor; nothing when sizes are not recorded, when a symbol has no value, when a size is
@@ -51,7 +52,7 @@ SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId 
 std::optional<int64_t> evaluate_size(const Module& module, const SizeSource& source, const SymbolValues& values);
 
 // The same over the ranges of symbols, between 0 and, where nothing bounds it, ValueRange::kNoMax. O(rank).
-ValueRange size_bounds(const Module& module, const SizeSource& source, const ExprBounds& bounds);
+ValueRange size_bounds(const Module& module, const SizeSource& source, ExprBounds& bounds);
 
 // The expressions that a source of any kind but kLike depends on; none for a plain number. O(rank).
 std::vector<ExprId> size_expressions(const Module& module, const SizeSource& source);

@@ -35,12 +35,6 @@ InputRole recorded_role(const Graph& graph, NodeId node) {
   return extra != nullptr && extra->input.has_value() ? extra->input->role : InputRole::kUnspecified;
 }
 
-// "layers.0.wq" of the parameter "layers.0.wq.weight".
-std::string_view owner_of(std::string_view fqn) {
-  const size_t dot = fqn.rfind('.');
-  return dot == std::string_view::npos ? std::string_view() : fqn.substr(0, dot);
-}
-
 bool is_static(const Module& module, DimsId dims) {
   if (!dims.is_valid()) return true;
   const std::vector<Dim>& list = module.dims(dims);
@@ -204,8 +198,7 @@ class Summarizer {
     figures.parameters = 1;
     figures.elements = elements.value_or(0);
     figures.unknown_elements = elements.has_value() ? 0 : 1;
-    const std::string_view fqn = has_spec ? module_.text(extra->input->fqn) : std::string_view();
-    result_.modules.add(result_.modules.place_of(owner_of(fqn)), figures, type_of(tensor));
+    result_.modules.add(result_.modules.place_of(module_of(graph_, id)), figures, type_of(tensor));
   }
 
   bool is_first_of_its_kind(NodeId id, const Tensor& tensor) {

@@ -204,6 +204,15 @@ std::optional<uint32_t> DictKeys::find(const Graph& graph, NodeId node, StringId
   return found == elements_.end() ? std::nullopt : std::optional<uint32_t>(found->second);
 }
 
+std::string_view module_of(const Graph& graph, NodeId node) {
+  const std::string_view path = graph.module().text(graph[node].module_path);
+  const NodeExtra* extra = graph.extra(node);
+  if (!path.empty() || extra == nullptr || !extra->input.has_value()) return path;
+  const std::string_view name = graph.module().text(extra->input->fqn);
+  const size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
+}
+
 NodeId first_argument(const Graph& graph, NodeId node) {
   const Arg* arg = graph.arg(node, 0);
   return arg != nullptr && arg->is(ArgKind::kNode) ? arg->as_node() : NodeId();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -63,6 +64,10 @@ class DictKeys {
   std::unordered_map<uint64_t, uint32_t> elements_;  // by node and key; looked up, never iterated
   IdMap<NodeId, bool> is_noted_;
 };
+
+// The module that a node belongs to: its path, or of an input that has a name among the module's parameters and buffers
+// ("layers.0.wq.weight") the one that owns it; empty when nothing tells.
+std::string_view module_of(const Graph& graph, NodeId node);
 
 // The node that the first argument of `node` is; invalid when it is something else or missing. O(1).
 NodeId first_argument(const Graph& graph, NodeId node);

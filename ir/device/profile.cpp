@@ -173,7 +173,12 @@ class Reader {
     const std::string name(trim(rest.substr(0, open)));
     Macro macro;
     for (const std::string_view parameter : split_list(rest.substr(open + 1, close - open - 1))) {
-      macro.parameters.push_back(profile_.strings.intern(trim(parameter)));
+      const StringId known = profile_.strings.intern(trim(parameter));
+      if (std::find(macro.parameters.begin(), macro.parameters.end(), known) != macro.parameters.end()) {
+        return error("'" + name + "' has two parameters '" + std::string(trim(parameter)) + "'",
+                     "give each a name of its own");
+      }
+      macro.parameters.push_back(known);
     }
     if (ExprTable::is_function(name)) return error("'" + name + "' is a function already", "give it another name");
     const Result<ExprId> body = expression(trim(rest.substr(equals + 1)));
@@ -187,7 +192,7 @@ class Reader {
   Result<ExprId> expression(std::string_view text) {
     const Result<ExprId> expr = profile_.exprs.parse(text);
     if (!expr.ok()) {
-      return error("'" + std::string(text) + "' is no expression: " + expr.error().message, expr.error().hint);
+      return error(quoted(text) + " is no expression: " + expr.error().message, expr.error().hint);
     }
     const ExprId part = find_valueless(profile_.exprs, profile_.strings, *expr);
     if (part.is_valid()) return no_value(profile_.exprs.to_string(part));
@@ -196,8 +201,13 @@ class Reader {
     return expanded;
   }
 
+  static std::string quoted(std::string_view text) {
+    constexpr size_t kMaxShown = 80;
+    return "'" + std::string(text.substr(0, kMaxShown)) + (text.size() > kMaxShown ? "...'" : "'");
+  }
+
   Error no_value(std::string_view text) const {
-    return error("'" + std::string(text) + "' never has a value",
+    return error(quoted(text) + " never has a value",
                  "numbers are whole and fit in 64 bits, no divisor is 0, and a function has all its arguments");
   }
 

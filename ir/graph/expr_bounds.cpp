@@ -5,6 +5,7 @@
 #include <bit>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/saturate.h"
 
@@ -32,9 +33,11 @@ ValueRange negated(ValueRange a) { return {lower_end(-WideSum{a.max}), upper_end
 
 ValueRange joined(ValueRange a, ValueRange b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
 
+// A divisor of 0 has no value.
 ValueRange floor_divide(ValueRange a, ValueRange b) {
   if (b.max < 0) return floor_divide(negated(a), negated(b));
-  if (b.min <= 0) return kAny;
+  if (b.min < 0 || b.max == 0) return kAny;
+  b.min = std::max<int64_t>(b.min, 1);
   const auto quotient = [](int64_t x, int64_t y) { return x / y - (x % y < 0 ? 1 : 0); };
   return {a.has_min() ? std::min(quotient(a.min, b.min), quotient(a.min, b.max)) : a.min,
           a.has_max() ? std::max(quotient(a.max, b.min), quotient(a.max, b.max)) : a.max};
@@ -42,8 +45,8 @@ ValueRange floor_divide(ValueRange a, ValueRange b) {
 
 // Python's: the sign is the divisor's.
 ValueRange modulo(ValueRange a, ValueRange b) {
-  if (b.min <= 0) return kAny;
-  if (a.min >= 0 && a.max < b.min) return a;
+  if (b.min < 0 || b.max == 0) return kAny;
+  if (a.min >= 0 && a.max < std::max<int64_t>(b.min, 1)) return a;
   const int64_t largest = b.has_max() ? b.max - 1 : b.max;
   return {0, a.min >= 0 ? std::min(a.max, largest) : largest};
 }
@@ -167,26 +170,33 @@ ValueRange operator*(ValueRange a, ValueRange b) {
   return {lower_end(min), upper_end(max)};
 }
 
-ExprBounds::ExprBounds(const ExprTable& table, const Interner& strings, const SymbolRanges& ranges) {
-  bounds_.reserve(table.size());
-  std::vector<ValueRange> inputs;
-  for (size_t i = 0; i < table.size(); ++i) {
-    const Expr& expr = table[ExprId(i)];
-    inputs.clear();
-    for (const ExprId input : expr.inputs) inputs.push_back(bounds_[input.index()]);
-    ValueRange result;
-    if (expr.kind == ExprKind::kInt) {
-      result = ValueRange::of(expr.value);
-    } else if (expr.kind == ExprKind::kSymbol) {
-      const SymbolRanges::const_iterator found = ranges.find(expr.name);
-      if (found != ranges.end()) result = found->second;
-    } else if (expr.kind == ExprKind::kCall) {
-      result = bounds_of_call(strings[expr.name], inputs);
-    } else {
-      result = bounds_of_operator(expr.kind, inputs);
+ValueRange ExprBounds::operator[](ExprId id) {
+  std::vector<ExprId> pending = {id};
+  while (!pending.empty()) {
+    const ExprId next = pending.back();
+    const size_t before = pending.size();
+    if (!bounds_.contains(next)) {
+      for (const ExprId input : table_[next].inputs) {
+        if (!bounds_.contains(input)) pending.push_back(input);
+      }
+      if (pending.size() > before) continue;
+      bounds_.emplace(next, of(table_[next]));
     }
-    bounds_.push_back(result);
+    pending.pop_back();
   }
+  return bounds_.at(id);
+}
+
+ValueRange ExprBounds::of(const Expr& expr) const {
+  if (expr.kind == ExprKind::kInt) return ValueRange::of(expr.value);
+  if (expr.kind == ExprKind::kSymbol) {
+    const SymbolRanges::const_iterator found = ranges_.find(expr.name);
+    return found == ranges_.end() ? kAny : found->second;
+  }
+  std::vector<ValueRange> inputs;
+  for (const ExprId input : expr.inputs) inputs.push_back(bounds_.at(input));
+  return expr.kind == ExprKind::kCall ? bounds_of_call(strings_[expr.name], inputs)
+                                      : bounds_of_operator(expr.kind, inputs);
 }
 
 }  // namespace fxopt

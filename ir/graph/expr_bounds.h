@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <unordered_map>
-#include <vector>
+#include <utility>
 
 #include "ir/graph/expr.h"
 
@@ -35,18 +35,22 @@ using SymbolRanges = std::unordered_map<StringId, ValueRange>;
 // Bounds of every expression of a table while its symbols range over what is given: each value that evaluate() has for
 // symbols in their ranges lies within. By interval arithmetic, so the ends are reached where no symbol pulls both ways,
 // as sizes of tensors mostly are; `s0 - s0` is known to lie around 0 and no better. What has no integer meaning may be
-// anything. Built in O(size of the table); a picture of it, which later expressions are not in.
+// anything. Refers to the table. Each part of an expression is bounded once, when it is first asked about.
 class ExprBounds {
  public:
-  ExprBounds(const ExprTable& table, const Interner& strings, const SymbolRanges& ranges);
+  ExprBounds(const ExprTable& table, const Interner& strings, SymbolRanges ranges)
+      : table_(table), strings_(strings), ranges_(std::move(ranges)) {}
 
-  ValueRange operator[](ExprId id) const { return bounds_[id.index()]; }
-  ValueRange operator[](const Dim& dim) const {
-    return dim.is_static() ? ValueRange::of(dim.value) : (*this)[dim.expr];
-  }
+  ValueRange operator[](ExprId id);
+  ValueRange operator[](const Dim& dim) { return dim.is_static() ? ValueRange::of(dim.value) : (*this)[dim.expr]; }
 
  private:
-  std::vector<ValueRange> bounds_;
+  ValueRange of(const Expr& expr) const;  // its inputs are bounded
+
+  const ExprTable& table_;
+  const Interner& strings_;
+  SymbolRanges ranges_;
+  std::unordered_map<ExprId, ValueRange> bounds_;  // looked up, never iterated
 };
 
 }  // namespace fxopt

@@ -25,8 +25,8 @@ class Finder {
         effects_(graph) {}
 
   std::vector<RecomputeCandidate> run() {
-    find_readers();
-    for (const NodeId node : graph_.nodes()) {
+    for (const NodeId node : graph_.nodes()) schedule_.push_back(node);
+    for (const NodeId node : schedule_) {
       if (graph_.position(node) >= place_) break;
       if (graph_[node].is_call() && !phases_.is_backward(node)) consider(node);
     }
@@ -35,48 +35,29 @@ class Finder {
   }
 
  private:
-  struct Readers {
-    uint32_t last_in_forward = 0;
-    NodeId first_in_backward;
-  };
-
-  void find_readers() {
-    readers_.resize(storages_.num_buffers());
-    for (const NodeId node : graph_.nodes()) {
-      for (const BufferId id : storages_.reads(node)) {
-        Readers& readers = readers_[id.index()];
-        if (!phases_.is_backward(node)) {
-          readers.last_in_forward = graph_.position(node);
-        } else if (!readers.first_in_backward.is_valid()) {
-          readers.first_in_backward = node;
-        }
-      }
-    }
-  }
-
   const Lifetime& lifetime(BufferId id) const { return memory_.lifetimes[id.index()]; }
 
   bool is_live(BufferId id) const { return lifetime(id).first <= place_ && place_ <= lifetime(id).last; }
 
   // True where the storage is there for backward alone.
   bool waits(BufferId id) const {
-    const Readers& readers = readers_[id.index()];
-    return lifetime(id).kind == MemoryClass::kSavedValue && storages_.buffer(id).device == device_ && is_live(id) &&
-           readers.last_in_forward < place_ && readers.first_in_backward.is_valid() &&
-           graph_.position(readers.first_in_backward) > place_ && !storages_.is_returned(id);
+    const Lifetime& life = lifetime(id);
+    return life.kind == MemoryClass::kSavedValue && storages_.buffer(id).device == device_ && is_live(id) &&
+           life.kept < place_ && life.read_in_backward != Lifetime::kNever && life.read_in_backward > place_ &&
+           !storages_.is_returned(id);
   }
 
   void consider(NodeId node) {
     if (graph_.op(node).has(Effect::kCollective) || is_recomputed(graph_, node)) return;
     RecomputeCandidate candidate{node, 0, 0, {}};
-    NodeId reader;  // the first in backward of what is freed
-    for (const BufferId id : made_by(node)) {
-      if (!waits(id)) continue;
+    uint32_t reader = Lifetime::kNever;  // the first in backward of what is freed
+    for (const BufferId id : storages_.buffers(node)) {
+      if (!id.is_valid() || storages_.buffer(id).producer != node || is_counted_[id] || !waits(id)) continue;
+      is_counted_[id] = true;
       candidate.freed = saturating_add(candidate.freed, lifetime(id).bytes);
-      const NodeId first = readers_[id.index()].first_in_backward;
-      if (!reader.is_valid() || graph_.position(first) < graph_.position(reader)) reader = first;
+      reader = std::min(reader, lifetime(id).read_in_backward);
     }
-    if (candidate.freed == 0 || !can_stand_before(node, reader)) return;
+    if (candidate.freed == 0 || !can_stand_before(node, schedule_[reader])) return;
     for (const BufferId id : storages_.reads(node)) {
       if (storages_.buffer(id).device != device_ || is_live(id)) continue;
       if (!lifetime(id).known) return;
@@ -87,23 +68,13 @@ class Finder {
     found_.push_back(candidate);
   }
 
-  // Its own storages, each once.
-  std::vector<BufferId> made_by(NodeId node) const {
-    std::vector<BufferId> made;
-    for (const BufferId id : storages_.buffers(node)) {
-      if (!id.is_valid() || storages_.buffer(id).producer != node) continue;
-      if (std::find(made.begin(), made.end(), id) == made.end()) made.push_back(id);
-    }
-    return made;
-  }
-
   // A copy right before `reader` would read and give what the node did.
   bool can_stand_before(NodeId node, NodeId reader) {
     if (!why_unrepeatable(graph_, node, effects_).empty()) return false;
     const auto is_as_it_was = [&](BufferId id) { return !storages_.written_between(id, node, reader); };
-    const std::span<const BufferId> reads = storages_.reads(node);
-    const std::vector<BufferId> made = made_by(node);
-    return std::all_of(reads.begin(), reads.end(), is_as_it_was) && std::all_of(made.begin(), made.end(), is_as_it_was);
+    const std::span<const BufferId> reads = storages_.reads(node), made = storages_.buffers(node);
+    return std::all_of(reads.begin(), reads.end(), is_as_it_was) &&
+           std::all_of(made.begin(), made.end(), [&](BufferId id) { return !id.is_valid() || is_as_it_was(id); });
   }
 
   static bool is_cheaper(const RecomputeCandidate& a, const RecomputeCandidate& b) {
@@ -128,7 +99,8 @@ class Finder {
   uint32_t place_;
   WorkModel& work_;
   EffectMap effects_;
-  std::vector<Readers> readers_;  // by BufferId
+  std::vector<NodeId> schedule_;
+  IdMap<BufferId, bool> is_counted_;
   std::vector<RecomputeCandidate> found_;
 };
 

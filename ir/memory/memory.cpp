@@ -143,49 +143,61 @@ class Analyzer {
     const uint32_t held = graph_.op(node).has(Effect::kCollective) ? std::max(place, last_wait(node)) : place;
     const bool backward = is_backward(node);
     for (const BufferId id : storages_.reads(node)) read(id, place, held, backward);
-    keep_alive(node, place, held);
+    for (const BufferId id : storages_.buffers(node)) {
+      if (id.is_valid()) hold(id, place, held, backward);
+    }
     touch_elements(node);
     const NodeExtra* extra = graph_.extra(node);
     if (extra == nullptr) return;
     for (const ControlDep& dep : extra->control) {
-      if (dep.kind == ControlKind::kKeepAlive) keep_alive(dep.node, place, place);
+      if (dep.kind != ControlKind::kKeepAlive) continue;
+      for (const BufferId id : storages_.buffers(dep.node)) {
+        if (id.is_valid()) hold(id, place, place, false);
+      }
     }
   }
 
   void read(BufferId id, uint32_t place, uint32_t held, bool backward) {
-    extend(id, place, held);
+    hold(id, place, held, backward);
     is_read_[id.index()] = true;
     if (backward) last_reader_is_backward_[id.index()] = true;
   }
 
   // The tuple that getitems take apart holds all its elements until the last of them.
   void touch_elements(NodeId node) {
-    bool any = false, backward = false;
-    uint32_t last = 0;
+    uint32_t last = 0, last_in_forward = 0, first_in_backward = Lifetime::kNever;
     for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
       const NodeId user = graph_.use(use).user;
       if (graph_.op(user).view != ViewKind::kProjection) continue;
-      any = true;
-      backward = backward || is_backward(user);
-      last = std::max(last, graph_.position(user));
+      const uint32_t place = graph_.position(user);
+      last = std::max(last, place);
+      if (is_backward(user)) {
+        first_in_backward = std::min(first_in_backward, place);
+      } else {
+        last_in_forward = std::max(last_in_forward, place);
+      }
     }
-    if (!any) return;
+    if (last == 0) return;
     for (const BufferId id : storages_.buffers(node)) {
-      if (id.is_valid()) read(id, last, last, backward);
+      if (!id.is_valid()) continue;
+      if (last_in_forward > 0) read(id, last_in_forward, last_in_forward, false);
+      if (first_in_backward != Lifetime::kNever) {
+        read(id, first_in_backward, first_in_backward, true);
+        read(id, last, last, true);
+      }
     }
   }
 
-  void keep_alive(NodeId node, uint32_t place, uint32_t held) {
-    for (const BufferId id : storages_.buffers(node)) {
-      if (id.is_valid()) extend(id, place, held);
-    }
-  }
-
-  // Until `place` the owner has it, until `held` a collective does.
-  void extend(BufferId id, uint32_t place, uint32_t held) {
+  // Until `place` the owner has it, until `held` a collective does. `backward`: because backward reads it.
+  void hold(BufferId id, uint32_t place, uint32_t held, bool backward) {
     Lifetime& life = lifetimes_[id.index()];
     life.released = std::max(life.released, place);
     life.last = std::max(life.last, held);
+    if (backward) {
+      life.read_in_backward = std::min(life.read_in_backward, place);
+    } else {
+      life.kept = std::max(life.kept, held);
+    }
   }
 
   // The place of the last wait on what `collective` started, looking through getitems; 0 without a wait.

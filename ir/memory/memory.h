@@ -40,6 +40,12 @@ struct Lifetime {
   bool known = true;  // false: a size depends on a symbol without a value
   MemoryClass kind = MemoryClass::kTemporary;
   uint32_t released = 0;  // where its owner lets it go: before `last` where from there only a collective has it
+  // The last place where anything but readers in backward has it: readers in forward, collectives until their wait, the
+  // value it is part of while that is taken apart, keep-alive dependencies. And the first reader in backward.
+  uint32_t kept = 0;
+  uint32_t read_in_backward = kNever;
+
+  static constexpr uint32_t kNever = UINT32_MAX;
 };
 
 // Who owns placeholders that are not donated.
@@ -50,7 +56,7 @@ enum class InputLifetime : uint8_t {
 
 struct MemoryOptions {
   SymbolValues symbols;  // values for symbols; hints of the module fill in what is missing here
-  SymbolRanges ranges;   // narrower ones than the module's; see memory_ranges()
+  SymbolRanges ranges;   // narrower ones than the module's; see size_ranges()
   InputLifetime inputs = InputLifetime::kCaller;
   // For the classes, derive what the file does not say: phases by resolve_phases(), and where no placeholder has a
   // role, roles by infer_roles(). Roles are also derived for boxed inputs, on which these depend; else no peak does.
@@ -60,7 +66,8 @@ struct MemoryOptions {
 // The ideal peak of one device: unrounded bytes of live storages in schedule order. Placeholders and attributes are
 // live throughout unless donated, what the graph returns to the end; a node's inputs and outputs coexist; what a
 // collective reads and makes is held until its wait, what a keep-alive dependency names until the node that has it.
-// What ends does so behind its last reader; a placeholder without one stays, as in the code that torch.fx generates.
+// What ends does so behind its last reader, an element of a tuple behind the last getitem of any; a placeholder without
+// one stays, as in the code that torch.fx generates.
 // Sums are exact up to 2^63 - 1, which also stands for every larger one.
 struct DevicePeak {
   StringId device;  // invalid: tensors without a recorded device

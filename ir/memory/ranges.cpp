@@ -1,6 +1,7 @@
 #include "ir/memory/ranges.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/saturate.h"
 #include "ir/analysis/sizes.h"
@@ -10,116 +11,158 @@ namespace {
 
 class Ranger {
  public:
-  Ranger(const Graph& graph, const StorageMap& storages, const MemoryReport& memory, const MemoryOptions& options)
-      : graph_(graph), module_(graph.module()), storages_(storages), memory_(memory), options_(options) {
+  Ranger(const Graph& graph, const StorageMap& storages, const MemoryOptions& options)
+      : graph_(graph),
+        module_(graph.module()),
+        storages_(storages),
+        options_(options),
+        values_(symbol_values(module_, options.symbols)) {
     SymbolRanges given = options.ranges;
     for (const auto& [name, value] : options.symbols) given.try_emplace(name, ValueRange::of(value));
     ranges_ = symbol_ranges(module_, given);
+    for (auto& [name, range] : ranges_) {
+      const SymbolValues::const_iterator value = values_.find(name);
+      if (value == values_.end()) continue;
+      range = {std::min(range.min, value->second), std::max(range.max, value->second)};
+    }
     bounds_.emplace(module_.exprs, module_.strings, ranges_);
   }
 
-  MemoryRanges run() {
+  SizeRanges run() {
     for (size_t i = 0; i < storages_.num_buffers(); ++i) measure(BufferId(i));
-    list_symbols();
-    for (const DevicePeak& peak : memory_.devices) {
-      const bool varies = std::any_of(memory_.lifetimes.begin(), memory_.lifetimes.end(), [&](const Lifetime& life) {
-        return storages_.buffer(life.buffer).device == peak.device && !sizes_[life.buffer.index()].is_one();
-      });
-      if (varies) result_.devices.push_back(range_of(peak.device));
-    }
+    for (const Symbol& symbol : module_.symbols) add_symbol(symbol.name);
+    for (const StringId name : used_) add_symbol(name);
     return std::move(result_);
   }
 
  private:
   void measure(BufferId id) {
     const SizeSource source = size_source(graph_, storages_, id);
-    if (source.kind == SizeKind::kLike) return sizes_.push_back(sizes_[source.like.index()]);
-    sizes_.push_back(size_bounds(module_, source, *bounds_));
+    if (source.kind == SizeKind::kLike) {
+      result_.sizes.push_back(ValueRange(result_.sizes[source.like.index()]));
+      return;
+    }
+    result_.sizes.push_back(size_bounds(module_, source, *bounds_));
     for (const ExprId expr : size_expressions(module_, source)) note_symbols(expr);
   }
 
-  // Each expression once: graphs have few of them.
-  void note_symbols(ExprId expr) {
-    if (is_noted_.size() <= expr.index()) is_noted_.resize(module_.exprs.size(), false);
-    if (is_noted_[expr.index()]) return;
-    is_noted_[expr.index()] = true;
-    for (const StringId name : module_.exprs.symbols(expr)) {
-      if (is_used_[name]) continue;
-      is_used_[name] = true;
-      used_.push_back(name);
-    }
-  }
-
-  void list_symbols() {
-    const SymbolValues values = symbol_values(module_, options_.symbols);
-    const auto add = [&](StringId name) {
-      const SymbolValues::const_iterator value = values.find(name);
-      const SymbolRanges::const_iterator range = ranges_.find(name);
-      result_.symbols.push_back({name, value == values.end() ? std::nullopt : std::optional<int64_t>(value->second),
-                                 value != values.end() && !options_.symbols.contains(name),
-                                 range == ranges_.end() ? ValueRange() : range->second});
-      is_used_[name] = false;
-    };
-    for (const Symbol& symbol : module_.symbols) {
-      if (is_used_[symbol.name]) add(symbol.name);
-    }
-    for (const StringId name : used_) {
-      if (is_used_[name]) add(name);
-    }
-  }
-
-  PeakRange range_of(StringId device) const {
-    const size_t places = graph_.num_nodes();
-    std::vector<WideSum> least(places + 1, 0), most(places + 1, 0);
-    std::vector<int64_t> unbounded(places + 1, 0);
-    for (const Lifetime& life : memory_.lifetimes) {
-      if (storages_.buffer(life.buffer).device != device) continue;
-      const ValueRange size = sizes_[life.buffer.index()];
-      least[life.first] += size.min;
-      least[life.last + 1] -= size.min;
-      if (size.has_max()) {
-        most[life.first] += size.max;
-        most[life.last + 1] -= size.max;
-      } else {
-        ++unbounded[life.first];
-        --unbounded[life.last + 1];
+  // Each part of an expression once, however many share it.
+  void note_symbols(ExprId whole) {
+    std::vector<ExprId> pending = {whole};
+    while (!pending.empty()) {
+      const ExprId id = pending.back();
+      pending.pop_back();
+      if (is_noted_[id]) continue;
+      is_noted_[id] = true;
+      const Expr& expr = module_.exprs[id];
+      if (expr.kind == ExprKind::kSymbol) {
+        used_.push_back(expr.name);
+        is_used_[expr.name] = true;
       }
+      pending.insert(pending.end(), expr.inputs.rbegin(), expr.inputs.rend());
     }
-    WideSum min = 0, max = 0, live_least = 0, live_most = 0;
-    int64_t live_unbounded = 0;
-    bool is_bounded = true;
-    for (size_t place = 0; place < places; ++place) {
-      live_least += least[place];
-      live_most += most[place];
-      live_unbounded += unbounded[place];
-      min = std::max(min, live_least);
-      max = std::max(max, live_most);
-      is_bounded = is_bounded && live_unbounded == 0;
-    }
-    PeakRange range{device, saturate(min), std::nullopt};
-    if (is_bounded && max < ValueRange::kNoMax) range.max = saturate(max);
-    return range;
+  }
+
+  void add_symbol(StringId name) {
+    if (!is_used_.get(name)) return;
+    is_used_[name] = false;  // is listed
+    const SymbolValues::const_iterator value = values_.find(name);
+    const SymbolRanges::const_iterator range = ranges_.find(name);
+    result_.symbols.push_back({name, value == values_.end() ? std::nullopt : std::optional<int64_t>(value->second),
+                               value != values_.end() && !options_.symbols.contains(name),
+                               range == ranges_.end() ? ValueRange() : range->second});
   }
 
   const Graph& graph_;
   const Module& module_;
   const StorageMap& storages_;
-  const MemoryReport& memory_;
   const MemoryOptions& options_;
+  SymbolValues values_;
   SymbolRanges ranges_;
   std::optional<ExprBounds> bounds_;
-  std::vector<ValueRange> sizes_;  // by BufferId
-  std::vector<bool> is_noted_;     // by ExprId
+  IdMap<ExprId, bool> is_noted_;
   IdMap<StringId, bool> is_used_;
   std::vector<StringId> used_;  // in the order of first use
-  MemoryRanges result_;
+  SizeRanges result_;
+};
+
+// Live sizes at both ends, and how many have no upper one.
+struct Sums {
+  WideSum min = 0, max = 0;
+  int64_t unbounded = 0;
+
+  void add(const Sums& other) {
+    min += other.min;
+    max += other.max;
+    unbounded += other.unbounded;
+  }
+};
+
+// What is live from place to place, then the largest sums on the way.
+class RangeSweep {
+ public:
+  explicit RangeSweep(size_t places) : change_(places + 1) {}
+
+  void add(ValueRange size, uint32_t first, uint32_t last) {
+    varies_ = varies_ || !size.is_one();
+    const Sums taken = {size.min, size.has_max() ? size.max : 0, size.has_max() ? 0 : 1};
+    change_[first].add(taken);
+    change_[last + 1].add({-taken.min, -taken.max, -taken.unbounded});
+  }
+
+  std::optional<PeakRange> peak() const {
+    if (!varies_) return std::nullopt;
+    Sums live;
+    WideSum min = 0, max = 0;
+    bool is_bounded = true;
+    for (const Sums& change : change_) {
+      live.add(change);
+      min = std::max(min, live.min);
+      max = std::max(max, live.max);
+      is_bounded = is_bounded && live.unbounded == 0;
+    }
+    PeakRange range{saturate(min), std::nullopt};
+    if (is_bounded && max < ValueRange::kNoMax) range.max = saturate(max);
+    return range;
+  }
+
+ private:
+  std::vector<Sums> change_;
+  bool varies_ = false;
 };
 
 }  // namespace
 
-MemoryRanges memory_ranges(const Graph& graph, const StorageMap& storages, const MemoryReport& memory,
-                           const MemoryOptions& options) {
-  return Ranger(graph, storages, memory, options).run();
+SizeRanges size_ranges(const Graph& graph, const StorageMap& storages, const MemoryOptions& options) {
+  return Ranger(graph, storages, options).run();
+}
+
+std::optional<PeakRange> ideal_peak_range(const SizeRanges& ranges, const StorageMap& storages,
+                                          const MemoryReport& memory, const MemoryTrace& trace) {
+  RangeSweep sweep(trace.schedule.size());
+  for (const Lifetime& life : memory.lifetimes) {
+    if (storages.buffer(life.buffer).device != trace.device) continue;
+    sweep.add(ranges.sizes[life.buffer.index()], life.first, life.last);
+  }
+  // What is as large as a storage that has no block, as its size is not known, is not in the trace: it is then larger.
+  bool is_whole = true;
+  for (const TraceBlock& block : trace.blocks) {
+    if (block.source != BlockSource::kKept) continue;
+    const BufferId like = trace.blocks[block.like].buffer;
+    sweep.add(ranges.sizes[like.index()], block.first, block.last);
+  }
+  const auto lacks_block = [&](BufferId id) {
+    return memory.lifetimes[id.index()].bytes == 0 && ranges.sizes[id.index()].max > 0 &&
+           storages.buffer(id).device == trace.device;
+  };
+  if (trace.is_steady) {
+    is_whole = std::none_of(memory.trained.begin(), memory.trained.end(), lacks_block) &&
+               std::none_of(memory.gradients.begin(), memory.gradients.end(),
+                            [&](const auto& gradient) { return lacks_block(gradient.first); });
+  }
+  std::optional<PeakRange> range = sweep.peak();
+  if (range.has_value() && !is_whole) range->max = std::nullopt;
+  return range;
 }
 
 }  // namespace fxopt

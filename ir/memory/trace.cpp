@@ -21,6 +21,7 @@ class Tracer {
         values_(symbol_values(graph.module(), lifetimes.symbols)),
         block_of_(storages.num_buffers(), kNoBlock) {
     trace_.device = device;
+    trace_.is_steady = options.steady.has_value();
     if (options.profile != nullptr) hidden_.emplace(graph, *options.profile, values_);
   }
 

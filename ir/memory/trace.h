@@ -98,6 +98,7 @@ struct MemoryTrace {
   std::vector<TraceEvent> events;
   std::vector<uint32_t> begins;  // by place in the schedule, one more than nodes: the first of its events
   std::vector<NodeId> schedule;
+  bool is_steady = false;              // of a step that is not the first
   std::vector<NodeId> unknown_hidden;  // calls whose hidden memory cannot be told from the call
 
   std::span<const TraceEvent> events_at(uint32_t place) const {

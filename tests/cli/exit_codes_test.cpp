@@ -143,6 +143,46 @@ TEST_CASE("cli mem --symbol: a size within the range the file was traced for") {
   CHECK(run_fxopt({"mem", ranged, "--symbol", "s0=4", "--symbol", "s0=8"}).exit == 2);
 }
 
+TEST_CASE("cli mem --must-fit: a graph that no CUDA device runs is no step that fits") {
+  const Files files;
+  const CliResult host = run_fxopt({"mem", files.twins, "--must-fit", "--device-memory", "1GiB"});
+  CHECK(host.exit == 2);
+  CHECK(contains(host.err, "no device of this graph has a peak 'reserved'"));
+  const std::string device = files.folder / "device.fxg";
+  std::string text(kTwins);
+  for (size_t at = 0; (at = text.find("f32[1024]", at)) != std::string::npos; at += 9) text.insert(at + 9, "@cuda:0");
+  write_text(device, text);
+  CHECK(run_fxopt({"mem", device, "--must-fit", "--device-memory", "1GiB"}).exit == 0);
+}
+
+TEST_CASE("cli mem: one device in a call, and a step's state only for a later one") {
+  const Files files;
+  const CliResult two = run_fxopt({"mem", files.twins, "--device", "h100,a100"});
+  CHECK(two.exit == 2);
+  CHECK(contains(two.err, "two devices, 'h100' and 'a100'"));
+  CHECK(run_fxopt({"mem", files.twins, "--device", "h100,torch-2.11,h100"}).exit == 0);
+  for (const char* option : {"--optimizer=adam", "--gradients=kept", "--optimizer=none"}) {
+    CHECK(run_fxopt({"mem", files.twins, option}).exit == 2);
+    CHECK(run_fxopt({"mem", files.twins, "--steady", option}).exit == 0);
+  }
+}
+
+TEST_CASE("cli mem --symbol: limits within a range are checked for one value, and said to be") {
+  const Files files;
+  const std::string ranged = files.folder / "ranged.fxg";
+  std::string text(kSymbolic);
+  text.replace(text.find("min=2"), 5, "min=2, max=64, hint=8");
+  write_text(ranged, text);
+  const auto warns = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"mem", ranged});
+    return contains(run_fxopt(more).err, "warning[limits-within-range]");
+  };
+  CHECK(warns({"--symbol", "s0=2..64", "--budget", "1KiB"}));
+  CHECK_FALSE(warns({"--symbol", "s0=2..64"}));
+  CHECK_FALSE(warns({"--symbol", "s0=64", "--budget", "1KiB"}));
+  CHECK_FALSE(warns({"--budget", "1KiB"}));
+}
+
 TEST_CASE("cli mem --symbol: ends, ranges and patterns") {
   const Files files;
   const std::string ranged = files.folder / "ranged.fxg";

@@ -125,6 +125,44 @@ TEST_CASE("candidates: what forward still reads at the peak, or backward has rea
             .list.empty());
 }
 
+TEST_CASE("candidates: what holds a value at the peak beside its readers", "[memory][candidates]") {
+  const auto find = [](const std::string& before, const std::string& after, const std::string& backward) {
+    return Candidates(parse(R"(process_group {uid="0", ranks=[0, 1]}
+  graph @main {
+    %x: f32[10] = placeholder()
+    %b: f32[1000] = aten.expand_copy.default(%x, [1000]) {phase=forward}
+    %p: (f32[10], i64[10]) = aten.topk.default(%x, 10) {phase=forward}
+    )" + before + R"(
+    %peak: f32[100000] = aten.expand_copy.default(%x, [100000]) {phase=forward}
+    %loss: f32[] = aten.sum.default(%peak) {phase=forward}
+    )" + after + "\n" + backward +
+                            R"(
+    return (%d, %loss, %last)
+  })"))
+        .text();
+  };
+  const std::string read = "%d: f32[] = aten.sum.default(%b) {phase=backward}";
+  const std::string reduce =
+      "%r: f32[1000] = _c10d_functional.all_reduce.default(%b, \"sum\", group(\"0\")) {phase=forward}";
+  const std::string wait = "%w: f32[1000] = _c10d_functional.wait_tensor.default(%r) {phase=forward}";
+  const std::string last = "%last: f32[] = aten.sum.default(%loss) {phase=forward}";
+  // A collective until its wait: done before the peak, and behind it.
+  CHECK(find(reduce + "\n" + wait, last, read) == Texts{"b 4000"});
+  CHECK(find(reduce, wait + "\n" + last, read).empty());
+  // A keep-alive dependency of a node before the peak, and behind it.
+  const std::string keeper = "%last: f32[] = aten.sum.default(%x) {phase=forward, control=[keep_alive %b]}";
+  CHECK(find(keeper, "", read) == Texts{"b 4000"});
+  CHECK(find("", keeper, read).empty());
+  // The tuple of %p while it is taken apart: by forward behind the peak, or by backward alone, which would read a copy.
+  const std::string first = "%g0: f32[10] = operator.getitem(%p, 0) {phase=forward}";
+  const std::string second = "%g1: i64[10] = operator.getitem(%p, 1) {phase=forward}";
+  const std::string sum = "%d: i64[] = aten.sum.default(%g1) {phase=backward}";
+  CHECK(find(first + "\n" + second, last, sum) == Texts{"p 80"});
+  CHECK(find(second, first + "\n" + last, sum).empty());
+  const std::string late = "%g1: i64[10] = operator.getitem(%p, 1) {phase=backward}\n";
+  CHECK(find(first, last, late + sum) == Texts{"p 120"});
+}
+
 TEST_CASE("candidates: what cannot be repeated is none", "[memory][candidates]") {
   CHECK(Candidates(step("%b: f32[10] = aten.rand_like.default(%x)", "", "%b")).list.empty());
   // %x is written between the two.

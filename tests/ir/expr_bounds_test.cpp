@@ -74,14 +74,17 @@ TEST_CASE_METHOD(Fixture, "bounds: each operator at both ends", "[bounds]") {
   CHECK(bounds("-a") == "-64..-2");
   CHECK(bounds("c // a") == "-2..2");
   CHECK(bounds("a // -2") == "-32..-1");
-  CHECK(bounds("a // b") == "..");  // b may be 0
+  CHECK(bounds("a // b") == "0..64");  // of no value where b is 0
+  CHECK(bounds("a // (b - b)") == "..");
+  CHECK(bounds("a // 0") == "..");
   CHECK(bounds("a // (b + 1)") == "0..64");
   CHECK(bounds("a / 2") == "1..32");
   CHECK(bounds("a % 7") == "0..6");
   CHECK(bounds("b % 11") == "0..10");  // it is b
   CHECK(bounds("b % 20") == "0..10");
   CHECK(bounds("c % 7") == "0..6");
-  CHECK(bounds("a % b") == "..");
+  CHECK(bounds("a % b") == "0..9");
+  CHECK(bounds("a % c") == "..");
   CHECK(bounds("a ** 2") == "4..4096");
   CHECK(bounds("b ** 2") == "0..100");
   CHECK(bounds("b ** b") == "0..10000000000");

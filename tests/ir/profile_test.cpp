@@ -166,6 +166,7 @@ TEST_CASE("device profile: what a definition makes of its arguments never has a 
   CHECK(refused("Where(self.numel, per(4, 0), per(5, 0))").starts_with("2: "));
   CHECK(refused("per(4, device.sms)") == "accepted");  // another text may say more
   CHECK(refusal("define Max(x) = x") == "1: 'Max' is a function already");
+  CHECK(refusal("define q(x, x) = x") == "1: 'q' has two parameters 'x'");
 }
 
 // Definitions f0, f1, ... of which each is made of the one before, in whose place stands f@.
