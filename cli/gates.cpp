@@ -369,12 +369,27 @@ std::vector<Error> MemoryGates::check_growth(const std::string& path, const Grap
              limit.text + "; " + grown_text(*earlier, *base, device, *peak),
          "when it is meant, write the baseline anew with --update-baseline", where_of(path, memory, peak->node)});
   }
-  if (is_checked) return errors;
-  errors.push_back({ErrorCode::kBadOptionValue,
-                    "no device of this graph has a peak '" + std::string(metric_name(*limit.metric)) +
-                        "': the caching allocator serves CUDA devices",
-                    "ideal, requested and arena are those of every device", where_of(path, memory, "")});
+  if (!is_checked) errors.push_back(lacks_metric(path, memory, *limit.metric));
   return errors;
+}
+
+std::vector<std::string> MemoryGates::compare(const std::string& path, const GraphMemory& memory) const {
+  std::vector<std::string> lines;
+  const GraphMemory* before = growths_.empty() ? nullptr : baseline_of(path, memory.graph);
+  if (before == nullptr) return lines;
+  for (const DeviceMemory& device : memory.devices) {
+    for (const DeviceMemory& earlier : before->devices) {
+      if (earlier.device != device.device) continue;
+      for (const Limit& limit : growths_) {
+        const MemoryMetric metric = metric_of(device, limit.metric);
+        const std::optional<PeakRow> base = earlier.peak(metric, expandable_), peak = device.peak(metric, expandable_);
+        if (!base.has_value() || !peak.has_value() || base->cut || peak->cut) continue;
+        lines.push_back(device_name(device) + ", " + std::string(metric_name(metric)) +
+                        " peak: " + growth_text(base->bytes, peak->bytes));
+      }
+    }
+  }
+  return lines;
 }
 
 nlohmann::ordered_json MemoryGates::json() const {

@@ -51,6 +51,9 @@ class MemoryGates {
   // baseline does not have the graph, kBadOptionValue for a metric that no device of the graph has.
   std::vector<Error> check(const std::string& path, const GraphMemory& memory) const;
 
+  // What the limited peaks were in the baseline and are now, a line each; empty where nothing is compared.
+  std::vector<std::string> compare(const std::string& path, const GraphMemory& memory) const;
+
   // The graph as the baseline has it, found by the file's name; where both sides are about one file, names do not
   // matter. Null: it does not have it.
   const GraphMemory* baseline_of(const std::string& path, const std::string& graph) const;

@@ -77,6 +77,9 @@ class Mem {
       if (gates_.updates()) all.push_back(memory_json(memory));
       keep_top(memory);
       print_memory(console_.product(), memory);
+      for (const std::string& line : gates_.compare(path, memory)) {
+        console_.product() << "  since the baseline, on " << line << '\n';
+      }
       if (!flags_.snapshot.empty() && snapshot_.empty()) {
         snapshot_ = memory_snapshot(*graph, memory, *view, flags_.memory.alloc_conf);
       }

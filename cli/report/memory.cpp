@@ -245,6 +245,8 @@ class Describer {
     }
     if (node.is_call()) row.target = target_text(graph_, block.node);
     row.source = source_text(graph_, block.node);
+    const NodeExtra* extra = graph_.extra(block.node);
+    if (extra != nullptr && extra->input.has_value()) row.fqn = graph_.module().text(extra->input->fqn);
     row.phase = name_of(phases_.phase[block.node]);
     row.kind = memory_class_name(block.kind);
     row.bytes = block.bytes;

@@ -47,6 +47,7 @@ struct StorageRow {
   std::string type;    // "bf16[2, 2048]" of its first tensor
   std::string target;  // "aten.mm.default"; empty for inputs
   std::string source;  // "model.py:123"
+  std::string fqn;     // of a parameter or buffer: "layers.0.wq.weight"; also of what is kept because of one
   std::string phase;
   std::string kind;  // memory class
   int64_t bytes = 0;

@@ -28,6 +28,7 @@ Json row_json(const StorageRow& row) {
           {"type", row.type},
           {"target", row.target},
           {"source", row.source},
+          {"fqn", row.fqn},
           {"class", row.kind},
           {"phase", row.phase},
           {"bytes", row.bytes},

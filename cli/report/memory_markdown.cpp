@@ -170,7 +170,7 @@ void add_top(std::string& out, const DeviceMemory& device, size_t top) {
     const StorageRow& row = device.top[i];
     add_row(out, {cell("%" + row.node), cell(row.label.empty() ? row.type : row.label), row.kind, row.phase,
                   cell(row.module_path), bytes_text(row.bytes), cell("%" + row.first + " .. %" + row.last),
-                  cell(row.source)});
+                  cell(row.source.empty() ? row.fqn : row.source)});
   }
   out += "\n</details>\n\n";
 }

@@ -244,7 +244,7 @@ function showStorages() {
     ['operator'], ['module'], ['live at nodes', 'number'], ['first'], ['last'], ['source']], device.top.map((row) => [
     bytesText(row.bytes), exactText(row.bytes), nodeCode(row.node), code(typeText(row)), row['class'], row.phase,
     code(row.target), code(row.module_path), lifetime(row), nodeCode(row.first), nodeCode(row.last),
-    code(row.source)]));
+    code(row.source || row.fqn)]));
 }
 
 function showRecompute() {

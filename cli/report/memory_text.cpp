@@ -50,7 +50,9 @@ void print_allocator(std::ostream& out, const GraphMemory& memory, const DeviceM
     for (const AllocatorRow& row : device.allocator) cells.push_back(cell(row));
     table.add(std::move(cells));
   };
-  add("", [](const AllocatorRow& row) { return row.segments + " segments"; });
+  add("", [](const AllocatorRow& row) {
+    return row.segments + " segments" + (row.out_of_memory.empty() ? "" : ", until memory ran out");
+  });
   add("requested", [](const AllocatorRow& row) { return bytes_text(row.requested.bytes); });
   add("allocated", [](const AllocatorRow& row) { return bytes_text(row.allocated.bytes); });
   add("active", [](const AllocatorRow& row) { return bytes_text(row.active.bytes); });
@@ -124,7 +126,7 @@ void print_top(std::ostream& out, const DeviceMemory& device) {
   table.add({"bytes", "made by", "type", "class", "phase", "live from .. to", "source"});
   for (const StorageRow& row : device.top) {
     table.add({std::to_string(row.bytes), "%" + row.node, row.label.empty() ? row.type : row.label, row.kind, row.phase,
-               "%" + row.first + " .. %" + row.last, row.source});
+               "%" + row.first + " .. %" + row.last, row.source.empty() ? row.fqn : row.source});
   }
   table.print(out);
 }

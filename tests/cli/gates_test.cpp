@@ -51,6 +51,35 @@ TEST_CASE("cli mem --budget: on the peak it names, to the byte") {
   CHECK(contains(message, "the reserved peak of 1.00 GiB (1075838976 B) on cuda:0 is above the budget"));
 }
 
+TEST_CASE("cli mem --max-growth: the text says what became of the peaks that are limited, also where all is well") {
+  const Steps steps;
+  steps.bless();
+  steps.write(step("990000"));
+  const std::string text =
+      steps.mem({"--baseline", steps.base, "--max-growth", "1%", "--max-ratio", "requested=1.1"}).out;
+  // 1 GiB + 1000000 + 1024 B, then 10000 B less.
+  CHECK(contains(text,
+                 "since the baseline, on cuda:0, ideal peak: 1.00 GiB (1074742848 B) to 1.00 GiB (1074732848 B), "
+                 "-0.001 %"));
+  CHECK(contains(text, "since the baseline, on cuda:0, requested peak: "));
+  CHECK_FALSE(contains(text, "reserved peak: "));
+  CHECK_FALSE(contains(steps.mem({}).out, "since the baseline"));
+}
+
+TEST_CASE("cli mem: where memory runs out the figures before it say so; a parameter has its name") {
+  const Steps steps;
+  CHECK(contains(steps.mem({"--device-memory", "1GiB"}).out, "classic segments, until memory ran out"));
+  CHECK_FALSE(contains(steps.mem({"--device-memory", "2GiB"}).out, "until memory ran out"));
+  steps.write(
+      "graph @main {\n  %p: f32[8] = placeholder() {input={role=parameter, fqn=\"layers.0.wq.weight\"}}\n"
+      "  %a: f32[8] = aten.neg.default(%p)\n  return %a\n}\n");
+  const nlohmann::json device = steps.mem({"--json"}).json()["result"]["files"][0]["graphs"][0]["devices"][0];
+  CHECK(device["top"][0]["fqn"] == "layers.0.wq.weight");
+  CHECK(device["top"][0]["module_path"] == "layers.0.wq");
+  CHECK(device["top"][1]["fqn"] == "");
+  CHECK(device["by_module"][0]["name"] == "layers.*.wq");
+}
+
 TEST_CASE("cli mem --budget: what is refused") {
   const Steps steps;
   const auto message = [&](const std::string& limit) {
