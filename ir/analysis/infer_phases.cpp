@@ -79,8 +79,7 @@ class Inference {
 
   void find_seeds() {
     for (const NodeId node : graph_.nodes()) {
-      const NodeExtra* extra = graph_[node].kind == NodeKind::kPlaceholder ? graph_.extra(node) : nullptr;
-      if (extra != nullptr && extra->input && extra->input->role == InputRole::kTangent) map_.seeds.push_back(node);
+      if (recorded_role(graph_, node) == InputRole::kTangent) map_.seeds.push_back(node);
     }
     if (!map_.seeds.empty()) return;
     std::vector<Candidate> candidates;

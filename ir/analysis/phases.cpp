@@ -11,11 +11,7 @@
 namespace fxopt {
 namespace {
 
-bool is_tangent(const Graph& graph, NodeId node) {
-  if (graph[node].kind != NodeKind::kPlaceholder) return false;
-  const NodeExtra* extra = graph.extra(node);
-  return extra != nullptr && extra->input.has_value() && extra->input->role == InputRole::kTangent;
-}
+bool is_tangent(const Graph& graph, NodeId node) { return recorded_role(graph, node) == InputRole::kTangent; }
 
 Phase default_phase(const Graph& graph) {
   switch (graph.kind) {

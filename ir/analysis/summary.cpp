@@ -30,11 +30,6 @@ size_t phase_index(Phase phase) {
   return index < kNumPhases ? index : 0;  // a phase of a newer schema
 }
 
-InputRole recorded_role(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  return extra != nullptr && extra->input.has_value() ? extra->input->role : InputRole::kUnspecified;
-}
-
 bool is_static(const Module& module, DimsId dims) {
   if (!dims.is_valid()) return true;
   const std::vector<Dim>& list = module.dims(dims);

@@ -213,6 +213,11 @@ std::string_view module_of(const Graph& graph, NodeId node) {
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
 }
 
+InputRole recorded_role(const Graph& graph, NodeId node) {
+  const NodeExtra* extra = graph[node].kind == NodeKind::kPlaceholder ? graph.extra(node) : nullptr;
+  return extra != nullptr && extra->input.has_value() ? extra->input->role : InputRole::kUnspecified;
+}
+
 NodeId first_argument(const Graph& graph, NodeId node) {
   const Arg* arg = graph.arg(node, 0);
   return arg != nullptr && arg->is(ArgKind::kNode) ? arg->as_node() : NodeId();

@@ -13,11 +13,6 @@
 namespace fxopt {
 namespace {
 
-InputRole recorded_role(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  return extra != nullptr && extra->input.has_value() ? extra->input->role : InputRole::kUnspecified;
-}
-
 MemoryClass class_of_input(InputRole role) {
   switch (role) {
     case InputRole::kParameter:
