@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Formats all C++ sources in place, or says which lines are not formatted and fails.
+# Formats all C++ sources in place, or says which lines are not formatted and fails; also where CTest would cut a test's
+# name in two.
 #
 #   scripts/format.sh [--check]
 set -euo pipefail
@@ -19,3 +20,7 @@ mapfile -t files < <(find core ir passes runtime cli tests -not -path 'tests/lay
 echo "${#files[@]} files"
 ((${#files[@]} > 0))
 clang-format-14 "${options[@]}" "${files[@]}"
+if [[ ${1-} == --check ]] && grep -nE '^TEST_CASE[A-Z_]*\([^"]*"[^"]*;' "${files[@]}"; then
+  echo "the name of a test has a ';', at which CTest cuts lists" >&2
+  exit 1
+fi

@@ -66,10 +66,14 @@ TEST_CASE("cli mem --max-growth: the text says what became of the peaks that are
   CHECK_FALSE(contains(steps.mem({}).out, "since the baseline"));
 }
 
-TEST_CASE("cli mem: where memory runs out the figures before it say so; a parameter has its name") {
+TEST_CASE("cli mem: where memory runs out the figures before it say so") {
   const Steps steps;
   CHECK(contains(steps.mem({"--device-memory", "1GiB"}).out, "classic segments, until memory ran out"));
   CHECK_FALSE(contains(steps.mem({"--device-memory", "2GiB"}).out, "until memory ran out"));
+}
+
+TEST_CASE("cli mem: a parameter has its name, and belongs to the module that it is of") {
+  const Steps steps;
   steps.write(
       "graph @main {\n  %p: f32[8] = placeholder() {input={role=parameter, fqn=\"layers.0.wq.weight\"}}\n"
       "  %a: f32[8] = aten.neg.default(%p)\n  return %a\n}\n");
