@@ -155,6 +155,20 @@ void deliver_report(Console& console, const OptFlags& flags, const OptReport& re
   if (flags.explain) print_remarks(console.notes(), report.steps);
 }
 
+// What an option names and no graph has is the caller's slip, and no pass would say so by itself.
+void warn_of_names(Console& console, const std::string& path, const Module& module,
+                   const std::vector<StepReport>& steps) {
+  for (const StepReport& step : steps) {
+    for (const PassRemark& remark : step.result.remarks()) {
+      if (remark.code != kNamesNothing) continue;
+      Where where;
+      where.file = shown_input(path);
+      where.graph = module.text(remark.graph);
+      console.warning(kNamesNothing, where, step.pass + ": " + remark.text);
+    }
+  }
+}
+
 // One input. Errors go to the console.
 void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size_t index, nlohmann::ordered_json& file,
               std::string& report_file) {
@@ -186,6 +200,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
     return console.error(error);
   }
   report.steps = std::move(run->steps);
+  warn_of_names(console, path, module, report.steps);
   if (flags.strict_tags && !check_tags(console, tag_outcomes(module), path)) return;
   if (wants_report) {
     report.after = module_stats(module);

@@ -8,9 +8,13 @@
 #include <vector>
 
 #include "core/result.h"
+#include "ir/graph/graph.h"
 #include "ir/graph/module.h"
 
 namespace fxopt {
+
+// The code of remarks on names, given to an option, that a graph does not have.
+inline constexpr std::string_view kNamesNothing = "names-nothing";
 
 // Why a pass did not do something, or did something that may surprise.
 struct PassRemark {
@@ -35,6 +39,21 @@ class PassResult {
   }
   void remark(const Graph& graph, NodeId node, std::string_view code, std::string text) {
     remarks_.push_back({graph.name(), node, std::string(graph.name_of(node)), std::string(code), std::move(text)});
+  }
+
+  // Remarks at the output, code kNamesNothing, on each of the names given to `option` for which matches(node, name)
+  // holds of no node: most likely a slip. O(nodes * names).
+  template <class Matches>
+  void remark_unmatched(const Graph& graph, std::string_view option, const std::vector<std::string_view>& names,
+                        const Matches& matches) {
+    const NodeId output = graph.output();
+    for (const std::string_view name : names) {
+      bool is_met = false;
+      for (const NodeId node : graph.nodes()) is_met = is_met || matches(node, name);
+      if (is_met || !output.is_valid()) continue;
+      remark(graph, output, kNamesNothing,
+             "'" + std::string(name) + "' of " + std::string(option) + " is nothing that this graph has");
+    }
   }
 
   // Adds what another run of the same pass did, on another graph.

@@ -31,9 +31,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/text.h"
 #include "ir/analysis/effects.h"
 #include "ir/analysis/tags.h"
 #include "ir/analysis/values.h"
@@ -272,6 +274,9 @@ Result<PassResult> remat(Graph& graph, const RematOptions& options) {
   const Reloads reloads(graph, phases, storages);
   Result<RematPlan> plan = plan_remat(graph, phases, storages, decisions, reloads, options.exclude, options.compat);
   if (!plan.ok()) return std::move(plan).error();
+  result.remark_unmatched(graph, "exclude", split_list(options.exclude), [&graph](NodeId node, std::string_view name) {
+    return is_within(graph.module().text(graph[node].module_path), name);
+  });
   for (const TagRemark& remark : decisions.remarks) result.remark(graph, remark.node, remark.code, remark.text);
   for (const TagRemark& remark : plan->blocked_remarks) result.remark(graph, remark.node, remark.code, remark.text);
   write_verdicts(graph, *plan, phases, storages, decisions, result);

@@ -116,6 +116,24 @@ class Tagger {
   int64_t matmuls_ = 0;
 };
 
+// Of what the caller gave: the defaults are for graphs that have such modules.
+void remark_names(const Graph& graph, const SacOptions& options, PassResult& result) {
+  const SacOptions defaults;
+  const auto path = [&graph](NodeId node) { return graph.module().text(graph[node].module_path); };
+  result.remark_unmatched(
+      graph, "save-ops", split_list(options.save_ops),
+      [&graph](NodeId node, std::string_view name) { return graph[node].is_call() && graph.op(node).name == name; });
+  if (options.exclude != defaults.exclude) {
+    result.remark_unmatched(graph, "exclude", split_list(options.exclude),
+                            [&path](NodeId node, std::string_view name) { return is_within(path(node), name); });
+  }
+  if (options.recompute_matmuls_of != defaults.recompute_matmuls_of) {
+    result.remark_unmatched(
+        graph, "recompute-matmuls-of", split_list(options.recompute_matmuls_of),
+        [&path](NodeId node, std::string_view name) { return path(node).find(name) != std::string_view::npos; });
+  }
+}
+
 }  // namespace
 
 Status SacOptions::check() const {
@@ -127,6 +145,7 @@ Status SacOptions::check() const {
 
 Result<PassResult> sac(Graph& graph, const SacOptions& options) {
   PassResult result;
+  remark_names(graph, options, result);
   const IdMap<NodeId, Tag> tags = Tagger(graph, options).run();
   for (const NodeId node : graph.nodes()) {
     if (graph[node].tag != Tag::kNone || tags[node] == Tag::kNone) continue;

@@ -143,6 +143,20 @@ TEST_CASE("cli mem --symbol: a size within the range the file was traced for") {
   CHECK(run_fxopt({"mem", ranged, "--symbol", "s0=4", "--symbol", "s0=8"}).exit == 2);
 }
 
+TEST_CASE("cli opt: a name in an option that the graph does not have is warned of") {
+  const Files files;
+  const auto err = [&](const std::string& passes) {
+    std::filesystem::remove(files.out);
+    const CliResult result = run_fxopt({"opt", files.twins, "-o", files.out, "--passes", passes});
+    CHECK(result.exit == 0);
+    return result.err;
+  };
+  CHECK(contains(err("sac{exclude=\"head\"}"), "warning[names-nothing]"));
+  CHECK(contains(err("sac{exclude=\"head\"}"), "'head' of exclude is nothing that this graph has"));
+  CHECK_FALSE(contains(err("sac{exclude=\"layers.0\"}"), "warning"));
+  CHECK_FALSE(contains(err("sac"), "warning"));  // the defaults are for graphs that have them
+}
+
 TEST_CASE("cli mem --must-fit: a graph that no CUDA device runs is no step that fits") {
   const Files files;
   const CliResult host = run_fxopt({"mem", files.twins, "--must-fit", "--device-memory", "1GiB"});
