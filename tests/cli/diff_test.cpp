@@ -97,9 +97,9 @@ TEST_CASE("cli explain --steady: what is kept between steps because of a paramet
   CHECK(kept("w") == nlohmann::json{first, second, gradient});
   CHECK(kept("d") == kept("w"));
   CHECK(kept("w", {"--gradients", "freed"}) == nlohmann::json{first, second});
-  CHECK(kept("w", {"--optimizer", "none"}) == nlohmann::json{gradient});
+  CHECK(kept("w", {"--optimizer", "none"}) == nlohmann::json::array({gradient}));
   CHECK(kept("d", {"--optimizer", "momentum", "--gradients", "freed"}) ==
-        nlohmann::json{row("momentum_buffer", "w", "optimizer state")});
+        nlohmann::json::array({row("momentum_buffer", "w", "optimizer state")}));
   CHECK(kept("d", {"--optimizer", "none", "--gradients", "freed"}) == nlohmann::json::array());
   CHECK(kept("x") == nlohmann::json::array());  // neither parameter nor gradient
   CHECK(kept("g") == nlohmann::json::array());  // reduced into what leaves the graph
