@@ -112,6 +112,7 @@ class Mem {
   void keep_top(GraphMemory& memory) const {
     for (DeviceMemory& device : memory.devices) {
       if (device.top.size() > flags_.memory.top) device.top.resize(flags_.memory.top);
+      if (device.recompute.size() > flags_.memory.top) device.recompute.resize(flags_.memory.top);
       device.others.clear();
     }
   }
