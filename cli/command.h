@@ -31,6 +31,7 @@ CommandBody declare_opt(CLI::App& app);
 CommandBody declare_mem(CLI::App& app);
 CommandBody declare_diff(CLI::App& app);
 CommandBody declare_explain(CLI::App& app);
+CommandBody declare_tags(CLI::App& app);
 CommandBody declare_verify(CLI::App& app);
 CommandBody declare_show(CLI::App& app);
 CommandBody declare_convert(CLI::App& app);

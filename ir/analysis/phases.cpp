@@ -72,4 +72,15 @@ PhaseMap resolve_phases(const Graph& graph) {
   return map.has_markers || !may_hold_backward ? map : infer_phases(graph);
 }
 
+size_t mark_phases(Graph& graph, const PhaseMap& phases) {
+  size_t marked = 0;
+  for (const NodeId node : graph.nodes()) {
+    if (graph[node].kind == NodeKind::kOutput) continue;
+    graph[node].phase = phases.phase.get(node);
+    graph[node].phase_markers |= 1U << static_cast<uint32_t>(PhaseMarker::kInferred);
+    ++marked;
+  }
+  return marked;
+}
+
 }  // namespace fxopt

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "ir/graph/graph.h"
@@ -44,5 +45,9 @@ PhaseMap infer_phases(const Graph& graph);
 // analyze_phases(), or infer_phases() for a graph that may hold a backward pass and carries no marker: what a pass asks
 // that must not mix phases.
 PhaseMap resolve_phases(const Graph& graph);
+
+// Writes inferred phases into a graph without markers, as marks of their own kind, so that later passes and programs
+// read what this one decided. Returns how many nodes it marked. O(nodes).
+size_t mark_phases(Graph& graph, const PhaseMap& phases);
 
 }  // namespace fxopt

@@ -15,6 +15,8 @@ namespace fxopt {
 
 // The code of remarks on names, given to an option, that a graph does not have.
 inline constexpr std::string_view kNamesNothing = "names-nothing";
+// The code of remarks on recompute tags in a graph without backward.
+inline constexpr std::string_view kNoBackward = "no-backward";
 
 // Why a pass did not do something, or did something that may surprise.
 struct PassRemark {

@@ -29,7 +29,7 @@ class Tagger {
   Tagger(const Graph& graph, const SacOptions& options)
       : graph_(graph),
         options_(options),
-        phases_(analyze_phases(graph)),
+        phases_(resolve_phases(graph)),
         effects_(graph),
         excluded_(split_list(options.exclude)),
         uncounted_(split_list(options.recompute_matmuls_of)),
