@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -27,6 +28,9 @@ with imports_torch():
 need_program()
 
 aten = torch.ops.aten
+needs_marks = unittest.skipUnless(
+    hasattr(torch.compiler, "_non_strict_tracing_context"), f"torch {torch.__version__} cannot mark backward while tracing"
+)
 
 
 def in_a_fresh_process(program: str, *arguments: object) -> str:
@@ -364,6 +368,23 @@ class Kinds(Case):
         torch.compile(self.Model(), backend=backend)(x)
         self.assertIn("y", found[0])
         self.assertFalse({name for name in found[0] if "detach" in name})
+
+
+class Documented(Case):
+    @needs_marks
+    def test_the_lines_that_add_modules_and_roles(self):
+        text = (SCRIPTS / "README.md").read_text(encoding="utf-8")
+        (block,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        path = self.folder / "step.pb"
+        in_a_fresh_process(block.replace('"step.pb"', repr(str(path))))
+        main = fxopt_torch.read_module(path)["graphs"][0]
+        self.assertEqual(main["kind"], "GRAPH_KIND_FORWARD_LOSS_BACKWARD")
+        names = [node["input"].get("fqn") for node in main["nodes"] if "input" in node]
+        self.assertEqual(names, ["0.weight", "0.bias", "2.weight", "2.bias", None])
+        self.assertEqual([spec["role"] for spec in main["outputs"]], ["OUTPUT_ROLE_LOSS"] + ["OUTPUT_ROLE_GRADIENT"] * 4)
+        places = {(node.get("module_path"), node.get("phase")) for node in main["nodes"]}
+        backward = "PHASE_BACKWARD"
+        self.assertLessEqual({("0", None), ("1", None), ("2", None), ("0", backward), ("1", backward)}, places)
 
 
 class Result(Case):
