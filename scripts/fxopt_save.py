@@ -78,8 +78,6 @@ ATTRIBUTE_KINDS = "fx.attributes"  # of a graph: tensors that are not persistent
 SYMBOLS = "fx.symbols"  # of the module: SymbolWriter.extra()
 LIBRARIES = "fx.libraries"  # of the module: the Python modules that register operators of its own libraries
 
-GROUP_ARGUMENTS = frozenset({"group_name", "process_group", "group"})  # of operators: the name of a process group
-
 INLINE_BYTES = 1024  # of a constant; larger ones go to a .safetensors file
 MAX_META_DEPTH = 64  # of a metadata tree
 
@@ -437,10 +435,10 @@ class Exporter:
     # ---- process groups
 
     def _note_groups(self, node: Node) -> None:
-        """Remembers the process groups that the call of an operator names."""
+        """Remembers the process group that the call of an operator names."""
         names = (argument.name for argument in node.target._schema.arguments)
         for name, arg in [*zip(names, node.args), *node.kwargs.items()]:
-            if name in GROUP_ARGUMENTS and isinstance(arg, str):
+            if name == "group_name" and isinstance(arg, str):
                 self._groups.setdefault(arg, node)
 
     def _used_groups(self, known: Sequence[Json]) -> dict[str, object]:
@@ -452,7 +450,7 @@ class Exporter:
             if (group := find_group(name)) is not None:
                 result[name] = group
             elif name not in from_file and not self.is_lenient:
-                reason = f"its process group {name!r} is not registered in this process, so that its ranks are not known"
+                reason = f"its process group {name!r} is not known in this process, and so are not its ranks"
                 hint = "save where the group is: after init_process_group, which takes the backend 'fake' too, and new_group"
                 raise ExportError(f"node %{node.name} ({_shown_target(node)}): {reason}; {hint}")
         return result

@@ -63,14 +63,15 @@ def has_unknown_storage(tensor: torch.Tensor) -> bool:
 
 
 def find_group(name: str) -> object | None:
-    """The process group that collectives find under that name; None where there is none in this process."""
+    """The process group that collectives find under that name; None where this process has none, or knows no ranks of it."""
     dist = torch.distributed
     if not dist.is_available() or not dist.is_initialized():
         return None
     try:
-        return dist.distributed_c10d._resolve_process_group(name)
+        group = dist.distributed_c10d._resolve_process_group(name)
     except RuntimeError:
         return None
+    return group if group in dist.distributed_c10d._world.pg_group_ranks else None
 
 
 def group_name(value: object) -> str | None:

@@ -169,7 +169,7 @@ class Groups(Case):
             path := self.folder / "x.pb",
         )
         message = r"node %all_gather_into_tensor_1 \(_c10d_functional.all_gather_into_tensor.default\): its process group '513'"
-        self.assertRegex(made, message + " is not registered in this process.*; save where the group is")
+        self.assertRegex(made, message + " is not known in this process.*; save where the group is")
         groups = {group["uid"]: group["ranks"] for group in fxopt_torch.read_module(path)["groups"]}
         self.assertEqual(groups, {"0": [0, 1, 2, 3], "1": [0, 1], "2": [0, 2], "521": [0, 1], "513": [0, 2]})
         again = self.folder / "again.pb"
