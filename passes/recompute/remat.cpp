@@ -66,24 +66,34 @@ class Writer {
         pass_(graph.module().intern("remat")) {}
 
   void run(const RematPlan& plan) {
+    mapped_ = IdMap<NodeId, NodeId>(graph_.num_ids());
+    buffers_ = IdMap<BufferId, StorageId>(storages_.num_buffers());
     for (const RematRegion& region : plan.regions) {
-      mapped_ = IdMap<NodeId, NodeId>(graph_.num_ids());
-      buffers_ = IdMap<BufferId, StorageId>(storages_.num_buffers());
       for (const RematStep& step : region.steps) {
         for (const NodeId link : step.hoisted) hoist(link, step.consumer);
         for (const NodeId original : step.copies) copy(original, step.consumer);
         redirect(step.consumer);
       }
       for (const NodeId node : region.nodes) follow_copies(node);
+      forget();
       result_.note("regions");
     }
   }
 
  private:
+  // The next region shares no copy with this one. In time of the copies, for there may be as many regions as nodes.
+  void forget() {
+    for (const NodeId original : copied_) mapped_[original] = NodeId();
+    for (const BufferId buffer : owned_) buffers_[buffer] = StorageId();
+    copied_.clear();
+    owned_.clear();
+  }
+
   void copy(NodeId original, NodeId before) {
     const std::string base = std::string(graph_.name_of(original)) + "_recomputed";
     const NodeId id = graph_.clone_node(original, before, base, mapped_);
     mapped_[original] = id;
+    copied_.push_back(original);
     Node& node = graph_[id];
     node.phase = Phase::kBackward;
     node.phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kAutogradBackward);
@@ -172,6 +182,7 @@ class Writer {
     if (!own.is_valid()) {
       const StorageRecord record = graph_.module().storage(carried);
       own = graph_.module().fresh_storage(record.bytes, record.device);
+      owned_.push_back(buffer);
     }
     return own;
   }
@@ -182,8 +193,10 @@ class Writer {
   bool own_subgraphs_;
   PassResult& result_;
   StringId pass_;
-  IdMap<NodeId, NodeId> mapped_;        // of the region at hand
-  IdMap<BufferId, StorageId> buffers_;  // likewise
+  IdMap<NodeId, NodeId> mapped_;        // original to its copy in the region at hand
+  IdMap<BufferId, StorageId> buffers_;  // to the storage of the copy, likewise
+  std::vector<NodeId> copied_;          // that mapped_ has
+  std::vector<BufferId> owned_;         // that buffers_ has
 };
 
 // The verdict on one tag, from what the plan does and whether backward reads the value at all.
