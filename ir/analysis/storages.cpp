@@ -4,7 +4,7 @@
 // - a get_attr one per attribute
 // - a view or identity argument 0's
 // - what may be a view as the file says, else as the two tensors prove; where neither tells, a new one in the same
-// class
+//   class
 // - a getitem that of the element it takes; where that cannot be told, a new one in the class of all
 // - by the schema's (a) and (a!) that of the argument with the same alias set
 // - a call with unknown writes an input's where the file says so, else a new one; in one class with every input

@@ -6,9 +6,8 @@
 //
 // Legal  A getitem computes nothing and reads no data, so only what orders it by other means can hold it: control
 //        dependencies of its own, events, an index that is computed.
-// Place  The canonical order is depth first: a getitem of a getitem stands behind it, before the next sibling. That
-// makes
-//        the pass idempotent.
+// Place  The canonical order is depth first: a getitem of a getitem comes right after it, before the next sibling. That
+//        makes the pass idempotent.
 
 #include "passes/clean/raise_getitems.h"
 

@@ -7,20 +7,17 @@
 //                                                %b = gelu_backward(%d, %m_recomputed)
 //
 // Region  A maximal run of backward nodes. A node without a backward mark that depends on backward values (a gradient
-// sum,
-//         an accumulation) does not end a run; an independent forward node, such as the next chunk of a chunked loss,
-//         does. Each region gets its own copies: sharing one across regions would keep it alive between them, which is
-//         saving it.
-// Place   Right before the first node of the region that needs it, in forward order. Only edges of nodes behind the
-// copy,
-//         in the same region, are redirected.
-// Legal   The op can be repeated (tag rules 3, 4); nothing it reads was written between the original and the copy (rule
-// 5),
-//         and nothing wrote the original's own result, which the copy would not see.
-// Offload A copy reads an offloaded value from its reload, which moves before it where it stands behind; views of the
+//         sum, an accumulation) does not end a run; an independent forward node, such as the next chunk of a chunked
+//         loss, does. Each region gets its own copies: sharing one across regions would keep it alive between them,
+//         which is saving it.
+// Place   Right before the first node of the region that needs it, in forward order. Only edges of nodes after the
+//         copy, in the same region, are redirected.
+// Legal   The op can be repeated (tag rules 3, 4); nothing it reads was written between the original and the copy
+//         (rule 5), and nothing wrote the original's own result, which the copy would not see.
+// Offload A copy reads an offloaded value from its reload, which moves before it where it comes after it; views of the
 //         value between the two are copied too, and where that cannot be the reader is saved.
 // Copies  get their own metadata and storages, an origin, phase backward, no tag: running remat twice copies nothing
-// more.
+//         more.
 //
 // compat=torch takes PyTorch's regions (the marks alone, one region), tags (no inheritance by views and waits) and asks
 // nothing about mutation.
