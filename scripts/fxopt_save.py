@@ -33,7 +33,7 @@ from fxopt_objects import (
 from fxopt_training import input_spec, output_spec, training_fields
 from fxopt_values import ValueWriter, find_group, group_name, is_symbolic, mode_of_record, process_groups
 
-VERSION = "0"
+VERSION = "0.1.0"  # the project's, as CMakeLists.txt has it
 
 # What is not written, and why: keys of metadata first, then things by what they are.
 NOT_CARRIED = {

@@ -92,8 +92,9 @@ struct EnumNames<Compat> {
 //   struct FooOptions {
 //     int64_t cap_bytes = 0;
 //     template <class Self, class Field>
-//     static void visit(Self& self, Field&& field) { field("cap-bytes", self.cap_bytes, "Largest merged payload,
-//     bytes."); }
+//     static void visit(Self& self, Field&& field) {
+//       field("cap-bytes", self.cap_bytes, "Largest merged payload, bytes.");
+//     }
 //     Status check() const;  // optional: ranges; where.field of the error names the option
 //   };
 //   Result<PassResult> foo(Graph& graph, const FooOptions& options);

@@ -7,20 +7,18 @@
 //                                                %b = gelu_backward(%d, %m_recomputed)
 //
 // Region  A maximal run of backward nodes. A node without a backward mark that depends on backward values (a gradient
-// sum,
-//         an accumulation) does not end a run; an independent forward node, such as the next chunk of a chunked loss,
-//         does. Each region gets its own copies: sharing one across regions would keep it alive between them, which is
-//         saving it.
-// Place   Right before the first node of the region that needs it, in forward order. Only edges of nodes behind the
-// copy,
-//         in the same region, are redirected.
+//         sum, an accumulation) does not end a run; an independent forward node, such as the next chunk of a chunked
+//         loss, does. Each region gets its own copies: sharing one across regions would keep it alive between them,
+//         which is saving it.
+// Place   Right before the first node of the region that needs it, in forward order. Only edges of nodes after the
+//         copy, in the same region, are redirected.
 // Legal   The op can be repeated; nothing writes what it reads between the original and the copy; nothing at all writes
 //         the original's own result, since the write would go to one of two tensors; and of several tensors on its
 //         memory that the caller is handed, backward made none.
-// Offload A copy reads an offloaded value from its reload, which moves before it where it stands behind; views of the
+// Offload A copy reads an offloaded value from its reload, which moves before it where it comes after it; views of the
 //         value between the two are copied too, and where that cannot be the reader is saved.
 // Copies  get their own metadata and storages, an origin, phase backward, no tag: running remat twice copies nothing
-// more.
+//         more.
 //
 // Phases  Derived where the graph marks none; the marks are then written into a graph that gets copies, so that what
 //         runs next sees what remat saw.
@@ -70,24 +68,34 @@ class Writer {
         pass_(graph.module().intern("remat")) {}
 
   void run(const RematPlan& plan) {
+    mapped_ = IdMap<NodeId, NodeId>(graph_.num_ids());
+    buffers_ = IdMap<BufferId, StorageId>(storages_.num_buffers());
     for (const RematRegion& region : plan.regions) {
-      mapped_ = IdMap<NodeId, NodeId>(graph_.num_ids());
-      buffers_ = IdMap<BufferId, StorageId>(storages_.num_buffers());
       for (const RematStep& step : region.steps) {
         for (const NodeId link : step.hoisted) hoist(link, step.consumer);
         for (const NodeId original : step.copies) copy(original, step.consumer);
         redirect(step.consumer);
       }
       for (const NodeId node : region.nodes) follow_copies(node);
+      forget();
       result_.note("regions");
     }
   }
 
  private:
+  // The next region shares no copy with this one. In time of the copies, for there may be as many regions as nodes.
+  void forget() {
+    for (const NodeId original : copied_) mapped_[original] = NodeId();
+    for (const BufferId buffer : owned_) buffers_[buffer] = StorageId();
+    copied_.clear();
+    owned_.clear();
+  }
+
   void copy(NodeId original, NodeId before) {
     const std::string base = std::string(graph_.name_of(original)) + "_recomputed";
     const NodeId id = graph_.clone_node(original, before, base, mapped_);
     mapped_[original] = id;
+    copied_.push_back(original);
     Node& node = graph_[id];
     node.phase = Phase::kBackward;
     node.phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kAutogradBackward);
@@ -176,6 +184,7 @@ class Writer {
     if (!own.is_valid()) {
       const StorageRecord record = graph_.module().storage(carried);
       own = graph_.module().fresh_storage(record.bytes, record.device);
+      owned_.push_back(buffer);
     }
     return own;
   }
@@ -186,8 +195,10 @@ class Writer {
   bool own_subgraphs_;
   PassResult& result_;
   StringId pass_;
-  IdMap<NodeId, NodeId> mapped_;        // of the region at hand
-  IdMap<BufferId, StorageId> buffers_;  // likewise
+  IdMap<NodeId, NodeId> mapped_;        // original to its copy in the region at hand
+  IdMap<BufferId, StorageId> buffers_;  // to the storage of the copy, likewise
+  std::vector<NodeId> copied_;          // that mapped_ has
+  std::vector<BufferId> owned_;         // that buffers_ has
 };
 
 // A verdict stands once it is given: a later run of remat has nothing to add to a tag that was carried out.

@@ -2,7 +2,7 @@
 //
 // full    every forward call is MUST_RECOMPUTE
 // per-op  ops of the save set, which the caller may name, are MUST_SAVE, of a layer's matmuls each second is not; the
-// rest is PREFER_RECOMPUTE
+//         rest is PREFER_RECOMPUTE
 //
 // Both: a call that cannot be repeated, and a symbolic integer, is MUST_SAVE; a getitem or a wait takes its parent's
 // tag; then what a strictly later layer (or explicit region) reads in order to recompute is MUST_SAVE. A node outside

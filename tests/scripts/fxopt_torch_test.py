@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -61,6 +62,11 @@ class Save(unittest.TestCase):
 
     def meta(self, name):
         return {entry["key"]: entry["value"] for entry in self.nodes[name].get("meta", [])}
+
+    def test_the_producer_is_of_the_version_of_the_project(self):
+        build = (pathlib.Path(__file__).parents[2] / "CMakeLists.txt").read_text(encoding="utf-8")
+        version = re.search(r"project\(fxopt VERSION (\S+)", build)[1]
+        self.assertEqual(self.save(trace(lambda x: x + 1, torch.zeros(2)))["producer"]["version"], version)
 
     # ---- values
 
