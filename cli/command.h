@@ -34,6 +34,7 @@ CommandBody declare_explain(CLI::App& app);
 CommandBody declare_verify(CLI::App& app);
 CommandBody declare_show(CLI::App& app);
 CommandBody declare_convert(CLI::App& app);
+CommandBody declare_reduce(CLI::App& app);
 CommandBody declare_passes(CLI::App& app);
 CommandBody declare_help(CLI::App& app);
 CommandBody declare_completion(CLI::App& app);

@@ -40,6 +40,7 @@ std::string option_text(const CLI::Option& option) {
   if (option.get_positional()) {
     std::string name = option.get_type_name();
     if (option.get_items_expected_max() > 1) name += "...";
+    if (option.get_type_name() == "COMMAND") name = "-- " + name;  // whose options are its own
     return option.get_required() ? name : "[" + name + "]";
   }
   std::string text;
