@@ -40,7 +40,6 @@ std::string option_text(const CLI::Option& option) {
   if (option.get_positional()) {
     std::string name = option.get_type_name();
     if (option.get_items_expected_max() > 1) name += "...";
-    if (option.get_type_name() == "COMMAND") name = "-- " + name;  // whose options are its own
     return option.get_required() ? name : "[" + name + "]";
   }
   std::string text;
@@ -85,6 +84,7 @@ std::string usage_text(const CLI::App& app) {
   std::string out = "usage: fxopt" + (is_root ? std::string(" COMMAND") : " " + app.get_name()) + " [OPTION...]";
   Rows arguments, options, subcommands;
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_type_name() == "COMMAND") out += " --";  // what follows has options of its own
     if (option->get_positional()) out += " " + option_text(*option);
     (option->get_positional() ? arguments : options).emplace_back(option_text(*option), option->get_description());
   }
