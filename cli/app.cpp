@@ -63,6 +63,7 @@ const std::vector<Command>& commands() {
       {"verify", "check the structure of a graph", declare_verify},
       {"show", "print a graph, some of its nodes, a summary, or a drawing", declare_show},
       {"convert", "write a graph in another form", declare_convert},
+      {"reduce", "make a failing graph small; a command says whether it still fails", declare_reduce},
       {"passes", "list the passes, or describe one", declare_passes},
       {"help", "explain a command, a pass, an error code or a concept", declare_help},
       {"completion", "print a completion script for a shell", declare_completion},

@@ -33,6 +33,7 @@ struct OptFlags {
   bool print_after_change = false;
   bool timing = false;
   bool no_verify = false;
+  bool no_reproducer = false;
   bool explain = false;
   bool strict_tags = false;
   bool raise_control_deps = false;
@@ -225,7 +226,8 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   options.observer = [&](size_t step_index, const PipelineStep& step, const StepReport& done, const Module& now) {
     print_graph_after(console, flags, path, step_index, step, done, now);
   };
-  Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, *bytes);
+  Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, *bytes,
+                                              flags.no_reproducer ? Reproducer::kNone : Reproducer::kWritten);
   if (!run.ok()) {
     Error error = std::move(run).error();
     if (error.where.file.empty()) error.where.file = shown_input(path);
@@ -290,6 +292,8 @@ CommandBody declare_opt(CLI::App& app) {
   app.add_option("--stop-after", flags->stop_after, "run only the first N passes: bisects a pipeline")->type_name("N");
   app.add_flag("--timing", flags->timing, "print the seconds each pass took, and include them in reports");
   app.add_flag("--no-verify", flags->no_verify, "leave out the verifier after each pass, to measure passes alone");
+  app.add_flag("--no-reproducer", flags->no_reproducer,
+               "write no file that shows a mistake of fxopt: for runs under `fxopt reduce`");
   app.add_flag("--explain", flags->explain, "print the remarks: what passes left alone, and why");
   app.add_flag("--strict-tags", flags->strict_tags,
                "exit with 4, writing nothing, when a tag was dropped or conflicts, a MUST_RECOMPUTE has no effect, or "
