@@ -181,7 +181,7 @@ void GraphVerifier::check_wait(NodeId id) {
   const Arg* waited = graph_.arg(id, 0);
   if (waited == nullptr || !is_edge(*waited)) return;
   const NodeId input = waited->as_node();
-  if (const NodeId pending = unawaited_[input]; pending.is_valid()) awaited_[pending] = true;
+  if (const NodeId pending = unawaited_.get(input); pending.is_valid()) awaited_[pending] = true;
   if (completes_later_[input] || !seen_[input]) return;
   context_.add(ErrorCode::kVerifyCollective, at(id, "args[0]"),
                "waits for " + quoted_node(input) + ", the result of " + graph_.op(input).name +

@@ -94,10 +94,6 @@ void VerifyContext::check_bits(const Tensor& tensor, const MakePlace& place) {
     add(ErrorCode::kVerifyValue, place(), "conjugate bit on a tensor of " + std::string(name_of(tensor.dtype)),
         "only complex tensors have one");
   }
-  if (tensor.negative && !can_be_negative(tensor.dtype)) {
-    add(ErrorCode::kVerifyValue, place(), "negative bit on a tensor of " + std::string(name_of(tensor.dtype)),
-        "only tensors of signed numbers have one");
-  }
 }
 
 template <class MakePlace>
