@@ -126,7 +126,7 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
     if (!breaks_strict_tags(outcome)) continue;
     Error error{ErrorCode::kTagConflict,
                 "tag " + std::string(name_of(outcome.tag)) + " is " + std::string(name_of(outcome.verdict)),
-                "`fxopt tags` lists all tags, `fxopt help tags` the rules",
+                "`fxopt tags` lists all tags, `fxopt help tag-rules` the rules",
                 {}};
     if (!outcome.pass.empty()) error.message += " by " + outcome.pass;
     if (outcome.rule != TagRule::kNone) error.message += ": " + std::string(tag_rule(outcome.rule).reason);

@@ -13,27 +13,6 @@ namespace {
 
 constexpr const char* kHowTo = "write it as in --symbol s0=4096, s0=max or s0=2..64; 's*=4096' is for several";
 
-// '*' stands for any characters, also none. O(text * pattern).
-bool matches(std::string_view text, std::string_view pattern) {
-  size_t at = 0, next = 0;
-  size_t star = std::string_view::npos, behind_star = 0;  // the last star, and how far it has taken the text
-  while (at < text.size()) {
-    if (next < pattern.size() && pattern[next] == '*') {
-      star = next++;
-      behind_star = at;
-    } else if (next < pattern.size() && pattern[next] == text[at]) {
-      ++next;
-      ++at;
-    } else if (star != std::string_view::npos) {
-      next = star + 1;
-      at = ++behind_star;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', next) == std::string_view::npos;
-}
-
 using Kind = SymbolSetting::Kind;
 
 Error bad_value(const SymbolSetting& setting, const std::string& what, std::string hint) {
@@ -121,7 +100,7 @@ class Binder {
     const SymbolSetting* found = nullptr;
     for (const SymbolSetting& setting : settings_) {
       if (setting.name == symbol) return &setting;
-      if (matches(symbol, setting.name)) found = &setting;
+      if (matches_pattern(symbol, setting.name)) found = &setting;
     }
     return found;
   }
@@ -131,7 +110,7 @@ class Binder {
     if (names_.empty() && setting.name.find('*') != std::string::npos) return ok_status();
     std::vector<std::string_view> texts;
     for (const StringId name : names_) {
-      if (matches(module_.text(name), setting.name)) return ok_status();
+      if (matches_pattern(module_.text(name), setting.name)) return ok_status();
       texts.push_back(module_.text(name));
     }
     const std::string hint =

@@ -186,7 +186,7 @@ constexpr std::string_view kVerdicts =
   implied      there is nothing to do: a view of an input or of a saved value, which stays in memory
                anyway, or a node that another one took the place of (cse)
   overridden   backward reads the value, and a rule decided against the tag: PREFER_RECOMPUTE on a value
-               that backward writes in place is saved. `fxopt help tags` lists the rules
+               that backward writes in place is saved. `fxopt help tag-rules` lists the rules
   dropped      a pass erased the node, and nothing took its place
   conflicting  tagged for recompute, but running it again would give something else (a random op without
                recorded numbers, an op nobody describes); remat refuses that
@@ -219,7 +219,7 @@ std::string pipeline_topic() {
          std::string(default_pipeline_text()) + "\n";
 }
 
-std::string tags_topic() {
+std::string tag_rules_topic() {
   std::string text =
       "A tag says whether a value is saved for backward or computed again: MUST_SAVE, PREFER_SAVE,\n"
       "MUST_RECOMPUTE, PREFER_RECOMPUTE, MUST_OFFLOAD, PREFER_OFFLOAD. Stored tags are never rewritten. The\n"
@@ -252,7 +252,7 @@ const std::vector<Topic>& topics() {
       {"phases", "forward, loss, backward, optimizer", std::string(kPhases)},
       {"pipeline", "how passes are written one after the other", pipeline_topic()},
       {"summary", "what show --summary counts", std::string(kSummary)},
-      {"tags", "save and recompute tags, and which wins", tags_topic()},
+      {"tag-rules", "save and recompute tags, and which rule decides", tag_rules_topic()},
       {"verdicts", "what became of a tag, in one word", std::string(kVerdicts)},
   };
   return rows;

@@ -30,6 +30,26 @@ bool is_within(std::string_view path, std::string_view ancestor) {
   return path.starts_with(ancestor) && (path.size() == ancestor.size() || path[ancestor.size()] == '.');
 }
 
+bool matches_pattern(std::string_view text, std::string_view pattern) {
+  size_t at = 0, next = 0;
+  size_t star = std::string_view::npos, after_star = 0;  // the last star, and how far it has taken the text
+  while (at < text.size()) {
+    if (next < pattern.size() && pattern[next] == '*') {
+      star = next++;
+      after_star = at;
+    } else if (next < pattern.size() && pattern[next] == text[at]) {
+      ++next;
+      ++at;
+    } else if (star != std::string_view::npos) {
+      next = star + 1;
+      at = ++after_star;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', next) == std::string_view::npos;
+}
+
 std::string format_double(double value) {
   if (std::isnan(value)) return "nan";
   std::array<char, 32> buffer{};  // the longest shortest form, as in -2.2250738585072014e-308, has 24 characters

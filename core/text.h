@@ -17,6 +17,9 @@ std::vector<std::string_view> split_list(std::string_view text);
 // True when the dotted `path` is `ancestor` or lies below it: "layers.1.mlp" is within "layers.1", "layers.10" is not.
 bool is_within(std::string_view path, std::string_view ancestor);
 
+// True when `pattern` spells all of `text`, where '*' stands for any characters, also none. O(text * pattern).
+bool matches_pattern(std::string_view text, std::string_view pattern);
+
 // The shortest decimal text that parse_double reads back to the same bits; never mistakable for an integer: it contains
 // '.', 'e', "inf" or "nan". Sign and payload of a NaN are not kept.
 std::string format_double(double value);

@@ -32,8 +32,9 @@ bool is_by_aot_autograd(const Graph& graph) {
 }
 
 bool may_be_differentiated_alone(const Graph& graph) {
-  if (graph.kind != GraphKind::kUnspecified && !requires_grad(graph)) return false;
-  return !is_by_aot_autograd(graph) && !holds_backward(graph);
+  if (holds_backward(graph)) return false;
+  if (requires_grad(graph)) return true;
+  return graph.kind == GraphKind::kUnspecified && !is_by_aot_autograd(graph);
 }
 
 }  // namespace

@@ -504,7 +504,6 @@ class StorageMap::Builder {
   }
 
   void finish_objects() {
-    if (map_.metadata_changes_.empty()) return;
     map_.object_classes_.resize(object_parents_.size());
     for (size_t i = 0; i < object_parents_.size(); ++i) {
       map_.object_classes_[i] = root(object_parents_, ObjectId(i));

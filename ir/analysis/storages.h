@@ -73,6 +73,9 @@ class StorageMap {
   // True when what the node computes depends on the bytes of its inputs. A view only says where they are.
   bool reads_data(NodeId node) const;
 
+  // Objects that may be one tensor have one class: what hands its argument back when there is nothing to do may have.
+  ObjectId object_class(ObjectId id) const { return object_classes_[id.index()]; }
+
   // Buffers that may share memory have one class: outputs of a call with unknown writes may alias any of its inputs.
   // Every question about legality is asked of classes, every question about bytes of buffers.
   BufferId alias_class(BufferId id) const { return classes_[id.index()]; }

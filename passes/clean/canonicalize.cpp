@@ -149,7 +149,14 @@ class Planner {
         identities_(graph.num_ids(), false),
         returned_(graph.num_ids(), false) {
     if (graph.output().is_valid()) {
-      graph.for_each_input(graph.output(), [this](NodeId node) { returned_[node] = true; });
+      graph.for_each_input(graph.output(), [this](NodeId node) {
+        returned_[node] = true;
+        mark_known(node);
+      });
+    }
+    for (const NodeId node : graph.nodes()) {
+      const NodeKind kind = graph[node].kind;
+      if (kind == NodeKind::kPlaceholder || kind == NodeKind::kGetAttr) mark_known(node);
     }
   }
 
@@ -190,7 +197,7 @@ class Planner {
     } else if (is_needed_by_caller(view, base)) {
       result_.remark(graph_, view, "returned-alias", "equal to '%" + text(base) + "', but the caller is handed both");
     } else {
-      if (returned_.get(view)) returned_[base] = true;
+      if (returned_.get(view)) mark_known(base);
       stands_for_[view] = base;
       identities_[view] = is_direct;
       plan_.push_back({view, base, is_direct});
@@ -254,8 +261,14 @@ class Planner {
 
   bool is_needed_by_caller(NodeId view, NodeId base) const {
     if (compat_ == Compat::kTorch || !returned_[view]) return false;
-    const NodeKind kind = graph_[base].kind;
-    return kind == NodeKind::kPlaceholder || kind == NodeKind::kGetAttr || returned_[base];
+    const std::span<const ObjectId> objects = storages_.objects(base);
+    return std::any_of(objects.begin(), objects.end(),
+                       [this](ObjectId id) { return known_.get(storages_.object_class(id)); });
+  }
+
+  // The caller has the tensor itself: its own input, which an in-place op hands back as well, or a result.
+  void mark_known(NodeId node) {
+    for (const ObjectId id : storages_.objects(node)) known_[storages_.object_class(id)] = true;
   }
 
   const Graph& graph_;
@@ -268,6 +281,7 @@ class Planner {
   IdMap<NodeId, NodeId> stands_for_;    // removed view -> a node that stays
   IdMap<NodeId, bool> identities_;      // removed views equal to their own input
   IdMap<NodeId, bool> returned_;
+  IdMap<ObjectId, bool> known_;  // by class: tensors that the caller has by themselves
   std::vector<Replacement> plan_;
 };
 

@@ -1,5 +1,6 @@
 // Selective activation checkpointing on a traced graph.
 //
+// first   calls that `save` selects are MUST_SAVE, those that `recompute` selects MUST_RECOMPUTE
 // full    every forward call is MUST_RECOMPUTE
 // per-op  ops of the save set, which the caller may name, are MUST_SAVE, of a layer's matmuls each second is not; the
 //         rest is PREFER_RECOMPUTE
@@ -24,16 +25,42 @@
 namespace fxopt {
 namespace {
 
+// One pattern of `recompute` or `save`.
+struct Selector {
+  std::string_view module = "*";
+  std::string_view op;
+};
+
+std::vector<Selector> parse_selectors(std::string_view text) {
+  std::vector<Selector> selectors;
+  for (const std::string_view pattern : split_list(text)) {
+    const size_t colons = pattern.find("::");
+    selectors.push_back(colons == std::string_view::npos
+                            ? Selector{"*", pattern}
+                            : Selector{pattern.substr(0, colons), pattern.substr(colons + 2)});
+  }
+  return selectors;
+}
+
+bool selects(const std::vector<Selector>& selectors, std::string_view path, std::string_view op) {
+  return std::any_of(selectors.begin(), selectors.end(), [&](const Selector& selector) {
+    return matches_pattern(path, selector.module) && matches_pattern(op, selector.op);
+  });
+}
+
 class Tagger {
  public:
-  Tagger(const Graph& graph, const SacOptions& options)
+  Tagger(const Graph& graph, const SacOptions& options, PassResult& result)
       : graph_(graph),
         options_(options),
+        result_(result),
         phases_(resolve_phases(graph)),
         effects_(graph),
         excluded_(split_list(options.exclude)),
         uncounted_(split_list(options.recompute_matmuls_of)),
         save_ops_(split_list(options.save_ops)),
+        saved_(parse_selectors(options.save)),
+        recomputed_(parse_selectors(options.recompute)),
         tags_(graph.num_ids(), Tag::kNone) {}
 
   // The tag each node should carry; nodes that have one keep it.
@@ -49,16 +76,26 @@ class Tagger {
     if (record.tag != Tag::kNone) return record.tag;
     if (!record.is_call() || phases_.is_backward(node)) return Tag::kNone;
     const std::string_view path = graph_.module().text(record.module_path);
+    const Op& op = graph_.op(node);
+    if (selects(saved_, path, op.name)) return Tag::kMustSave;
+    if (selects(recomputed_, path, op.name)) return choose_selected(node);
+    if (options_.policy == SacPolicy::kNone) return Tag::kNone;
     if (std::any_of(excluded_.begin(), excluded_.end(), [path](std::string_view m) { return is_within(path, m); })) {
       return Tag::kNone;
     }
-    const Op& op = graph_.op(node);
     if (view_of_call(graph_, node) == ViewKind::kProjection || op.has(Effect::kWaits)) {
       const Arg* parent = graph_.arg(node, 0);
       return parent != nullptr && parent->is(ArgKind::kNode) ? tags_.get(parent->as_node()) : Tag::kNone;
     }
     if (is_symbol(node) || !why_unrepeatable(graph_, node, effects_).empty()) return Tag::kMustSave;
     return options_.policy == SacPolicy::kFull ? Tag::kMustRecompute : choose_per_op(node, op, path);
+  }
+
+  Tag choose_selected(NodeId node) {
+    const std::string_view why = is_symbol(node) ? "is a symbolic integer" : why_unrepeatable(graph_, node, effects_);
+    if (why.empty()) return Tag::kMustRecompute;
+    result_.remark(graph_, node, "unrepeatable", "saved although `recompute` selects it: it " + std::string(why));
+    return Tag::kMustSave;
   }
 
   bool is_symbol(NodeId node) const {
@@ -106,11 +143,13 @@ class Tagger {
 
   const Graph& graph_;
   const SacOptions& options_;
+  PassResult& result_;
   const PhaseMap phases_;
   EffectMap effects_;
   const std::vector<std::string_view> excluded_;
   const std::vector<std::string_view> uncounted_;
   const std::vector<std::string_view> save_ops_;
+  const std::vector<Selector> saved_, recomputed_;
   IdMap<NodeId, Tag> tags_;
   RegionKey layer_;
   int64_t matmuls_ = 0;
@@ -120,6 +159,11 @@ class Tagger {
 void remark_names(const Graph& graph, const SacOptions& options, PassResult& result) {
   const SacOptions defaults;
   const auto path = [&graph](NodeId node) { return graph.module().text(graph[node].module_path); };
+  for (const auto& [option, text] : {std::pair("recompute", &options.recompute), std::pair("save", &options.save)}) {
+    result.remark_unmatched(graph, option, split_list(*text), [&](NodeId node, std::string_view pattern) {
+      return graph[node].is_call() && selects(parse_selectors(pattern), path(node), graph.op(node).name);
+    });
+  }
   result.remark_unmatched(
       graph, "save-ops", split_list(options.save_ops),
       [&graph](NodeId node, std::string_view name) { return graph[node].is_call() && graph.op(node).name == name; });
@@ -146,7 +190,7 @@ Status SacOptions::check() const {
 Result<PassResult> sac(Graph& graph, const SacOptions& options) {
   PassResult result;
   remark_names(graph, options, result);
-  const IdMap<NodeId, Tag> tags = Tagger(graph, options).run();
+  const IdMap<NodeId, Tag> tags = Tagger(graph, options, result).run();
   for (const NodeId node : graph.nodes()) {
     if (graph[node].tag != Tag::kNone || tags[node] == Tag::kNone) continue;
     graph[node].tag = tags[node];

@@ -11,25 +11,34 @@ namespace fxopt {
 enum class SacPolicy : uint8_t {
   kFull,
   kPerOp,
+  kNone,
 };
 template <>
 struct EnumNames<SacPolicy> {
-  static constexpr EnumName<SacPolicy> kAll[] = {{SacPolicy::kFull, "full"}, {SacPolicy::kPerOp, "per-op"}};
+  static constexpr EnumName<SacPolicy> kAll[] = {
+      {SacPolicy::kFull, "full"}, {SacPolicy::kPerOp, "per-op"}, {SacPolicy::kNone, "none"}};
 };
 
 struct SacOptions {
   SacPolicy policy = SacPolicy::kPerOp;
   int64_t recompute_every = 2;
   std::string recompute_matmuls_of = "moe.router.gate";
+  std::string recompute;
+  std::string save;
   std::string save_ops;
   std::string exclude = "lm_head,loss";
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("policy", self.policy,
-          "full: recompute all that can be; per-op: save matmuls, attention and reductions of ranks.");
+          "full: recompute all that can be; per-op: save matmuls, attention and reductions of ranks; none: tag only "
+          "what recompute and save select.");
+    field("recompute", self.recompute,
+          "Calls to tag MUST_RECOMPUTE whatever the policy, comma-separated module::op patterns with '*', as in "
+          "layers.*.feed_forward::aten.silu.default; a pattern without '::' is an op.");
+    field("save", self.save, "Calls to tag MUST_SAVE whatever the policy, likewise; wins over recompute.");
     field("recompute-every", self.recompute_every,
-          "per-op: of a layer's matmuls, recompute each so-many-th; 0 saves all, 2 is torchtitan's.");
+          "per-op: recompute every N-th matmul of a layer; 0 saves all, torchtitan uses 2.");
     field("recompute-matmuls-of", self.recompute_matmuls_of,
           "per-op: module path parts, comma-separated, whose matmuls are recomputed and not counted.");
     field("save-ops", self.save_ops,
@@ -41,7 +50,8 @@ struct SacOptions {
 
 // Tags forward nodes for selective activation checkpointing: MUST_SAVE or a recompute tag on every forward call outside
 // `exclude` that has no tag yet. Stored tags stay. What cannot be repeated is MUST_SAVE. A value that a later layer or
-// region reads is MUST_SAVE, so that recomputing one layer does not reach into the one before.
+// region reads is MUST_SAVE, so that recomputing one layer does not reach into the one before. What `recompute` selects
+// and cannot be repeated is a remark.
 //
 // Counters: tagged-save, tagged-recompute. Phases are derived where the graph marks none.
 // Policies after torchtitan's memory_policy.py (full, eager), save set `_get_default_save_ops`. O(nodes + edges).

@@ -24,6 +24,16 @@ TEST_CASE("is_within goes by whole components") {
   CHECK(!is_within("layers", "layers.1"));
 }
 
+TEST_CASE("matches_pattern lets a star stand for anything, and nothing else") {
+  CHECK(matches_pattern("layers.12.mlp", "layers.*.mlp"));
+  CHECK(matches_pattern("layers.1.2.mlp", "layers.*.mlp"));
+  CHECK(matches_pattern("", "*"));
+  CHECK(matches_pattern("aXbXc", "a*b*c"));
+  CHECK_FALSE(matches_pattern("layers.12.mlp.w1", "layers.*.mlp"));
+  CHECK_FALSE(matches_pattern("layers.", "layer"));
+  CHECK_FALSE(matches_pattern("a", ""));
+}
+
 TEST_CASE("join puts the separator between parts only") {
   CHECK(join({}, ", ").empty());
   CHECK(join({"a"}, ", ") == "a");
