@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/hash.h"
+#include "core/hash_table.h"
 #include "core/saturate.h"
 #include "ir/analysis/effect_map.h"
 #include "ir/analysis/infer_roles.h"
@@ -113,8 +114,9 @@ class Summarizer {
   // The place of a module path in the tree, looked up once for each path.
   size_t place_of(StringId path) {
     const StringId known = path.is_valid() ? path : StringId(0);  // the empty string
-    if (places_.get(known) == 0) places_[known] = result_.modules.place_of(module_.text(known));
-    return places_.get(known);
+    const auto found = places_.find(known);
+    if (found != places_.end()) return found->second;
+    return places_[known] = result_.modules.place_of(module_.text(known));
   }
 
   void count_edges(NodeId id) {
@@ -128,11 +130,16 @@ class Summarizer {
   void count_call(TargetId target, Phase phase) {
     ++result_.calls;
     if (!target.is_valid()) return;  // a broken graph
-    OpRow& row = ops_[target];
-    row.target = target;
+    OpRow& row = op_row(target);
     row.kind = module_.target(target).op->compute;
     ++row.calls;
     ++row.phases[phase_index(phase)];
+  }
+
+  OpRow& op_row(TargetId target) {
+    const auto [entry, is_new] = op_places_.emplace(target, result_.ops.size());
+    if (is_new) result_.ops.emplace_back().target = target;
+    return result_.ops[entry->second];
   }
 
   DTypeRow& dtype_row(DType dtype) {
@@ -252,7 +259,7 @@ class Summarizer {
     ModuleFigures figures;
     figures.made = sum;
     result_.modules.add_figures(place_of(node.module_path), figures);
-    if (node.is_call()) ops_[node.target].made.add(sum);
+    if (node.is_call()) op_row(node.target).made.add(sum);
   }
 
   // The node a storage counts for: the one that makes it; of several inputs on it the first one in the part.
@@ -304,9 +311,6 @@ class Summarizer {
   }
 
   void finish_ops() {
-    for (size_t i = 0; i < ops_.size(); ++i) {
-      if (const OpRow& row = ops_.get(TargetId(i)); row.calls > 0) result_.ops.push_back(row);
-    }
     const auto name = [this](const OpRow& row) { return module_.text(module_.target(row.target).name); };
     std::sort(result_.ops.begin(), result_.ops.end(), [&name](const OpRow& a, const OpRow& b) {
       const auto figures = [](const OpRow& row) { return std::tuple(row.calls, row.made.bytes); };
@@ -343,8 +347,9 @@ class Summarizer {
   MemoryReport report_;
   std::set<View> views_;
   IdMap<BufferId, NodeId> first_inputs_;
-  IdMap<StringId, size_t> places_;  // 0: not looked up, which is the root's place
-  IdMap<TargetId, OpRow> ops_;
+  // Each graph of a module has such tables: none as large as the module's own.
+  HashMap<StringId, size_t> places_;
+  HashMap<TargetId, size_t> op_places_;  // in result_.ops
   std::array<PhaseRow, kNumPhases> phase_rows_{};
   std::map<InputRole, InputRow> inputs_;
   std::map<DType, DTypeRow> dtypes_;
