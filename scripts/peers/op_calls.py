@@ -51,6 +51,13 @@ def _kind(leaf: Any, first: torch.Tensor | None) -> Any:
     return str(leaf)
 
 
+def _has_tensor_for_number(target: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Where a number is asked for, a tensor of one element is taken too; graphs have an item() there."""
+    arguments = target._schema.arguments
+    given = [*zip(arguments, args, strict=False), *((a, kwargs[a.name]) for a in arguments if a.name in kwargs)]
+    return any("Tensor" not in str(a.type) and any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(value)) for a, value in given)
+
+
 class CallBook:
     """Calls by overload, each kind of arguments once, at most so many of an overload."""
 
@@ -64,6 +71,8 @@ class CallBook:
         if len(known) >= limit or not all(is_ordinary(tensor) for tensor in tensors):
             return
         if any(isinstance(leaf, torch.Generator | torch.UntypedStorage | torch.SymInt) for leaf in leaves):
+            return
+        if isinstance(target, torch._ops.OpOverload) and _has_tensor_for_number(target, args, kwargs):
             return
         first = tensors[0] if tensors else None
         key = len(args), tuple(kwargs), tuple(_kind(leaf, first) for leaf in leaves)
