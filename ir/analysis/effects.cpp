@@ -63,11 +63,11 @@ const Tensor* result_of(const Graph& graph, NodeId node, uint8_t position) {
   return child.kind == ValueKind::kTensor ? &graph.pool().tensor(child) : nullptr;
 }
 
-// Whether the recorded values show that `out` has the sizes of what the call writes into it.
-bool has_result_sizes(const Graph& graph, NodeId node, uint8_t position, NodeId out) {
+// Whether the recorded values show that `out` is as the call leaves it.
+bool is_as_left(const Graph& graph, NodeId node, uint8_t position, NodeId out) {
   const Tensor* before = single_tensor(graph, out);
   const Tensor* after = result_of(graph, node, position);
-  return before != nullptr && after != nullptr && same_sizes(graph.module(), before->sizes, after->sizes);
+  return before != nullptr && after != nullptr && same_metadata(graph.module(), *before, *after);
 }
 
 bool has_result_metadata(const Graph& graph, NodeId node, NodeId written) {
@@ -85,7 +85,7 @@ bool keeps_metadata(const Graph& graph, NodeId node, uint8_t position) {
   if (is_builtin && !is_out) return true;
   const Arg* arg = call_argument(graph, node, position);
   if (arg == nullptr || !arg->is(ArgKind::kNode)) return arg == nullptr || !arg->has_children();
-  return is_out ? has_result_sizes(graph, node, position, arg->as_node())
+  return is_out ? is_as_left(graph, node, position, arg->as_node())
                 : has_result_metadata(graph, node, arg->as_node());
 }
 

@@ -21,7 +21,7 @@ def _numbers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def add_by_hand(book: CallBook) -> None:
-    for calls in (_metadata(), _nothing_to_do(), _bits(), _dropouts(), _norms(), _indices()):
+    for calls in (_metadata(), _nothing_to_do(), _bits(), _dropouts(), _norms(), _indices(), _drawn()):
         for target, args, kwargs in calls:
             book.add(target, args, kwargs)
     _add_collectives(book)
@@ -168,6 +168,17 @@ def _indices() -> list[Any]:
     calls += [_call(operator.getitem, {"a": pair[0], "b": pair[1]}, "b")]
     calls += [_call(aten.index.Tensor, x, [given]) for given in (two, mask, one, None)]
     return calls
+
+
+def _drawn() -> list[Any]:
+    prims, seeds = torch.ops.prims, torch.arange(3)
+    return [
+        _call(prims.inductor_seed.default, torch.device("cpu")),
+        _call(prims.inductor_seeds.default, 3, torch.device("cpu")),
+        _call(prims.inductor_lookup_seed.default, seeds, 1),
+        *[_call(prims.inductor_random.default, [4], seeds[0], mode) for mode in ("rand", "randn")],
+        _call(prims.inductor_randint.default, 0, 9, [4], seeds[0]),
+    ]
 
 
 def _too_long(given: torch.Tensor, index: Any) -> bool:

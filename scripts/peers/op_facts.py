@@ -22,6 +22,7 @@ import operator
 import os
 import pathlib
 import pickle
+import random
 import re
 import signal
 import subprocess
@@ -31,6 +32,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -80,6 +82,8 @@ def type_text(value: Any) -> str:
     if isinstance(value, tuple | list):
         inner = ", ".join(type_text(x) or "_" for x in value)
         return f"[{inner}]" if isinstance(value, list) else f"({inner},)" if len(value) == 1 else f"({inner})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)}: {type_text(x) or '_'}" for key, x in value.items()) + "}"
     return "None" if value is None else ""
 
 
@@ -122,10 +126,14 @@ def _enum_text(value: Any) -> str:
 
 def graph_text(name: str, call: Call, result: Any, facts: Facts) -> str:
     """The body of a graph of this one call."""
-    lines = [f"  %a{i}: {type_text(tensor)} = placeholder()" for i, tensor in enumerate(call.tensors())]
     args, kwargs = call.arguments()
-    names = iter([f"a{i}" for i in range(len(lines))])
-    given = [arg_text(x, names) for x in args] + [f"{key}={arg_text(x, names)}" for key, x in kwargs.items()]
+    if call.target is operator.getitem and not isinstance(args[0], torch.Tensor):
+        inputs, given = [args[0]], ["%a0", *(arg_text(x, iter(())) for x in args[1:])]
+    else:
+        inputs = call.tensors()
+        names = iter([f"a{i}" for i in range(len(inputs))])
+        given = [arg_text(x, names) for x in args] + [f"{key}={arg_text(x, names)}" for key, x in kwargs.items()]
+    lines = [f"  %a{i}: {type_text(value)} = placeholder()" for i, value in enumerate(inputs)]
     recorded = type_text(result)
     recorded = f": {recorded}" if recorded else ""
     lines.append(f'  %call{recorded} = {name}({", ".join(given)}) {{meta={{"executed": "{facts}"}}}}')
@@ -224,6 +232,13 @@ class Stage:
                 waiting.popleft()
 
 
+def make_repeatable() -> None:
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True, warn_only=True)  # fills what is not initialized, too
+    for seed in (torch.manual_seed, random.seed, numpy.random.seed):
+        seed(0)
+
+
 def fill(book: CallBook, table: list[str]) -> int:
     add_by_hand(book)
     operators = add_opinfo(book)
@@ -247,8 +262,7 @@ def main() -> int:
     parser.add_argument("--only", help="nothing but targets that match this regular expression; prints their facts")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
+    make_repeatable()
     fxopt = fxopt_json.find_fxopt(args.fxopt)
     if fxopt is None:
         parser.error("no fxopt program: build it, then give --fxopt or set FXOPT")

@@ -23,9 +23,9 @@ class Facts:
     shares: tuple[tuple[int, int], ...] = ()  # (output, argument): on one storage, that of before or of after the call
     same: tuple[tuple[int, int], ...] = ()  # (output, argument): the argument object itself
     joined: tuple[tuple[int, int], ...] = ()  # (output, later output): on one storage that is no argument's
-    writes: tuple[int, ...] = ()  # the bytes of its storage changed
+    writes: tuple[int, ...] = ()  # the bytes of its storage changed, or how many there are
     bumps: tuple[int, ...] = ()  # its version changed and nothing else
-    resizes: tuple[int, ...] = ()  # sizes, strides, offset, bits or the length of its storage changed
+    resizes: tuple[int, ...] = ()  # sizes, strides, offset or bits changed, its storage did not
     moves: tuple[int, ...] = ()  # it stands on another storage
     reads: tuple[int, ...] = ()  # other data there gave other results
     draws: bool = False
@@ -82,14 +82,10 @@ class Outcome:
         return address(self.tensors[i]) != self.addresses[i]
 
     def reshaped(self, i: int) -> bool:
-        now, then = self.tensors[i], self.before[i]
-        return shape_of(now) != shape_of(then) or now.untyped_storage().nbytes() != then.untyped_storage().nbytes()
+        return shape_of(self.tensors[i]) != shape_of(self.before[i])
 
     def rewritten(self, i: int) -> bool:
-        if self.moved(i):
-            return False
-        old, new = bytes_of(self.before[i]), bytes_of(self.tensors[i])
-        return new[: len(old)] != old[: len(new)]
+        return not self.moved(i) and bytes_of(self.tensors[i]) != bytes_of(self.before[i])
 
 
 def copy_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -131,7 +127,10 @@ def bytes_of(tensor: torch.Tensor) -> bytes:
 
 
 def content_of(tensor: torch.Tensor) -> bytes:
-    """Its elements, whatever the strides."""
+    """Its elements, whatever the strides; nothing where its storage was cut down."""
+    reach = sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride(), strict=True))
+    if tensor.numel() and (tensor.storage_offset() + reach + 1) * tensor.itemsize > tensor.untyped_storage().nbytes():
+        return b""
     return bytes_of(tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format))
 
 

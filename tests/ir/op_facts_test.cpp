@@ -6,13 +6,16 @@
 #include <charconv>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "ir/analysis/effect_map.h"
+#include "ir/analysis/elements.h"
 #include "ir/analysis/storages.h"
 #include "ir/analysis/values.h"
 #include "ir/graph/module.h"
@@ -74,102 +77,167 @@ Executed read_facts(std::string_view text) {
   return facts;
 }
 
-// One call, as the analyses see it.
+// A question of which the analyses and the execution have each an answer.
+using Counts = std::map<std::string, std::vector<std::string>>;  // class -> graphs
+
+// Nodes at the end of a graph while it lives.
+class Probe {
+ public:
+  explicit Probe(Graph& graph) : graph_(graph) {}
+  ~Probe() {
+    for (size_t i = nodes_.size(); i-- > 0;) graph_.erase(nodes_[i]);
+  }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+
+  NodeId add(std::string_view target, NodeId input, std::optional<size_t> number = std::nullopt) {
+    const NodeId node =
+        graph_.insert_node(graph_.output(), NodeKind::kCallFunction, "probe", graph_.module().target(target));
+    ArgStack stack(graph_.pool());
+    stack.push(Arg::node(input));
+    if (number.has_value()) stack.push(Arg::integer(static_cast<int64_t>(*number)));
+    graph_.set_args(node, stack.take(0), ArgRange());
+    nodes_.push_back(node);
+    return node;
+  }
+
+  // A node for tensor `leaf` of what `node` produces.
+  NodeId element(NodeId node, size_t leaf) {
+    const Value value = graph_.value(node);
+    if (!has_elements(value)) return node;
+    for (uint32_t i = 0;; ++i) {
+      REQUIRE(i < value.count);
+      size_t count = 0;
+      for_each_tensor(graph_, ValueId(value.first + i), [&count](ValueId, const Tensor&) { ++count; });
+      if (leaf >= count) {
+        leaf -= count;
+        continue;
+      }
+      const NodeId taken = add("operator.getitem", node, i);
+      graph_[taken].value = ValueId(value.first + i);
+      return element(taken, leaf);
+    }
+  }
+
+ private:
+  Graph& graph_;
+  std::vector<NodeId> nodes_;
+};
+
+// One call, as the analyses see it. Adds each disagreement to `found`; "denied" ones are unsafe.
 class Judge {
  public:
-  Judge(const Graph& graph, std::map<std::string, std::vector<std::string>>& found)
-      : graph_(graph), effects_(graph), storages_(graph, effects_), found_(found) {
+  Judge(Graph& graph, Counts& found) : graph_(graph), effects_(graph), storages_(graph, effects_), found_(found) {
     for (const NodeId node : graph.nodes()) {
-      if (graph[node].kind == NodeKind::kPlaceholder) append(storages_.buffers(node), arguments_);
+      if (graph[node].kind == NodeKind::kPlaceholder) append(node, arguments_);
       if (graph[node].kind == NodeKind::kCallFunction) call_ = node;
     }
-    append(storages_.buffers(call_), outputs_);
+    append(call_, outputs_);
   }
 
   void run(const Executed& facts) {
     judge_sharing(facts);
-    judge_writes(facts);
+    judge_objects(facts);
+    judge_changes(facts);
     judge("draws", facts.draws, claims(Effect::kRandom));
-    judge("reads data", !facts.reads.empty(), reads_data());
+    if (!arguments_.empty()) judge("reads data", !facts.reads.empty(), storages_.reads_data(call_));
   }
 
+  size_t answers() const { return answers_; }
+
  private:
-  static void append(std::span<const BufferId> from, std::vector<BufferId>& to) {
-    to.insert(to.end(), from.begin(), from.end());
+  struct Held {
+    NodeId node;
+    BufferId buffer;
+    ObjectId object;
+  };
+
+  void append(NodeId node, std::vector<Held>& to) {
+    const std::span<const BufferId> buffers = storages_.buffers(node);
+    for (size_t i = 0; i < buffers.size(); ++i) to.push_back({node, buffers[i], storages_.objects(node)[i]});
   }
 
   void judge(const std::string& what, bool is_seen, bool is_claimed) {
-    if (is_seen == is_claimed) {
-      ++agreements_;
-    } else {
-      found_[(is_seen ? "denied: " : "claimed: ") + what].push_back(std::string(graph_.module().text(graph_.name())));
-    }
+    ++answers_;
+    if (is_seen != is_claimed) add((is_seen ? "denied: " : "claimed: ") + what);
   }
 
-  bool claims(Effect effect) { return effects_.has(call_, effect) || effects_.has(call_, Effect::kUnknownWrites); }
+  void add(const std::string& what) { found_[what].push_back(std::string(graph_.module().text(graph_.name()))); }
 
-  bool may_share(BufferId a, BufferId b) const {
-    return a.is_valid() && b.is_valid() && storages_.alias_class(a) == storages_.alias_class(b);
+  bool claims(Effect effect) { return effects_.has(call_, effect) || effects_.has(call_, Effect::kOpaque); }
+
+  bool may_share(const Held& a, const Held& b) const {
+    return a.buffer.is_valid() && b.buffer.is_valid() &&
+           storages_.alias_class(a.buffer) == storages_.alias_class(b.buffer);
   }
 
   void judge_sharing(const Executed& facts) {
     for (size_t o = 0; o < outputs_.size(); ++o) {
+      bool is_argument = false;
       for (size_t a = 0; a < arguments_.size(); ++a) {
         const bool is_seen = facts.shares.count({o, a}) != 0;
         judge("shares memory", is_seen, may_share(outputs_[o], arguments_[a]));
-        if (!is_seen && outputs_[o] == arguments_[a]) judge("no copy", true, false);
+        if (!is_seen && outputs_[o].buffer == arguments_[a].buffer) add("denied: copies");
+        const bool is_same = outputs_[o].object == arguments_[a].object;
+        if (is_same && facts.same.count({o, a}) == 0) add("denied: makes another object");
+        is_argument |= may_share(outputs_[o], arguments_[a]);
       }
-      for (size_t other = o + 1; other < outputs_.size(); ++other) {
-        if (is_argument(outputs_[o])) continue;
+      for (size_t other = o + 1; other < outputs_.size() && !is_argument; ++other) {
         judge("outputs share memory", facts.joined.count({o, other}) != 0, may_share(outputs_[o], outputs_[other]));
       }
     }
   }
 
-  bool is_argument(BufferId buffer) const {
-    return std::any_of(arguments_.begin(), arguments_.end(), [&](BufferId each) { return may_share(each, buffer); });
+  // Which object a tensor is shows when its sizes change: whoever holds that object sees it.
+  void judge_objects(const Executed& facts) {
+    for (size_t o = 0; o < outputs_.size(); ++o) {
+      Probe probe(graph_);
+      const NodeId change = probe.add("aten.unsqueeze_.default", probe.element(call_, o), 0);
+      std::vector<NodeId> readers;
+      for (const Held& each : arguments_) readers.push_back(probe.add("aten.alias.default", each.node));
+      const StorageMap storages(graph_);
+      for (size_t a = 0; a < arguments_.size(); ++a) {
+        const NodeId holder = arguments_[a].node;
+        if (a > 0 && holder == arguments_[a - 1].node) continue;  // all of a tuple in one
+        bool is_seen = false;
+        for (size_t same = a; same < arguments_.size() && arguments_[same].node == holder; ++same) {
+          is_seen |= facts.same.count({o, same}) != 0;
+        }
+        judge("returns an argument", is_seen, storages.input_metadata_changes(readers[a], call_, readers[a]));
+      }
+      CHECK(storages.metadata_changes_after(graph_.prev(change)));
+    }
   }
 
-  void judge_writes(const Executed& facts) {
+  void judge_changes(const Executed& facts) {
     const std::span<const BufferId> written = storages_.writes(call_);
     for (size_t a = 0; a < arguments_.size(); ++a) {
-      const bool is_claimed = std::find(written.begin(), written.end(), arguments_[a]) != written.end();
-      const bool is_quiet = facts.bumps.count(a) != 0;
-      const bool is_seen = facts.writes.count(a) + facts.resizes.count(a) + facts.moves.count(a) != 0;
-      judge(is_quiet ? "counts a version" : "writes", is_seen || is_quiet, is_claimed);
+      const bool changes = facts.resizes.count(a) + facts.moves.count(a) != 0;
+      judge("changes metadata", changes, storages_.metadata_changes_after(arguments_[a].node));
+      const bool is_claimed = std::find(written.begin(), written.end(), arguments_[a].buffer) != written.end();
+      if (changes) continue;
+      judge(facts.bumps.count(a) != 0 ? "counts a version" : "writes", facts.writes.count(a) + facts.bumps.count(a) != 0,
+            is_claimed);
     }
   }
 
-  bool reads_data() {
-    switch (graph_.op(call_).view) {
-      case ViewKind::kView:
-      case ViewKind::kMultiView:
-      case ViewKind::kProjection:
-        return false;
-      case ViewKind::kMaybeView:
-        return std::any_of(outputs_.begin(), outputs_.end(), [&](BufferId b) { return storages_.buffer(b).producer == call_; });
-      default:
-        return true;
-    }
-  }
-
-  const Graph& graph_;
+  Graph& graph_;
   EffectMap effects_;
   StorageMap storages_;
-  std::map<std::string, std::vector<std::string>>& found_;
+  Counts& found_;
   NodeId call_;
-  std::vector<BufferId> arguments_, outputs_;
-  size_t agreements_ = 0;
+  std::vector<Held> arguments_, outputs_;
+  size_t answers_ = 0;
 };
 
 TEST_CASE("the op table denies nothing that ran", "[op_facts]") {
   Result<std::unique_ptr<Module>> loaded =
       load_module(std::string(FXOPT_SOURCE_DIR) + "/tests/ir/data/op_facts.fxg.zst");
   if (!loaded.ok()) FAIL(format_error(loaded.error()));
-  const Module& module = **loaded;
+  Module& module = **loaded;
   std::map<std::string, std::vector<std::string>> found;
   for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
+    Graph& graph = module.graph(GraphId(i));
     for (const NodeId node : graph.nodes()) {
       const Arg* facts = graph.meta_entry(node, "executed");
       if (facts != nullptr) Judge(graph, found).run(read_facts(module.text(facts->as_string())));
