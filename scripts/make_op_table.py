@@ -116,17 +116,17 @@ writes=output_lists: c10d.allgather_coalesced_
 writes=outputs: c10d.\w+_tensor_coalesced_
 writes=output: c10d.alltoall_base_
 shared=tensors: aten.einsum
-shared=bins: aten.histogramdd.TensorList_bins
+aliases=-,bins: aten.histogramdd.TensorList_bins
 shared=input;only_empty: aten.native_dropout.default aten.cummaxmin_backward
 shared=grad;only_empty: aten.cumprod_backward
 shared=self;only_empty: aten.channel_shuffle.default
 """)
 # True for what ATen computes in a clone that preserves strides (at::clone_preserve_strides), which clones all of a storage.
 CLONES_STORAGE = re.compile(r"aten\.(copy|slice_scatter|select_scatter|diagonal_scatter|as_strided_scatter)\.default")
-# In-place changes of sizes, strides or storage without the tag `inplace_view`.
-CHANGES_METADATA = re.compile(r"aten\.(set_|resize_|resize_as_|addbmm_)|prims\.resize")  # addbmm_: self grows to the result's sizes
+# In-place changes of sizes, strides or storage without the tag `inplace_view`. addbmm_: self grows to the result's sizes.
+CHANGES_METADATA = re.compile(r"aten\.(set_|resize_|resize_as_|addbmm_)|prims\.resize")
 # Views that hand back the argument itself, not a view of it, when there is nothing to do.
-MAY_RETURN_ARGUMENT = re.compile(r"aten\.(conj|real|broadcast_tensors)")
+MAY_RETURN_ARGUMENT = re.compile(r"aten\.((conj|real|broadcast_tensors)\.default|histogramdd\.TensorList_bins)")
 JOINS_OUTPUTS = re.compile(r"aten\.(where\.default|nonzero_numpy\.default)")  # unbind what nonzero found
 READS_INDEX = re.compile(r"aten\.(narrow\.Tensor|tensor_split\.tensor_indices_or_sections)")  # views whose place data decides
 FIELDS = {"writes": "hidden_writes", "aliases": "hidden_aliases", "training": "training", "shared": "shared"}
@@ -199,7 +199,7 @@ def row(target, op, sets, pointwise):
     fields += [".clones_storage = true"] if CLONES_STORAGE.fullmatch(target) else []
     fields += [".changes_metadata = true"] if "inplace_view" in tags or CHANGES_METADATA.fullmatch(packet) else []
     fields += [".moves_storage = true"] if packet == "aten.set_" else []
-    fields += [".may_return_argument = true"] if MAY_RETURN_ARGUMENT.fullmatch(packet) else []
+    fields += [".may_return_argument = true"] if MAY_RETURN_ARGUMENT.fullmatch(target) else []
     fields += [".joins_outputs = true"] if JOINS_OUTPUTS.fullmatch(target) else []
     fields += [".reads_index = true"] if READS_INDEX.fullmatch(target) else []
     columns = [f'"{target}"', f'"{schema}"', "C::" + compute_class(names, op, tags, pointwise),

@@ -46,8 +46,9 @@ ViewKind view_of_getitem(const Graph& graph, NodeId node) {
   const Value& from = graph.value(parent->as_node());
   if (from.kind == ValueKind::kTensor) return is_basic_index(graph, *key) ? ViewKind::kView : ViewKind::kMaybeView;
   if (from.kind != ValueKind::kAbsent || graph.op(parent->as_node()).is_multi_output) return ViewKind::kProjection;
-  // Nothing recorded: tuples are not indexed by tensors, lists or tuples.
-  const bool is_tensor_index = key->is(ArgKind::kNode) || key->is(ArgKind::kList) || key->is(ArgKind::kTuple);
+  // Nothing recorded: tuples are not indexed by tensors, lists, tuples or, mostly, booleans.
+  const bool is_tensor_index =
+      key->is(ArgKind::kNode) || key->is(ArgKind::kList) || key->is(ArgKind::kTuple) || key->is(ArgKind::kBool);
   return is_tensor_index && !is_basic_index(graph, *key) ? ViewKind::kMaybeView : ViewKind::kProjection;
 }
 
@@ -85,8 +86,7 @@ bool keeps_metadata(const Graph& graph, NodeId node, uint8_t position) {
   if (is_builtin && !is_out) return true;
   const Arg* arg = call_argument(graph, node, position);
   if (arg == nullptr || !arg->is(ArgKind::kNode)) return arg == nullptr || !arg->has_children();
-  return is_out ? is_as_left(graph, node, position, arg->as_node())
-                : has_result_metadata(graph, node, arg->as_node());
+  return is_out ? is_as_left(graph, node, position, arg->as_node()) : has_result_metadata(graph, node, arg->as_node());
 }
 
 }  // namespace

@@ -242,12 +242,9 @@ class StorageMap::Builder {
 
   // What the result may share, though mostly it does not.
   void join_result(NodeId node, const Op& op) {
+    if (view_ == ViewKind::kProjection) join_all();
     for (const Held& each : result_) {
       if (op.joins_outputs) join(parents_, result_[0].buffer, each.buffer);
-      if (view_ == ViewKind::kProjection) join_held(inputs_.empty() ? each : inputs_[0], each);
-    }
-    if (view_ == ViewKind::kProjection) {
-      for (const Held& each : inputs_) join_held(inputs_[0], each);
     }
     if (op.shared_arg < 0 || (op.shares_only_empty && holds_elements(node, static_cast<size_t>(op.shared_arg)))) return;
     for (const Held& from : argument(node, static_cast<size_t>(op.shared_arg))) {
@@ -306,7 +303,7 @@ class StorageMap::Builder {
     return true;
   }
 
-  // A call that may write what it is given may hand any of it back, or give one the storage of another.
+  // The result may be any of the inputs. A call that may write those may also give one the storage of another.
   void join_all() {
     if (inputs_.empty()) return;
     for (const Held& each : inputs_) join_held(inputs_[0], each);
@@ -355,8 +352,7 @@ class StorageMap::Builder {
     const Tensor* from = single_tensor(graph_, first->as_node());
     const Tensor* to = leaf.value.is_valid() ? &graph_.pool().tensor(graph_.pool().value(leaf.value)) : nullptr;
     const bool is_comparable = from != nullptr && to != nullptr && !takes_part(node);
-    const ViewAnswer answer =
-        is_comparable ? compare_as_view(graph_.module(), *from, *to) : ViewAnswer::kUnknown;
+    const ViewAnswer answer = is_comparable ? compare_as_view(graph_.module(), *from, *to) : ViewAnswer::kUnknown;
     if (answer == ViewAnswer::kView && shares_where_it_can(graph_, node, graph_.op(node))) return answer;
     const StorageId input = carried_of(graph_[first->as_node()].value);
     if (leaf.carried.is_valid() && input.is_valid()) {
@@ -378,7 +374,7 @@ class StorageMap::Builder {
       const auto [first, count] = return_leaves(node, *op.schema, r);
       for (size_t i = 0; i < count; ++i) {
         const Held& base = from.size() == count ? from[i] : from[0];
-        take(node, first + i, {base.buffer, is_written ? base.object : make_object()});
+        take(node, first + i, {base.buffer, is_written ? base.object : returned_object(node, base)});
       }
     }
   }

@@ -163,8 +163,9 @@ struct Op {
   int16_t dropout_arg = -1;   // kRandom holds only where this probability is not known to be 0
   int16_t training_arg = -1;  // `writes` happen only where this boolean is not known to be false
   int16_t mask_arg = -1;      // a list of index tensors: a boolean one makes the host wait
-  int16_t shared_arg = -1;    // some calls return this argument, an element of it or a view (`einsum` of one operand)
-  bool shares_only_empty = false;  // shared_arg: only one without elements
+  // The position of an argument that some calls return, or an element or a view of it (`einsum` of one operand), or -1.
+  int16_t shared_arg = -1;
+  bool shares_only_empty = false;  // those in which that argument has no elements
   // The operator it runs, given as an argument (higher-order ops). That operator's effects come on top, except kRandom,
   // which is this op's to say: run_with_rng_state draws from a state it is given.
   int16_t operator_arg = -1;
