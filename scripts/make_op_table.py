@@ -79,7 +79,7 @@ kHostSync: aten\.(is_nonzero|_linalg_check_errors|nonzero_numpy) aten.repeat_int
   streams\.synchronize.* c10d\..*barrier.*
 kAsserts: aten\.(_assert|_functional_assert|.*sym_constrain|_linalg_check_errors|_async_error).* c10d.check_for_nan
 kOpaque: inductor.accumulate_grad_
-kRandom: inductor_prims.inductor_reserve_rng_state
+kRandom: inductor_prims.inductor_reserve_rng_state prims.inductor_(random|randint)
 kNondeterministic: aten.index_(add|put|reduce)_? aten._unsafe_index_put aten._index_put_impl_ aten.put_? aten.histc
   aten.scatter_(add|reduce)_? aten.bincount aten.kthvalue aten.median aten.(logcumsumexp|cumsum|cumprod)\w*
   aten.embedding_dense_backward aten._embedding_bag\w*backward aten.nll_loss2d\w* aten.ctc_loss aten.grid_sampler_\w+_backward
@@ -115,14 +115,22 @@ writes=output_tensors: c10d.gather_
 writes=output_lists: c10d.allgather_coalesced_
 writes=outputs: c10d.\w+_tensor_coalesced_
 writes=output: c10d.alltoall_base_
+shared=tensors: aten.einsum
+aliases=-,bins: aten.histogramdd.TensorList_bins
+shared=input;only_empty: aten.native_dropout.default aten.cummaxmin_backward
+shared=grad;only_empty: aten.cumprod_backward
+shared=self;only_empty: aten.channel_shuffle.default
 """)
 # True for what ATen computes in a clone that preserves strides (at::clone_preserve_strides), which clones all of a storage.
 CLONES_STORAGE = re.compile(r"aten\.(copy|slice_scatter|select_scatter|diagonal_scatter|as_strided_scatter)\.default")
-# In-place changes of sizes, strides or storage without the tag `inplace_view`.
-CHANGES_METADATA = re.compile(r"aten\.(set_|resize_|resize_as_)")
+# In-place changes of sizes, strides or storage without the tag `inplace_view`. addbmm_: self grows to the result's sizes.
+CHANGES_METADATA = re.compile(r"aten\.(set_|resize_|resize_as_|addbmm_)|prims\.resize")
 # Views that hand back the argument itself, not a view of it, when there is nothing to do.
-MAY_RETURN_ARGUMENT = re.compile(r"aten\.(conj|real|broadcast_tensors)")
-FIELDS = {"writes": "hidden_writes", "aliases": "hidden_aliases", "training": "training"}
+MAY_RETURN_ARGUMENT = re.compile(r"aten\.((conj|real|broadcast_tensors)\.default|histogramdd\.TensorList_bins)")
+JOINS_OUTPUTS = re.compile(r"aten\.(where\.default|nonzero_numpy\.default)")  # unbind what nonzero found
+READS_INDEX = re.compile(r"aten\.(narrow\.Tensor|tensor_split\.tensor_indices_or_sections)")  # views whose place data decides
+FIELDS = {"writes": "hidden_writes", "aliases": "hidden_aliases", "training": "training", "shared": "shared"}
+FLAGS = {"only_empty": "shares_only_empty"}
 TITAN_MATMUL = {"aten.mm.default", "aten.linear.default"}  # what its per-op policy counts
 TITAN_SAVE = """aten._scaled_dot_product_cudnn_attention.default aten._scaled_dot_product_attention_math.default
 aten._scaled_dot_product_fused_attention_overrideable.default aten.max.default aten.linear.default aten.topk.default
@@ -186,11 +194,14 @@ def row(target, op, sets, pointwise):
     schema = schema[schema.index("("):].replace('"', '\\"').replace("!", "" if target in WRONG_WRITES else "!")
     view = None if "out" in tags else first(VIEWS, *names)
     extra = [field.split("=") for field in (first(EXTRAS, target, packet) or "").split(";") if field]
-    fields = [f'.{FIELDS[name]} = "{value.replace(",", " ")}"' for name, value in extra]
+    fields = [f'.{FIELDS[name]} = "{value[0].replace(",", " ")}"' for name, *value in extra if value]
+    fields += [f".{FLAGS[name]} = true" for name, *value in extra if not value]
     fields += [".clones_storage = true"] if CLONES_STORAGE.fullmatch(target) else []
     fields += [".changes_metadata = true"] if "inplace_view" in tags or CHANGES_METADATA.fullmatch(packet) else []
     fields += [".moves_storage = true"] if packet == "aten.set_" else []
-    fields += [".may_return_argument = true"] if MAY_RETURN_ARGUMENT.fullmatch(packet) else []
+    fields += [".may_return_argument = true"] if MAY_RETURN_ARGUMENT.fullmatch(target) else []
+    fields += [".joins_outputs = true"] if JOINS_OUTPUTS.fullmatch(target) else []
+    fields += [".reads_index = true"] if READS_INDEX.fullmatch(target) else []
     columns = [f'"{target}"', f'"{schema}"', "C::" + compute_class(names, op, tags, pointwise),
                " | ".join("S::" + flag for flag in flags or ["kNone"]),
                " | ".join("E::" + effect for effect in sorted(effects) or ["kNone"]), "V::" + (view or "kNone"),

@@ -46,8 +46,9 @@ ViewKind view_of_getitem(const Graph& graph, NodeId node) {
   const Value& from = graph.value(parent->as_node());
   if (from.kind == ValueKind::kTensor) return is_basic_index(graph, *key) ? ViewKind::kView : ViewKind::kMaybeView;
   if (from.kind != ValueKind::kAbsent || graph.op(parent->as_node()).is_multi_output) return ViewKind::kProjection;
-  // Nothing recorded: tuples are not indexed by tensors, lists or tuples.
-  const bool is_tensor_index = key->is(ArgKind::kNode) || key->is(ArgKind::kList) || key->is(ArgKind::kTuple);
+  // Nothing recorded: tuples are not indexed by tensors, lists, tuples or, mostly, booleans.
+  const bool is_tensor_index =
+      key->is(ArgKind::kNode) || key->is(ArgKind::kList) || key->is(ArgKind::kTuple) || key->is(ArgKind::kBool);
   return is_tensor_index && !is_basic_index(graph, *key) ? ViewKind::kMaybeView : ViewKind::kProjection;
 }
 
@@ -63,11 +64,11 @@ const Tensor* result_of(const Graph& graph, NodeId node, uint8_t position) {
   return child.kind == ValueKind::kTensor ? &graph.pool().tensor(child) : nullptr;
 }
 
-// Whether the recorded values show that `out` has the sizes of what the call writes into it.
-bool has_result_sizes(const Graph& graph, NodeId node, uint8_t position, NodeId out) {
+// Whether the recorded values show that `out` is as the call leaves it.
+bool is_as_left(const Graph& graph, NodeId node, uint8_t position, NodeId out) {
   const Tensor* before = single_tensor(graph, out);
   const Tensor* after = result_of(graph, node, position);
-  return before != nullptr && after != nullptr && same_sizes(graph.module(), before->sizes, after->sizes);
+  return before != nullptr && after != nullptr && same_metadata(graph.module(), *before, *after);
 }
 
 bool has_result_metadata(const Graph& graph, NodeId node, NodeId written) {
@@ -85,8 +86,7 @@ bool keeps_metadata(const Graph& graph, NodeId node, uint8_t position) {
   if (is_builtin && !is_out) return true;
   const Arg* arg = call_argument(graph, node, position);
   if (arg == nullptr || !arg->is(ArgKind::kNode)) return arg == nullptr || !arg->has_children();
-  return is_out ? has_result_sizes(graph, node, position, arg->as_node())
-                : has_result_metadata(graph, node, arg->as_node());
+  return is_out ? is_as_left(graph, node, position, arg->as_node()) : has_result_metadata(graph, node, arg->as_node());
 }
 
 }  // namespace

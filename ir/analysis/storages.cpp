@@ -224,7 +224,7 @@ class StorageMap::Builder {
       case ViewKind::kMaybeView:
         maybe_view(node);
         return;
-      case ViewKind::kProjection:
+      case ViewKind::kProjection:  // of a tuple that is written out
       case ViewKind::kNone:
         break;
     }
@@ -236,6 +236,28 @@ class StorageMap::Builder {
       result_[i].buffer = given.buffer.is_valid() ? given.buffer : make(node, leaves_[i], BufferSource::kNode);
       result_[i].object = make_object_like(given.object);
     }
+    join_result(node, op);
+  }
+
+  // What the result may share, though mostly it does not.
+  void join_result(NodeId node, const Op& op) {
+    if (view_ == ViewKind::kProjection) join_all();
+    for (const Held& each : result_) {
+      if (op.joins_outputs) join(parents_, result_[0].buffer, each.buffer);
+    }
+    if (op.shared_arg < 0 || (op.shares_only_empty && holds_elements(node, static_cast<size_t>(op.shared_arg)))) return;
+    for (const Held& from : argument(node, static_cast<size_t>(op.shared_arg))) {
+      for (const Held& each : result_) join_held(from, each);
+    }
+  }
+
+  // True when the argument is recorded as a tensor that is not empty.
+  bool holds_elements(NodeId node, size_t position) const {
+    const Arg* arg = call_argument(graph_, node, position);
+    const Tensor* tensor = arg != nullptr && arg->is(ArgKind::kNode) ? single_tensor(graph_, arg->as_node()) : nullptr;
+    if (tensor == nullptr || !tensor->sizes.is_valid()) return false;
+    const std::vector<Dim>& sizes = graph_.module().dims(tensor->sizes);
+    return std::all_of(sizes.begin(), sizes.end(), [](const Dim& size) { return size.is_static() && size.value > 0; });
   }
 
   // getitem(parent, index): the parent's tensors of that element.
@@ -280,7 +302,7 @@ class StorageMap::Builder {
     return true;
   }
 
-  // A call that may write what it is given may hand any of it back, or give one the storage of another.
+  // The result may be any of the inputs. A call that may write those may also give one the storage of another.
   void join_all() {
     if (inputs_.empty()) return;
     for (const Held& each : inputs_) join_held(inputs_[0], each);
@@ -328,8 +350,8 @@ class StorageMap::Builder {
     if (first == nullptr || !first->is(ArgKind::kNode)) return ViewAnswer::kUnknown;
     const Tensor* from = single_tensor(graph_, first->as_node());
     const Tensor* to = leaf.value.is_valid() ? &graph_.pool().tensor(graph_.pool().value(leaf.value)) : nullptr;
-    const ViewAnswer answer =
-        from == nullptr || to == nullptr ? ViewAnswer::kUnknown : compare_as_view(graph_.module(), *from, *to);
+    const bool is_comparable = from != nullptr && to != nullptr && !takes_part(node);
+    const ViewAnswer answer = is_comparable ? compare_as_view(graph_.module(), *from, *to) : ViewAnswer::kUnknown;
     if (answer == ViewAnswer::kView && shares_where_it_can(graph_, node, graph_.op(node))) return answer;
     const StorageId input = carried_of(graph_[first->as_node()].value);
     if (leaf.carried.is_valid() && input.is_valid()) {
@@ -337,6 +359,9 @@ class StorageMap::Builder {
     }
     return answer == ViewAnswer::kCopy ? answer : ViewAnswer::kUnknown;
   }
+
+  // A getitem of a tensor: its result is no other shape of all the elements.
+  bool takes_part(NodeId node) const { return graph_.op(node).view == ViewKind::kProjection; }
 
   void alias_by_schema(NodeId node, const Op& op) {
     for (size_t r = 0; r < op.aliases.size() && r < op.schema->returns.size(); ++r) {
@@ -348,7 +373,7 @@ class StorageMap::Builder {
       const auto [first, count] = return_leaves(node, *op.schema, r);
       for (size_t i = 0; i < count; ++i) {
         const Held& base = from.size() == count ? from[i] : from[0];
-        take(node, first + i, {base.buffer, is_written ? base.object : make_object()});
+        take(node, first + i, {base.buffer, is_written ? base.object : returned_object(node, base)});
       }
     }
   }
@@ -545,6 +570,7 @@ StorageMap::StorageMap(const Graph& graph, EffectMap& effects) : graph_(&graph) 
 
 bool StorageMap::reads_data(NodeId node) const {
   if (!graph_->operator[](node).is_call()) return false;
+  if (graph_->op(node).reads_index) return true;
   switch (view_of_call(*graph_, node)) {
     case ViewKind::kView:
     case ViewKind::kMultiView:

@@ -148,6 +148,10 @@ struct Op {
   bool moves_storage = false;
   // A view that returns argument 0 itself when there is nothing to do (`conj` of real numbers).
   bool may_return_argument = false;
+  // Its outputs lie in one storage of their own (`where` of a condition alone).
+  bool joins_outputs = false;
+  // A view, but where it lies depends on an argument's data (`narrow` from a start in a tensor).
+  bool reads_index = false;
   // Writes into a copy of argument 0 that has its strides and offset, and so a storage as large as argument 0's: large
   // where argument 0 is a view of little.
   bool clones_storage = false;
@@ -159,6 +163,9 @@ struct Op {
   int16_t dropout_arg = -1;   // kRandom holds only where this probability is not known to be 0
   int16_t training_arg = -1;  // `writes` happen only where this boolean is not known to be false
   int16_t mask_arg = -1;      // a list of index tensors: a boolean one makes the host wait
+  // The position of an argument that some calls return, or an element or a view of it (`einsum` of one operand), or -1.
+  int16_t shared_arg = -1;
+  bool shares_only_empty = false;  // those in which that argument has no elements
   // The operator it runs, given as an argument (higher-order ops). That operator's effects come on top, except kRandom,
   // which is this op's to say: run_with_rng_state draws from a state it is given.
   int16_t operator_arg = -1;

@@ -35,6 +35,10 @@ struct RowExtra {
   bool changes_metadata = false;
   bool moves_storage = false;
   bool may_return_argument = false;
+  bool joins_outputs = false;
+  bool reads_index = false;
+  std::string_view shared = {};  // the argument that some calls return
+  bool shares_only_empty = false;
 };
 
 struct Row {
@@ -96,6 +100,7 @@ void add_hidden(const Row& row, Op& op) {
     op.hides_alias = true;
   }
   if (!row.extra.training.empty()) op.training_arg = known_arg(schema, row.extra.training);
+  if (!row.extra.shared.empty()) op.shared_arg = known_arg(schema, row.extra.shared);
   if (row.view == V::kNone) return;
   op.view = row.view;
   if (op.aliases.at(0) != 0) op.hides_alias = true;
@@ -116,6 +121,9 @@ Op make_op(const Row& row) {
   op.changes_metadata = row.extra.changes_metadata;
   op.moves_storage = row.extra.moves_storage;
   op.may_return_argument = row.extra.may_return_argument;
+  op.joins_outputs = row.extra.joins_outputs;
+  op.reads_index = row.extra.reads_index;
+  op.shares_only_empty = row.extra.shares_only_empty;
   if (row.schema.empty()) {
     op.view = row.view;
     return op;

@@ -75,6 +75,29 @@ TEST_CASE("storages: what is symbolic, empty or not recorded is left open", "[st
   CHECK(sharing("%a = placeholder()\n%b = aten.reshape.default(%a, [4, 0])\n") == "maybe");
 }
 
+TEST_CASE("storages: einsum of one operand may be a view of it, and an empty dropout its argument", "[storages]") {
+  const std::string a = "%a: f32[2, 3] = placeholder()\n%e: f32[0, 2] = placeholder()\n";
+  CHECK(sharing(a + "%b: f32[3, 2](1, 3) = aten.einsum.default(\"ij->ji\", [%a])\n") == "maybe");
+  CHECK(sharing(a + "%b: f32[0, 3] = aten.mm.default(%e, %a)\n") == "never");
+  CHECK(sharing(a + "%b: (f32[2, 3], b8[2, 3]) = aten.native_dropout.default(%a, 0.5, True)\n") == "never");
+  CHECK(sharing("%a: f32[0, 3] = placeholder()\n%b: (f32[0, 3], f32[0, 3]) = aten.native_dropout.default(%a, 0.5, "
+                "True)\n") == "maybe");
+  CHECK(sharing("%a: f32[s0] = placeholder()\n%b: (f32[s0], b8[s0]) = aten.native_dropout.default(%a, 0.5, True)\n",
+                "symbol {name=\"s0\", kind=backed}\n") == "maybe");
+}
+
+TEST_CASE("storages: a getitem of a tuple that is written out is one of its tensors", "[storages]") {
+  const std::string a = "%a: f32[4] = placeholder()\n%c: f32[4] = placeholder()\n";
+  CHECK(sharing(a + "%b: f32[4] = operator.getitem((%c, %a), 1)\n") == "maybe");
+  CHECK(sharing(a + "%b: f32[4] = operator.getitem((%c, %c), 1)\n") == "never");
+}
+
+TEST_CASE("storages: a getitem of a tensor by a tensor may be a view of fewer elements", "[storages]") {
+  const std::string a = "%a: f32[4, 3] = placeholder()\n%i: i64[] = placeholder()\n";
+  CHECK(sharing(a + "%b: f32[3]+3 = operator.getitem(%a, %i)\n") == "maybe");
+  CHECK(sharing(a + "%b: f32[3]+3 = operator.getitem(%a, 1)\n") == "same");
+}
+
 TEST_CASE("storages: the tensors decide before the file's ids where the op copies only if it must", "[storages]") {
   const std::string ids = "storage {id=0}\nstorage {id=1}\n";
   CHECK(sharing("%a: f32[4]$0 = placeholder()\n%b: f32[4]$1 = aten.contiguous.default(%a)\n", ids) == "same");

@@ -157,7 +157,10 @@ TEST_CASE("random ops draw, their backward does not") {
   // The seed and the offset are arguments: the same call gives the same numbers.
   CHECK(op("rngprims.philox_rand.default").is_pure());
   CHECK(op("rngprims.philox_rand.default").in(OpSet::kSeeded));
-  CHECK(op("prims.inductor_random.default").is_pure());
+  // Only Inductor's kernels draw from the seed that it is given.
+  CHECK(op("prims.inductor_random.default").has(Effect::kRandom));
+  CHECK(op("prims.inductor_randint.default").has(Effect::kRandom));
+  CHECK(op("prims.inductor_lookup_seed.default").is_pure());
   CHECK(op("prims.inductor_seed.default").has(Effect::kRandom));
 }
 
@@ -211,6 +214,26 @@ TEST_CASE("aliases that the schema hides are known") {
   CHECK(op("prims.copy_to.default").writes == Positions{0});
 }
 
+TEST_CASE("what an op shares in some calls only is known") {
+  CHECK(op("aten.einsum.default").shared_arg == 1);
+  CHECK_FALSE(op("aten.einsum.default").shares_only_empty);
+  CHECK(op("aten.histogramdd.TensorList_bins").aliases == Aliases{-1, 1});
+  CHECK(op("aten.histogramdd.TensorList_bins").may_return_argument);
+  CHECK_FALSE(op("aten.histogramdd.int_bins").may_return_argument);
+  CHECK(op("aten.native_dropout.default").shared_arg == 0);
+  CHECK(op("aten.native_dropout.default").shares_only_empty);
+  CHECK(op("aten.native_dropout.out").shared_arg == -1);
+  CHECK(op("aten.cummaxmin_backward.default").shared_arg == 1);
+  CHECK(op("aten.matmul.default").shared_arg == -1);
+  CHECK(op("aten.where.default").joins_outputs);
+  CHECK_FALSE(op("aten.where.self").joins_outputs);
+  CHECK_FALSE(op("aten.nonzero.default").joins_outputs);
+  CHECK(op("aten.narrow.Tensor").reads_index);
+  CHECK_FALSE(op("aten.narrow.default").reads_index);
+  CHECK(op("aten.tensor_split.tensor_indices_or_sections").reads_index);
+  CHECK_FALSE(op("aten.tensor_split.sections").reads_index);
+}
+
 TEST_CASE("what schemas hide is the list of README.md, and no more") {
   std::map<std::string, size_t> writes;
   std::map<std::string, size_t> aliases;
@@ -231,7 +254,7 @@ TEST_CASE("what schemas hide is the list of README.md, and no more") {
                                                 {"fsdp.all_gather_copy_in", 1},
                                                 {"inductor.resize_storage_bytes_", 1}});
   CHECK(aliases == std::map<std::string, size_t>{{"_c10d_functional", 3},
-                                                 {"aten", 31},
+                                                 {"aten", 32},
                                                  {"c10d", 9},
                                                  {"c10d_functional", 1},
                                                  {"fsdp", 1},
@@ -286,6 +309,8 @@ TEST_CASE("in-place changes of sizes, strides and storage") {
     CHECK(op(name).changes_metadata);
     CHECK(op(name).moves_storage == op(name).name.starts_with("aten.set_"));
   }
+  CHECK(op("aten.addbmm_.default").changes_metadata);
+  CHECK_FALSE(op("aten.baddbmm_.default").changes_metadata);
   CHECK_FALSE(op("aten.add_.Tensor").changes_metadata);
   CHECK_FALSE(op("aten.t.default").changes_metadata);
   CHECK(op("aten.conj.default").may_return_argument);
