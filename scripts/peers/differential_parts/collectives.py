@@ -57,30 +57,22 @@ _RESULTS = {
 class SimulatedRanks(TorchDispatchMode):
     """Carries out the functional collectives that `_RESULTS` names; other calls are none of its business."""
 
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()
+        self.calls: list[str] = []  # what was launched, in order: the other ranks wait for the same
         self._pending: dict[int, tuple[Tensor, Tensor]] = {}  # by storage: where, and what a wait puts there
 
-    def __enter__(self) -> SimulatedRanks:
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            super().__enter__()
-            self._is_on = True
-        else:
-            self._is_on = False
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._is_on:
-            super().__exit__(*error)
-
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func.namespace != "_c10d_functional":
+        if getattr(func, "namespace", "") != "_c10d_functional":
             return func(*args, **(kwargs or {}))
         name = func._schema.name.partition("::")[2]
         if name == "wait_tensor":
             return self._wait(args[0])
         if name not in _RESULTS:
             return func(*args, **(kwargs or {}))
+        self.calls.append(f"{name} {tuple(args[0].shape)} {args[1:]}")
         result = _RESULTS[name](*args, **(kwargs or {}))
         out = args[0] if name.endswith("_") else torch.empty_like(result)
         self._pending[out.untyped_storage().data_ptr()] = (out, result)

@@ -17,7 +17,7 @@ FAMILIES: dict[str, tuple[Callable[[Dice], Program], int]] = {
     "soup": (soup.soup, 44),
     "forward-loss-backward": (training.flb, 26),
     "joint": (training.joint, 8),
-    "dynamo": (modules.dynamo, 9),
+    "dynamo": (modules.dynamo, 11),
     "torch.export": (modules.exported, 7),
     "AOTAutograd": (modules.aot, 6),
 }

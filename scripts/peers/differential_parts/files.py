@@ -10,31 +10,46 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+import fxopt_json
 import fxopt_torch
-from fxopt_torch import read_module
 
 from differential_parts import campaign, observe
 from differential_parts.collectives import join_group
 from differential_parts.optimize import Optimizer
-from differential_parts.programs import WORLD, Dice, Program, Unusable
+from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable
 
 
 def judge(path: pathlib.Path, passes: str, fxopt: str) -> list[str]:
     """What differs. Unusable where the file cannot be executed or its own executions differ, FxoptError where it is
     refused."""
-    module = read_module(path, fxopt)
-    if module.get("groups") or "c10d_functional" in str([node.get("target") for node in module["graphs"][0]["nodes"]]):
-        join_group(WORLD)
-    graph_module = fxopt_torch.load(path, fxopt=fxopt)
-    program = Program(graph_module, inputs_of(graph_module))
-    before = campaign.run_graph(program, graph_module)
-    if before.error is not None:
-        raise Unusable(before.error)
-    if observe.differences(before, campaign.run_graph(program, graph_module)):
-        raise Unusable("two runs of the original differ")
     with tempfile.TemporaryDirectory() as folder:
-        after = Optimizer(program, fxopt, pathlib.Path(folder)).run(passes)
-    return observe.differences(before, campaign.run_graph(program, after.graph_module))
+        source = pathlib.Path(folder) / "before.json"
+        module = fxopt_torch.read_module(path, fxopt)
+        put_on_cpu(module)
+        fxopt_json.write_json(module, source)
+        if "_c10d_functional." in source.read_text(encoding="utf-8"):
+            join_group(WORLD)
+        graph_module = fxopt_torch.load(source, fxopt=fxopt)
+        program = Program(graph_module, inputs_of(graph_module))
+        before = campaign.run_graph(program, graph_module)
+        if before.error is not None and FAILING not in before.error:
+            raise Unusable(before.error)
+        if observe.differences(before, campaign.run_graph(program, graph_module)):
+            raise Unusable("two runs of the original differ")
+        after = Optimizer(program, fxopt, source).run(passes)
+        return observe.differences(before, campaign.run_graph(program, after.graph_module))
+
+
+def put_on_cpu(message: object) -> None:
+    """Gives every tensor that names no device the CPU: a file written by hand may leave it out."""
+    if isinstance(message, list):
+        for item in message:
+            put_on_cpu(item)
+    if isinstance(message, dict):
+        if "dtype" in message and "sizes" in message:
+            message.setdefault("device", "cpu")
+        for item in message.values():
+            put_on_cpu(item)
 
 
 def inputs_of(graph_module: GraphModule) -> Callable[[], list[object]]:

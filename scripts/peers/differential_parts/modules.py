@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule
+from torch.utils.checkpoint import checkpoint
 
 from differential_parts import blocks, steps
 from differential_parts.observe import attributes_of
@@ -37,10 +38,17 @@ def quietly() -> Iterator[None]:
 
 # ---- Dynamo
 
+
+@torch.compiler.nested_compile_region
+def _region(a: Tensor) -> Tensor:
+    return a.cos() + a.sin()
+
+
 DYNAMO_ONLY = (
     lambda a: a[torch.tensor([0, 1])], lambda a: a[[0, 1]], lambda a: a[a > 0], lambda a: a[..., 0], lambda a: a[0:1],
     lambda a: a[[1, 0]], lambda a: a[None], lambda a: a[0, 1:], lambda a: a[torch.tensor([1])], lambda a: a[[0]].add_(1.0),
     lambda a: a[torch.tensor([True, False])] if a.shape[0] == 2 else a[[0]], lambda a: a.sum(dim=0), lambda a: a.size(0) * a,
+    lambda a: checkpoint(lambda x: x.sin() * 2.0, a, use_reentrant=False), lambda a: _region(a),
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ class Seen:
     storages: dict[str, str] = field(default_factory=dict)  # the first name on the same storage
     untouched: set[str] = field(default_factory=set)  # attributes that it left as they were
     generator: bytes = b""
+    printed: str = ""
+    collectives: list[str] = field(default_factory=list)
     gradients: dict[str, Tensor | None] = field(default_factory=dict)
 
 
@@ -47,8 +50,9 @@ def execute(
     torch.manual_seed(SEED)
     seen = Seen()
     try:
-        with torch.set_grad_enabled(wanted is not None), SimulatedRanks():
+        with torch.set_grad_enabled(wanted is not None), SimulatedRanks() as ranks, _caught_text() as text:
             result = graph_module(*inputs)
+            seen.printed, seen.collectives = text.getvalue(), ranks.calls
             seen.generator = torch.get_rng_state().numpy().tobytes()
             leaves = pytree.tree_leaves(result, is_leaf=lambda leaf: leaf is None)
             named |= {f"output {i}": leaf for i, leaf in enumerate(leaves)}
@@ -60,6 +64,12 @@ def execute(
     _describe(seen, named, asks_gradients=wanted is not None)
     seen.untouched = {name for name, parts in known.items() if seen.tensors[name][: len(parts)] == parts}
     return seen
+
+
+@contextlib.contextmanager
+def _caught_text() -> Iterator[io.StringIO]:
+    with contextlib.redirect_stdout(io.StringIO()) as text, contextlib.redirect_stderr(io.StringIO()):
+        yield text
 
 
 def _gradients(leaves: Sequence[object], sources: Mapping[str, Tensor]) -> dict[str, Tensor | None]:
@@ -104,8 +114,9 @@ def _tensor(value: Tensor) -> tuple:
     return value.dtype, tuple(value.shape), value.stride(), value.storage_offset(), storage_bytes, data
 
 
-def differences(before: Seen, after: Seen) -> list[str]:
-    """What a caller of the second execution sees otherwise than of the first, in short words."""
+def differences(before: Seen, after: Seen, *, same_collectives: bool = False) -> list[str]:
+    """What a caller of the second execution sees otherwise than of the first, in short words. same_collectives: other
+    ranks wait for the same collectives in the same order."""
     if before.error or after.error:
         return [] if before.error == after.error else [f"raises {after.error}" if after.error else "raises no more"]
     lines = [f"{name}: {part}" for name in before.tensors for part in _parts(name, before, after)]
@@ -121,7 +132,27 @@ def differences(before: Seen, after: Seen) -> list[str]:
         lines += _partition("is the same object", before.objects, after.objects, forgotten)
     if before.generator != after.generator:
         lines.append("the generator's state")
+    if before.printed != after.printed:
+        lines.append("what is printed")
+    if same_collectives and before.collectives != after.collectives:
+        lines.append(f"{len(before.collectives)} collectives became {len(after.collectives)}, or others")
     return lines + _gradient_lines(before.gradients, after.gradients)
+
+
+def kind_of(difference: str) -> str:
+    """The sort of a line of differences(), for tables."""
+    for words, kind in _KINDS:
+        if words in difference:
+            return kind
+    return "values"
+
+
+_KINDS = (
+    ("raises", "error"), ("no end", "error"), ("process died", "error"), ("exit ", "error"), ("gradient", "gradients"),
+    ("requires_grad", "gradients"), ("generator", "generator"), ("shares memory", "shared memory"),
+    ("same object", "one object"), ("printed", "effects"), ("collectives", "effects"), ("sizes", "sizes"), ("strides", "sizes"),
+    ("offset", "sizes"), ("bytes", "sizes"),
+)  # fmt: skip
 
 
 def _parts(name: str, before: Seen, after: Seen) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pathlib
 from collections.abc import Callable
@@ -33,18 +34,25 @@ class Optimized:
 
 
 class Optimizer:
-    """Pipelines over one program. ExportError where its graph cannot be written."""
+    """Pipelines over one program."""
 
-    def __init__(self, program: Program, fxopt: str, folder: pathlib.Path) -> None:
+    def __init__(self, program: Program, fxopt: str, source: pathlib.Path) -> None:
+        """source: the program as a file."""
         self.program = program
         self.fxopt = fxopt
-        self.folder = folder
-        self.source = folder / "before.json"
-        exporter = Exporter(self.source)
+        self.folder = source.parent
+        self.source = source
+
+    @classmethod
+    def of(cls, program: Program, fxopt: str, folder: pathlib.Path) -> Optimizer:
+        """Writes the program. ExportError where its graph cannot be written."""
+        source = folder / "before.json"
+        exporter = Exporter(source)
         with fxopt_json.no_collection():
-            self.module = exporter.module(program.graph_module, **program.told)
+            module = exporter.module(program.graph_module, **program.told)
             with exporter.large_constants():
-                fxopt_json.write_json(self.module, self.source)
+                fxopt_json.write_json(module, source)
+        return cls(program, fxopt, source)
 
     def run(self, passes: str) -> Optimized:
         """Runs a pipeline and builds its result without metadata. FxoptError where the program refuses."""
@@ -77,14 +85,8 @@ class _Runnable(Importer):
         return self.graph_module(self.module["graphs"][0]["name"])
 
 
-def load(path: pathlib.Path, fxopt: str) -> GraphModule:
-    return fxopt_torch.load(path, fxopt=fxopt)
-
-
 def copy_of(graph_module: GraphModule) -> GraphModule:
     """The same graph with nodes, metadata and attributes of its own; subgraphs and values are shared."""
-    import copy
-
     graph = copy.deepcopy(graph_module.graph)
     for old, new in zip(graph_module.graph.nodes, graph.nodes):
         new.meta = dict(old.meta)

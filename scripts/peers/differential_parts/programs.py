@@ -15,6 +15,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 aten = torch.ops.aten
 
+FAILING = "this assertion fails"
 WORLD = 2  # ranks of the process group that collectives name
 
 
@@ -125,6 +126,8 @@ def _features_of_node(node: Node) -> set[str]:
         found |= {"higher-order", f"higher-order {node.target.name()}"}
     if node.target is operator.getitem and not isinstance(node.args[1], int):
         found.add("getitem of a tensor")
+    if getattr(node.target, "namespace", "") == "differential":
+        found.add("custom operator")
     if "recompute" in node.meta:
         found.add("tags")
     if node.meta.get("autograd_backward"):

@@ -12,7 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from differential_parts import steps
 from differential_parts.collectives import join_group
-from differential_parts.programs import WORLD, Dice, Program, Unusable, features_of, give_marks, writes
+from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable, aten, features_of, give_marks, writes
 from differential_parts.tape import Tape
 
 SIZES = ((2, 4), (4,), (4, 2), (2, 2), (4, 4), (8,), (2, 2, 2), (1, 4), (2, 4))
@@ -90,7 +90,23 @@ def vary(program: Program, dice: Dice) -> None:
             if dice.chance(0.7):
                 node.meta.pop("val", None)
         program.features.add("no values")
+    if dice.chance(0.05):
+        _fail(program, dice)
     graph_module.recompile()
+
+
+def _fail(program: Program, dice: Dice) -> None:
+    """An assertion that does not hold: what raises before must raise after."""
+    graph = program.graph_module.graph
+    nodes = [node for node in graph.nodes if node.op == "placeholder" and isinstance(node.meta.get("val"), Tensor)]
+    places = [node for node in graph.nodes if node.op in ("call_function", "output")]
+    if not nodes:
+        return
+    with graph.inserting_before(dice.choice(places)):
+        large = graph.call_function(aten.gt.Scalar, (dice.choice(nodes), 1e9))
+        held = graph.call_function(aten.any.default, (large,))
+        graph.call_function(aten._assert_async.msg, (held, FAILING))
+    program.features.add("failing assertion")
 
 
 def _mark(program: Program, dice: Dice) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from differential_parts import higher_order
+from differential_parts import custom_ops, higher_order
 from differential_parts.programs import aten
 from differential_parts.tape import Tape, has_dims, is_float
 
@@ -36,6 +36,25 @@ VIEWS = (
     lambda a: torch.as_strided(a, (2, 2), (1, 2)), lambda a: torch.as_strided(a, (2,), (1,), 1),
     lambda a: torch.view_as_real(torch.complex(a, a)), lambda a: torch._neg_view(a), lambda a: a.swapaxes(0, 1),
     lambda a: torch.broadcast_to(a, (2, *a.shape)), lambda a: a.ravel(), lambda a: a.T,
+)  # fmt: skip
+# What nearly does nothing, and what differs in little from another step.
+NEARLY = (
+    lambda a: a.transpose(0, 1).transpose(1, 2), lambda a: a.permute(1, 2, 0).permute(1, 2, 0), lambda a: a.t().view(-1, 1),
+    lambda a: a.unsqueeze(0).squeeze(-1), lambda a: a.unsqueeze(0).unsqueeze(0).squeeze(0), lambda a: a[:2], lambda a: a[:4],
+    lambda a: a[..., :4], lambda a: a[..., 0:4:2], lambda a: a.expand(*a.shape[:-1], 4), lambda a: a.view(-1).view(2, -1),
+    lambda a: a.view(torch.int32).to(torch.float32), lambda a: a.t().reshape(a.shape), lambda a: a.t().contiguous(),
+    lambda a: a.to(torch.float16).to(torch.float32), lambda a: torch.as_strided(a, a.shape, tuple(reversed(a.stride()))),
+    lambda a: torch.full((2,), 1), lambda a: torch.full((2,), 1.0), lambda a: torch.full((2,), True), lambda a: a.sum(0),
+    lambda a: a.sum(0, dtype=torch.float64), lambda a: a.masked_fill(a > 0, 0.0), lambda a: a.masked_fill(a > 0, -0.0),
+    lambda a: torch.arange(4), lambda a: torch.arange(4.0), lambda a: a.mean(0), lambda a: a.mean(0, keepdim=True),
+    lambda a: torch.full((4,), 0.0), lambda a: torch.full((4,), -0.0), lambda a: a * 1, lambda a: a * True, lambda a: a.add(1, alpha=2),
+    lambda a: a.squeeze(0), lambda a: a.squeeze(-1), lambda a: a.select(0, -1), lambda a: a.narrow(0, 1, 1), lambda a: a[-1:],
+    lambda a: aten.slice.Tensor(a, 0, 0, 9223372036854775807, 2), lambda a: a.swapaxes(0, -1), lambda a: a.transpose(-1, -2).t(),
+    lambda a: a.contiguous(memory_format=torch.contiguous_format), lambda a: a.view(a.shape[0], -1, 1).squeeze(0),
+)  # fmt: skip
+CUSTOM = (
+    lambda a: custom_ops.ops.twice(a), lambda a: custom_ops.ops.add_into(a, 1.0), lambda a: custom_ops.ops.add_into(a.view(-1), 2.0),
+    lambda a: custom_ops.ops.add_into(a[0], 3.0), lambda a: custom_ops.ops.swap_into(a, a.sin()), lambda a: custom_ops.ops.twice(a.t()),
 )  # fmt: skip
 NOTHINGS = (
     lambda a: aten.alias(a), lambda a: a.detach(), lambda a: a.view(a.shape), lambda a: a.t().t(),
@@ -196,9 +215,11 @@ KINDS = {
     "collective": _unary(COLLECTIVES, has_dims(1), writes=True),
     "factory": _factory,
     "types": _mixed_types,
+    "nearly": _unary(NEARLY),
+    "custom": _unary(CUSTOM, writes=True),
     "higher-order": higher_order.step,
     "again": Tape.again,
 }
 # Besides these, each program has some of the others.
-COMMON = ("pure", "view", "nothing", "again", "write")
+COMMON = ("pure", "view", "nothing", "again", "write", "nearly")
 RARE = tuple(kind for kind in KINDS if kind not in COMMON)

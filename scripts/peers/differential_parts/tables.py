@@ -7,13 +7,15 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from differential_parts.campaign import Outcome, Run
+from differential_parts.observe import kind_of
 
-# What an unbiased look at a campaign asks for; each is to be in 3 % of the programs at least.
+# Each is to be in 3 % of the programs at least.
 WANTED = (
     "in-place on a view", "size change", "set_", "resize_", "out=", "mutated input", "output aliases an input",
     "outputs alias each other", "random", "higher-order", "checkpoint", "other sizes", "collective", "forward-loss-backward",
     "joint", "tags with marks", "tags without marks", "write in backward", "fused cross entropy", "dynamo", "call_method",
     "getitem of a tensor", "pre_dispatch", "make_fx real", "torch.export", "AOTAutograd", "attributes", "no values",
+    "custom operator", "failing assertion",
 )  # fmt: skip
 
 
@@ -30,6 +32,7 @@ class Tables:
     def __init__(self, passes: Sequence[str]) -> None:
         self.passes = passes
         self.programs = self.runs = self.changed = self.recomputed = self.wrong = 0
+        self.kinds: Counter[str] = Counter()  # of wrong runs, by their first difference
         self.skipped: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.by_pass: dict[str, Counter[str]] = defaultdict(Counter)
@@ -54,6 +57,7 @@ class Tables:
         self.wrong += bool(run.differences)
         self.refused[run.refused or ""] += 1
         if run.differences:
+            self.kinds[kind_of(run.differences[0])] += 1
             self.lines.append(line(outcome, run))
         for feature in features:
             self.by_feature[feature].update({"runs": 1, "changed": run.has_changed, "wrong": bool(run.differences)})
@@ -68,6 +72,7 @@ class Tables:
             "changed": self.changed,
             "recomputed": self.recomputed,
             "wrong": self.wrong,
+            "kinds": dict(self.kinds),
             "skipped": dict(self.skipped),
             "refused": {code: count for code, count in self.refused.items() if code},
             "passes": {name: dict(row) for name, row in self.by_pass.items()},
@@ -77,8 +82,9 @@ class Tables:
 
     def text(self, seconds: float, jobs: int) -> str:
         rate = self.runs / seconds if seconds else 0
+        kinds = ", ".join(f"{count} in {kind}" for kind, count in self.kinds.most_common())
         lines = [
-            f"{self.wrong} wrong of {self.runs} runs of {self.programs} programs",
+            f"{self.wrong} wrong of {self.runs} runs of {self.programs} programs" + (f" ({kinds})" if kinds else ""),
             f"{self.changed} runs changed the graph, {self.recomputed} carried recompute tags out",
             f"{seconds:.0f} s, {rate:.1f} runs/s in {jobs} {'process' if jobs == 1 else 'processes'}",
             "",
