@@ -78,7 +78,7 @@ kBarrier: profiler\..* streams\..* mempool\..* c10d\.(.*barrier|check).* prims\.
 kHostSync: aten\.(is_nonzero|_linalg_check_errors|nonzero_numpy) aten.repeat_interleave.(self_)?Tensor prims.item
   streams\.synchronize.* c10d\..*barrier.*
 kAsserts: aten\.(_assert|_functional_assert|.*sym_constrain|_linalg_check_errors|_async_error).* c10d.check_for_nan
-kOpaque: aten.set_ inductor.accumulate_grad_
+kOpaque: inductor.accumulate_grad_
 kRandom: inductor_prims.inductor_reserve_rng_state
 kNondeterministic: aten.index_(add|put|reduce)_? aten._unsafe_index_put aten._index_put_impl_ aten.put_? aten.histc
   aten.scatter_(add|reduce)_? aten.bincount aten.kthvalue aten.median aten.(logcumsumexp|cumsum|cumprod)\w*
@@ -118,6 +118,10 @@ writes=output: c10d.alltoall_base_
 """)
 # True for what ATen computes in a clone that preserves strides (at::clone_preserve_strides), which clones all of a storage.
 CLONES_STORAGE = re.compile(r"aten\.(copy|slice_scatter|select_scatter|diagonal_scatter|as_strided_scatter)\.default")
+# In-place changes of sizes, strides or storage without the tag `inplace_view`.
+CHANGES_METADATA = re.compile(r"aten\.(set_|resize_|resize_as_)")
+# Views that hand back the argument itself, not a view of it, when there is nothing to do.
+MAY_RETURN_ARGUMENT = re.compile(r"aten\.(conj|real|broadcast_tensors)")
 FIELDS = {"writes": "hidden_writes", "aliases": "hidden_aliases", "training": "training"}
 TITAN_MATMUL = {"aten.mm.default", "aten.linear.default"}  # what its per-op policy counts
 TITAN_SAVE = """aten._scaled_dot_product_cudnn_attention.default aten._scaled_dot_product_attention_math.default
@@ -184,6 +188,9 @@ def row(target, op, sets, pointwise):
     extra = [field.split("=") for field in (first(EXTRAS, target, packet) or "").split(";") if field]
     fields = [f'.{FIELDS[name]} = "{value.replace(",", " ")}"' for name, value in extra]
     fields += [".clones_storage = true"] if CLONES_STORAGE.fullmatch(target) else []
+    fields += [".changes_metadata = true"] if "inplace_view" in tags or CHANGES_METADATA.fullmatch(packet) else []
+    fields += [".moves_storage = true"] if packet == "aten.set_" else []
+    fields += [".may_return_argument = true"] if MAY_RETURN_ARGUMENT.fullmatch(packet) else []
     columns = [f'"{target}"', f'"{schema}"', "C::" + compute_class(names, op, tags, pointwise),
                " | ".join("S::" + flag for flag in flags or ["kNone"]),
                " | ".join("E::" + effect for effect in sorted(effects) or ["kNone"]), "V::" + (view or "kNone"),

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "ir/graph/graph.h"
+#include "ir/ops/op.h"
 
 // What the arguments of one call say about it. Its effects as a whole: EffectMap.
 
@@ -15,6 +18,17 @@ const Arg* call_argument(const Graph& graph, NodeId node, size_t position);
 // True when this call draws random numbers: a random op, unless it is a dropout-like one whose probability is
 // statically 0 (fused attention is seeded whatever its dropout_p).
 bool is_random_call(const Graph& graph, NodeId node);
+
+// What the call's result is to its inputs: Op::view, made precise for getitem. That is a projection of a tuple, list or
+// dict; of a tensor a view by integers, slices, None and Ellipsis, and by anything else (a tensor, a mask, a list) a
+// copy or, where the index is one integer in a tensor, a view. O(1), or O(elements of the index).
+ViewKind view_of_call(const Graph& graph, NodeId node);
+
+// The positions of arguments whose tensors may leave the call with other sizes, strides, offset or storage: argument 0
+// of `t_` and its kin; the `out` of an out variant, unless the recorded values show that it has the result's sizes
+// already; what an op described by a file writes, unless its recorded result shows the same. Calls with unknown writes
+// (EffectMap) may change all they are given, which is not repeated here. O(writes * rank).
+void collect_metadata_changes(const Graph& graph, NodeId node, std::vector<uint8_t>& positions);
 
 // True when the writes of Op::writes happen: batch norm updates its running statistics only in training.
 bool is_writing_call(const Graph& graph, NodeId node);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ir/analysis/effects.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/reach.h"
 #include "ir/analysis/storages.h"
@@ -229,7 +230,7 @@ class Inference {
 
   // A getitem is part of the node it takes from, wherever it stands.
   void follow_parent(NodeId node) {
-    if (!graph_[node].is_call() || graph_.op(node).view != ViewKind::kProjection || in_closure(node)) return;
+    if (!graph_[node].is_call() || view_of_call(graph_, node) != ViewKind::kProjection || in_closure(node)) return;
     const Arg* parent = graph_.arg(node, 0);
     if (parent != nullptr && parent->is(ArgKind::kNode)) {
       map_.phase[node] = map_.phase.get(parent->as_node());

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/analysis/effects.h"
 #include "ir/analysis/reach.h"
 #include "ir/analysis/storages.h"
 #include "ir/analysis/values.h"
@@ -26,7 +27,7 @@ Phase default_phase(const Graph& graph) {
 
 // The parent of an unmarked getitem.
 NodeId projected(const Graph& graph, NodeId node) {
-  if (!graph[node].is_call() || graph.op(node).view != ViewKind::kProjection) return NodeId();
+  if (!graph[node].is_call() || view_of_call(graph, node) != ViewKind::kProjection) return NodeId();
   return first_argument(graph, node);
 }
 

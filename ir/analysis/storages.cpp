@@ -1,24 +1,33 @@
-// One walk over the schedule gives every tensor a buffer:
+// One walk over the schedule gives every tensor a buffer and an object:
 //
-// - a placeholder its own, shared by placeholders to which the file gives one storage (tied weights)
-// - a get_attr one per attribute
-// - a view or identity argument 0's
-// - what may be a view as the file says, else as the two tensors prove; where neither tells, a new one in the same
-// class
-// - a getitem that of the element it takes; where that cannot be told, a new one in the class of all
-// - by the schema's (a) and (a!) that of the argument with the same alias set
-// - a call with unknown writes an input's where the file says so, else a new one; in one class with every input
-// - anything else a new one
+//                         buffer                                             object
+//   placeholder           its own; one for all to which the file gives one   a new one, in the class of all on its
+//   buffer
+//                         storage (tied weights)
+//   get_attr              one per attribute                                  one per attribute
+//   identity, in place    argument 0's                                       argument 0's
+//   view                  argument 0's                                       a new one
+//   may be a view         as the two tensors prove, else as the file says;   a new one; in argument 0's class unless
+//                         where neither tells, a new one in its class        their metadata differ
+//   getitem of a tuple    that of the element it takes; where that cannot    as the buffer
+//                         be told, a new one in the class of all
+//   schema's (a), (a!)    that of the argument with the same alias set       (a): a new one, (a!): the argument's
+//   unknown writes        an input's where the file says so, else a new      a new one, in the class of every input
+//                         one; in the class of every input
+//   anything else         a new one                                          a new one
+//
+// `set_` puts an object on another buffer: nodes that are given the object later read that one, and both are one class.
 
 #include "ir/analysis/storages.h"
 
 #include <algorithm>
-#include <array>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "ir/analysis/effects.h"
+#include "ir/analysis/elements.h"
 #include "ir/analysis/values.h"
 #include "ir/graph/module.h"
 
@@ -30,11 +39,8 @@ bool yields_no_tensor(const Op& op) {
                                                [](const SchemaArg& item) { return item.is_tensor(); });
 }
 
-// Ops that change nothing but the shape.
-constexpr std::array<std::string_view, 4> kReshapes = {"aten.flatten.using_ints", "aten.ravel.default",
-                                                       "aten.reshape.default", "aten.reshape_as.default"};
-
-// Whether the schema says that the result stands on argument 0 wherever it can, and the call does not ask for a copy.
+// Whether the schema says that the result is argument 0 or a view of it wherever it can be, and the call does not ask
+// for a copy.
 bool shares_where_it_can(const Graph& graph, NodeId node, const Op& op) {
   if (!op.schema.has_value() || op.schema->returns.empty() || op.schema->returns[0].alias_set.empty()) return false;
   for (size_t i = 0; i < op.schema->args.size(); ++i) {
@@ -49,14 +55,17 @@ bool shares_where_it_can(const Graph& graph, NodeId node, const Op& op) {
 
 class StorageMap::Builder {
  public:
-  Builder(const Graph& graph, EffectMap& effects, StorageMap& map) : graph_(graph), effects_(effects), map_(map) {}
+  Builder(const Graph& graph, EffectMap& effects, StorageMap& map)
+      : graph_(graph), effects_(effects), map_(map), elements_(graph) {}
 
   void run() {
     map_.values_.resize(graph_.num_ids());
+    map_.first_objects_.resize(graph_.num_ids());
     map_.reads_.resize(graph_.num_ids());
     map_.writes_.resize(graph_.num_ids());
     for (const NodeId node : graph_.nodes()) visit(node);
     finish_classes();
+    finish_objects();
   }
 
  private:
@@ -64,17 +73,30 @@ class StorageMap::Builder {
     ValueId value;  // invalid: nothing recorded
     StorageId carried;
   };
+  // A tensor at some place of the schedule.
+  struct Held {
+    BufferId buffer;  // invalid: it has no storage
+    ObjectId object;
+  };
 
   void visit(NodeId node) {
     collect_leaves(node);
-    result_.assign(leaves_.size(), BufferId());
+    result_.assign(leaves_.size(), Held());
     takes_element_ = false;
-    const bool is_projected = graph_.op(node).view == ViewKind::kProjection && project(node);
+    view_ = view_of_call(graph_, node);
+    const bool is_projected = view_ == ViewKind::kProjection && project(node);
     if (!takes_element_) collect_inputs(node);
     if (!is_projected) visit_kind(node);
+    if (effects_.has(node, Effect::kUnknownWrites)) join_all();
+    for (Held& held : result_) {
+      if (!held.object.is_valid()) held.object = make_object();
+    }
+    map_.first_objects_[node.index()] = static_cast<uint32_t>(map_.objects_.size());
+    for (const Held& held : result_) map_.objects_.push_back(held.object);
     map_.values_[node.index()] = append(result_);
     map_.reads_[node.index()] = append_sorted(takes_element_ ? result_ : inputs_);
     visit_writes(node);
+    visit_metadata(node);
   }
 
   void visit_kind(NodeId node) {
@@ -94,12 +116,36 @@ class StorageMap::Builder {
     }
   }
 
+  // -- tensors among a node's inputs, on the buffers they have by now
+
+  Held held(NodeId node, size_t i) const {
+    const ObjectId object = map_.objects(node)[i];
+    const BufferId moved = moved_.get(object);
+    return {moved.is_valid() ? moved : map_.buffers(node)[i], object};
+  }
+
+  void append_held(NodeId node, std::vector<Held>& out) const {
+    for (size_t i = 0; i < map_.buffers(node).size(); ++i) out.push_back(held(node, i));
+  }
+
   void collect_inputs(NodeId node) {
     inputs_.clear();
-    graph_.for_each_input(node, [this](NodeId input) {
-      const std::span<const BufferId> buffers = map_.buffers(input);
-      inputs_.insert(inputs_.end(), buffers.begin(), buffers.end());
-    });
+    graph_.for_each_input(node, [this](NodeId input) { append_held(input, inputs_); });
+  }
+
+  void collect_argument(const Arg& arg, std::vector<Held>& out) const {
+    if (arg.is(ArgKind::kNode)) {
+      append_held(arg.as_node(), out);
+    } else if (arg.has_children()) {
+      for (const Arg& child : graph_.pool().children(arg)) collect_argument(child, out);
+    }
+  }
+
+  // Good until the next question.
+  const std::vector<Held>& argument(NodeId node, size_t position) {
+    argument_.clear();
+    if (const Arg* arg = call_argument(graph_, node, position)) collect_argument(*arg, argument_);
+    return argument_;
   }
 
   // A node of which nothing was recorded counts as one tensor, so that aliasing can be followed through graphs without
@@ -136,27 +182,41 @@ class StorageMap::Builder {
     return id;
   }
 
+  ObjectId make_object() {
+    const ObjectId id(object_parents_.size());
+    object_parents_.push_back(id);
+    return id;
+  }
+
+  ObjectId make_object_like(ObjectId other) {
+    const ObjectId id = make_object();
+    if (other.is_valid()) join(object_parents_, other, id);
+    return id;
+  }
+
   void visit_placeholder(NodeId node) {
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const StorageId carried = leaves_[i].carried;
-      const BufferId shared = carried.is_valid() ? first_of_carried_.get(carried) : BufferId();
-      result_[i] = shared.is_valid() ? shared : make(node, leaves_[i], BufferSource::kPlaceholder);
+      const Held shared = carried.is_valid() ? placeholders_.get(carried) : Held();
+      result_[i].buffer = shared.buffer.is_valid() ? shared.buffer : make(node, leaves_[i], BufferSource::kPlaceholder);
+      result_[i].object = make_object_like(shared.object);
+      if (carried.is_valid() && !shared.buffer.is_valid()) placeholders_[carried] = result_[i];
     }
   }
 
   void visit_attribute(NodeId node) {
     const TargetId target = graph_[node].target;
     for (size_t i = 0; i < leaves_.size(); ++i) {
-      result_[i] = target.is_valid() ? attributes_.get(target) : BufferId();
-      if (result_[i].is_valid()) continue;
-      result_[i] = make(node, leaves_[i], BufferSource::kAttribute);
+      result_[i] = target.is_valid() ? attributes_.get(target) : Held();
+      if (result_[i].buffer.is_valid()) continue;
+      result_[i] = {make(node, leaves_[i], BufferSource::kAttribute), make_object()};
       if (target.is_valid()) attributes_[target] = result_[i];
     }
   }
 
   void visit_call(NodeId node) {
     const Op& op = graph_.op(node);
-    switch (op.view) {
+    switch (view_) {
       case ViewKind::kView:
       case ViewKind::kMultiView:
       case ViewKind::kIdentity:
@@ -172,38 +232,35 @@ class StorageMap::Builder {
     if (op.schema.has_value()) alias_by_schema(node, op);
     const bool ask_file = op.is_opaque() || op.has_subgraphs;
     for (size_t i = 0; i < leaves_.size(); ++i) {
-      if (result_[i].is_valid()) continue;
-      if (ask_file) result_[i] = input_with_carried(node, leaves_[i].carried);
-      if (!result_[i].is_valid()) result_[i] = make(node, leaves_[i], BufferSource::kNode);
-    }
-    if (effects_.has(node, Effect::kUnknownWrites) && !inputs_.empty()) {
-      for (const BufferId made : result_) join(inputs_[0], made);
-      for (const BufferId input : inputs_) join(inputs_[0], input);
+      if (result_[i].buffer.is_valid()) continue;
+      const Held given = ask_file ? input_with_carried(node, leaves_[i].carried) : Held();
+      result_[i].buffer = given.buffer.is_valid() ? given.buffer : make(node, leaves_[i], BufferSource::kNode);
+      result_[i].object = make_object_like(given.object);
     }
   }
 
-  // getitem(parent, index): the parent's buffers of that element.
+  // getitem(parent, index): the parent's tensors of that element.
   bool project(NodeId node) {
     const Arg* parent_arg = graph_.arg(node, 0);
     const Arg* key = graph_.arg(node, 1);
     if (parent_arg == nullptr || !parent_arg->is(ArgKind::kNode)) return false;
     const NodeId parent = parent_arg->as_node();
-    const std::span<const BufferId> from = map_.buffers(parent);
     if (!has_elements(graph_.value(parent))) {
-      if (from.size() != 1) return false;  // nothing recorded: the parent's one stand-in
-      result_.assign(leaves_.size(), from[0]);
+      if (map_.buffers(parent).size() != 1) return false;
+      // Nothing recorded: the parent's one stand-in. It may be a view of a tensor or an element.
+      const Held from = held(parent, 0);
+      for (Held& each : result_) each = {from.buffer, make_object_like(from.object)};
       return true;
     }
     taken_.clear();
     element_.clear();
-    const bool is_known = key != nullptr && find_elements(parent, *key);
+    const bool is_known = key != nullptr && elements_.find(parent, *key, taken_);
     for (const size_t element : taken_) {
-      const auto [first, count] = element_leaves(parent, element);
-      const std::span<const BufferId> leaves = from.subspan(first, count);
-      element_.insert(element_.end(), leaves.begin(), leaves.end());
+      const auto [first, count] = elements_.tensors(parent, element);
+      for (size_t i = first; i < first + count; ++i) element_.push_back(held(parent, i));
     }
     const bool is_recorded = leaves_.size() != 1 || leaves_[0].value.is_valid();
-    if (!is_known || (is_recorded && element_.size() != leaves_.size())) return project_any(node, from);
+    if (!is_known || (is_recorded && element_.size() != leaves_.size())) return project_any(node, parent);
     if (is_recorded) {
       for (size_t i = 0; i < element_.size(); ++i) take(node, i, element_[i]);
     } else {
@@ -214,121 +271,86 @@ class StorageMap::Builder {
   }
 
   // It may be any of the parent's tensors: of those bytes, of the class of all.
-  bool project_any(NodeId node, std::span<const BufferId> from) {
+  bool project_any(NodeId node, NodeId parent) {
     for (size_t i = 0; i < leaves_.size(); ++i) {
-      result_[i] = make(node, leaves_[i], BufferSource::kNode);
-      join(result_[0], result_[i]);
+      result_[i] = {make(node, leaves_[i], BufferSource::kNode), make_object()};
+      join_held(result_[0], result_[i]);
     }
-    for (const BufferId each : from) {
-      if (each.is_valid() && !result_.empty()) join(result_[0], each);
-    }
+    if (result_.empty()) return true;
+    for (size_t i = 0; i < map_.buffers(parent).size(); ++i) join_held(result_[0], held(parent, i));
     return true;
   }
 
-  static bool has_elements(const Value& value) {
-    return value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict;
-  }
-
-  // The elements that a key takes, into `taken_`. False where that cannot be told.
-  bool find_elements(NodeId parent, const Arg& key) {
-    const int64_t count = graph_.value(parent).count;
-    if (graph_.value(parent).kind == ValueKind::kDict) {
-      const std::optional<uint32_t> found =
-          key.is(ArgKind::kString) ? dict_keys_.find(graph_, parent, key.as_string()) : std::nullopt;
-      if (found.has_value()) taken_.push_back(*found);
-      return found.has_value();
+  // A call that may write what it is given may hand any of it back, or give one the storage of another.
+  void join_all() {
+    if (inputs_.empty()) return;
+    for (const Held& each : inputs_) join_held(inputs_[0], each);
+    for (Held& each : result_) {
+      if (!each.object.is_valid()) each.object = make_object();
+      join_held(inputs_[0], each);
     }
-    if (key.is(ArgKind::kSlice)) return slice_elements(count, graph_.pool().children(key));
-    if (!key.is(ArgKind::kInt)) return false;
-    const int64_t index = key.as_int() < 0 ? key.as_int() + count : key.as_int();
-    if (index < 0 || index >= count) return false;
-    taken_.push_back(static_cast<size_t>(index));
-    return true;
-  }
-
-  // As Python slices a list of `count`: ends behind its ends are its ends, negative ones count from the last.
-  bool slice_elements(int64_t count, std::span<const Arg> bounds) {
-    const auto is_plain = [](const Arg& bound) { return bound.is(ArgKind::kInt) || bound.is(ArgKind::kNone); };
-    if (bounds.size() != 3 || !std::all_of(bounds.begin(), bounds.end(), is_plain)) return false;
-    const int64_t step = bounds[2].is(ArgKind::kInt) ? bounds[2].as_int() : 1;
-    if (step == 0) return false;
-    const int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? count : count - 1;
-    const auto end = [&](const Arg& bound, int64_t otherwise) {
-      if (!bound.is(ArgKind::kInt)) return otherwise;
-      return std::clamp(bound.as_int() < 0 ? std::max(bound.as_int(), -count - 1) + count : bound.as_int(), lowest,
-                        highest);
-    };
-    const int64_t first = end(bounds[0], step > 0 ? lowest : highest),
-                  last = end(bounds[1], step > 0 ? highest : lowest);
-    const int64_t stride = std::clamp(step, -count - 1, count + 1);
-    for (int64_t i = first; step > 0 ? i < last : i > last; i += stride) taken_.push_back(static_cast<size_t>(i));
-    return true;
-  }
-
-  // Which of a node's leaves belong to element `i` of its value: first and count. All elements are
-  // counted at the first question, so that getitems of one node take no longer than its outputs.
-  std::pair<size_t, size_t> element_leaves(NodeId node, size_t i) {
-    uint32_t& start = ends_of_[node];
-    if (start == 0) {
-      start = static_cast<uint32_t>(ends_.size());
-      uint32_t end = 0;
-      const Value& value = graph_.value(node);
-      for (uint32_t child = 0; child < value.count; ++child) {
-        for_each_tensor(graph_, ValueId(value.first + child), [&end](ValueId, const Tensor&) { ++end; });
-        ends_.push_back(end);
-      }
-    }
-    const uint32_t first = i == 0 ? 0 : ends_[start + i - 1];
-    return {first, ends_[start + i] - first};
   }
 
   bool alias_first_argument(NodeId node) {
-    const std::span<const BufferId> from = argument_buffers(node, 0);
+    const std::vector<Held>& from = argument(node, 0);
     if (from.empty()) return false;
-    for (size_t i = 0; i < leaves_.size(); ++i) take(node, i, from.size() == leaves_.size() ? from[i] : from[0]);
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      const Held& base = from.size() == leaves_.size() ? from[i] : from[0];
+      take(node, i, {base.buffer, returned_object(node, base)});
+    }
     return true;
   }
 
+  ObjectId returned_object(NodeId node, const Held& base) {
+    if (view_ == ViewKind::kIdentity) return base.object;
+    return graph_.op(node).may_return_argument ? make_object_like(base.object) : make_object();
+  }
+
   void maybe_view(NodeId node) {
-    const std::vector<BufferId> from = call_buffers(node, 0);
+    const std::vector<Held> from = argument(node, 0);
     for (size_t i = 0; i < leaves_.size(); ++i) {
-      const BufferId base = from.empty() ? BufferId() : from[from.size() == leaves_.size() ? i : 0];
-      const ViewAnswer answer = base.is_valid() ? ask_view(node, leaves_[i]) : ViewAnswer::kCopy;
+      const Held base = from.empty() ? Held() : from[from.size() == leaves_.size() ? i : 0];
+      const ViewAnswer answer = base.buffer.is_valid() ? ask_view(node, leaves_[i]) : ViewAnswer::kCopy;
+      // What hands back its argument wherever it can may hand back the object itself.
+      const ObjectId object = answer == ViewAnswer::kCopy ? make_object() : make_object_like(base.object);
       if (answer == ViewAnswer::kView) {
-        take(node, i, base);
+        take(node, i, {base.buffer, object});
       } else {
-        result_[i] = make(node, leaves_[i], BufferSource::kNode);
+        result_[i] = {make(node, leaves_[i], BufferSource::kNode), object};
       }
-      if (answer == ViewAnswer::kUnknown) join(base, result_[i]);
+      if (answer == ViewAnswer::kUnknown) join(parents_, base.buffer, result_[i].buffer);
     }
   }
 
-  // The file's ids decide where both tensors have one, else the tensors themselves. A reshape that changes nothing
-  // hands back its input, whatever its id.
+  // The two tensors decide where the schema says that the op copies only where it must: a reshape that changes nothing
+  // hands back its input, whatever the file's ids. Else the file's ids, where both tensors have one.
   ViewAnswer ask_view(NodeId node, const Leaf& leaf) const {
     const Arg* first = graph_.arg(node, 0);
     if (first == nullptr || !first->is(ArgKind::kNode)) return ViewAnswer::kUnknown;
     const Tensor* from = single_tensor(graph_, first->as_node());
     const Tensor* to = leaf.value.is_valid() ? &graph_.pool().tensor(graph_.pool().value(leaf.value)) : nullptr;
+    const ViewAnswer answer =
+        from == nullptr || to == nullptr ? ViewAnswer::kUnknown : compare_as_view(graph_.module(), *from, *to);
+    if (answer == ViewAnswer::kView && shares_where_it_can(graph_, node, graph_.op(node))) return answer;
     const StorageId input = carried_of(graph_[first->as_node()].value);
     if (leaf.carried.is_valid() && input.is_valid()) {
-      const bool reshapes = std::find(kReshapes.begin(), kReshapes.end(), graph_.op(node).name) != kReshapes.end();
-      const bool is_input = reshapes && from != nullptr && to != nullptr && same_metadata(graph_.module(), *from, *to);
-      return leaf.carried == input || is_input ? ViewAnswer::kView : ViewAnswer::kCopy;
+      return leaf.carried == input ? ViewAnswer::kView : ViewAnswer::kCopy;
     }
-    if (from == nullptr || to == nullptr) return ViewAnswer::kUnknown;
-    const ViewAnswer answer = compare_as_view(graph_.module(), *from, *to);
-    const bool is_sure = answer != ViewAnswer::kView || shares_where_it_can(graph_, node, graph_.op(node));
-    return is_sure ? answer : ViewAnswer::kUnknown;
+    return answer == ViewAnswer::kCopy ? answer : ViewAnswer::kUnknown;
   }
 
   void alias_by_schema(NodeId node, const Op& op) {
     for (size_t r = 0; r < op.aliases.size() && r < op.schema->returns.size(); ++r) {
       if (op.aliases[r] < 0) continue;
-      const std::vector<BufferId> from = call_buffers(node, static_cast<size_t>(op.aliases[r]));
+      const size_t position = static_cast<size_t>(op.aliases[r]);
+      const std::vector<Held>& from = argument(node, position);
       if (from.empty()) continue;
+      const bool is_written = std::find(op.writes.begin(), op.writes.end(), position) != op.writes.end();
       const auto [first, count] = return_leaves(node, *op.schema, r);
-      for (size_t i = 0; i < count; ++i) take(node, first + i, from.size() == count ? from[i] : from[0]);
+      for (size_t i = 0; i < count; ++i) {
+        const Held& base = from.size() == count ? from[i] : from[0];
+        take(node, first + i, {base.buffer, is_written ? base.object : make_object()});
+      }
     }
   }
 
@@ -337,7 +359,7 @@ class StorageMap::Builder {
     if (schema.returns.size() == 1) return {0, leaves_.size()};
     const Value& value = graph_.value(node);
     if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList) return {0, r == 0 ? leaves_.size() : 0};
-    return r < value.count ? element_leaves(node, r) : std::pair<size_t, size_t>();
+    return r < value.count ? elements_.tensors(node, r) : std::pair<size_t, size_t>();
   }
 
   void visit_writes(NodeId node) {
@@ -348,32 +370,42 @@ class StorageMap::Builder {
     if (!is_writing_call(graph_, node)) return;
     written_.clear();
     for (const uint8_t position : graph_.op(node).writes) {
-      const std::vector<BufferId> buffers = call_buffers(node, position);
-      written_.insert(written_.end(), buffers.begin(), buffers.end());
+      const std::vector<Held>& given = argument(node, position);
+      written_.insert(written_.end(), given.begin(), given.end());
     }
     map_.writes_[node.index()] = append_sorted(written_);
   }
 
-  std::vector<BufferId> call_buffers(NodeId node, size_t position) const {
-    std::vector<BufferId> buffers;
-    if (const Arg* arg = call_argument(graph_, node, position)) collect_argument(*arg, buffers);
-    return buffers;
-  }
+  // -- metadata that changes in place
 
-  void collect_argument(const Arg& arg, std::vector<BufferId>& out) const {
-    if (arg.is(ArgKind::kNode)) {
-      const std::span<const BufferId> buffers = map_.buffers(arg.as_node());
-      out.insert(out.end(), buffers.begin(), buffers.end());
-    } else if (arg.has_children()) {
-      for (const Arg& child : graph_.pool().children(arg)) collect_argument(child, out);
+  void visit_metadata(NodeId node) {
+    if (!graph_[node].is_call()) return;
+    if (effects_.has(node, Effect::kUnknownWrites)) {
+      for (const Held& each : inputs_) change_metadata(each.object, node);
+    } else {
+      collect_metadata_changes(graph_, node, positions_);
+      for (const uint8_t position : positions_) {
+        for (const Held& each : argument(node, position)) change_metadata(each.object, node);
+      }
     }
+    if (graph_.op(node).moves_storage) move_storage(node);
   }
 
-  std::span<const BufferId> argument_buffers(NodeId node, size_t position) {
-    const Arg* arg = graph_.arg(node, position);
-    argument_.clear();
-    if (arg != nullptr) collect_argument(*arg, argument_);
-    return argument_;
+  void change_metadata(ObjectId object, NodeId node) {
+    map_.metadata_changes_.push_back({object, graph_.position(node)});
+  }
+
+  // set_(a, b): `a`, which the node returns, is on the buffer of `b` from here on.
+  void move_storage(NodeId node) {
+    const std::vector<Held> from = argument(node, 0);
+    if (from.size() != 1) return;
+    const std::vector<Held>& to = argument(node, 1);
+    const Leaf leaf = leaves_.empty() ? Leaf() : leaves_[0];
+    const BufferId buffer =
+        to.size() == 1 && to[0].buffer.is_valid() ? to[0].buffer : make(node, leaf, BufferSource::kNode);
+    if (from[0].buffer.is_valid()) join(parents_, from[0].buffer, buffer);
+    moved_[from[0].object] = buffer;
+    if (map_.values_[node.index()].count == 1) map_.pool_[map_.values_[node.index()].first] = buffer;
   }
 
   StorageId carried_of(ValueId value) const {
@@ -382,56 +414,69 @@ class StorageMap::Builder {
   }
 
   // The first of the node's inputs to which the file gives that storage.
-  BufferId input_with_carried(NodeId node, StorageId carried) {
-    if (!carried.is_valid()) return BufferId();
+  Held input_with_carried(NodeId node, StorageId carried) {
+    if (!carried.is_valid()) return Held();
     if (indexed_ != node) {
       indexed_ = node;
       for (size_t i = inputs_.size(); i-- > 0;) {
-        const StorageId given = map_.buffers_[inputs_[i].index()].carried;
+        if (!inputs_[i].buffer.is_valid()) continue;
+        const StorageId given = map_.buffers_[inputs_[i].buffer.index()].carried;
         if (given.is_valid()) input_with_[given] = {node, inputs_[i]};
       }
     }
     const auto [reader, input] = input_with_.get(carried);
-    return reader == node ? input : BufferId();
+    return reader == node ? input : Held();
   }
 
-  // Leaf `i` of the current node stands on `buffer`; counts it when the file gives it another storage.
-  void take(NodeId node, size_t i, BufferId buffer) {
-    result_[i] = buffer;
+  // Leaf `i` of the current node is `from`; counts it when the file gives it another storage.
+  void take(NodeId node, size_t i, const Held& from) {
+    result_[i] = from;
+    if (!from.buffer.is_valid()) return;
     const StorageId carried = leaves_[i].carried;
-    const StorageId expected = map_.buffers_[buffer.index()].carried;
+    const StorageId expected = map_.buffers_[from.buffer.index()].carried;
     if (!carried.is_valid() || !expected.is_valid() || carried == expected) return;
-    if (graph_.op(node).view == ViewKind::kProjection) return;  // said once, at the parent
+    if (view_ == ViewKind::kProjection) return;  // said once, at the parent
     const BufferId first = first_of_carried_.get(carried);
-    if (first.is_valid() && first != buffer) return;  // follows from an earlier disagreement
+    if (first.is_valid() && first != from.buffer) return;  // follows from an earlier disagreement
     map_.disagreements_.push_back({node, AliasDisagreement::kFileSplits});
-    first_of_carried_[carried] = buffer;
+    first_of_carried_[carried] = from.buffer;
   }
 
-  BufferId root(BufferId id) {
-    while (parents_[id.index()] != id) {
-      parents_[id.index()] = parents_[parents_[id.index()].index()];
-      id = parents_[id.index()];
+  // -- classes, by union and find
+
+  template <class IdType>
+  static IdType root(std::vector<IdType>& parents, IdType id) {
+    while (parents[id.index()] != id) {
+      parents[id.index()] = parents[parents[id.index()].index()];
+      id = parents[id.index()];
     }
     return id;
   }
 
-  void join(BufferId a, BufferId b) {
-    const BufferId root_a = root(a);
-    const BufferId root_b = root(b);
-    if (root_a != root_b) parents_[std::max(root_a, root_b).index()] = std::min(root_a, root_b);
+  template <class IdType>
+  static void join(std::vector<IdType>& parents, IdType a, IdType b) {
+    const IdType root_a = root(parents, a);
+    const IdType root_b = root(parents, b);
+    if (root_a != root_b) parents[std::max(root_a, root_b).index()] = std::min(root_a, root_b);
   }
 
-  Slice append(const std::vector<BufferId>& items) {
+  void join_held(const Held& a, const Held& b) {
+    if (a.buffer.is_valid() && b.buffer.is_valid()) join(parents_, a.buffer, b.buffer);
+    join(object_parents_, a.object, b.object);
+  }
+
+  Slice append(const std::vector<Held>& items) {
     const Slice slice{static_cast<uint32_t>(map_.pool_.size()), static_cast<uint32_t>(items.size())};
-    map_.pool_.insert(map_.pool_.end(), items.begin(), items.end());
+    for (const Held& item : items) map_.pool_.push_back(item.buffer);
     return slice;
   }
 
-  Slice append_sorted(std::vector<BufferId> items) {
-    std::sort(items.begin(), items.end());
-    items.erase(std::unique(items.begin(), items.end()), items.end());
-    return append(items);
+  Slice append_sorted(const std::vector<Held>& items) {
+    const Slice all = append(items);
+    const auto first = map_.pool_.begin() + all.first;
+    std::sort(first, map_.pool_.end());
+    map_.pool_.erase(std::unique(first, map_.pool_.end()), map_.pool_.end());
+    return {all.first, static_cast<uint32_t>(map_.pool_.size() - all.first)};
   }
 
   void finish_classes() {
@@ -441,7 +486,7 @@ class StorageMap::Builder {
     map_.class_external_.assign(count, false);
     map_.class_returned_.assign(count, false);
     for (size_t i = 0; i < count; ++i) {
-      const BufferId top = root(BufferId(i));
+      const BufferId top = root(parents_, BufferId(i));
       map_.classes_[i] = top;
       if (map_.buffers_[i].source != BufferSource::kNode) map_.class_external_[top.index()] = true;
     }
@@ -452,28 +497,43 @@ class StorageMap::Builder {
     }
     for (const NodeId node : graph_.nodes()) {
       for (const BufferId buffer : map_.writes(node)) {
+        if (!buffer.is_valid()) continue;
         std::vector<NodeId>& writes = map_.class_writes_[map_.classes_[buffer.index()].index()];
         if (writes.empty() || writes.back() != node) writes.push_back(node);
       }
     }
   }
 
+  void finish_objects() {
+    if (map_.metadata_changes_.empty()) return;
+    map_.object_classes_.resize(object_parents_.size());
+    for (size_t i = 0; i < object_parents_.size(); ++i) {
+      map_.object_classes_[i] = root(object_parents_, ObjectId(i));
+    }
+    for (MetadataChange& change : map_.metadata_changes_) change.object = map_.object_classes_[change.object.index()];
+    std::sort(map_.metadata_changes_.begin(), map_.metadata_changes_.end());
+  }
+
   const Graph& graph_;
   EffectMap& effects_;
   StorageMap& map_;
   std::vector<BufferId> parents_;
+  std::vector<ObjectId> object_parents_;
   IdMap<StorageId, BufferId> first_of_carried_;
-  IdMap<TargetId, BufferId> attributes_;
-  IdMap<StorageId, std::pair<NodeId, BufferId>> input_with_;  // by what the file says: for `indexed_`, or one before
+  IdMap<StorageId, Held> placeholders_;
+  IdMap<TargetId, Held> attributes_;
+  IdMap<StorageId, std::pair<NodeId, Held>> input_with_;  // by what the file says: for `indexed_`, or one before
   NodeId indexed_;
+  IdMap<ObjectId, BufferId> moved_;  // where `set_` has put objects so far
+  ElementFinder elements_;
+  // Of the node at hand:
+  ViewKind view_ = ViewKind::kNone;
   std::vector<Leaf> leaves_;
-  IdMap<NodeId, uint32_t> ends_of_;   // where those of a node's elements begin in `ends_`; 0: nobody asked
-  std::vector<uint32_t> ends_ = {0};  // for each element the leaves up to its end
-  DictKeys dict_keys_;
-  bool takes_element_ = false;     // the node is a getitem whose element is known
-  std::vector<size_t> taken_;      // elements, by the getitem at hand
-  std::vector<BufferId> element_;  // their buffers
-  std::vector<BufferId> inputs_, result_, written_, argument_;
+  bool takes_element_ = false;  // a getitem whose element is known
+  std::vector<size_t> taken_;   // the elements it takes
+  std::vector<Held> element_;   // their tensors
+  std::vector<Held> inputs_, result_, written_, argument_;
+  std::vector<uint8_t> positions_;
 };
 
 StorageMap::StorageMap(const Graph& graph) : graph_(&graph) {
@@ -485,12 +545,59 @@ StorageMap::StorageMap(const Graph& graph, EffectMap& effects) : graph_(&graph) 
   Builder(graph, effects, *this).run();
 }
 
+bool StorageMap::reads_data(NodeId node) const {
+  if (!graph_->operator[](node).is_call()) return false;
+  switch (view_of_call(*graph_, node)) {
+    case ViewKind::kView:
+    case ViewKind::kMultiView:
+    case ViewKind::kProjection:
+      return false;
+    case ViewKind::kMaybeView: {
+      const std::span<const BufferId> made = buffers(node);
+      return std::any_of(made.begin(), made.end(),
+                         [&](BufferId id) { return id.is_valid() && buffer(id).producer == node; });
+    }
+    default:
+      return true;
+  }
+}
+
+bool StorageMap::changes_between(ObjectId object, uint32_t after, uint32_t before) const {
+  const MetadataChange first_later{object_classes_[object.index()], after + 1};
+  const auto found = std::lower_bound(metadata_changes_.begin(), metadata_changes_.end(), first_later);
+  return found != metadata_changes_.end() && found->object == first_later.object && found->place < before;
+}
+
+bool StorageMap::metadata_changes_after(NodeId node) const {
+  if (metadata_changes_.empty()) return false;
+  const std::span<const ObjectId> made = objects(node);
+  const uint32_t end = std::numeric_limits<uint32_t>::max();
+  return std::any_of(made.begin(), made.end(),
+                     [&](ObjectId id) { return changes_between(id, graph_->position(node), end); });
+}
+
+bool StorageMap::input_metadata_changes(NodeId reader, NodeId after, NodeId before) const {
+  if (metadata_changes_.empty()) return false;
+  bool found = false;
+  graph_->for_each_input(reader, [&](NodeId input) {
+    for (const ObjectId id : objects(input)) {
+      found = found || changes_between(id, graph_->position(after), graph_->position(before));
+    }
+  });
+  return found;
+}
+
 bool StorageMap::written_between(BufferId buffer, NodeId after, NodeId before) const {
   const std::vector<NodeId>& writes = class_writes_[classes_[buffer.index()].index()];
   const uint32_t low = graph_->position(after);
   const auto first = std::upper_bound(writes.begin(), writes.end(), low,
                                       [this](uint32_t place, NodeId node) { return place < graph_->position(node); });
   return first != writes.end() && graph_->position(*first) < graph_->position(before);
+}
+
+bool StorageMap::written_after(BufferId buffer, NodeId after) const {
+  const std::vector<NodeId>& writes = class_writes_[classes_[buffer.index()].index()];
+  return !writes.empty() && graph_->position(writes.back()) > graph_->position(after);
 }
 
 }  // namespace fxopt

@@ -71,14 +71,13 @@ class Decider {
 
   bool follows_parent(NodeId node) const {
     if (!graph_[node].is_call() || phases_.is_backward(node)) return false;
-    const Op& op = graph_.op(node);
-    switch (op.view) {
+    switch (view_of_call(graph_, node)) {
       case ViewKind::kProjection:
       case ViewKind::kView:
       case ViewKind::kMultiView:
         return true;
       case ViewKind::kIdentity:
-        return op.writes.empty();
+        return graph_.op(node).writes.empty();
       case ViewKind::kMaybeView: {
         const std::span<const BufferId> made = storages_.buffers(node);
         return made.size() == 1 && storages_.buffer(made[0]).producer != node;

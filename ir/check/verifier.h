@@ -162,6 +162,7 @@ class GraphVerifier {
   void check_schema(NodeId id);
   void check_collective(NodeId id);
   void check_readers(NodeId id, const Op& op);
+  NodeId collective_of(NodeId pending) const;
   void check_wait(NodeId id);
   void check_group(NodeId id, const Schema& schema);
   const Schema* schema_of(NodeId id) const;
@@ -173,9 +174,11 @@ class GraphVerifier {
   GraphId id_;
   GraphShape shape_;
   ArgWalk args_;
-  IdMap<NodeId, bool> seen_;         // already met in the schedule
-  std::vector<NodeId> edge_users_;   // by ArgIndex: who reads through it, as the use-lists say
-  IdMap<NodeId, NodeId> unawaited_;  // the collective whose result, not waited for, a node hands on
+  IdMap<NodeId, bool> seen_;        // already met in the schedule
+  std::vector<NodeId> edge_users_;  // by ArgIndex: who reads through it, as the use-lists say
+  // What a node hands on must be waited for: the collective, or the getitem that takes one result of several.
+  IdMap<NodeId, NodeId> unawaited_;
+  IdMap<NodeId, bool> awaited_;  // of these, what a wait before the node at hand has completed
   IdMap<NodeId, bool> completes_later_;
   NameSet attributes_{"attribute"};
   std::vector<StringId> keywords_;

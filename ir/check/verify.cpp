@@ -15,8 +15,7 @@
 //   module    a storage's size is not negative; a symbol's lower bound is not above its upper one; a constant has a
 //             tensor
 //   tensor    dtype known; sizes given, none negative; as many strides as sizes, none negative (layouts without strides
-//             excepted); offset not negative; conjugate only on complex, negative only on signed numbers; no byte
-//             beyond its storage
+//             excepted); offset not negative; conjugate only on complex; no byte beyond its storage
 //   getitem   index within the tuple, list or dict it reads; value of the element's kind, dtype and sizes
 //   anywhere  expressions use declared symbols only (each undeclared name is told once, where it first stands)
 // reference   FX0407

@@ -6,7 +6,7 @@
 //   %a = all_reduce(%x)       %a waits for %a
 //   %v = view(%a)             %v waits for %a
 //   %y = neg(%v)              broken: reads what %a has not finished
-//   %w = wait_tensor(%v)      %w waits for nothing
+//   %w = wait_tensor(%v)      %w waits for nothing, nor do %a and %v from here on: they are its storage
 
 #include <algorithm>
 
@@ -128,8 +128,8 @@ void GraphVerifier::check_collective(NodeId id) {
   if (leaves_wait_to_graph(op)) {
     unawaited_[id] = id;
   } else if (hands_on(op) && has_base) {
-    const NodeId collective = unawaited_[base->as_node()];  // a copy: writing may move the table
-    unawaited_[id] = collective;
+    const NodeId pending = unawaited_[base->as_node()];  // a copy: writing may move the table
+    unawaited_[id] = pending.is_valid() && op.view == ViewKind::kProjection ? id : pending;
   }
   if (!op.has(Effect::kCollective) || !op.schema.has_value()) return;
   check_group(id, *op.schema);
@@ -153,26 +153,34 @@ void GraphVerifier::check_readers(NodeId id, const Op& op) {
     for (args_.start(label, range, keys); args_.next();) {
       const Arg& arg = args_.arg();
       if (!is_edge(arg)) continue;
-      const NodeId collective = unawaited_[arg.as_node()];
-      if (!collective.is_valid()) continue;
+      const NodeId pending = unawaited_[arg.as_node()];
+      if (!pending.is_valid() || awaited_[pending]) continue;
       const bool is_written = may_overwrite && std::any_of(op.writes.begin(), op.writes.end(), [&](uint8_t position) {
                                 const Arg* written = argument(id, *op.schema, position);
                                 return written == &arg;
                               });
       if (is_written) continue;
-      context_.add(ErrorCode::kVerifyCollective, at(id, args_.path()),
-                   "reads the result of collective " + quoted_node(collective) + " before it was waited for",
-                   "read the result of a wait_tensor");
+      context_.add(
+          ErrorCode::kVerifyCollective, at(id, args_.path()),
+          "reads the result of collective " + quoted_node(collective_of(pending)) + " before it was waited for",
+          "read the result of a wait_tensor");
     }
   };
   visit("args", node.args, ArgWalk::Keys::kNone);
   visit("kwargs", node.kwargs, ArgWalk::Keys::kEven);
 }
 
+// The collective that made what `pending` takes from it by getitems.
+NodeId GraphVerifier::collective_of(NodeId pending) const {
+  while (graph_.op(pending).view == ViewKind::kProjection) pending = unawaited_[first_argument(graph_, pending)];
+  return pending;
+}
+
 void GraphVerifier::check_wait(NodeId id) {
   const Arg* waited = graph_.arg(id, 0);
   if (waited == nullptr || !is_edge(*waited)) return;
   const NodeId input = waited->as_node();
+  if (const NodeId pending = unawaited_[input]; pending.is_valid()) awaited_[pending] = true;
   if (completes_later_[input] || !seen_[input]) return;
   context_.add(ErrorCode::kVerifyCollective, at(id, "args[0]"),
                "waits for " + quoted_node(input) + ", the result of " + graph_.op(input).name +

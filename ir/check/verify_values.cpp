@@ -12,25 +12,6 @@ bool is_complex(DType dtype) {
   return dtype == DType::kComplex32 || dtype == DType::kComplex64 || dtype == DType::kComplex128;
 }
 
-// Types with a lazy negation in the framework: numbers with a sign that are stored as they are.
-bool can_be_negative(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-    case DType::kUint8:
-    case DType::kUint16:
-    case DType::kUint32:
-    case DType::kUint64:
-    case DType::kQint8:
-    case DType::kQuint8:
-    case DType::kQint32:
-    case DType::kBits8:
-    case DType::kBits16:
-      return false;
-    default:
-      return true;
-  }
-}
-
 // Bytes from the start of the storage to the end of the last element: (offset + sum((size - 1) * stride) + 1) * element
 // size, 0 when a size is 0. Nothing when a number is symbolic or too large for 64 bits.
 struct Extent {
@@ -140,10 +121,6 @@ void VerifyContext::check_bits(const Tensor& tensor, const Place& place) {
   if (tensor.conjugate && !is_complex(tensor.dtype)) {
     add(ErrorCode::kVerifyValue, place, "conjugate bit on a tensor of " + std::string(name_of(tensor.dtype)),
         "only complex tensors have one");
-  }
-  if (tensor.negative && !can_be_negative(tensor.dtype)) {
-    add(ErrorCode::kVerifyValue, place, "negative bit on a tensor of " + std::string(name_of(tensor.dtype)),
-        "only tensors of signed numbers have one");
   }
 }
 

@@ -73,6 +73,7 @@ Op describe_op(std::string_view name, const Schema& schema, const std::vector<st
   }
   if (has_tag("pointwise")) op.sets = op.sets | OpSet::kPointwiseTag;
   if (has_tag("data_dependent_output") || has_tag("dynamic_output_shape")) op.effects = op.effects | Effect::kHostSync;
+  op.changes_metadata = has_tag("inplace_view");
   if (has_tag("nondeterministic_bitwise")) op.effects = op.effects | Effect::kNondeterministic;
   read_schema(schema, op);
   if (effectful.value_or(false)) op.effects = op.effects | Effect::kBarrier;

@@ -83,6 +83,7 @@ std::vector<std::string_view> effect_names(Effect set) {
       {Effect::kOpaque, "opaque"},
       {Effect::kNondeterministic, "nondeterministic"},
       {Effect::kUnknownWrites, "unknown-writes"},
+      {Effect::kChangesMode, "changes-mode"},
   };
   std::vector<std::string_view> names;
   for (const auto& [effect, name] : kNames) {

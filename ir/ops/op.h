@@ -53,6 +53,7 @@ enum class Effect : uint16_t {
   kOpaque = 1 << 7,            // nobody promises that it has no other effects
   kNondeterministic = 1 << 8,  // two runs may differ in the last bits
   kUnknownWrites = 1 << 9,     // may write whatever it is given and hand it back: no schema, or one known to be silent
+  kChangesMode = 1 << 10,      // later calls run under another gradient mode, inference mode or autocast
 };
 constexpr Effect operator|(Effect a, Effect b) {
   return static_cast<Effect>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
@@ -140,6 +141,13 @@ struct Op {
   // True when the output aliases argument 0 although the schema declares no alias (_unsafe_view).
   bool hides_alias = false;
   bool is_multi_output = false;  // yields a tuple or a list
+  // Changes sizes, strides or offset of argument 0 in place (`t_`, `resize_`). An out variant, which resizes an `out`
+  // of other sizes, is told by the call: see changes_metadata() in ir/analysis/effects.h.
+  bool changes_metadata = false;
+  // Puts argument 0 on another storage: that of argument 1 where it is a tensor (`set_`).
+  bool moves_storage = false;
+  // A view that returns argument 0 itself when there is nothing to do (`conj` of real numbers).
+  bool may_return_argument = false;
   // Writes into a copy of argument 0 that has its strides and offset, and so a storage as large as argument 0's: large
   // where argument 0 is a view of little.
   bool clones_storage = false;

@@ -32,6 +32,9 @@ struct RowExtra {
   bool is_multi_output = false;  // without a schema to say so
   bool functionalizes = false;
   bool clones_storage = false;
+  bool changes_metadata = false;
+  bool moves_storage = false;
+  bool may_return_argument = false;
 };
 
 struct Row {
@@ -110,6 +113,9 @@ Op make_op(const Row& row) {
   op.is_multi_output = row.extra.is_multi_output;
   op.functionalizes = row.extra.functionalizes;
   op.clones_storage = row.extra.clones_storage;
+  op.changes_metadata = row.extra.changes_metadata;
+  op.moves_storage = row.extra.moves_storage;
+  op.may_return_argument = row.extra.may_return_argument;
   if (row.schema.empty()) {
     op.view = row.view;
     return op;

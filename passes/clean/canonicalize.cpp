@@ -11,8 +11,11 @@
 //        slice of everything and a transpose of a transpose are known by their arguments; and for conjugations whose
 //        bit nobody recorded.
 // Legal  The views are pure and on one storage by the op table, so writes to it are seen through either. Kept are views
-//        that carry a control dependency or an event, that a later in-place op gives other sizes or strides (such as
-//        t_), and returned ones whose removal would hand the caller an input, or the same output twice.
+//        that carry a control dependency or an event, that a later in-place op gives other sizes, strides or storage
+//        (`t_`, `set_`, under any name the tensor has), and returned ones whose removal would hand the caller an input,
+//        or the same output twice.
+//        Where autograd may run through the graph (torch.export, Dynamo, pre-dispatch traces), a detach stops gradients
+//        and stays, and a view is replaced only by what was made under the same gradient mode.
 // Names  view and _unsafe_view are reshape wherever they are defined at all, and become it when told.
 // Tags   A tag on a removed view merges into nothing: it goes to the ledger.
 // Cost   A chain is walked up at most kMaxChain steps.
@@ -22,12 +25,14 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/text.h"
+#include "ir/analysis/autograd.h"
 #include "ir/analysis/effects.h"
 #include "ir/analysis/order.h"
 #include "ir/analysis/storages.h"
@@ -40,7 +45,8 @@ namespace fxopt {
 namespace {
 
 constexpr std::string_view kPass = "canonicalize";
-constexpr std::array<std::string_view, 2> kAliases = {"aten.alias.default", "aten.detach.default"};
+constexpr std::string_view kDetach = "aten.detach.default";
+constexpr std::array<std::string_view, 2> kAliases = {"aten.alias.default", kDetach};
 // Views that flip the conjugate or negative bit, which some tracers do not record.
 constexpr std::array<std::string_view, 3> kBitFlips = {"aten._conj.default", "aten._neg_view.default",
                                                        "aten.conj.default"};
@@ -139,14 +145,13 @@ class Planner {
         compat_(compat),
         result_(result),
         storages_(graph),
+        modes_(graph),
         stands_for_(graph.num_ids()),
         identities_(graph.num_ids(), false),
-        returned_(graph.num_ids(), false),
-        changed_(graph.num_ids(), false) {
+        returned_(graph.num_ids(), false) {
     if (graph.output().is_valid()) {
       graph.for_each_input(graph.output(), [this](NodeId node) { returned_[node] = true; });
     }
-    for (const NodeId node : graph.nodes()) find_changed(node);
   }
 
   std::vector<Replacement> run() {
@@ -157,24 +162,6 @@ class Planner {
   }
 
  private:
-  // Arguments that an in-place op gives other sizes or strides, or may give where its result is not recorded: what is
-  // known of them holds only until then.
-  void find_changed(NodeId node) {
-    if (!graph_[node].is_call()) return;
-    const bool is_recorded = graph_.value(node).kind != ValueKind::kAbsent;
-    const Tensor* after = single_tensor(graph_, node);
-    if (is_recorded && after == nullptr) return;
-    for (const uint8_t position : graph_.op(node).writes) {
-      const Arg* arg = graph_.arg(node, position);
-      if (arg == nullptr || !arg->is(ArgKind::kNode)) continue;
-      const Tensor* before = single_tensor(graph_, arg->as_node());
-      const bool returns_it = same_buffer(node, arg->as_node());
-      if (before == nullptr || !is_recorded || (returns_it && !same_metadata(graph_.module(), *before, *after))) {
-        changed_[arg->as_node()] = true;
-      }
-    }
-  }
-
   bool same_buffer(NodeId a, NodeId b) const {
     const std::span<const BufferId> left = storages_.buffers(a);
     const std::span<const BufferId> right = storages_.buffers(b);
@@ -194,9 +181,13 @@ class Planner {
     if (is_held(graph_, view)) {
       result_.remark(graph_, view, "ordered",
                      "equal to '%" + text(base) + "', but a control dependency or event pins it");
-    } else if (changed_.get(view) || changed_.get(base)) {
+    } else if (storages_.metadata_changes_after(view) || storages_.metadata_changes_after(base)) {
       result_.remark(graph_, view, "changed-in-place",
-                     "equal to '%" + text(base) + "' only until an in-place op changes sizes or strides");
+                     "equal to '%" + text(base) + "' only until an in-place op changes sizes, strides or storage");
+    } else if (stops_gradients(view, base)) {
+      result_.remark(
+          graph_, view, "stops-gradients",
+          "equal to '%" + text(base) + "', but gradients would flow through it: autograd may run through this graph");
     } else if (is_needed_by_caller(view, base)) {
       result_.remark(graph_, view, "returned-alias", "equal to '%" + text(base) + "', but the caller is handed both");
     } else {
@@ -218,16 +209,21 @@ class Planner {
 
   // The nearest node up the chain of views that `view` equals; invalid when there is none. The chain is that of the
   // graph as it was, so that in t(t(t(x))) the last finds the first; only identities are skipped.
-  NodeId find_base(NodeId view) const {
+  NodeId find_base(NodeId view) {
     NodeId link = first_argument(graph_, view);
     for (int step = 0; step < kMaxChain; ++step) {
       if (identities_[link]) link = resolve(link);
       if (!same_buffer(view, link)) break;
       if (equals(view, resolve(link))) return resolve(link);
-      if (!is_view(graph_, link) || hides_change(graph_, link)) break;
+      if (!can_look_through(link)) break;
       link = first_argument(graph_, link);
     }
     return NodeId();
+  }
+
+  bool can_look_through(NodeId link) {
+    if (!is_view(graph_, link) || hides_change(graph_, link) || storages_.metadata_changes_after(link)) return false;
+    return graph_.op(link).name != kDetach || !stops_gradients(link, first_argument(graph_, link));
   }
 
   bool equals(NodeId view, NodeId base) const {
@@ -248,6 +244,15 @@ class Planner {
            resolve(first_argument(graph_, inner)) == base;
   }
 
+  // Where autograd runs through the graph later, a detach is no identity, nor is a view made under no_grad. PyTorch's
+  // own passes do not ask.
+  bool stops_gradients(NodeId view, NodeId base) {
+    if (compat_ == Compat::kTorch) return false;
+    if (graph_.op(view).name != kDetach && modes_.of(view) == modes_.of(base)) return false;
+    if (!differentiated_.has_value()) differentiated_ = may_be_differentiated(graph_);
+    return *differentiated_;
+  }
+
   bool is_needed_by_caller(NodeId view, NodeId base) const {
     if (compat_ == Compat::kTorch || !returned_[view]) return false;
     const NodeKind kind = graph_[base].kind;
@@ -259,10 +264,11 @@ class Planner {
   Compat compat_;
   PassResult& result_;
   StorageMap storages_;
-  IdMap<NodeId, NodeId> stands_for_;  // removed view -> a node that stays
-  IdMap<NodeId, bool> identities_;    // removed views equal to their own input
+  ModeMap modes_;
+  std::optional<bool> differentiated_;  // once asked
+  IdMap<NodeId, NodeId> stands_for_;    // removed view -> a node that stays
+  IdMap<NodeId, bool> identities_;      // removed views equal to their own input
   IdMap<NodeId, bool> returned_;
-  IdMap<NodeId, bool> changed_;
   std::vector<Replacement> plan_;
 };
 

@@ -5,10 +5,12 @@
 //   %c = add(%a, %b)
 //
 // Key    Target, arguments with inputs replaced by what stands for them (kinds distinguish 1, 1.0 and True; floats by
-//        their bits), keyword arguments in order, stream, phase (forward and loss are one).
+//        their bits), keyword arguments in order, stream, phase (forward and loss are one), gradient mode and autocast.
 // Legal  - the op is pure (with `collectives` also a collective or a wait), and no event hangs on either node;
 //        - nothing writes what the node reads between the two; a view reads no data, so it merges across writes;
-//        - the storage either node makes is never written: one of two buffers would stand for both;
+//        - nothing changes sizes, strides or storage of what the node is given between the two (`t_`, `set_`);
+//        - the storage either node makes is never written, and the metadata of neither tensor changes in place: one of
+//          two tensors would stand for both;
 //        - not both storages are returned: the caller was handed two;
 //        - recorded values agree; control dependencies of the later node are also the earlier one's.
 //        An op with unknown writes may write whatever it is given.
@@ -24,6 +26,7 @@
 
 #include "core/hash.h"
 #include "core/hash_table.h"
+#include "ir/analysis/autograd.h"
 #include "ir/analysis/effect_map.h"
 #include "ir/analysis/order.h"
 #include "ir/analysis/phases.h"
@@ -51,6 +54,7 @@ class Planner {
         phases_(resolve_phases(graph)),
         effects_(graph),
         storages_(graph, effects_),
+        modes_(graph),
         stands_for_(graph.num_ids()),
         chain_(graph.num_ids()),
         returned_too_(storages_.num_buffers(), false) {}
@@ -83,6 +87,7 @@ class Planner {
   uint64_t hash(NodeId node) const {
     uint64_t seed = hash_combine(static_cast<uint64_t>(graph_[node].kind), graph_[node].target.index());
     seed = hash_combine(seed, stream_of(graph_, node).value_or(StringId()).index());
+    if (graph_[node].is_call()) seed = hash_combine(seed, modes_.of(node));
     seed = hash_args(seed, graph_[node].args);
     return hash_args(seed, graph_[node].kwargs);
   }
@@ -106,7 +111,8 @@ class Planner {
     const Node& one = graph_[a];
     const Node& other = graph_[b];
     return one.kind == other.kind && one.target == other.target && stream_of(graph_, a) == stream_of(graph_, b) &&
-           same_args(one.args, other.args) && same_args(one.kwargs, other.kwargs);
+           (!one.is_call() || modes_.of(a) == modes_.of(b)) && same_args(one.args, other.args) &&
+           same_args(one.kwargs, other.kwargs);
   }
 
   bool same_args(ArgRange a, ArgRange b) const {
@@ -157,34 +163,18 @@ class Planner {
 
   // -- legality
 
-  // A view's result says where the data is, not what it is.
-  bool reads_data(NodeId node) const {
-    switch (graph_.op(node).view) {
-      case ViewKind::kView:
-      case ViewKind::kMultiView:
-      case ViewKind::kProjection:
-        return false;
-      case ViewKind::kMaybeView:
-        return makes_storage(node);
-      default:
-        return graph_[node].is_call();
-    }
-  }
-
-  bool makes_storage(NodeId node) const {
-    const std::span<const BufferId> made = storages_.buffers(node);
-    return std::any_of(made.begin(), made.end(), [&](BufferId b) { return is_own(node, b); });
-  }
-
   bool is_own(NodeId node, BufferId buffer) const {
     return buffer.is_valid() && storages_.buffer(buffer).producer == node &&
            storages_.buffer(buffer).source == BufferSource::kNode;
   }
 
-  // True when `kept` can stand for no node from here on: what it read or made has been written.
+  // True when `kept` can stand for no node from here on: what it read or made has been written, or has other metadata.
   bool is_stale(NodeId kept, NodeId node) const {
-    if (makes_written_storage(kept)) return true;
-    if (!reads_data(node)) return false;
+    if (makes_written_storage(kept) || changes_in_place(kept, node)) return true;
+    if (storages_.input_metadata_changes(kept, kept, node) || storages_.input_metadata_changes(node, kept, node)) {
+      return true;
+    }
+    if (!storages_.reads_data(node)) return false;
     const auto written = [&](BufferId buffer) {
       return buffer.is_valid() && storages_.written_between(buffer, kept, node);
     };
@@ -197,6 +187,14 @@ class Planner {
     const std::span<const BufferId> made = storages_.buffers(node);
     return std::any_of(made.begin(), made.end(),
                        [&](BufferId b) { return is_own(node, b) && storages_.is_written(b); });
+  }
+
+  // True when the metadata of the tensors that `node` makes changes later. What two nodes take from one place (a
+  // getitem of a tuple, an attribute) is one tensor and changes for both.
+  bool changes_in_place(NodeId node, NodeId other) const {
+    const std::span<const ObjectId> one = storages_.objects(node);
+    const std::span<const ObjectId> two = storages_.objects(other);
+    return !std::equal(one.begin(), one.end(), two.begin(), two.end()) && storages_.metadata_changes_after(node);
   }
 
   bool makes_returned_storage(NodeId node) const {
@@ -219,6 +217,8 @@ class Planner {
     const std::string same = "equal to '%" + std::string(graph_.name_of(kept)) + "', but ";
     if (makes_written_storage(node)) {
       result_.remark(graph_, node, "written", same + "what it makes is written in place");
+    } else if (changes_in_place(node, kept)) {
+      result_.remark(graph_, node, "changed-in-place", same + "an in-place op changes its sizes, strides or storage");
     } else if (!same_metadata(graph_, graph_[kept].value, graph_[node].value)) {
       result_.remark(graph_, node, "values-differ", same + "their recorded values differ");
     } else if (makes_returned_storage(kept) && makes_returned_storage(node)) {
@@ -244,6 +244,7 @@ class Planner {
   PhaseMap phases_;
   EffectMap effects_;
   StorageMap storages_;
+  ModeMap modes_;
   IdMap<NodeId, NodeId> stands_for_;
   IdMap<NodeId, NodeId> chain_;         // of the table: node -> the one before with its hash
   IdMap<BufferId, bool> returned_too_;  // by alias class: stands for a returned one

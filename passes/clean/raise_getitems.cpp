@@ -4,35 +4,67 @@
 //   %n = neg(%x)                    =>    %a = getitem(%s, 0)
 //   %a = getitem(%s, 0)                   %n = neg(%x)
 //
-// Legal  A getitem computes nothing and reads no data, so only what orders it by other means can hold it: control
-//        dependencies of its own, events, an index that is computed.
-// Place  The canonical order is depth first: a getitem of a getitem stands behind it, before the next sibling. That
-// makes
+// Legal  A getitem of a tuple, list or dict computes nothing and reads no data, so only what orders it by other means
+//        can hold it: control dependencies of its own, events, an index that is computed. A getitem of a tensor is a
+//        view or a copy, no part of the node it reads, and stays where it is. Where no value is recorded, a getitem may
+//        be either, and stays behind what changes the sizes of its input in place.
+// Place  The canonical order is depth first: a getitem of a getitem comes after it, before the next sibling. That makes
 //        the pass idempotent.
 
 #include "passes/clean/raise_getitems.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "ir/analysis/effects.h"
 #include "ir/analysis/order.h"
+#include "ir/analysis/storages.h"
 
 namespace fxopt {
+namespace {
+
+class Finder {
+ public:
+  Finder(const Graph& graph, PassResult& result) : graph_(graph), result_(result) {}
+
+  // Getitems that may move, in schedule order.
+  std::vector<NodeId> run() {
+    std::vector<NodeId> getitems;
+    for (const NodeId node : graph_.nodes()) {
+      if (!graph_[node].is_call() || view_of_call(graph_, node) != ViewKind::kProjection) continue;
+      const Arg* parent = graph_.arg(node, 0);
+      if (parent == nullptr || !parent->is(ArgKind::kNode)) continue;
+      if (is_free(node, parent->as_node())) getitems.push_back(node);
+    }
+    return getitems;
+  }
+
+ private:
+  bool is_free(NodeId node, NodeId parent) {
+    if (is_held(graph_, node) || graph_.inputs(node).size() != 1) {
+      if (graph_.prev(node) != parent) {
+        result_.remark(graph_, node, "held", "a control dependency, an event or a computed index holds it in place");
+      }
+      return false;
+    }
+    if (graph_.value(parent).kind != ValueKind::kAbsent) return true;
+    if (!storages_.has_value()) storages_.emplace(graph_);
+    if (!storages_->input_metadata_changes(node, parent, node)) return true;
+    result_.remark(graph_, node, "changed-in-place", "what it takes from has other sizes or strides before it runs");
+    return false;
+  }
+
+  const Graph& graph_;
+  PassResult& result_;
+  std::optional<StorageMap> storages_;  // asked for only where no value is recorded
+};
+
+}  // namespace
+
 Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions&) {
   PassResult result;
-  std::vector<NodeId> getitems;
-  for (const NodeId node : graph.nodes()) {
-    if (!graph[node].is_call() || graph.op(node).view != ViewKind::kProjection) continue;
-    const Arg* parent = graph.arg(node, 0);
-    if (parent == nullptr || !parent->is(ArgKind::kNode)) continue;
-    if (is_held(graph, node) || graph.inputs(node).size() != 1) {
-      if (graph.prev(node) != parent->as_node()) {
-        result.remark(graph, node, "held", "a control dependency, an event or a computed index holds it in place");
-      }
-      continue;
-    }
-    getitems.push_back(node);
-  }
+  const std::vector<NodeId> getitems = Finder(graph, result).run();
   IdMap<NodeId, NodeId> last_child(graph.num_ids());
   for (const NodeId node : getitems) {
     const NodeId parent = graph.arg(node, 0)->as_node();

@@ -14,9 +14,9 @@
 // Place   Right before the first node of the region that needs it, in forward order. Only edges of nodes behind the
 // copy,
 //         in the same region, are redirected.
-// Legal   The op can be repeated (tag rules 3, 4); nothing it reads was written between the original and the copy (rule
-// 5),
-//         and nothing wrote the original's own result, which the copy would not see.
+// Legal   The op can be repeated; nothing writes what it reads between the original and the copy; nothing at all writes
+//         the original's own result, since the write would go to one of two tensors; and of several tensors on its
+//         memory that the caller is handed, backward made none.
 // Offload A copy reads an offloaded value from its reload, which moves before it where it stands behind; views of the
 //         value between the two are copied too, and where that cannot be the reader is saved.
 // Copies  get their own metadata and storages, an origin, phase backward, no tag: running remat twice copies nothing

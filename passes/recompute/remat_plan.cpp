@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "ir/analysis/effects.h"
 
 namespace fxopt {
 namespace {
@@ -24,7 +25,10 @@ class Planner {
         decisions_(decisions),
         reloads_(reloads),
         compat_(compat),
-        hoisted_(graph.num_ids(), false) {
+        hoisted_(graph.num_ids(), false),
+        returned_(storages.num_buffers(), 0),
+        returned_by_backward_(storages.num_buffers(), false) {
+    find_returned();
     plan_.recomputed = IdMap<NodeId, bool>(graph.num_ids(), false);
     plan_.blocked = IdMap<NodeId, bool>(graph.num_ids(), false);
     plan_.excluded = IdMap<NodeId, bool>(graph.num_ids(), false);
@@ -157,9 +161,8 @@ class Planner {
 
   bool is_pure_view(NodeId node) const {
     if (!graph_[node].is_call()) return false;
-    const Op& op = graph_.op(node);
-    const bool views = op.view != ViewKind::kNone && op.view != ViewKind::kIdentity;
-    return views && op.is_pure();
+    const ViewKind view = view_of_call(graph_, node);
+    return view != ViewKind::kNone && view != ViewKind::kIdentity && graph_.op(node).is_pure();
   }
 
   // Whether what `node` reads of offloaded memory is there for a copy of it.
@@ -205,19 +208,41 @@ class Planner {
     if (compat_ == Compat::kTorch) return true;
     if (plan_.blocked.get(node)) return false;
     for (const BufferId buffer : storages_.reads(node)) {
-      if (storages_.written_between(buffer, node, consumer)) return block_written(node, "what it reads");
+      if (!storages_.written_between(buffer, node, consumer)) continue;
+      block_once(node, "mutated", "saved: what it reads is written before backward would recompute it");
+      return false;
     }
     for (const BufferId buffer : storages_.buffers(node)) {
-      if (buffer.is_valid() && storages_.written_between(buffer, node, consumer)) {
-        return block_written(node, "its result");
+      if (!buffer.is_valid()) continue;
+      if (storages_.written_after(buffer, node)) {
+        block_once(node, "mutated", "saved: its result is written in place, and a copy would not see the write");
+        return false;
+      }
+      if (is_returned_as_view(buffer)) {
+        block_once(node, "returned-alias",
+                   "saved: the caller is handed its memory and a view that backward makes of it");
+        return false;
       }
     }
     return true;
   }
 
-  bool block_written(NodeId node, std::string_view what) {
-    block_once(node, "mutated", "saved: " + std::string(what) + " is written before backward would recompute it");
-    return false;
+  // True when the caller is handed several tensors on the class of `buffer`, and backward made one of them: that one
+  // would be on the memory of the copy.
+  bool is_returned_as_view(BufferId buffer) const {
+    const BufferId memory = storages_.alias_class(buffer);
+    return returned_by_backward_.get(memory) && returned_.get(memory) > 1;
+  }
+
+  void find_returned() {
+    if (!graph_.output().is_valid()) return;
+    graph_.for_each_input(graph_.output(), [this](NodeId leaf) {
+      for (const BufferId buffer : storages_.buffers(leaf)) {
+        if (!buffer.is_valid()) continue;
+        ++returned_[storages_.alias_class(buffer)];
+        if (phases_.is_backward(leaf)) returned_by_backward_[storages_.alias_class(buffer)] = true;
+      }
+    });
   }
 
   void block_once(NodeId node, std::string_view code, std::string text) {
@@ -249,6 +274,8 @@ class Planner {
   IdMap<NodeId, uint32_t> copied_in_;
   IdMap<NodeId, std::string_view> unrepeatable_;  // why
   IdMap<NodeId, bool> hoisted_;
+  IdMap<BufferId, uint32_t> returned_;  // by alias class: how many tensors on it the caller is handed
+  IdMap<BufferId, bool> returned_by_backward_;
   std::vector<Wanted> pending_;
 };
 

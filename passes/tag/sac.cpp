@@ -53,7 +53,7 @@ class Tagger {
       return Tag::kNone;
     }
     const Op& op = graph_.op(node);
-    if (op.view == ViewKind::kProjection || op.has(Effect::kWaits)) {
+    if (view_of_call(graph_, node) == ViewKind::kProjection || op.has(Effect::kWaits)) {
       const Arg* parent = graph_.arg(node, 0);
       return parent != nullptr && parent->is(ArgKind::kNode) ? tags_.get(parent->as_node()) : Tag::kNone;
     }

@@ -75,10 +75,18 @@ TEST_CASE("storages: what is symbolic, empty or not recorded is left open", "[st
   CHECK(sharing("%a = placeholder()\n%b = aten.reshape.default(%a, [4, 0])\n") == "maybe");
 }
 
-TEST_CASE("storages: the file's ids decide before the tensors", "[storages]") {
+TEST_CASE("storages: the tensors decide before the file's ids where the op copies only if it must", "[storages]") {
+  const std::string ids = "storage {id=0}\nstorage {id=1}\n";
+  CHECK(sharing("%a: f32[4]$0 = placeholder()\n%b: f32[4]$1 = aten.contiguous.default(%a)\n", ids) == "same");
+  CHECK(sharing("%a: f32[4, 8]$0 = placeholder()\n%b: f32[32]$1 = aten.reshape.default(%a, [32])\n", ids) == "same");
+}
+
+TEST_CASE("storages: else the file's ids decide", "[storages]") {
+  const std::string ids = "storage {id=0}\nstorage {id=1}\n";
   CHECK(sharing("%a: f32[4, 8](1, 4)$0 = placeholder()\n%b: f32[4, 8]$0 = aten.contiguous.default(%a)\n") == "same");
-  CHECK(sharing("%a: f32[4]$0 = placeholder()\n%b: f32[4]$1 = aten.contiguous.default(%a)\n",
-                "storage {id=0}\nstorage {id=1}\n") == "never");
+  CHECK(sharing("%a: f32[4]$0 = placeholder()\n%b: f32[4]$1 = aten.dropout.default(%a, 0.5, True)\n", ids) == "never");
+  CHECK(sharing("%a: f32[4, 8](1, 4)$0 = placeholder()\n%b: f32[32]$1 = aten.reshape.default(%a, [32])\n", ids) ==
+        "never");
 }
 
 }  // namespace

@@ -277,7 +277,21 @@ TEST_CASE("host waits, assertions and barriers") {
   CHECK(op("streams.wait_event.default").has(Effect::kBarrier));
   CHECK(op("aten.index_put.default").has(Effect::kNondeterministic));
   CHECK_FALSE(op("aten.index.Tensor").has(Effect::kNondeterministic));
-  CHECK(op("aten.set_.source_Tensor").is_opaque());
+}
+
+TEST_CASE("in-place changes of sizes, strides and storage") {
+  for (const char* name : {"aten.t_.default", "aten.unsqueeze_.default", "aten.as_strided_.default",
+                           "aten.resize_.default", "aten.resize_as_.default", "aten.set_.source_Tensor"}) {
+    INFO(name);
+    CHECK(op(name).changes_metadata);
+    CHECK(op(name).moves_storage == op(name).name.starts_with("aten.set_"));
+  }
+  CHECK_FALSE(op("aten.add_.Tensor").changes_metadata);
+  CHECK_FALSE(op("aten.t.default").changes_metadata);
+  CHECK(op("aten.conj.default").may_return_argument);
+  CHECK_FALSE(op("aten.alias.default").may_return_argument);
+  CHECK(op("torch._C._set_grad_enabled").has(Effect::kChangesMode));
+  CHECK_FALSE(op("torch.sym_fresh_size").has(Effect::kChangesMode));
 }
 
 TEST_CASE("higher-order ops") {

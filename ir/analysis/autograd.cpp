@@ -1,0 +1,59 @@
+#include "ir/analysis/autograd.h"
+
+#include <algorithm>
+
+#include "ir/analysis/phases.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+namespace {
+
+bool requires_grad(const Graph& graph) {
+  for (const NodeId node : graph.nodes()) {
+    const Value& value = graph.value(node);
+    if (value.kind == ValueKind::kTensor && graph.pool().tensor(value).requires_grad) return true;
+  }
+  return false;
+}
+
+bool holds_backward(const Graph& graph) {
+  if (graph.kind == GraphKind::kSubgraph) return false;
+  const PhaseMap phases = resolve_phases(graph);
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&phases](NodeId node) { return phases.is_backward(node); });
+}
+
+bool is_by_aot_autograd(const Graph& graph) {
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) {
+    const NodeExtra* extra = graph.extra(node);
+    return extra != nullptr && extra->input.has_value() && extra->input->desc.is_valid();
+  });
+}
+
+bool may_be_differentiated_alone(const Graph& graph) {
+  if (graph.kind != GraphKind::kUnspecified && !requires_grad(graph)) return false;
+  return !is_by_aot_autograd(graph) && !holds_backward(graph);
+}
+
+}  // namespace
+
+bool may_be_differentiated(const Graph& graph) {
+  if (graph.kind != GraphKind::kSubgraph) return may_be_differentiated_alone(graph);
+  const Module& module = graph.module();
+  for (size_t i = 0; i < module.num_graphs(); ++i) {
+    const Graph& other = module.graph(GraphId(i));
+    if (other.kind != GraphKind::kSubgraph && may_be_differentiated_alone(other)) return true;
+  }
+  return false;
+}
+
+ModeMap::ModeMap(const Graph& graph) {
+  uint32_t stretch = 0;
+  for (const NodeId node : graph.nodes()) {
+    if (graph[node].is_call() && graph.op(node).has(Effect::kChangesMode)) ++stretch;
+    if (stretch > 0) stretches_[node] = stretch;
+  }
+}
+
+}  // namespace fxopt
