@@ -130,14 +130,20 @@ INDEXES = (
 )  # fmt: skip
 JOINS = (lambda a, b: torch.cat([a, b]), lambda a, b: torch.stack([a, b]), lambda a, b: a @ b, lambda a, b: torch.outer(a.view(-1), b.view(-1))[:2, :4])
 COLLECTIVES = (
-    lambda a: c10d().all_reduce(a, "sum", "0"), lambda a: c10d().all_gather_into_tensor(a, 2, "0"),
-    lambda a: c10d().reduce_scatter_tensor(a, "sum", 2, "0"), lambda a: c10d().broadcast(a, 1, "0"),
+    lambda a: c10d().all_reduce(a, "sum", "0"), lambda a: c10d().wait_tensor(c10d().broadcast(a, 1, "0")),
+    lambda a: c10d().wait_tensor(c10d().all_reduce(a.t(), "sum", "0")), lambda a: c10d().wait_tensor(c10d().all_reduce(a[:1], "sum", "0")),
     lambda a: c10d().wait_tensor(c10d().all_reduce(a, "sum", "0")), lambda a: c10d().wait_tensor(c10d().all_gather_into_tensor(a, 2, "0")),
-    lambda a: c10d().all_reduce_(a, "sum", "0"), lambda a: c10d().wait_tensor(c10d().all_reduce_(a, "sum", "0")),
+    lambda a: c10d().wait_tensor(c10d().all_reduce_(a.view(-1), "sum", "0")), lambda a: c10d().wait_tensor(c10d().all_reduce_(a, "sum", "0")),
     lambda a: c10d().wait_tensor(c10d().reduce_scatter_tensor(a, "sum", 2, "0")), lambda a: c10d().wait_tensor(a),
     lambda a: c10d().wait_tensor(c10d().all_to_all_single(a, [1, 1], [1, 1], "0")), lambda a: c10d().wait_tensor(a),
-    lambda a: c10d().all_reduce_(a.clone(), "sum", "0"), lambda a: c10d().wait_tensor(c10d().broadcast_(a, 1, "0")),
+    lambda a: _waited_late(a), lambda a: c10d().wait_tensor(c10d().broadcast_(a, 1, "0")),
 )  # fmt: skip
+
+
+def _waited_late(a: Tensor) -> Tensor:
+    reduced = c10d().all_reduce(a, "sum", "0")
+    other = a.sin()
+    return c10d().wait_tensor(reduced) + other
 
 
 def c10d() -> object:
