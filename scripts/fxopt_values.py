@@ -247,14 +247,14 @@ class ValueReader:
             raise FormError(f"a tensor with layout {message['layout']} cannot be read back")
         dtype = dtype_of(message["dtype"])
         sizes = self._dims(message, "sizes")
+        strides = self._dims(message, "strides") if "strides" in message else _contiguous(sizes)
         with torch.no_grad():
             if "storage" in message:
                 plain = torch.empty(0, dtype=dtype, device="meta")
                 offset = self.symbols.number(message.get("offset", {}))
-                strides = self._dims(message, "strides") if "strides" in message else _contiguous(sizes)
                 plain.set_(self._storage(int(message["storage"])), offset, sizes, strides)
             else:
-                plain = torch.empty(sizes, dtype=dtype, device="meta")
+                plain = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
             return _seen_through(plain, message)
 
     def constant(self, message: Json, data: torch.Tensor | None) -> torch.Tensor:

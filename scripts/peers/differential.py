@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs random programs before and after fxopt and compares, bit by bit, what their caller can see.
 
-    scripts/peers/differential.py [--runs N] [--seeds A:B] [--jobs N] [--pipelines N] [--stop-at-first] [--json FILE]
+    scripts/peers/differential.py [--runs N] [--seeds A:B] [--jobs N] [--pipelines N] [--stop-at-first] [--ignore-objects]
+                                  [--json FILE]
     scripts/peers/differential.py --reproduce SEED --passes PIPELINE [--write FILE.fxg] [--reduce FILE.fxg]
     scripts/peers/differential.py --judge FILE --passes PIPELINE
 
@@ -40,7 +41,7 @@ from differential_parts.programs import Unusable
 
 def run_campaign(options: argparse.Namespace) -> int:
     known = pipelines.known_passes(options.fxopt)
-    result = tables.Tables([item.name for item in known])
+    result = tables.Tables([item.name for item in known], ["one object"] if options.ignore_objects else [])
     started = time.monotonic()
     first, last = options.seeds
     told = [options.passes] if options.passes else []
@@ -48,7 +49,7 @@ def run_campaign(options: argparse.Namespace) -> int:
     for outcome in pool.outcomes(range(first, last)):
         result.add(outcome)
         for run in outcome.runs:
-            if run.differences:
+            if result.is_wrong(run):
                 print(tables.line(outcome, run), flush=True)
         if result.runs >= options.runs or options.stop_at_first and result.wrong:
             break
@@ -121,6 +122,12 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--pipelines", type=positive, default=6, metavar="N", help="pipelines for each program (default: 6)")
     result.add_argument("--passes", metavar="PIPELINE", help="this one in place of random ones")
     result.add_argument("--stop-at-first", action="store_true", help="stop at the first program that is wrong")
+    result.add_argument(
+        "--ignore-objects",
+        action="store_true",
+        help="count, but do not call wrong, where only the objects differ: two results on the same memory, of the same sizes,"
+        " that are one object afterwards",
+    )
     result.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write counts and disagreements here")
     result.add_argument("--reproduce", type=int, metavar="SEED", help="show one program and what --passes makes of it")
     result.add_argument("--apply", action="store_true", help="with --reproduce: by fxopt_torch.apply, in place of a file")

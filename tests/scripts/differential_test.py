@@ -27,8 +27,9 @@ CSE = """graph @main {
   %x: f32[2, 4] = placeholder()
   %a: f32[4, 2] = aten.view.default(%x, [4, 2])
   %b: f32[4, 2] = aten.view.default(%x, [4, 2])
+  %t: f32[2, 4](1, 2) = aten.t_.default(%a)
   %c: f32[2] = aten.sum.dim_IntList(%b, [0])
-  return (%a, %c)
+  return (%t, %c)
 }
 """
 
@@ -168,8 +169,9 @@ class Files(unittest.TestCase):
     def test_equal_files_exit_with_0_and_unusable_ones_with_2(self):
         self.assertEqual(self.main("--judge", self.path, "--passes", "cse,dce"), (0, "equal\n"))
         self.assertEqual(self.main("--judge", self.path, "--passes", "nothing")[0], 2)
-        self.path.write_text(CSE.replace("%x: f32[2, 4]", "%x"), encoding="utf-8")
-        self.assertEqual(self.main("--judge", self.path, "--passes", "cse")[0], 2)
+        for known, wrong in (("%x: f32[2, 4]", "%x"), ("(1, 2)", ""), ("f32[2] =", "f64[2] =")):
+            self.path.write_text(CSE.replace(known, wrong), encoding="utf-8")
+            self.assertEqual(self.main("--judge", self.path, "--passes", "cse")[0], 2)
 
     def test_a_difference_exits_with_1(self):
         run = files.Optimizer.run
@@ -192,7 +194,7 @@ class Campaign(unittest.TestCase):
     def test_some_programs_are_equal_before_and_after(self):
         fxopt = differential.fxopt_json.find_fxopt()
         known = pipelines.known_passes(fxopt)
-        counts = tables.Tables([item.name for item in known])
+        counts = tables.Tables([item.name for item in known], ["one object"])
         for seed in range(SEEDS):
             for item in campaign.judge_seed(seed, fxopt, known, 3):
                 if isinstance(item, campaign.Outcome):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import pathlib
 import tempfile
 from collections.abc import Callable
@@ -14,7 +16,7 @@ import fxopt_json
 import fxopt_torch
 
 from differential_parts import campaign, observe
-from differential_parts.collectives import join_group
+from differential_parts.collectives import SimulatedRanks, join_group
 from differential_parts.optimize import Optimizer
 from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable
 
@@ -31,6 +33,7 @@ def judge(path: pathlib.Path, passes: str, fxopt: str) -> list[str]:
             join_group(WORLD)
         graph_module = fxopt_torch.load(source, fxopt=fxopt)
         program = Program(graph_module, inputs_of(graph_module))
+        check_values(graph_module, program.inputs())
         before = campaign.run_graph(program, graph_module)
         if before.error is not None and FAILING not in before.error:
             raise Unusable(before.error)
@@ -38,6 +41,30 @@ def judge(path: pathlib.Path, passes: str, fxopt: str) -> list[str]:
             raise Unusable("two runs of the original differ")
         after = Optimizer(program, fxopt, source).run(passes)
         return observe.differences(before, campaign.run_graph(program, after.graph_module))
+
+
+class _Checked(torch.fx.Interpreter):
+    """Executes a graph and compares what each node gives with the value that the file records."""
+
+    def run_node(self, node: Node) -> object:
+        result, value = super().run_node(node), node.meta.get("val")
+        if isinstance(result, Tensor) and isinstance(value, Tensor):
+            known = [*value.shape, *value.stride()], [*result.shape, *result.stride()]
+            wrong = any(isinstance(left, int) and left != right for left, right in zip(*known)) or len(known[0]) != len(known[1])
+            if wrong or value.dtype != result.dtype:
+                raise Unusable(f"%{node.name} is not what the file says of it")
+        return result
+
+
+def check_values(graph_module: GraphModule, inputs: list[object]) -> None:
+    """Unusable where the file says what is not so, as files that are being shrunk may: passes go by what it says."""
+    attributes = observe.attributes_of(graph_module)
+    try:
+        with observe.kept(attributes), torch.no_grad(), SimulatedRanks(), contextlib.redirect_stdout(io.StringIO()):
+            _Checked(graph_module).run(*inputs)
+    except RuntimeError as error:
+        if FAILING not in str(error):
+            raise Unusable(f"it cannot be run: {str(error).splitlines()[0]}") from error
 
 
 def put_on_cpu(message: object) -> None:

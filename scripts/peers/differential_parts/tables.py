@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from differential_parts.campaign import Outcome, Run
 from differential_parts.observe import kind_of
@@ -29,8 +29,10 @@ def line(outcome: Outcome, run: Run) -> str:
 class Tables:
     """What the outcomes so far come to."""
 
-    def __init__(self, passes: Sequence[str]) -> None:
+    def __init__(self, passes: Sequence[str], ignored: Collection[str] = ()) -> None:
+        """ignored: kinds of differences (observe.kind_of) that are counted, and not called wrong."""
         self.passes = passes
+        self.ignored = ignored
         self.programs = self.runs = self.changed = self.recomputed = self.wrong = 0
         self.kinds: Counter[str] = Counter()  # of wrong runs, by their first difference
         self.skipped: Counter[str] = Counter()
@@ -38,6 +40,9 @@ class Tables:
         self.by_pass: dict[str, Counter[str]] = defaultdict(Counter)
         self.by_feature: dict[str, Counter[str]] = defaultdict(Counter)
         self.lines: list[str] = []
+
+    def is_wrong(self, run: Run) -> bool:
+        return any(kind_of(difference) not in self.ignored for difference in run.differences)
 
     def add(self, outcome: Outcome) -> None:
         if outcome.skipped is not None:
@@ -51,18 +56,20 @@ class Tables:
             self._add_run(outcome, run, features)
 
     def _add_run(self, outcome: Outcome, run: Run, features: set[str]) -> None:
+        is_wrong = self.is_wrong(run)
         self.runs += 1
         self.changed += run.has_changed
         self.recomputed += run.recomputed > 0
-        self.wrong += bool(run.differences)
+        self.wrong += is_wrong
         self.refused[run.refused or ""] += 1
         if run.differences:
             self.kinds[kind_of(run.differences[0])] += 1
+        if is_wrong:
             self.lines.append(line(outcome, run))
         for feature in features:
-            self.by_feature[feature].update({"runs": 1, "changed": run.has_changed, "wrong": bool(run.differences)})
+            self.by_feature[feature].update({"runs": 1, "changed": run.has_changed, "wrong": is_wrong})
         for name in {re.match(r"[\w-]+", item)[0] for item in re.sub(r"\{[^}]*\}", "", run.passes).split(",")}:
-            row = {"runs": 1, "changed": run.changed.get(name, False), "wrong": bool(run.differences)}
+            row = {"runs": 1, "changed": run.changed.get(name, False), "wrong": is_wrong}
             self.by_pass[name].update(row)
 
     def json(self) -> dict[str, object]:
@@ -82,7 +89,9 @@ class Tables:
 
     def text(self, seconds: float, jobs: int) -> str:
         rate = self.runs / seconds if seconds else 0
-        kinds = ", ".join(f"{count} in {kind}" for kind, count in self.kinds.most_common())
+        kinds = ", ".join(
+            f"{count} in {kind}{', ignored' if kind in self.ignored else ''}" for kind, count in self.kinds.most_common()
+        )
         lines = [
             f"{self.wrong} wrong of {self.runs} runs of {self.programs} programs" + (f" ({kinds})" if kinds else ""),
             f"{self.changed} runs changed the graph, {self.recomputed} carried recompute tags out",

@@ -18,9 +18,12 @@ SECONDS = 120  # for one step of a seed
 def _serve(connection: Connection, fxopt: str, known: Sequence[pipelines.Pass], count: int, told: Sequence[str]) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # what PyTorch has to say of odd programs
     campaign.prepare_process()
-    while (seed := connection.recv()) is not None:
-        for item in campaign.judge_seed(seed, fxopt, known, count, told):
-            connection.send(item)
+    try:
+        while True:
+            for item in campaign.judge_seed(connection.recv(), fxopt, known, count, told):
+                connection.send(item)
+    except (EOFError, BrokenPipeError):
+        return  # whoever asked is gone
 
 
 class _Worker:
