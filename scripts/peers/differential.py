@@ -12,6 +12,8 @@ inputs and attributes (values, dtype, sizes, strides, offset, bytes of the stora
 the state of the generator, what is raised; and where autograd runs through a graph, gradients, within a tolerance of 1e-4, as
 merging equal values changes the order of summation. A program whose own two runs differ is skipped and counted.
 
+--reduce needs a difference that --judge sees: with inputs like the values that the file records, and without gradients.
+
 Left out, because another result is their purpose: `compat` of every pass, dce{random=remove}, dce{assertions=remove},
 dce{collectives=remove}, and passes that are not of class exact. Collectives are simulated: what other ranks hold differs from
 what this one holds, and a result is there only after its wait.
@@ -85,9 +87,10 @@ def reproduce(options: argparse.Namespace) -> int:
 
 
 def reduce(source: pathlib.Path, target: pathlib.Path, passes: str, fxopt: str) -> int:
-    """Lets fxopt shrink a failing file, with --judge of this script as its judge."""
-    judge = [sys.executable, str(pathlib.Path(__file__).resolve()), "--fxopt", fxopt, "--passes", passes, "--judge"]
-    return subprocess.run([fxopt, "reduce", str(source), "-o", str(target), "--", *judge]).returncode
+    """Lets fxopt shrink a failing file and its pipeline, with --judge of this script as its judge."""
+    judge = [sys.executable, str(pathlib.Path(__file__).resolve()), "--fxopt", fxopt, "--passes", "{passes}", "--judge", "{}"]
+    command = [fxopt, "reduce", str(source), "-o", str(target), "--passes", passes, "--", *judge]
+    return subprocess.run(command).returncode
 
 
 def judge_file(options: argparse.Namespace) -> int:

@@ -127,9 +127,16 @@ def judge_seed(
         outcome.family, outcome.features = subject.family, sorted(subject.program.features)
         dice = Dice(seed + 10**9)
         graph_module = subject.program.graph_module
-        tagged = "tags" in subject.program.features
-        chosen = list(told) or pipelines.random_pipelines(dice, passes, graph_module, count, tagged=tagged)
-        for text in chosen:
+        features = subject.program.features
+        told = told or pipelines.random_pipelines(
+            dice,
+            passes,
+            graph_module,
+            count,
+            tagged="tags" in features or subject.family == "forward-loss-backward",
+            unmarked=subject.family in ("forward-loss-backward", "joint") and "phase marks" not in features,
+        )
+        for text in told:
             by_apply = dice.chance(APPLY_SHARE)
             yield Run(text, by_apply=by_apply)
             outcome.runs.append(subject.judge(text, by_apply=by_apply))

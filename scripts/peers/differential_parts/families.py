@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import operator
 from collections.abc import Callable
 
 import sympy
@@ -14,8 +15,8 @@ from differential_parts import modules, observe, soup, training
 from differential_parts.programs import Dice, Program, Unusable
 
 FAMILIES: dict[str, tuple[Callable[[Dice], Program], int]] = {
-    "soup": (soup.soup, 44),
-    "forward-loss-backward": (training.flb, 26),
+    "soup": (soup.soup, 42),
+    "forward-loss-backward": (training.flb, 29),
     "joint": (training.joint, 8),
     "dynamo": (modules.dynamo, 11),
     "torch.export": (modules.exported, 7),
@@ -33,10 +34,27 @@ def make(seed: int, family: str | None = None) -> tuple[Program, str]:
     torch.manual_seed(seed)
     with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         program = FAMILIES[family][0](dice)
+        if dice.chance(0.7):
+            _scatter_getitems(program, dice)
         if "make_fx symbolic" in program.features:
             program.features.add("symbolic shapes")
             _resize(program, dice)
     return program, family
+
+
+def _scatter_getitems(program: Program, dice: Dice) -> None:
+    """Moves getitems of what is no tensor down, up to where they are read."""
+    graph_module = program.graph_module
+    nodes = {node: place for place, node in enumerate(graph_module.graph.nodes)}
+    for node in list(nodes):
+        source = node.args[0] if node.target is operator.getitem else None
+        if source is None or isinstance(source.meta.get("val", source.meta.get("example_value")), Tensor | None) or not node.users:
+            continue
+        reader = min(node.users, key=nodes.__getitem__)
+        if dice.chance(0.7) and nodes[reader] > nodes[node] + 1:
+            reader.prepend(node)
+            program.features.add("getitems moved down")
+    graph_module.recompile()
 
 
 def _resize(program: Program, dice: Dice) -> None:

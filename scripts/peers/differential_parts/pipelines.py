@@ -43,25 +43,33 @@ def known_passes(fxopt: str) -> list[Pass]:
     ]
 
 
-def random_pipelines(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, count: int, *, tagged: bool) -> list[str]:
-    """Different pipelines: each pass alone at times, README's, and random ones; with remat mostly, where there are tags."""
+def random_pipelines(
+    dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, count: int, *, tagged: bool, unmarked: bool = False
+) -> list[str]:
+    """Different pipelines: a pass alone at times, README's, and random ones; with remat mostly where there are tags, with
+    infer-phase often where backward is not marked."""
     result: dict[str, None] = {}
     for _ in range(count * 3):
         if len(result) < count:
-            result[_pipeline(dice, passes, graph_module, tagged)] = None
+            result[_pipeline(dice, passes, graph_module, tagged, unmarked)] = None
     return list(result)
 
 
-def _pipeline(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, tagged: bool) -> str:
+def _pipeline(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, tagged: bool, unmarked: bool) -> str:
     kind = dice.random()
+    by_name = {item.name: item for item in passes}
     if kind < 0.2:
-        return dice.choice(README)
-    if kind < 0.4:
-        return _text(dice, dice.choice(passes), graph_module)
+        return dice.choice([text for text in README if "remat" in text or not tagged])
+    if kind < 0.35:
+        alone = by_name["remat"] if tagged and "remat" in by_name and dice.chance(0.6) else dice.choice(passes)
+        return _text(dice, alone, graph_module)
     chosen = dice.choices(passes, k=dice.randint(2, 6))
-    remat = [item for item in passes if item.name == "remat"]
-    if tagged and remat and dice.chance(0.7):
-        chosen.insert(dice.randrange(len(chosen) + 1), remat[0])
+    if tagged and "remat" in by_name and dice.chance(0.9):
+        chosen.insert(dice.randrange(len(chosen) + 1), by_name["remat"])
+    if unmarked and "infer-phase" in by_name and dice.chance(0.8):
+        chosen.insert(0, by_name["infer-phase"])
+    if dice.chance(0.2) and "raise-getitems" in by_name:
+        chosen.append(by_name["raise-getitems"])
     allowed: list[Pass] = []
     for item in chosen:
         if not any(earlier.name in item.not_after for earlier in allowed):

@@ -139,8 +139,8 @@ def give_marks(
     graph_module: GraphModule, dice: Dice, backward: Collection[Node], *, marks: bool, tags: bool = True
 ) -> None:
     """Random recompute tags on forward calls, a few on backward ones, and `autograd_backward` on backward ones."""
-    density, careless = dice.choice([0.3, 0.6, 0.9, 1.0]), dice.chance(0.03)
-    must, keeps = dice.choice([0.2, 0.8, 1.0]), dice.choice([0, 0.15, 0.3])
+    density, careless = dice.choice([0.4, 0.8, 1.0, 1.0]), dice.chance(0.03)
+    must, keeps = dice.choice([0.2, 0.8, 1.0]), dice.choice([0, 0, 0.15, 0.3])
     has_regions = dice.chance(0.3)
     for place, node in enumerate(graph_module.graph.nodes):
         if node.op not in ("call_function", "call_method"):

@@ -83,14 +83,14 @@ def vary(program: Program, dice: Dice) -> None:
     graph_module = program.graph_module
     if dice.chance(0.15):
         _attributes_for_inputs(program, dice)
-    if dice.chance(0.3):
+    if dice.chance(0.4):
         _mark(program, dice)
     if dice.chance(0.1):
         for node in graph_module.graph.nodes:
             if dice.chance(0.7):
                 node.meta.pop("val", None)
         program.features.add("no values")
-    if dice.chance(0.05):
+    if dice.chance(0.09):
         _fail(program, dice)
     graph_module.recompile()
 
@@ -116,7 +116,8 @@ def _mark(program: Program, dice: Dice) -> None:
     if len(calls) < 2:
         return
     marked = [place for place in calls[1:] if writes(nodes[place])]
-    first = dice.choice(marked) if marked and dice.chance(0.6) else dice.choice(calls[1:])
+    middle = calls[len(calls) // 3 :] or calls[1:]
+    first = dice.choice(marked) if marked and dice.chance(0.5) else dice.choice(middle)
     give_marks(program.graph_module, dice, nodes[first:], marks=True)
     program.told["kind"] = "forward_loss_backward"
 

@@ -93,7 +93,11 @@ SIZE_CHANGES = (
     lambda a: a.as_strided_((2,), (1,)), lambda a: a.resize_(2, 2), lambda a: a.resize_(a.numel()), lambda a: a.resize_(2),
     lambda a: aten.t_.default(a), lambda a: a.as_strided_((a.numel(),), (1,)), lambda a: a.view(-1, 2).t_(),
     lambda a: aten.alias(a).t_(), lambda a: a.add_(1.0).t_(), lambda a: a.mul_(2.0).unsqueeze_(0), lambda a: a.detach_(),
-    lambda a: a.resize_(2, 2).add_(1.0), lambda a: a.clone().t_(),
+    lambda a: a.clone().t_(),
+)  # fmt: skip
+RESIZES = (
+    lambda a: a.resize_(2, 2), lambda a: a.resize_(a.numel()), lambda a: a.resize_(2), lambda a: a.resize_(2, 2).add_(1.0),
+    lambda a: a.resize_(4, 2).fill_(2.0), lambda a: a.resize_(a.shape), lambda a: a.resize_(1, a.numel()), lambda a: a.view(-1).resize_(2),
 )  # fmt: skip
 SETS = (
     lambda a, b: a.set_(b), lambda a, b: a.set_(b.clone()), lambda a, b: a.set_(torch.zeros_like(a)), lambda a, b: a.set_(b.view(-1)),
@@ -212,6 +216,7 @@ KINDS = {
     "write": _unary(WRITES, writes=True),
     "binary write": _two(BINARY_WRITES, writes=True),
     "size change": _unary(SIZE_CHANGES, writes=True),
+    "resize_": _unary(RESIZES, writes=True),
     "set_": _two(SETS, writes=True),
     "out=": _out,
     "draw": _unary(DRAWS, writes=True),

@@ -155,7 +155,7 @@ def flb(dice: Dice) -> Program:
     program = Program(graph_module, step.inputs, told={"kind": "forward_loss_backward"})
     if dice.chance(0.6):
         program.told["roles"] = step.roles()
-    marks = dice.chance(0.6)
+    marks = dice.chance(0.5)
     backward = {node for node in graph_module.graph.nodes if node.name in step.backward.names}
     if dice.chance(0.85) and not step.is_tagging or marks:
         give_marks(graph_module, dice, backward, marks=marks, tags=not step.is_tagging or dice.chance(0.5))
