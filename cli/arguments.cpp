@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kMaxCount = 1'000'000'000;
 constexpr std::string_view kCountType = "N";
+constexpr std::string_view kCommandType = "COMMAND";  // words of another program, which may be empty
 
 // One option or argument as it was written.
 struct Word {
@@ -195,7 +196,7 @@ class Checker {
   static bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
   static std::optional<Error> bad_argument(const Word& word) {
-    if (!is_blank(word.text)) return std::nullopt;
+    if (!is_blank(word.text) || word.option->get_type_name() == kCommandType) return std::nullopt;
     return error_of(ErrorCode::kBadOptionValue, "an argument is empty where " + word.option->get_type_name() + " goes",
                     "a variable of the shell may have no value; leave the argument out, or give it one");
   }

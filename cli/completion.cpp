@@ -45,7 +45,7 @@ std::vector<std::string> topic_names() {
 Values values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   Values values;
-  values.is_path = type == "IN" || type == "OUT" || type == "FILE";
+  values.is_path = type == "IN" || type == "OUT" || type == "FILE" || type == "COMMAND";
   values.is_list = type == "PIPELINE";
   if (type == "PASS" || type == "PIPELINE") values.words = pass_names();
   if (type == "TOPIC") values.words = topic_names();

@@ -133,7 +133,7 @@ class Explain {
     const std::vector<std::string> names = makers(*found.graph, found.node);
     if (names.empty()) return;
     WhatIf what_if;
-    what_if.tag = explanation.decision.starts_with("recomputed") ? Tag::kMustSave : Tag::kMustRecompute;
+    what_if.tag = explanation.is_recomputed ? Tag::kMustSave : Tag::kMustRecompute;
     Result<Trial> before = Trial::run(module, found.graph->name(), {}, Tag::kNone);
     if (!before.ok()) {
       what_if.refusal = before.error().message;

@@ -10,9 +10,12 @@
 #include "core/text.h"
 #include "ir/analysis/complete_values.h"
 #include "ir/io/control_deps.h"
+#include "ir/memory/replay.h"
 
 namespace fxopt {
 namespace {
+
+constexpr int64_t kMinPlainBytes = int64_t{1} << 20;  // of a device's memory, below which bytes need a unit
 
 // One of the words an option takes.
 template <class Value>
@@ -46,6 +49,25 @@ Result<std::optional<SteadyState>> steady_state(const MemoryFlags& flags) {
   }
   if (!flags.steady) return std::optional<SteadyState>();
   return std::optional<SteadyState>(SteadyState{*optimizer, *keep});
+}
+
+// A number that is no device's memory is a slip of the unit.
+Result<int64_t> device_memory_option(const std::string& text) {
+  Result<int64_t> bytes = bytes_option("--device-memory", text);
+  if (!bytes.ok()) return bytes;
+  if (*bytes > kMaxDeviceBytes) {
+    return Error{ErrorCode::kBadOptionValue,
+                 "--device-memory is at most 1024TiB, not '" + text + "'",
+                 "check the unit; without --device-memory there is no limit",
+                 {}};
+  }
+  if (*bytes < kMinPlainBytes && !text.ends_with('B')) {
+    return Error{ErrorCode::kBadOptionValue,
+                 "--device-memory " + text + " is " + std::to_string(*bytes) + " bytes",
+                 "write a unit: " + text + "GiB, or " + text + "B where bytes are meant",
+                 {}};
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -133,7 +155,7 @@ Result<MemoryPlan> MemoryPlan::make(const MemoryFlags& flags) {
   if (!allocator.ok()) return std::move(allocator).error();
   plan.allocator_ = std::move(*allocator);
   if (!flags.device_memory.empty()) {
-    const Result<int64_t> bytes = bytes_option("--device-memory", flags.device_memory);
+    const Result<int64_t> bytes = device_memory_option(flags.device_memory);
     if (!bytes.ok()) return bytes.error();
     plan.device_bytes_ = *bytes;
   }

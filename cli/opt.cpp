@@ -18,6 +18,7 @@
 #include "cli/report/tags.h"
 #include "cli/reproducer.h"
 #include "core/file.h"
+#include "ir/analysis/tag_rules.h"
 #include "ir/io/control_deps.h"
 #include "passes/pipeline/pipeline.h"
 
@@ -32,6 +33,7 @@ struct OptFlags {
   bool print_after_change = false;
   bool timing = false;
   bool no_verify = false;
+  bool no_reproducer = false;
   bool explain = false;
   bool strict_tags = false;
   bool raise_control_deps = false;
@@ -117,17 +119,17 @@ void print_graph_after(Console& console, const OptFlags& flags, const std::strin
   console.notes() << "# after pass " << index + 1 << ": " << printable_line(step.text) << '\n' << print_text(now);
 }
 
-// Tags a pass dropped or that contradict each other, as errors. False when there is one.
+// Tags that --strict-tags refuses, as errors. False when there is one.
 bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const std::string& path) {
   bool ok = true;
   for (const TagOutcome& outcome : outcomes) {
-    if (outcome.verdict != Verdict::kDropped && outcome.verdict != Verdict::kConflicting) continue;
+    if (!breaks_strict_tags(outcome)) continue;
     Error error{ErrorCode::kTagConflict,
                 "tag " + std::string(name_of(outcome.tag)) + " is " + std::string(name_of(outcome.verdict)),
-                "`fxopt help tags` lists the rules",
+                "`fxopt tags` lists all tags, `fxopt help tags` the rules",
                 {}};
     if (!outcome.pass.empty()) error.message += " by " + outcome.pass;
-    if (outcome.rule != 0) error.message += ", rule " + std::to_string(outcome.rule);
+    if (outcome.rule != TagRule::kNone) error.message += ": " + std::string(tag_rule(outcome.rule).reason);
     error.where.file = shown_input(path);
     error.where.graph = outcome.graph;
     error.where.node = outcome.node;
@@ -135,6 +137,37 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
     ok = false;
   }
   return ok;
+}
+
+// Recompute tags of a graph where nothing is backward: a warning, and an error under --strict-tags.
+bool check_backward(Console& console, const OptFlags& flags, const std::string& path, const Module& module,
+                    const std::vector<StepReport>& steps) {
+  bool ok = true;
+  for (const StepReport& step : steps) {
+    for (const PassRemark& remark : step.result.remarks()) {
+      if (remark.code != kNoBackward) continue;
+      Error error{
+          ErrorCode::kTagConflict, remark.text, "trace the backward pass into the graph, or mark its nodes", {}};
+      error.where.file = shown_input(path);
+      error.where.graph = module.text(remark.graph);
+      error.where.node = remark.node_name;
+      if (flags.strict_tags) {
+        console.error(error);
+        ok = false;
+      } else {
+        console.warning(kNoBackward, error.where, remark.text);
+      }
+    }
+  }
+  return ok;
+}
+
+// One line on what became of the tags, where no report on standard error says it.
+void print_outcomes(Console& console, const OptFlags& flags, const std::vector<TagOutcome>& outcomes,
+                    const std::string& product) {
+  if (outcomes.empty() || flags.files.report == "-") return;
+  const std::string where = product == "-" ? "on the result" : printable_line(product);
+  console.notes() << "tags: " << outcomes_text(outcomes) << " (see fxopt tags " << where << ")\n";
 }
 
 void deliver_report(Console& console, const OptFlags& flags, const OptReport& report, const std::string& path,
@@ -193,7 +226,8 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   options.observer = [&](size_t step_index, const PipelineStep& step, const StepReport& done, const Module& now) {
     print_graph_after(console, flags, path, step_index, step, done, now);
   };
-  Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, *bytes);
+  Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, *bytes,
+                                              flags.no_reproducer ? Reproducer::kNone : Reproducer::kWritten);
   if (!run.ok()) {
     Error error = std::move(run).error();
     if (error.where.file.empty()) error.where.file = shown_input(path);
@@ -201,15 +235,18 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   }
   report.steps = std::move(run->steps);
   warn_of_names(console, path, module, report.steps);
-  if (flags.strict_tags && !check_tags(console, tag_outcomes(module), path)) return;
+  const std::vector<TagOutcome> outcomes = tag_outcomes(module);
+  if (!check_backward(console, flags, path, module, report.steps)) return;
+  if (flags.strict_tags && !check_tags(console, outcomes, path)) return;
   if (wants_report) {
     report.after = module_stats(module);
-    report.verdicts = count_verdicts(tag_outcomes(module));
+    for (const auto& [word, count] : count_outcomes(outcomes)) report.verdicts[word] = count;
   }
   watch.lap();
   if (flags.raise_control_deps) raise_control_deps(module);
   if (!save_product(console, module, plan.products[index])) return;
   report.times.write = watch.lap();
+  print_outcomes(console, flags, outcomes, plan.products[index].path);
   deliver_report(console, flags, report, path, report_file);
   if (!console.wants_json()) return;
   file.update(opt_report_json(report, flags.timing ? Timing::kOn : Timing::kOff,
@@ -255,9 +292,12 @@ CommandBody declare_opt(CLI::App& app) {
   app.add_option("--stop-after", flags->stop_after, "run only the first N passes: bisects a pipeline")->type_name("N");
   app.add_flag("--timing", flags->timing, "print the seconds each pass took, and include them in reports");
   app.add_flag("--no-verify", flags->no_verify, "leave out the verifier after each pass, to measure passes alone");
+  app.add_flag("--no-reproducer", flags->no_reproducer,
+               "write no file that shows a mistake of fxopt: for runs under `fxopt reduce`");
   app.add_flag("--explain", flags->explain, "print the remarks: what passes left alone, and why");
   app.add_flag("--strict-tags", flags->strict_tags,
-               "exit with 4, writing nothing, when a tag was dropped or contradicts another");
+               "exit with 4, writing nothing, when a tag was dropped or conflicts, a MUST_RECOMPUTE has no effect, or "
+               "the graph has recompute tags and no backward");
   app.add_flag("--raise-control-deps", flags->raise_control_deps,
                "write control dependencies as PyTorch's control_deps op (see `fxopt help control-deps`)");
   return [flags](Console& console) { run_opt(console, *flags); };

@@ -59,22 +59,31 @@ bool is_verifier_code(ErrorCode code) {
   return code >= ErrorCode::kVerifyStructure && code <= ErrorCode::kVerifyReference;
 }
 
+// The command that makes a failing graph small. `path` is a word of a shell.
+std::string reduce_command(const std::string& path, const std::string& passes) {
+  return "fxopt reduce " + path + " -o reduced.fxg --passes " + shell_quoted(printable_line(passes)) +
+         " -- fxopt opt {} -o /dev/null --passes {passes} --no-reproducer";
+}
+
 void add_reproducer(Error& error, std::string_view bytes, const Pipeline& pipeline, size_t failing) {
-  const Result<std::string> path = write_reproducer(bytes, pipeline, failing);
-  if (path.ok()) {
-    error.hint = "this is a mistake in fxopt; please report it with the reproducer '" + *path + "'";
+  const std::string mistake = "this is a mistake in fxopt; ";
+  const Result<ReproducerFile> file = write_reproducer(bytes, pipeline, failing);
+  if (file.ok()) {
+    error.hint = mistake + "please report it with the reproducer '" + file->path + "', made small by `" +
+                 reduce_command(shell_quoted(file->path), file->passes) + "`";
   } else {
-    error.hint = "this is a mistake in fxopt; no reproducer could be written (" + path.error().message +
+    error.hint = mistake + "no reproducer could be written (" + file.error().message +
                  "), so please report it with the input file and the command line";
   }
 }
 
 }  // namespace
 
-Result<std::string> write_reproducer(std::string_view input_bytes, const Pipeline& pipeline, size_t failing) {
+Result<ReproducerFile> write_reproducer(std::string_view input_bytes, const Pipeline& pipeline, size_t failing) {
   const Snapshot snapshot = snapshot_before(input_bytes, pipeline, failing);
   std::string content = "# reproducer of fxopt " + std::string(kVersion) + "\n";
   content += "# run: fxopt opt THIS-FILE --passes " + shell_quoted(printable_line(snapshot.pipeline)) + "\n";
+  content += "# make it small: " + reduce_command("THIS-FILE", snapshot.pipeline) + "\n";
   content += snapshot.text;
   const std::string name = "fxopt-reproducer-" + hex(hash_bytes(content)) + ".fxg";
   const char* temporary = std::getenv("TMPDIR");
@@ -82,13 +91,17 @@ Result<std::string> write_reproducer(std::string_view input_bytes, const Pipelin
   Status written = ok_status();
   for (const std::string& folder : folders) {
     written = write_file(folder + name, content);
-    if (written.ok()) return folder + name;
+    if (written.ok()) return ReproducerFile{folder + name, snapshot.pipeline};
   }
   return written.error();
 }
 
 Result<RunReport> run_with_reproducer(Module& module, const Pipeline& pipeline, const RunOptions& options,
-                                      std::string_view input_bytes) {
+                                      std::string_view input_bytes, Reproducer reproducer) {
+  const auto add_file = [&](Error& error, size_t failing) {
+    if (reproducer == Reproducer::kWritten) return add_reproducer(error, input_bytes, pipeline, failing);
+    error.hint = "this is a mistake in fxopt; please report it with this file and the command line, which reproduce it";
+  };
   size_t done = 0;
   RunOptions counting = options;
   counting.observer = [&](size_t index, const PipelineStep& step, const StepReport& report, const Module& now) {
@@ -97,14 +110,12 @@ Result<RunReport> run_with_reproducer(Module& module, const Pipeline& pipeline, 
   };
   try {
     Result<RunReport> report = run_pipeline(module, pipeline, counting);
-    if (!report.ok() && is_verifier_code(report.error().code)) {
-      add_reproducer(report.error(), input_bytes, pipeline, done);
-    }
+    if (!report.ok() && is_verifier_code(report.error().code)) add_file(report.error(), done);
     return report;
   } catch (const InternalError& failure) {
     Error error{ErrorCode::kInternal, failure.what(), "", {}};
     if (done < pipeline.steps.size()) error.message = "in pass " + pipeline.steps[done].text + ": " + error.message;
-    add_reproducer(error, input_bytes, pipeline, done);
+    add_file(error, done);
     return error;
   }
 }

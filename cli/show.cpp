@@ -1,8 +1,8 @@
 // fxopt show: a graph in text, some of its nodes, what it is made of, or a drawing.
 
-#include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +19,7 @@
 #include "cli/selection.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "ir/analysis/effect_map.h"
 #include "ir/check/verify.h"
 #include "ir/io/control_deps.h"
 
@@ -113,14 +114,16 @@ class Shower {
       console_.warning("broken-invariants", here(), "storages are left out: `fxopt verify` says what is broken");
     }
     const SummaryView view{flags_.top, flags_.module_depth};
-    const std::vector<const Graph*> top_level = top_level_graphs(module);
+    const std::vector<const Graph*> graphs = top_level_graphs(module);
+    const std::set<const Graph*> top_level(graphs.begin(), graphs.end());
+    SubgraphEffects effects(module);
     std::vector<GraphSummary> subgraphs;
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const Selection& selection : selections) {
       const Graph* graph = selection.graph;
-      GraphSummary summary = summarize(*graph, validity_, flags_.selection.has_any() ? &selection.nodes : nullptr);
-      const bool is_folded =
-          flags_.selection.graph.empty() && std::find(top_level.begin(), top_level.end(), graph) == top_level.end();
+      const std::vector<NodeId>* part = flags_.selection.has_any() ? &selection.nodes : nullptr;
+      GraphSummary summary = summarize(*graph, validity_, part, effects);
+      const bool is_folded = flags_.selection.graph.empty() && !top_level.contains(graph);
       if (console_.wants_json()) list.push_back(summary_json(summary, view));
       if (is_folded) {
         subgraphs.push_back(std::move(summary));

@@ -2,6 +2,7 @@
 #include "cli/topics.h"
 
 #include "core/text.h"
+#include "ir/analysis/tag_rules.h"
 #include "ir/device/profile.h"
 #include "passes/pipeline/pipeline.h"
 
@@ -176,35 +177,35 @@ A size that depends on a symbol without a value is unknown, never zero, and sums
 "at least". A size that follows from the hint of a symbol is marked "by hint".
 )";
 
-constexpr std::string_view kTags =
-    R"(A tag says whether a value is saved for backward or computed again: MUST_SAVE, PREFER_SAVE,
-MUST_RECOMPUTE, PREFER_RECOMPUTE, MUST_OFFLOAD, PREFER_OFFLOAD. Stored tags are never rewritten; the
-first rule that matches decides:
+constexpr std::string_view kVerdicts =
+    R"(Every tagged node ends a pipeline with one verdict. `fxopt tags FILE` lists them with reasons.
 
-   1  a tag on a backward node is ignored
-   2  a symbolic integer is saved
-   3  an op that cannot be repeated, tagged for recompute, is an error
-   4  a random op with a recorded slot draws the same numbers again
-   5  the source of a mutation that recompute would read after the mutation is saved
-   6  a region's output read by a later region, and outputs with hooks, are MUST_SAVE
-   7  MUST_RECOMPUTE beats another tag
-   8  PREFER_RECOMPUTE against a replayed ap_must_save: an option of the pass decides
-   9  ap_must_save on a forward node is MUST_SAVE
-  10  MUST_SAVE beats PREFER_*
-  11  getitem, wait_tensor and an untagged view have the tag of their parent
-  12  a merge of tagged nodes follows this list
-  13  an untagged collective is saved
-  14  offload counts as save for who wins
+  honoured     the tag was carried out: MUST_SAVE on a value that backward reads, or PREFER_RECOMPUTE on
+               %mm when backward reads %mm_recomputed
+  moot         backward does not read the value: PREFER_RECOMPUTE on %t = t(%w), which only forward reads
+  implied      there is nothing to do: a view of an input or of a saved value, which stays in memory
+               anyway, or a node that another one took the place of (cse)
+  overridden   backward reads the value, and a rule decided against the tag: PREFER_RECOMPUTE on a value
+               that backward writes in place is saved. `fxopt help tags` lists the rules
+  dropped      a pass erased the node, and nothing took its place
+  conflicting  tagged for recompute, but running it again would give something else (a random op without
+               recorded numbers, an op nobody describes); remat refuses that
 
-compat=torch leaves out rule 11. Each tagged node ends a pipeline with one verdict: honoured, implied,
-moot (backward never reads it), overridden, dropped or conflicting. --strict-tags makes the last two
-an error.
+`fxopt tags` has two more words:
+
+  ignored      tagged for recompute, no pass has judged the tag, and backward reads the original: nobody
+               carried it out
+  not judged   no pass has looked at the tag; remat does
+
+opt --strict-tags exits with 4 when a tag is dropped or conflicting, a MUST_RECOMPUTE is overridden, or
+recompute tags stand in a graph without backward; tags --strict-tags also when one is ignored.
 )";
 
 constexpr std::string_view kPhases =
     R"(Each node belongs to a phase: forward, loss, backward or optimizer. It is decided once, from the
 markers of the tracer. In a joint graph whatever depends on a tangent is backward too, and a forward
-mark on such a node is an error. A graph without markers gets its phases from the pass infer-phase.
+mark on such a node is an error. Where a graph has no markers, every command and pass infers them; the
+pass infer-phase writes what was inferred into the graph.
 )";
 
 std::string pipeline_topic() {
@@ -216,6 +217,21 @@ std::string pipeline_topic() {
          "anything is read. A pipeline gives the same bytes as its passes run one after the other.\n\n"
          "default: " +
          std::string(default_pipeline_text()) + "\n";
+}
+
+std::string tags_topic() {
+  std::string text =
+      "A tag says whether a value is saved for backward or computed again: MUST_SAVE, PREFER_SAVE,\n"
+      "MUST_RECOMPUTE, PREFER_RECOMPUTE, MUST_OFFLOAD, PREFER_OFFLOAD. Stored tags are never rewritten. The\n"
+      "first rule that matches decides; those from unrepeatable on say what holds a recompute back, how it is\n"
+      "done, and what a merge does:\n\n";
+  for (const TagRuleText& row : tag_rules()) {
+    text += "  " + std::string(name_of(row.rule)) + "\n      " + std::string(row.situation) + ":\n      " +
+            std::string(row.result) + "\n";
+  }
+  return text +
+         "\ncompat=torch leaves out the rule inherited and asks nothing about writes. `fxopt tags FILE` lists what\n"
+         "became of each tag, `fxopt help verdicts` explains the words.\n";
 }
 
 std::string devices_text() {
@@ -236,7 +252,8 @@ const std::vector<Topic>& topics() {
       {"phases", "forward, loss, backward, optimizer", std::string(kPhases)},
       {"pipeline", "how passes are written one after the other", pipeline_topic()},
       {"summary", "what show --summary counts", std::string(kSummary)},
-      {"tags", "save and recompute tags, and which wins", std::string(kTags)},
+      {"tags", "save and recompute tags, and which wins", tags_topic()},
+      {"verdicts", "what became of a tag, in one word", std::string(kVerdicts)},
   };
   return rows;
 }

@@ -12,6 +12,7 @@
 #include "cli/files.h"
 #include "cli/report/json.h"
 #include "cli/report/table.h"
+#include "ir/analysis/effect_map.h"
 #include "ir/analysis/opaque.h"
 
 namespace fxopt {
@@ -33,11 +34,13 @@ size_t count_nodes(const Module& module) {
 // What passes must assume the worst of, graph by graph: no error, for real graphs have it.
 nlohmann::ordered_json report_opaque(std::ostream& out, const Module& module, Validity validity) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  SubgraphEffects subgraphs(module);
   size_t left_out = 0;
   for (size_t i = 0; i < module.num_graphs(); ++i) {
     const Graph& graph = module.graph(GraphId(i));
     const std::vector<NodeId> nodes(graph.nodes().begin(), graph.nodes().end());
-    for (const OpaqueRow& row : find_opaque(graph, nodes, validity)) {
+    EffectMap effects(graph, subgraphs);
+    for (const OpaqueRow& row : find_opaque(graph, nodes, validity == Validity::kValid ? &effects : nullptr)) {
       const std::string first(graph.name_of(row.first));
       json.push_back({{"graph", module.text(graph.name())},
                       {"why", opaque_reason_text(row.reason)},

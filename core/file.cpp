@@ -21,7 +21,9 @@ namespace fxopt {
 namespace {
 
 constexpr size_t kChunk = size_t{1} << 20;
-constexpr int kZstdLevel = 19;
+// The last level that pays. A training step of 32,000 nodes, 3.2 MB: level 3 takes 0.007 s and gives 467 kB, 9 takes
+// 0.047 s and gives 442 kB, 19 takes 1.36 s, twenty times what the rest of a conversion does, and gives 384 kB.
+constexpr int kZstdLevel = 9;
 constexpr int kMaxLinks = 40;  // symbolic links on the way to a file, as the kernel counts them
 
 // Closes what it holds. close() reports the failure a destructor would swallow.

@@ -288,6 +288,9 @@ class _KnownArgs(ArgReader):
 
 
 def _fake_mode(exporter: Exporter):
+    """The mode that new values enter."""
+    if exporter.values.mode is not None:
+        return exporter.values.mode
     for _, graph_module, _ in exporter.graphs:
         for node in graph_module.graph.nodes:
             value = node.meta.get("val")

@@ -63,10 +63,14 @@ class FormError(ValueError):
 # ---- numbers and expressions
 
 
+def is_int64(value: int) -> bool:
+    return -(2**63) <= value < 2**63
+
+
 def integer(value: int) -> int | str:
-    """A 64-bit integer: a number where a double holds it exactly, else a string."""
-    if not -(2**63) <= value < 2**64:
-        raise FormError(f"integer {value} does not fit in 64 bits")
+    """A signed integer of 64 bits: a number where a double holds it exactly, else a string."""
+    if not is_int64(value):
+        raise FormError(f"the integer {value} cannot be written: a file has integers from -2**63 to 2**63 - 1")
     return value if abs(value) < 2**53 else str(value)
 
 
@@ -222,7 +226,7 @@ def _bits(value: float) -> str:
 
 def sequence(value: Sequence[object], of: Callable[[object], Json], kind: str = "list", type_name: str = "") -> Json:
     """A list, tuple or set of arguments; plain ints packed."""
-    if value and not type_name and kind != "set" and all(type(item) is int for item in value):
+    if value and not type_name and kind != "set" and all(type(item) is int and is_int64(item) for item in value):
         return {"ints" if kind == "list" else "int_tuple": {"values": [integer(item) for item in value]}}
     result: Json = {"items": [of(item) for item in value]} if value else {}
     if type_name:

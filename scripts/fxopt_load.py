@@ -14,6 +14,7 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.node import map_aggregate
 from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
 import fxopt_json as form
@@ -378,8 +379,11 @@ def give_node_meta(
     node.type = entries.pop(fxopt_save.NODE_TYPE, None)
     value_key = entries.pop(fxopt_save.VALUE_KEY, "val")
     value_type = entries.pop(fxopt_save.VALUE_TYPE, None)
+    is_immutable = entries.pop(fxopt_save.IMMUTABLE, False)
     if "value" in message:
         value = args.value(message["value"])
+        if is_immutable:
+            value = map_aggregate(value, lambda leaf: leaf)
         node.meta[value_key] = value_type(value) if is_return_type(value_type) else value
     node.meta.update(marks_of(message, entries.get("custom")))
     node.meta.update(entries)

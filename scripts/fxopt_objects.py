@@ -7,19 +7,22 @@ and only modules of the framework are imported for it; others must have been imp
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
 import importlib
 import operator
 import pkgutil
+import re
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import sympy
 import torch
 import torch.utils._sympy.numbers
+from torch.fx.immutable_collections import immutable_dict, immutable_list
 
 from fxopt_json import FormError
 
@@ -54,6 +57,15 @@ def is_return_type(kind: object) -> bool:
     return isinstance(kind, type) and kind.__module__ == "torch.return_types" and issubclass(kind, tuple)
 
 
+def holds_immutable(value: object) -> bool:
+    """Whether a node's value is or holds a list or dict as torch.fx makes them of what it records."""
+    if isinstance(value, immutable_list | immutable_dict):
+        return True
+    if not isinstance(value, dict | list | tuple):
+        return False
+    return any(map(holds_immutable, value.values() if isinstance(value, dict) else value))
+
+
 def name_of(value: object) -> str:
     """The name of an operator, class or function. FormError for what has none."""
     if isinstance(value, str):
@@ -68,6 +80,8 @@ def name_of(value: object) -> str:
     module = getattr(value, "__module__", None) or "builtins"
     if module == "_operator":
         return "operator." + qualified
+    if "<locals>" in qualified and getattr(sys.modules.get(module), value.__name__, None) is value:
+        return f"{module}.{value.__name__}"  # made by a function of the module, such as F.max_pool2d; torch.fx prints it so
     if not isinstance(value, type | types.FunctionType):  # written in C: it may say no module, or one it is not found in
         for owner, owner_name in ((torch, "torch"), (torch.nn.functional, "torch.nn.functional"), (torch.Tensor, "torch.Tensor")):
             if getattr(owner, value.__name__, None) is value:
@@ -127,11 +141,45 @@ def _higher_order(name: str) -> object:
     return known[name]
 
 
-def defining_module(operator: object) -> str | None:
-    """The Python module that registers an operator, where torch.library.custom_op did; None where nobody says."""
-    definitions = getattr(torch._library.custom_ops, "OPDEFS", {})
-    definition = definitions.get(operator.name().partition(".")[0])
-    return getattr(getattr(definition, "_init_fn", None), "__module__", None)
+def defining_module(operator: torch._ops.OpOverload) -> str | None:
+    """The Python module that registers an operator; None where nobody says, as for what C++ registers."""
+    definition = getattr(torch._library.custom_ops, "OPDEFS", {}).get(operator.name())
+    if definition is None:
+        return _module_of_library(operator)
+    function = getattr(definition, "_init_fn", None)
+    module = getattr(function, "__module__", None)
+    # A function that another one made and registered, for whoever called it: what it has from its caller tells who.
+    givers = [getattr(given, "__module__", None) for given in _closure(function)]
+    return next((giver for giver in (module, *givers) if giver in sys.modules and _holds(giver, operator)), module)
+
+
+def _closure(function: object) -> Iterator[object]:
+    """What a function has from the one that made it."""
+    for cell in getattr(function, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # an empty one
+            yield cell.cell_contents
+
+
+def _holds(module: str, operator: torch._ops.OpOverload) -> bool:
+    """Whether an operator, or what torch.library.custom_op made for it, is an object of the module."""
+    for value in vars(sys.modules[module]).values():
+        if isinstance(value, torch._library.custom_ops.CustomOpDef):
+            value = value._opoverload
+        if isinstance(value, torch._ops.OpOverloadPacket) and value._qualified_op_name == operator.name():
+            return True
+        if isinstance(value, torch._ops.OpOverload) and value.name() == operator.name():
+            return True
+    return False
+
+
+def _module_of_library(operator: torch._ops.OpOverload) -> str | None:
+    """The module that made the torch.library.Library which defines an operator: the dispatcher keeps its file."""
+    dump = torch._C._dispatch_dump(operator.name())
+    registered = re.search(r"^debug: registered at (.*\.py):\d+$", dump, re.MULTILINE)
+    if registered is None:
+        return None
+    modules = ((name, module) for name, module in sys.modules.items() if isinstance(module, types.ModuleType))
+    return next((name for name, module in modules if vars(module).get("__file__") == registered[1]), None)
 
 
 def require(name: str, module: str) -> None:

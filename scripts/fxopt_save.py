@@ -21,6 +21,7 @@ from fxopt_json import FormError, Json
 from fxopt_objects import (
     defining_module,
     fields_of,
+    holds_immutable,
     is_infinity,
     is_named,
     is_operator,
@@ -30,9 +31,9 @@ from fxopt_objects import (
     type_name,
 )
 from fxopt_training import input_spec, output_spec, training_fields
-from fxopt_values import ValueWriter, group_name, is_symbolic, process_groups
+from fxopt_values import ValueWriter, find_group, group_name, is_symbolic, mode_of_record, process_groups
 
-VERSION = "0"
+VERSION = "0.1.0"  # the project's, as CMakeLists.txt has it
 
 # What is not written, and why: keys of metadata first, then things by what they are.
 NOT_CARRIED = {
@@ -43,6 +44,13 @@ NOT_CARRIED = {
 NOT_CARRIED_THINGS = {
     "the data of a tensor in `val`, and that it is no fake tensor": "a value is what a tensor would be: dtype, sizes,"
     " strides, offset, storage, device",
+    "the storages of values in another fake mode than most": "which tensors share a storage is a fact among those of one"
+    " FakeTensorMode; make_fx in real mode (its default) records each value in one of its own, on a storage of its own, views"
+    " too, so that its graphs have none: fake and symbolic mode tell them",
+    "sparse and quantized tensors": "an error where they stand, as what they have besides sizes has no place; apply() takes them"
+    " and leaves them alone. For a sparse one make_fx in real mode records None, and that is carried",
+    "integers that do not fit in 64 bits with a sign, as arguments": "an error where they stand; in metadata they are carried",
+    "that some lists and dicts of a value are plain ones beside immutable ones of torch.fx": "all are read back as immutable",
     "a value's constant (FakeTensor.constant) and memoized items": "the tracer's own cache",
     "classes and functions in nn_module_stack and source_fn_stack that no import finds": "read back as their names, as"
     " torch.export writes them",
@@ -62,6 +70,7 @@ STACK_KEYS = frozenset({"nn_module_stack", "source_fn_stack", "fwd_nn_module_sta
 NODE_TYPE = "fx.type"  # Node.type
 VALUE_KEY = "fx.value_key"  # the metadata key of the node's value where it is not `val`
 VALUE_TYPE = "fx.value_type"  # the class of the node's value where it is one of torch.return_types
+IMMUTABLE = "fx.immutable"  # the lists and dicts of the node's value are torch.fx's immutable ones
 TENSOR_META = "fx.tensor_meta"  # of a graph: every tensor has the `tensor_meta` that follows from its value
 CODEGEN = "fx.codegen"  # of a graph: the code generator's class, and the names of the original arguments
 IS_EVAL = "fx.eval"  # of a graph: GraphModule.training is False
@@ -207,6 +216,7 @@ class Exporter:
         self._drop = frozenset(drop) | NOT_CARRIED.keys()
         self._graph_names: dict[int, str] = {}  # by identity
         self._operators: dict[str, torch._ops.OpOverload] = {}
+        self._groups: dict[str, Node] = {}  # by name, the first node whose collective uses it
         self._constants: list[Json] = []
         self._constant_names: dict[torch.Tensor, str] = {}
         self._large: dict[str, torch.Tensor] = {}
@@ -236,6 +246,7 @@ class Exporter:
         self.values.symbols.note(getattr(graph_module, "shape_env", None))
         self._collect(graph_module, known["graphs"][0]["name"] if known else name, None)
         next_uid = self._number(int(known.get("counters", {}).get("next_uid", 0)))
+        self.values.mode = mode_of_record(self._recorded())
         graphs = [self._graph(*entry) for entry in self.graphs]
         self._finish_main(graphs[0], graph_module, kind, roles, outputs)
         if num_forward_outputs is not None:
@@ -243,13 +254,15 @@ class Exporter:
         producer = {"tool": "fxopt_torch", "version": VERSION, "framework": "torch"}
         producer["framework_version"] = torch.__version__
         module: Json = {"name": name, "producer": producer} | known | {"graphs": graphs}
-        groups, rank = process_groups(self.values.meshes)
+        groups, rank = process_groups(self.values.meshes, self._used_groups(known.get("groups", ())))
         storages = self.values.storage_records()
         assertions = self.values.symbols.assertions(self._text)  # first: they may read symbols that no value does
         module["symbols"] = self.values.symbols.records(self._symbol_sites(graphs[0]["name"]))
         module["assertions"] = assertions
         module["storages"] = storages
         if groups or not known:
+            listed = {record["uid"] for record in groups}
+            groups += [record for record in known.get("groups", ()) if record["uid"] in self._groups.keys() - listed]
             module |= {"groups": groups, "rank": rank}
         module["meshes"] = [record for _, record in self.values.meshes]
         module["op_schemas"] = [_op_schema(name, op) for name, op in self._operators.items()]
@@ -276,6 +289,12 @@ class Exporter:
         for path, child in attributes_of(graph_module).items():
             if isinstance(child, GraphModule):
                 self._collect(child, f"{name}.{path}", name)
+
+    def _recorded(self) -> Iterator[object]:
+        """The values of all nodes, and what their graphs hold."""
+        for _, graph_module, _ in self.graphs:
+            yield from (node.meta.get(_value_key(node)) for node in graph_module.graph.nodes)
+            yield from attributes_of(graph_module).values()
 
     def _number(self, first_new: int) -> int:
         """Gives nodes their uids: those they were read with, new nodes the next ones. Returns the next uid."""
@@ -413,16 +432,41 @@ class Exporter:
         finally:
             partial.unlink(missing_ok=True)
 
+    # ---- process groups
+
+    def _note_groups(self, node: Node) -> None:
+        """Remembers the process group that the call of an operator names."""
+        names = (argument.name for argument in node.target._schema.arguments)
+        for name, arg in [*zip(names, node.args), *node.kwargs.items()]:
+            if name == "group_name" and isinstance(arg, str):
+                self._groups.setdefault(arg, node)
+
+    def _used_groups(self, known: Sequence[Json]) -> dict[str, object]:
+        """The groups that the collectives use, by the names that they use. ExportError for a name that neither leads to a
+        group in this process nor to one of `known`, the groups of the file that the graph was read from."""
+        from_file = {record["uid"] for record in known}
+        result: dict[str, object] = {}
+        for name, node in self._groups.items():
+            if (group := find_group(name)) is not None:
+                result[name] = group
+            elif name not in from_file and not self.is_lenient:
+                reason = f"its process group {name!r} is not known in this process, and so are not its ranks"
+                hint = "save where the group is: after init_process_group, which takes the backend 'fake' too, and new_group"
+                raise ExportError(f"node %{node.name} ({_shown_target(node)}): {reason}; {hint}")
+        return result
+
     # ---- nodes
 
     def _node(self, node: Node, graph_module: GraphModule, derives_meta: bool) -> Json:
         try:
             result: Json = {"kind": form.NODE_KINDS[node.op], "name": node.name, "target": self._target(node)}
             if node.args:
-                result["args"] = [self.arg(arg) for arg in node.args]
+                result["args"] = [self._argument(node, i, arg) for i, arg in enumerate(node.args)]
             if node.kwargs:
-                result["kwargs"] = [{"name": name, "arg": self.arg(arg)} for name, arg in node.kwargs.items()]
-            key = "val" if "val" in node.meta or "example_value" not in node.meta else "example_value"
+                result["kwargs"] = [
+                    {"name": name, "arg": self._argument(node, name, arg)} for name, arg in node.kwargs.items()
+                ]
+            key = _value_key(node)
             if key in node.meta:
                 result["value"] = self._value(node.meta[key])
             result["uid"] = self.uids[node]
@@ -432,7 +476,8 @@ class Exporter:
 
     def _target(self, node: Node) -> str:
         if node.op == "call_function":
-            self._note_operator(node.target)
+            if self._note_operator(node.target):
+                self._note_groups(node)
             if self.is_lenient:
                 return self._noted(name_of(node.target), node.target)
             if not names_itself(node.target):
@@ -457,14 +502,26 @@ class Exporter:
             return {"graph": name}
         return self.values.value(tuple(value) if is_return_type(type(value)) else value)
 
-    def _note_operator(self, operator: object) -> None:
-        if isinstance(operator, torch._ops.OpOverload) and operator.namespace != "aten":
+    def _note_operator(self, operator: object) -> bool:
+        """Remembers an operator whose schema the file shall say: one of another namespace than aten. Whether it is one."""
+        is_other = isinstance(operator, torch._ops.OpOverload) and operator.namespace != "aten"
+        if is_other:
             self._operators.setdefault(str(operator), operator)
+        return is_other
+
+    def _argument(self, node: Node, place: int | str, value: object) -> Json:
+        """arg() of the argument at that position or of that name; FormError says which."""
+        try:
+            return self.arg(value)
+        except FormError as error:
+            raise FormError(f"{_shown_argument(node, place)}: {error}") from error
 
     def arg(self, value: object) -> Json:
         """Message Arg of a node's argument. FormError for what no argument can be."""
         if isinstance(value, Node):
             return {"node": value.name}
+        if self.is_lenient and type(value) is int and not form.is_int64(value):
+            return self._opaque(value)
         if (result := self._leaf(value)) is not None:
             return result
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
@@ -477,10 +534,14 @@ class Exporter:
         if isinstance(value, slice):
             return {"slice": {"items": [self.arg(item) for item in (value.start, value.stop, value.step)]}}
         if self.is_lenient:
-            text = f"#{len(self.objects)}"
-            self.objects[text] = value
-            return {"opaque": {"type": type_name(value), "text": text}}
+            return self._opaque(value)
         raise FormError(f"an argument of type {type_name(value)} cannot be written")
+
+    def _opaque(self, value: object) -> Json:
+        """The argument for an object that the caller keeps."""
+        text = f"#{len(self.objects)}"
+        self.objects[text] = value
+        return {"opaque": {"type": type_name(value), "text": text}}
 
     def _leaf(self, value: object) -> Json | None:
         """What arguments and metadata write alike; None for containers and unknown objects."""
@@ -534,6 +595,8 @@ class Exporter:
             meta[VALUE_KEY] = value_key
         if is_return_type(type(node.meta.get(value_key))):
             meta[VALUE_TYPE] = type(node.meta[value_key])
+        if holds_immutable(node.meta.get(value_key)):
+            meta[IMMUTABLE] = True
         where = f"node %{node.name}"
         if entries := [self._meta_entry(key, meta[key], where) for key in meta if key not in consumed]:
             fields["meta"] = entries
@@ -561,7 +624,7 @@ class Exporter:
             raise FormError(f"nested more than {MAX_META_DEPTH} deep")
         if type(value) is str:
             return {"string": self._text(value)}
-        if type(value) is int and not -(2**63) <= value < 2**63:
+        if type(value) is int and not form.is_int64(value):
             return form.mapping({"decimal": str(value)}, inner, "int")
         if isinstance(value, Node):
             if value not in self.uids:
@@ -626,10 +689,11 @@ class Exporter:
         placeholders = [node for node in main["nodes"] if node["kind"] == "NODE_KIND_PLACEHOLDER"]
         for node, role in _told(placeholders, roles):
             node["input"] = node.get("input", {}) | _role(role, "INPUT_ROLE_", _INPUT_ROLES)
-        graph_kind = main["kind"] if kind is None and "kind" in main else _kind(main, placeholders, kind)
+        leaves = form.leaves(main["nodes"][-1]["args"][0]) if main["nodes"] and main["nodes"][-1].get("args") else []
+        described = _described_outputs(graph_module, placeholders, len(leaves))
+        graph_kind = main["kind"] if kind is None and "kind" in main else _kind(main, placeholders, described, kind)
         if graph_kind:
             main["kind"] = graph_kind
-        leaves = form.leaves(main["nodes"][-1]["args"][0]) if main["nodes"] and main["nodes"][-1].get("args") else []
         if outputs is not None:
             if len(outputs) != len(leaves):
                 raise ExportError(f"{len(outputs)} output roles for {len(leaves)} outputs")
@@ -637,7 +701,7 @@ class Exporter:
         elif "outputs" in main:
             return
         else:
-            specs = _described_outputs(graph_module, placeholders, len(leaves))
+            specs = described
             _find_loss(main, placeholders, leaves, specs)
         if specs:
             main["outputs"] = specs
@@ -653,11 +717,23 @@ def _advice(item: object) -> str:
     return "; trace through the module, so that its operators are nodes" if isinstance(item, torch.nn.Module) else ""
 
 
+def _value_key(node: Node) -> str:
+    """The key of the node's metadata that holds its value."""
+    return "val" if "val" in node.meta or "example_value" not in node.meta else "example_value"
+
+
 def _shown_target(node: Node) -> str:
     try:
         return name_of(node.target)
     except FormError:
         return type_name(node.target)
+
+
+def _shown_argument(node: Node, place: int | str) -> str:
+    known = node.target._schema.arguments if isinstance(node.target, torch._ops.OpOverload) else ()
+    if isinstance(place, int):
+        return f"argument {known[place].name!r}" if place < len(known) else f"args[{place}]"
+    return f"argument {place!r}"
 
 
 def _class_name(value: object) -> str:
@@ -726,13 +802,17 @@ def _role(role: RoleSpec, prefix: str, known: Sequence[str]) -> Json:
     return spec
 
 
-def _kind(main: Json, placeholders: list[Json], told: str | None) -> str | None:
+def _kind(main: Json, placeholders: list[Json], outputs: list[Json], told: str | None) -> str | None:
+    """outputs: as AOTAutograd describes them; nothing where it does not."""
     if told is not None:
         if told not in KINDS:
             raise ExportError(f"unknown graph kind {told!r}: one of {', '.join(KINDS)}")
         return "GRAPH_KIND_" + told.upper()
     if any(node.get("input", {}).get("role") == "INPUT_ROLE_TANGENT" for node in placeholders):
-        return "GRAPH_KIND_JOINT"
+        described = [spec for spec in outputs if spec.get("role")]
+        return "GRAPH_KIND_BACKWARD" if described and all(map(_is_of_backward, described)) else "GRAPH_KIND_JOINT"
+    if any(spec.get("role") == "OUTPUT_ROLE_SAVED_VALUE" for spec in outputs):
+        return "GRAPH_KIND_FORWARD"
     if any("PHASE_MARKER_AUTOGRAD_BACKWARD" in node.get("phase_markers", ()) for node in main["nodes"]):
         return "GRAPH_KIND_FORWARD_LOSS_BACKWARD"
     return None

@@ -21,6 +21,7 @@ No GPU is needed: values are fake tensors. The fxopt program is $FXOPT, else fxo
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import importlib.util
 import json
@@ -51,6 +52,7 @@ __all__ = [
     "ExportError",
     "FxoptError",
     "LoadError",
+    "Written",
     "apply",
     "graph_pass",
     "init_fake_groups",
@@ -61,6 +63,15 @@ __all__ = [
     "save",
     "target_name",
 ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """A file that save() wrote: where it is, how many graphs it has, subgraphs included, and how many nodes these."""
+
+    path: str
+    graphs: int
+    nodes: int
 
 
 def save(
@@ -77,13 +88,14 @@ def save(
     short_paths: bool = False,
     drop: Collection[str] = (),
     fxopt: str | None = None,
-) -> Json:
-    """Writes a graph to `path` and returns the JSON form of the module written.
+) -> Written:
+    """Writes a graph to `path` and returns what was written, in numbers.
 
     graph: a GraphModule; or an ExportedProgram or JointWithDescriptors, which tell roles besides. For other makers of
         graphs see fxopt_origins.
     kind: forward_loss_backward, joint, forward, backward, inference or optimizer; when absent, joint if a placeholder
-        is a tangent, forward_loss_backward if nodes are marked as autograd's backward, else unspecified.
+        is a tangent (backward if all outputs are gradients), forward if AOTAutograd says that an output is saved for
+        backward, forward_loss_backward if nodes are marked as autograd's backward, else unspecified.
     roles: of the placeholders, in order or by name; each a role such as "parameter", or the fields of the schema's
         InputSpec, {"role": "parameter", "fqn": "layers.0.weight"}. Where absent, AOTAutograd's descriptors decide.
     outputs: of the leaves of the output, likewise: "loss" or {"role": "gradient", "of": placeholder name}.
@@ -111,7 +123,7 @@ def save(
             module["producer"]["recipe"] = recipe
         with exporter.large_constants():
             form.write_module(module, target, fxopt)
-    return module
+    return Written(str(target), len(module["graphs"]), sum(len(graph["nodes"]) for graph in module["graphs"]))
 
 
 def read_module(path: str | os.PathLike[str], fxopt: str | None = None) -> Json:
@@ -229,9 +241,8 @@ def _save(options: argparse.Namespace) -> None:
     result = options.function()
     graph, told = result if isinstance(result, tuple) else (result, {})
     told = {"kind": options.kind, "short_paths": options.short_paths, "drop": options.drop} | told
-    module = save(graph, options.output, fxopt=options.fxopt, **told)
-    nodes = sum(len(graph["nodes"]) for graph in module["graphs"])
-    print(f"{options.output}: {len(module['graphs'])} graphs, {nodes} nodes", file=sys.stderr)
+    written = save(graph, options.output, fxopt=options.fxopt, **told)
+    print(f"{written.path}: {written.graphs} graphs, {written.nodes} nodes", file=sys.stderr)
 
 
 def _load(options: argparse.Namespace) -> None:

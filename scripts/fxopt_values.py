@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.immutable_collections import immutable_dict, immutable_list
 
 import fxopt_json as form
 from fxopt_json import FormError, Json
@@ -17,6 +18,7 @@ from fxopt_symbols import SymbolReader, SymbolWriter
 FAKE_SCRIPT_OBJECT = "torch._library.fake_class_registry.FakeScriptObject"
 _PARAMETER = "torch.nn.parameter.Parameter"
 _PLAIN_TENSORS = frozenset({"Tensor", "Parameter", "Buffer", "FakeTensor"})
+_UNKNOWN_STORAGE = "_fxopt_unknown_storage"  # attribute of a fake tensor: that its storage is its own says nothing
 
 
 def is_plain_tensor(tensor: torch.Tensor) -> bool:
@@ -27,6 +29,49 @@ def is_plain_tensor(tensor: torch.Tensor) -> bool:
 def is_symbolic(value: int | torch.SymInt) -> bool:
     """Whether a size depends on symbols: a SymInt may be a number that a guard has fixed."""
     return isinstance(value, torch.SymInt) and not value.node.expr.is_Integer
+
+
+def tensors_of(value: object) -> Iterator[torch.Tensor]:
+    """The tensors of a node's value, those in its lists, tuples and dicts included."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from tensors_of(item)
+
+
+def mode_of_record(values: Iterable[object]) -> FakeTensorMode | None:
+    """The fake mode in which most of these values were recorded; None where each has one of its own, or none has any.
+
+    Which tensors share a storage is a fact among those of one fake mode. make_fx in real mode records each tensor in a mode
+    of its own, on a storage of its own, views too.
+    """
+    counts: dict[int, int] = {}
+    modes: dict[int, FakeTensorMode] = {}
+    for value in values:
+        for tensor in tensors_of(value):
+            if isinstance(tensor, FakeTensor) and not has_unknown_storage(tensor):
+                modes[id(tensor.fake_mode)] = tensor.fake_mode
+                counts[id(tensor.fake_mode)] = counts.get(id(tensor.fake_mode), 0) + 1
+    most = max(counts, key=counts.__getitem__, default=None)
+    return None if most is None or (counts[most] == 1 and len(counts) > 1) else modes[most]
+
+
+def has_unknown_storage(tensor: torch.Tensor) -> bool:
+    """Whether a tensor was read from a file that does not say its storage."""
+    return getattr(tensor, _UNKNOWN_STORAGE, False)
+
+
+def find_group(name: str) -> object | None:
+    """The process group that collectives find under that name; None where this process has none, or knows no ranks of it."""
+    dist = torch.distributed
+    if not dist.is_available() or not dist.is_initialized():
+        return None
+    try:
+        group = dist.distributed_c10d._resolve_process_group(name)
+    except RuntimeError:
+        return None
+    return group if group in dist.distributed_c10d._world.pg_group_ranks else None
 
 
 def group_name(value: object) -> str | None:
@@ -40,6 +85,7 @@ class ValueWriter:
 
     def __init__(self, *, is_lenient: bool = False) -> None:
         self.symbols = SymbolWriter()
+        self.mode: FakeTensorMode | None = None  # the one whose tensors' storages are written; see mode_of_record()
         self.storages: list[Json] = []
         self.meshes: list[tuple[object, Json]] = []
         self.held: dict[int, torch.UntypedStorage] = {}  # by id; alive, as the address of a freed one could come again
@@ -53,6 +99,9 @@ class ValueWriter:
             return int(value)
         text = self.symbols.of(value)
         return text if is_symbolic(value) else int(value.node.expr)
+
+    def _has_known_storage(self, tensor: torch.Tensor) -> bool:
+        return not isinstance(tensor, FakeTensor) or (tensor.fake_mode is self.mode and not has_unknown_storage(tensor))
 
     def _storage(self, tensor: torch.Tensor) -> int:
         storage = tensor.untyped_storage()
@@ -100,7 +149,8 @@ class ValueWriter:
             offset = self._dim(tensor.storage_offset())
             if offset != 0:
                 result["offset"] = form.number(offset)
-            result["storage"] = self._storage(tensor)
+            if self._has_known_storage(tensor):
+                result["storage"] = self._storage(tensor)
         else:
             result["layout"] = form.layout(str(tensor.layout).removeprefix("torch."))
         result["device"] = str(tensor.device)
@@ -127,10 +177,10 @@ class ValueWriter:
         for symbolic in (torch.SymInt, torch.SymFloat, torch.SymBool):
             if isinstance(value, symbolic):
                 return {"symbolic": {"type": form.SYMBOL_TYPES[symbolic.__name__], "expr": self.symbols.of(value)}}
-        if type(value) in (list, tuple, torch.Size):
+        if type(value) in (list, tuple, torch.Size, immutable_list):
             items = [self.value(item) for item in value]
-            return {"list" if type(value) is list else "tuple": {"items": items} if items else {}}
-        if type(value) is dict and all(isinstance(key, str) for key in value):
+            return {"list" if isinstance(value, list) else "tuple": {"items": items} if items else {}}
+        if type(value) in (dict, immutable_dict) and all(isinstance(key, str) for key in value):
             items = {"keys": list(value), "values": [self.value(item) for item in value.values()]}
             return {"dict": items if value else {}}
         if type(value) in (bool, int, float, str):
@@ -173,16 +223,19 @@ class ValueWriter:
         return str(record["name"])
 
 
-def process_groups(meshes: Sequence[tuple[object, Json]]) -> tuple[list[Json], Json]:
-    """The process groups that this process knows, with the mesh dimensions they serve, and the rank."""
+def process_groups(meshes: Sequence[tuple[object, Json]], used: Mapping[str, object]) -> tuple[list[Json], Json]:
+    """The process groups that this process has, with the mesh dimensions they serve, and the rank. used: by name, the groups
+    that the graph uses, under the names that it uses; a group may be registered under several."""
     dist = torch.distributed
     if not dist.is_available() or not dist.is_initialized():
         return [], {}
-    world = dist.distributed_c10d._world
+    named = {str(name): group for group, name in dist.distributed_c10d._world.pg_names.items()}
+    for _, mesh in meshes:
+        named |= {str(uid): group for uid in mesh.get("groups", ()) if (group := find_group(uid)) is not None}
     groups = []
-    for group in world.pg_map:
+    for name, group in (named | dict(used)).items():
         record = {
-            "uid": world.pg_names[group],
+            "uid": name,
             "ranks": [int(rank) for rank in dist.get_process_group_ranks(group)],
             "description": group.group_desc,
             "backend": dist.get_backend(group),
@@ -235,6 +288,8 @@ class ValueReader:
     def tensor(self, message: Json) -> torch.Tensor:
         """The fake tensor that message Tensor describes. FormError for layouts without strides."""
         result = FakeTensor(self.mode, self._plain(message), torch.device(message["device"]))
+        if "storage" not in message:
+            setattr(result, _UNKNOWN_STORAGE, True)
         if message.get("requires_grad"):
             result.requires_grad_()
         if message.get("subclass") == _PARAMETER:
@@ -248,13 +303,13 @@ class ValueReader:
         dtype = dtype_of(message["dtype"])
         sizes = self._dims(message, "sizes")
         strides = self._dims(message, "strides") if "strides" in message else _contiguous(sizes)
+        offset = self.symbols.number(message.get("offset", {}))
         with torch.no_grad():
             if "storage" in message:
                 plain = torch.empty(0, dtype=dtype, device="meta")
-                offset = self.symbols.number(message.get("offset", {}))
                 plain.set_(self._storage(int(message["storage"])), offset, sizes, strides)
             else:
-                plain = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
+                plain = _on_own_storage(sizes, strides, offset, dtype)
             return _seen_through(plain, message)
 
     def constant(self, message: Json, data: torch.Tensor | None) -> torch.Tensor:
@@ -268,8 +323,12 @@ class ValueReader:
         else:
             result = self.tensor(message).detach()
         if message.get("subclass") == _PARAMETER:
-            return torch.nn.Parameter(result, requires_grad=bool(message.get("requires_grad")))
-        return result.requires_grad_() if message.get("requires_grad") else result
+            result = torch.nn.Parameter(result, requires_grad=bool(message.get("requires_grad")))
+        elif message.get("requires_grad"):
+            result.requires_grad_()
+        if "storage" not in message:
+            setattr(result, _UNKNOWN_STORAGE, True)
+        return result
 
     def _with_data(self, message: Json, data: torch.Tensor) -> torch.Tensor:
         sizes, strides = ([int(size) for size in message.get(field, ())] for field in ("sizes", "strides"))
@@ -356,6 +415,18 @@ def _contiguous(sizes: list[int | torch.SymInt]) -> list[int | torch.SymInt]:
         strides.insert(0, step)
         step = step * (max(size, 1) if isinstance(size, int) else size)
     return strides
+
+
+def _on_own_storage(
+    sizes: list[int | torch.SymInt], strides: list[int | torch.SymInt], offset: int | torch.SymInt, dtype: torch.dtype
+) -> torch.Tensor:
+    """A tensor on the meta device that begins `offset` elements after the start of a storage as long as it needs."""
+    plain = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
+    if isinstance(offset, int) and offset == 0:
+        return plain
+    count = offset * dtype.itemsize + plain.untyped_storage().nbytes()
+    storage = torch.empty(count, dtype=torch.uint8, device="meta").untyped_storage()
+    return torch.empty(0, dtype=dtype, device="meta").set_(storage, offset, sizes, strides)
 
 
 def _seen_through(tensor: torch.Tensor, message: Json) -> torch.Tensor:

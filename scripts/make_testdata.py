@@ -98,9 +98,9 @@ def make(name: str, path: pathlib.Path, fxopt: str | None) -> int:
     os.chdir(ROOT)
     graph_module, told = trace(name)
     told = {"module_name": name, "recipe": f"scripts/make_testdata.py {name}"} | told
-    module = fxopt_torch.save(graph_module, path, fxopt=fxopt, short_paths=True, **told)
+    written = fxopt_torch.save(graph_module, path, fxopt=fxopt, short_paths=True, **told)
     traces.close()
-    return sum(len(graph["nodes"]) for graph in module["graphs"])
+    return written.nodes
 
 
 def file_name(name: str, form: str | None = None) -> str:

@@ -15,43 +15,12 @@
 #include "ir/analysis/tag_rules.h"
 #include "ir/analysis/values.h"
 #include "ir/memory/trace.h"
+#include "passes/recompute/verdicts.h"
 
 namespace fxopt {
 namespace {
 
 constexpr size_t kMaxNames = 8;
-
-// The ordered list of `fxopt help tags`, as reasons.
-std::string_view rule_reason(uint8_t rule) {
-  switch (rule) {
-    case kRuleSymbol:
-      return "a symbolic integer is saved";
-    case kRuleUnrepeatable:
-      return "it cannot be repeated";
-    case kRuleRandomSlot:
-      return "its random numbers are drawn again from the recorded slot";
-    case kRuleMutation:
-      return "what it reads is written before backward would read it";
-    case kRuleRegionBoundary:
-      return "it leaves its checkpoint region";
-    case kRuleMustRecompute:
-      return "MUST_RECOMPUTE wins";
-    case kRulePreferRecompute:
-      return "PREFER_RECOMPUTE";
-    case kRuleApMustSave:
-      return "ap_must_save";
-    case kRuleMustSave:
-      return "MUST_SAVE";
-    case kRuleInherited:
-      return "a view, getitem or wait follows what it is taken from";
-    case kRuleCollective:
-      return "an untagged collective is saved";
-    case kRuleOffload:
-      return "offload tags keep the value";
-    default:
-      return "no tag says otherwise";
-  }
-}
 
 class Explainer {
  public:
@@ -185,24 +154,22 @@ class Explainer {
     }
   }
 
-  // What becomes of the value for backward.
+  // What becomes of the tag and of the value for backward: as a pass has judged, else as remat would.
   void decide() {
-    if (graph_[node_].kind == NodeKind::kPlaceholder || phases_.is_backward(node_)) return;
-    const bool is_read =
-        std::any_of(result_.storages.begin(), result_.storages.end(), [this](const StorageFacts& facts) {
-          return std::any_of(facts.readers.begin(), facts.readers.end(), [this](const std::string& reader) {
-            return phases_.is_backward(graph_.find(graph_.module().strings.find(reader)));
-          });
-        });
-    if (!is_read) return;
-    const TagDecisions decisions = decide_tags(graph_, phases_, storages_, effects_, TagRules::kFxopt);
-    const TagDecision& decision = decisions.of[node_];
-    result_.decision = decision.recompute ? "recomputed" : "saved";
-    if (decision.rule == 0) {
-      result_.decision += ": no tag says otherwise";
-    } else {
-      result_.decision += " by rule " + std::to_string(decision.rule) + ": " + std::string(rule_reason(decision.rule));
+    if (graph_[node_].kind == NodeKind::kPlaceholder) return;
+    const TagForecast forecast = forecast_tags(graph_, RematOptions());
+    const NodeExtra* extra = graph_.extra(node_);
+    const bool is_judged = extra != nullptr && extra->verdict.has_value();
+    const TagVerdict verdict = is_judged ? *extra->verdict : forecast.verdicts[node_];
+    const std::string reason = std::string(tag_rule(verdict.rule).reason);
+    if (graph_[node_].tag != Tag::kNone) {
+      result_.verdict = name_of(verdict.verdict);
+      if (verdict.verdict != Verdict::kMoot) result_.verdict += ": " + reason;
     }
+    if (phases_.is_backward(node_) || !forecast.needed[node_]) return;
+    result_.is_recomputed = forecast.recomputed[node_];
+    result_.decision = result_.is_recomputed ? "recomputed: " : "saved: ";
+    result_.decision += tag_rule(forecast.verdicts[node_].rule).reason;
     const std::string_view why = why_unrepeatable(graph_, node_, effects_);
     if (!why.empty()) result_.decision += "; it " + std::string(why);
   }
@@ -334,7 +301,10 @@ void print_explanation(std::ostream& out, const Explanation& explanation, bool h
     if (!part.empty()) out << ", " << printable_line(part);
   }
   out << '\n';
-  if (!explanation.tag.empty()) out << "  tagged     " << explanation.tag << '\n';
+  if (!explanation.tag.empty()) {
+    out << "  tagged     " << explanation.tag << (explanation.verdict.empty() ? "" : ", " + explanation.verdict)
+        << '\n';
+  }
   if (!explanation.decision.empty()) out << "  backward   " << explanation.decision << '\n';
   if (explanation.storages.empty()) out << "  it has no storage: nothing of it is live\n";
   for (const StorageFacts& facts : explanation.storages) print_storage(out, explanation, facts);
@@ -382,6 +352,7 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation, bool has
           {"source", explanation.source},
           {"phase", explanation.phase},
           {"tag", explanation.tag},
+          {"verdict", explanation.verdict},
           {"decision", explanation.decision},
           {"peak",
            {{"device", explanation.peak_device}, {"node", explanation.peak_node}, {"bytes", explanation.peak_bytes}}},

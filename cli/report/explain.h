@@ -49,8 +49,10 @@ struct WhatIf {
 
 struct Explanation {
   std::string node, type, target, module_path, source, phase;
-  std::string tag;       // its own; empty without one
-  std::string decision;  // what becomes of it for backward, and by which rule; empty for what backward does not read
+  std::string tag;             // its own; empty without one
+  std::string verdict;         // what became of the tag, or would in remat, and why; empty without a tag
+  std::string decision;        // what becomes of the value for backward, and why; empty for what backward does not read
+  bool is_recomputed = false;  // the decision
   std::string peak_device, peak_node;
   int64_t peak_bytes = 0;
   std::vector<StorageFacts> storages;

@@ -49,7 +49,7 @@ struct OptReport {
   ModuleStats before;
   ModuleStats after;
   std::vector<StepReport> steps;
-  std::map<std::string, int64_t> verdicts;  // see count_verdicts()
+  std::map<std::string, int64_t> verdicts;  // see count_outcomes()
   RunTimes times;
   ControlDepsResult lowered;  // of the input
 };

@@ -1,9 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <ostream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "ir/graph/module.h"
 
@@ -13,10 +17,17 @@ namespace fxopt {
 struct TagOutcome {
   std::string graph;
   std::string node;
+  std::string target;
+  std::string module_path;
+  std::string region;  // its id; empty without one
   Tag tag = Tag::kNone;
   Verdict verdict = Verdict::kNone;  // kNone: the node is there, and no pass has judged its tag
-  uint32_t rule = 0;
+  TagRule rule = TagRule::kNone;
   std::string pass;
+  // Of audit_tags() alone. No pass has judged the tag: verdict and rule are what remat would write.
+  bool is_forecast = false;
+  // Tagged for recompute, read by backward, and no pass has made a copy that backward reads in its place.
+  bool is_ignored = false;
 };
 
 // Of all tagged nodes: those of the graphs in schedule order, then those of the ledger of erased nodes. An erased node
@@ -24,7 +35,25 @@ struct TagOutcome {
 // it. O(nodes + origins).
 std::vector<TagOutcome> tag_outcomes(const Module& module);
 
-// By verdict.
-std::map<std::string, int64_t> count_verdicts(const std::vector<TagOutcome>& outcomes);
+// The same, with the tags that no pass has judged looked at: what remat would do, and whether somebody has carried them
+// out (copies are told by their origins, or by the name that PyTorch gives them). O(nodes + edges + origins).
+std::vector<TagOutcome> audit_tags(const Module& module);
+
+// The word for what became of a tag: "ignored", else the name of the verdict; "not judged" without one.
+std::string_view outcome_word(const TagOutcome& outcome);
+
+// True for what --strict-tags refuses: a tag dropped, conflicting or ignored, a MUST_RECOMPUTE overridden.
+bool breaks_strict_tags(const TagOutcome& outcome);
+
+// Counts by word, in the order ignored, honoured, implied, moot, overridden, dropped, conflicting, not judged; without
+// zeros.
+std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<TagOutcome>& outcomes);
+// "952 honoured, 80 overridden".
+std::string outcomes_text(const std::vector<TagOutcome>& outcomes);
+
+// A table with alike tags in one row: one graph, tag, outcome, operator, and module but for layers' numbers. At most
+// `top` rows, worst outcomes first.
+void print_tags(std::ostream& out, const std::vector<TagOutcome>& outcomes, size_t top);
+nlohmann::ordered_json tags_json(const std::vector<TagOutcome>& outcomes);
 
 }  // namespace fxopt

@@ -84,6 +84,7 @@ std::string usage_text(const CLI::App& app) {
   std::string out = "usage: fxopt" + (is_root ? std::string(" COMMAND") : " " + app.get_name()) + " [OPTION...]";
   Rows arguments, options, subcommands;
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_type_name() == "COMMAND") out += " --";  // what follows has options of its own
     if (option->get_positional()) out += " " + option_text(*option);
     (option->get_positional() ? arguments : options).emplace_back(option_text(*option), option->get_description());
   }

@@ -1,12 +1,34 @@
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include <optional>
 
+#include "core/hash_table.h"
 #include "ir/graph/graph.h"
 #include "ir/ops/op.h"
 
 namespace fxopt {
+
+// The effects of the graphs that nodes of a module run, each looked into when it is first asked for and then kept. A
+// fact of the module, which the EffectMaps of several of its graphs may share; good until one of the graphs that nodes
+// run changes, which passes do not do.
+//
+// Graphs may be nested as deep as memory allows. O(nodes + arguments) of the graphs looked into, once; else O(1).
+class SubgraphEffects {
+ public:
+  explicit SubgraphEffects(const Module& module) : module_(&module) {}
+
+  // What the nodes of the graph do, all together. Undescribed: there is no graph of the name, or it runs itself.
+  Effect of(StringId name);
+
+ private:
+  struct Visit;
+
+  Visit open(GraphId id);
+  Effect known(StringId name) const;
+
+  const Module* module_;
+  HashMap<GraphId, Effect> known_;  // undescribed while it is being looked into
+};
 
 // What each node of a graph does beyond computing its outputs: the op table's answer, made precise by the call. A
 // random op whose probability is statically 0 draws nothing. A higher-order op has the effects of the subgraphs it
@@ -20,27 +42,19 @@ namespace fxopt {
 class EffectMap {
  public:
   explicit EffectMap(const Graph& graph);
+  // For who asks about several graphs of one module, so that what they run is looked into once.
+  EffectMap(const Graph& graph, SubgraphEffects& subgraphs);
+  EffectMap(const EffectMap&) = delete;
+  EffectMap& operator=(const EffectMap&) = delete;
 
   Effect of(NodeId node);
   bool has(NodeId node, Effect bit) { return has_effect(of(node), bit); }
 
  private:
-  enum class State : uint8_t { kUnknown, kOpen, kKnown };
-  struct Known {
-    State state = State::kUnknown;
-    Effect effects = Effect::kNone;
-  };
-
-  Effect of(const Graph& graph, NodeId node);
-  Effect of_operator(const Graph& graph, NodeId node);
-  Effect of_subgraphs(const Graph& graph, NodeId node);
-  Effect of_arguments(const Graph& graph, ArgRange range, bool& any);
-  Effect of_graph(StringId name);
-  StringId subgraph_at(const Graph& graph, StringId path) const;
-
   const Graph* graph_;
-  IdMap<StringId, StringId> attributes_;  // of graph_: path to subgraph
-  std::vector<Known> known_;              // by GraphId
+  HashMap<StringId, StringId> attributes_;  // of the graph: path to subgraph
+  std::optional<SubgraphEffects> own_;
+  SubgraphEffects* subgraphs_;
 };
 
 }  // namespace fxopt

@@ -46,7 +46,8 @@ bool names(const std::array<std::string_view, N>& table, std::string_view name) 
 
 class Inference {
  public:
-  explicit Inference(const Graph& graph) : graph_(graph), storages_(graph), output_(graph.output()) {
+  Inference(const Graph& graph, const StorageMap& storages)
+      : graph_(graph), storages_(storages), output_(graph.output()) {
     map_.phase = IdMap<NodeId, Phase>(graph.num_ids(), Phase::kForward);
     if (!output_.is_valid()) return;
     const std::vector<NodeId> outputs = output_leaves(graph);
@@ -238,7 +239,7 @@ class Inference {
   }
 
   const Graph& graph_;
-  StorageMap storages_;
+  const StorageMap& storages_;
   NodeId output_;
   std::vector<Leaf> leaves_;
   bool has_roles_ = false;
@@ -248,6 +249,8 @@ class Inference {
 
 }  // namespace
 
-PhaseMap infer_phases(const Graph& graph) { return Inference(graph).run(); }
+PhaseMap infer_phases(const Graph& graph) { return infer_phases(graph, StorageMap(graph)); }
+
+PhaseMap infer_phases(const Graph& graph, const StorageMap& storages) { return Inference(graph, storages).run(); }
 
 }  // namespace fxopt

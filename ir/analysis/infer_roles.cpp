@@ -21,7 +21,7 @@ constexpr size_t kMaxTangents = 256;  // bounds the search for their number
 
 class Inference {
  public:
-  explicit Inference(const Graph& graph) : graph_(graph), storages_(graph) {
+  Inference(const Graph& graph, const StorageMap& storages) : graph_(graph), storages_(storages) {
     for (const NodeId node : graph.nodes()) {
       if (graph[node].kind == NodeKind::kPlaceholder) roles_.inputs.push_back({node, InputRole::kUnspecified, false});
     }
@@ -206,7 +206,7 @@ class Inference {
   // -- graphs that hold their own backward pass
 
   void find_gradients() {
-    const PhaseMap phases = infer_phases(graph_);
+    const PhaseMap phases = infer_phases(graph_, storages_);
     if (phases.seeds.empty()) return;
     std::vector<ReachStart> starts;
     for (const NodeId seed : phases.seeds) starts.push_back({seed, 1});
@@ -269,12 +269,14 @@ class Inference {
   }
 
   const Graph& graph_;
-  StorageMap storages_;
+  const StorageMap& storages_;
   RoleMap roles_;
 };
 
 }  // namespace
 
-RoleMap infer_roles(const Graph& graph) { return Inference(graph).run(); }
+RoleMap infer_roles(const Graph& graph) { return infer_roles(graph, StorageMap(graph)); }
+
+RoleMap infer_roles(const Graph& graph, const StorageMap& storages) { return Inference(graph, storages).run(); }
 
 }  // namespace fxopt

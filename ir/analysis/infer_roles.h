@@ -6,6 +6,8 @@
 
 namespace fxopt {
 
+class StorageMap;
+
 // What the graph shows a placeholder to be. kUnspecified: it does not show.
 struct DerivedInput {
   NodeId node;
@@ -46,5 +48,6 @@ struct RoleMap {
 // The rest is not shown: an input and a buffer look alike, and so do an update of a buffer that is returned and a
 // user's output. O((nodes + edges) * tangent counts that fit, of which there is one).
 RoleMap infer_roles(const Graph& graph);
+RoleMap infer_roles(const Graph& graph, const StorageMap& storages);  // when the caller has them
 
 }  // namespace fxopt

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "ir/analysis/collectives.h"
@@ -25,8 +24,7 @@ bool yields_nothing(const Op& op) { return op.schema.has_value() && op.schema->r
 
 class Finder {
  public:
-  Finder(const Graph& graph, Validity validity) : graph_(graph), module_(graph.module()) {
-    if (validity == Validity::kValid) effects_.emplace(graph);
+  Finder(const Graph& graph, EffectMap* effects) : graph_(graph), module_(graph.module()), effects_(effects) {
     for (const ProcessGroup& group : module_.groups) {
       if (group.uid.is_valid()) groups_[group.uid] = true;
     }
@@ -59,7 +57,7 @@ class Finder {
     const Op& op = graph_.op(node);
     if (op.is_opaque()) {
       add(reason_of(op, target), target, node);
-    } else if (effects_.has_value() && effects_->has(node, Effect::kOpaque)) {
+    } else if (effects_ != nullptr && effects_->has(node, Effect::kOpaque)) {
       add(OpaqueReason::kRunsUnknown, target, node);
     }
     if (op.has(Effect::kCollective)) check_group(node);
@@ -120,7 +118,7 @@ class Finder {
 
   const Graph& graph_;
   const Module& module_;
-  std::optional<EffectMap> effects_;
+  EffectMap* effects_;  // may be nullptr
   IdMap<StringId, bool> groups_;
   std::map<std::pair<OpaqueReason, std::string>, size_t> index_;
   std::vector<OpaqueRow> rows_;
@@ -158,8 +156,8 @@ std::string_view opaque_reason_text(OpaqueReason value) {
   return {};
 }
 
-std::vector<OpaqueRow> find_opaque(const Graph& graph, const std::vector<NodeId>& nodes, Validity validity) {
-  return Finder(graph, validity).run(nodes);
+std::vector<OpaqueRow> find_opaque(const Graph& graph, const std::vector<NodeId>& nodes, EffectMap* effects) {
+  return Finder(graph, effects).run(nodes);
 }
 
 }  // namespace fxopt

@@ -10,6 +10,8 @@
 
 namespace fxopt {
 
+class EffectMap;
+
 // Why something of a graph is not understood, so that passes must assume the worst of it.
 enum class OpaqueReason : uint8_t {
   kNoSchema,        // neither the op table nor the file has a schema for the op
@@ -36,8 +38,8 @@ struct OpaqueRow {
 
 enum class Validity { kBroken, kValid };
 
-// What of `nodes`, in schedule order, is opaque, most nodes first, ties by the first node. In a broken graph what a
-// call runs is not looked into. O(nodes + arguments + values).
-std::vector<OpaqueRow> find_opaque(const Graph& graph, const std::vector<NodeId>& nodes, Validity validity);
+// What of `nodes`, in schedule order, is opaque, most nodes first, ties by the first node. What a call runs is looked
+// into by `effects`: nullptr for a broken graph, of which they cannot be asked. O(nodes + arguments + values).
+std::vector<OpaqueRow> find_opaque(const Graph& graph, const std::vector<NodeId>& nodes, EffectMap* effects);
 
 }  // namespace fxopt

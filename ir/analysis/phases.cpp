@@ -31,9 +31,8 @@ NodeId projected(const Graph& graph, NodeId node) {
   return first_argument(graph, node);
 }
 
-}  // namespace
-
-PhaseMap analyze_phases(const Graph& graph) {
+// `storages` may be nullptr: they are made where they are needed.
+PhaseMap analyze(const Graph& graph, const StorageMap* storages) {
   PhaseMap map;
   const Phase unmarked = default_phase(graph);
   map.phase = IdMap<NodeId, Phase>(graph.num_ids(), unmarked);
@@ -46,7 +45,8 @@ PhaseMap analyze_phases(const Graph& graph) {
   if (!map.seeds.empty()) {
     std::vector<ReachStart> starts;
     for (const NodeId seed : map.seeds) starts.push_back({seed, 1});
-    closure = reach_forward(graph, StorageMap(graph), starts);
+    closure =
+        storages != nullptr ? reach_forward(graph, *storages, starts) : reach_forward(graph, StorageMap(graph), starts);
   }
   for (const NodeId node : graph.nodes()) {
     const Phase mark = graph[node].phase;
@@ -65,11 +65,35 @@ PhaseMap analyze_phases(const Graph& graph) {
   return map;
 }
 
+bool may_hold_backward(const Graph& graph) {
+  return graph.kind == GraphKind::kUnspecified || graph.kind == GraphKind::kJoint ||
+         graph.kind == GraphKind::kForwardLossBackward;
+}
+
+}  // namespace
+
+PhaseMap analyze_phases(const Graph& graph) { return analyze(graph, nullptr); }
+PhaseMap analyze_phases(const Graph& graph, const StorageMap& storages) { return analyze(graph, &storages); }
+
 PhaseMap resolve_phases(const Graph& graph) {
   PhaseMap map = analyze_phases(graph);
-  const bool may_hold_backward = graph.kind == GraphKind::kUnspecified || graph.kind == GraphKind::kJoint ||
-                                 graph.kind == GraphKind::kForwardLossBackward;
-  return map.has_markers || !may_hold_backward ? map : infer_phases(graph);
+  return map.has_markers || !may_hold_backward(graph) ? map : infer_phases(graph);
+}
+
+PhaseMap resolve_phases(const Graph& graph, const StorageMap& storages) {
+  PhaseMap map = analyze_phases(graph, storages);
+  return map.has_markers || !may_hold_backward(graph) ? map : infer_phases(graph, storages);
+}
+
+size_t mark_phases(Graph& graph, const PhaseMap& phases) {
+  size_t marked = 0;
+  for (const NodeId node : graph.nodes()) {
+    if (graph[node].kind == NodeKind::kOutput) continue;
+    graph[node].phase = phases.phase.get(node);
+    graph[node].phase_markers |= 1U << static_cast<uint32_t>(PhaseMarker::kInferred);
+    ++marked;
+  }
+  return marked;
 }
 
 }  // namespace fxopt

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "ir/graph/graph.h"
 
 namespace fxopt {
+
+class StorageMap;
 
 // The phase of every node, decided once from what the file says and from dependencies. A node marked by the tracer
 // keeps its mark. `has_markers` tells whether any node of the graph carries one; without markers only inference can
@@ -24,6 +27,7 @@ struct PhaseMap {
 // is a conflict. Other graphs: the markers; without a mark a getitem follows what it takes from, a backward graph is
 // backward, an optimizer graph optimizer, everything else forward. O(nodes + edges).
 PhaseMap analyze_phases(const Graph& graph);
+PhaseMap analyze_phases(const Graph& graph, const StorageMap& storages);  // when the caller has them
 
 // Phases of a graph that carries no markers:
 //
@@ -40,9 +44,15 @@ PhaseMap analyze_phases(const Graph& graph);
 // which depend on no gradient before the seed hides them (figures: README.md). O((nodes + edges) * (1 + candidates for
 // seeds / 64)).
 PhaseMap infer_phases(const Graph& graph);
+PhaseMap infer_phases(const Graph& graph, const StorageMap& storages);
 
 // analyze_phases(), or infer_phases() for a graph that may hold a backward pass and carries no marker: what a pass asks
 // that must not mix phases.
 PhaseMap resolve_phases(const Graph& graph);
+PhaseMap resolve_phases(const Graph& graph, const StorageMap& storages);
+
+// Writes inferred phases into a graph without markers, as marks of their own kind, so that later passes and programs
+// read what this one decided. Returns how many nodes it marked. O(nodes).
+size_t mark_phases(Graph& graph, const PhaseMap& phases);
 
 }  // namespace fxopt

@@ -1,20 +1,19 @@
 // One walk over the schedule gives every tensor a buffer and an object:
 //
-//                         buffer                                             object
-//   placeholder           its own; one for all to which the file gives one   a new one, in the class of all on its
-//   buffer
-//                         storage (tied weights)
-//   get_attr              one per attribute                                  one per attribute
-//   identity, in place    argument 0's                                       argument 0's
-//   view                  argument 0's                                       a new one
-//   may be a view         as the two tensors prove, else as the file says;   a new one; in argument 0's class unless
-//                         where neither tells, a new one in its class        their metadata differ
-//   getitem of a tuple    that of the element it takes; where that cannot    as the buffer
+//   node                  buffer                                            object
+//   placeholder           its own; one for all to which the file gives      a new one, in the class of all on its buffer
+//                         one storage (tied weights)
+//   get_attr              one per attribute                                 one per attribute
+//   identity, in place    argument 0's                                      argument 0's
+//   view                  argument 0's                                      a new one
+//   may be a view         as the two tensors prove, else as the file says;  a new one, in argument 0's class where it
+//                         where neither tells, a new one in its class       may be a view
+//   getitem of a tuple    that of the element it takes; where that cannot   as the buffer
 //                         be told, a new one in the class of all
-//   schema's (a), (a!)    that of the argument with the same alias set       (a): a new one, (a!): the argument's
-//   unknown writes        an input's where the file says so, else a new      a new one, in the class of every input
+//   schema's (a), (a!)    that of the argument with the same alias set      (a): a new one, (a!): the argument's
+//   unknown writes        an input's where the file says so, else a new     a new one, in the class of every input
 //                         one; in the class of every input
-//   anything else         a new one                                          a new one
+//   anything else         a new one                                         a new one
 //
 // `set_` puts an object on another buffer: nodes that are given the object later read that one, and both are one class.
 

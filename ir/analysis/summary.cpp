@@ -38,8 +38,8 @@ bool is_static(const Module& module, DimsId dims) {
 
 class Summarizer {
  public:
-  Summarizer(const Graph& graph, Validity validity, const std::vector<NodeId>* part)
-      : graph_(graph), module_(graph.module()), values_(symbol_values(graph.module(), {})) {
+  Summarizer(const Graph& graph, Validity validity, const std::vector<NodeId>* part, SubgraphEffects& subgraphs)
+      : graph_(graph), module_(graph.module()), values_(symbol_values(graph.module(), {})), effects_(graph, subgraphs) {
     result_.graph = &graph;
     result_.validity = validity;
     result_.is_part = part != nullptr;
@@ -58,7 +58,7 @@ class Summarizer {
     if (result_.validity == Validity::kValid) count_effects();
     result_.modules.finish();
     result_.groups = collectives_by_group(graph_, nodes_, values_);
-    result_.opaque = find_opaque(graph_, nodes_, result_.validity);
+    result_.opaque = find_opaque(graph_, nodes_, result_.validity == Validity::kValid ? &effects_ : nullptr);
     finish_rows();
     return std::move(result_);
   }
@@ -67,16 +67,16 @@ class Summarizer {
   // What only a valid graph can be asked.
   void derive() {
     if (result_.validity == Validity::kBroken) return;
-    const PhaseMap phases = resolve_phases(graph_);
+    storages_.emplace(graph_, effects_);
+    const PhaseMap phases = resolve_phases(graph_, *storages_);
     phases_ = phases.phase;
     result_.phases_derived = !phases.has_markers;
-    storages_.emplace(graph_);
     MemoryOptions options;
     report_ = analyze_memory(graph_, *storages_, options);
     for (const NodeId node : graph_.nodes()) {
       if (recorded_role(graph_, node) != InputRole::kUnspecified) return;
     }
-    const RoleMap roles = infer_roles(graph_);
+    const RoleMap roles = infer_roles(graph_, *storages_);
     result_.roles_derived = !roles.inputs.empty();
     for (const DerivedInput& input : roles.inputs) roles_[input.node] = input.role;
   }
@@ -275,10 +275,9 @@ class Summarizer {
   }
 
   void count_effects() {
-    EffectMap effects(graph_);
     std::array<size_t, std::size(kCounted)> counts{};
     for (const NodeId node : nodes_) {
-      const Effect found = effects.of(node);
+      const Effect found = effects_.of(node);
       for (size_t i = 0; i < counts.size(); ++i) counts[i] += has_effect(found, kCounted[i]) ? 1 : 0;
     }
     for (size_t i = 0; i < counts.size(); ++i) {
@@ -339,6 +338,7 @@ class Summarizer {
   IdMap<NodeId, bool> is_in_;
   IdMap<NodeId, Phase> phases_;
   IdMap<NodeId, InputRole> roles_;
+  EffectMap effects_;
   std::optional<StorageMap> storages_;
   MemoryReport report_;
   std::set<View> views_;
@@ -353,7 +353,13 @@ class Summarizer {
 }  // namespace
 
 GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part) {
-  return Summarizer(graph, validity, part).run();
+  SubgraphEffects subgraphs(graph.module());
+  return summarize(graph, validity, part, subgraphs);
+}
+
+GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part,
+                       SubgraphEffects& subgraphs) {
+  return Summarizer(graph, validity, part, subgraphs).run();
 }
 
 }  // namespace fxopt

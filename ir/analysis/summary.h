@@ -14,6 +14,8 @@
 
 namespace fxopt {
 
+class SubgraphEffects;
+
 struct PhaseRow {
   Phase phase = Phase::kUnspecified;
   size_t nodes = 0;
@@ -57,7 +59,7 @@ struct DTypeRow {
   StorageSum storages;  // whose first tensor has it
 };
 
-struct PeakRow {
+struct SummaryPeak {
   StringId device;  // invalid: not recorded
   int64_t bytes = 0;
   NodeId node;
@@ -84,7 +86,7 @@ struct GraphSummary {
   StorageSum made;                                 // by nodes
   StorageSum storages;                             // in all
   std::vector<NodeId> unknown_nodes;               // that make storages of unknown size, in schedule order
-  std::vector<PeakRow> peaks;                      // of a whole valid graph: as analyze_memory() says
+  std::vector<SummaryPeak> peaks;                  // of a whole valid graph: as analyze_memory() says
   std::vector<DTypeRow> dtypes;                    // tensors
   std::vector<KindRow> kinds;                      // calls
   std::vector<OpRow> ops;                          // calls, then bytes made, then name
@@ -96,8 +98,11 @@ struct GraphSummary {
 
 // `part`: the nodes to look at, in schedule order; nullptr stands for all. A storage belongs to the node that makes it;
 // placeholders of one storage to the first of them in the part. Symbols have the values of their hints. The summary
-// refers to the graph and is good until it changes.
+// refers to the graph and is good until it changes. `subgraphs`: shared by the summaries of several graphs of a module,
+// so that what they run is looked into once.
 // O((nodes + edges + values + components of module paths) * log).
 GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part = nullptr);
+GraphSummary summarize(const Graph& graph, Validity validity, const std::vector<NodeId>* part,
+                       SubgraphEffects& subgraphs);
 
 }  // namespace fxopt

@@ -1,21 +1,12 @@
-// The one function that decides from tags. Stored tags are facts and stay as they are.
-//
-// Rules in the order they are tried for a forward node; the first that matches decides.
-//    1  a tag on a backward node                                   ignored, remark
-//    2  a symbolic integer                                         saved
-//    6  a region's output read by a later region; a hooked output  saved
-//    9  custom.ap_must_save, no tag                                saved (against a tag, 7 and 8 win)
-//    3  tagged for recompute and not repeatable                    error, once backward needs it
-//    4  random with a recorded slot                                recomputed with that slot
-//    7, 8, 10  MUST_RECOMPUTE, PREFER_RECOMPUTE, MUST_SAVE, PREFER_SAVE
-//   11  untagged getitem, wait, view                               as its parent
-//   13  untagged collective                                        saved
-//   14  offload tags                                               saved here; `offload` moves them
-// Rule 3 stands after the rules that save, so that only a value which would really be recomputed is refused.
+// The one function that decides from tags, by the rules of kRules in their order. Stored tags are facts and stay as
+// they are. That an op cannot be repeated is asked last, so that only a value which would really be recomputed is
+// refused.
 
 #include "ir/analysis/tag_rules.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "ir/analysis/effects.h"
@@ -24,6 +15,43 @@
 
 namespace fxopt {
 namespace {
+
+constexpr TagRuleText kUntagged = {TagRule::kNone, "no tag", "saved", "no tag says otherwise", "tag it"};
+
+constexpr TagRuleText kRules[] = {
+    {TagRule::kBackwardTag, "any tag on a backward node", "ignored", "it is a backward node, where tags mean nothing",
+     "tag the forward value"},
+    {TagRule::kSymbol, "a symbolic integer", "saved", "it is a symbolic integer, which is always saved", ""},
+    {TagRule::kRegionBoundary,
+     "a region's output read by a later region, or one with hooks; a layer is a region where "
+     "none is marked",
+     "saved", "a later region reads it to recompute, so it is saved at the boundary",
+     "put both into one checkpoint region"},
+    {TagRule::kMustRecompute, "MUST_RECOMPUTE, also against another tag", "recomputed", "MUST_RECOMPUTE", ""},
+    {TagRule::kReplay, "ap_must_save without a tag", "saved", "ap_must_save", "tag it MUST_RECOMPUTE"},
+    {TagRule::kMustSave, "MUST_SAVE, also against PREFER_*", "saved", "MUST_SAVE", "tag it MUST_RECOMPUTE"},
+    {TagRule::kPreference, "PREFER_RECOMPUTE or PREFER_SAVE alone", "carried out", "its preference is carried out", ""},
+    {TagRule::kInherited, "an untagged getitem, wait, view or alias; the base of a saved view", "as its parent or base",
+     "it shares its memory or its value with what was decided about", "tag the view and its base alike"},
+    {TagRule::kCollective, "an untagged collective", "saved", "collectives are saved unless a tag says otherwise",
+     "tag it PREFER_RECOMPUTE"},
+    {TagRule::kOffload, "MUST_OFFLOAD or PREFER_OFFLOAD, or a value that is offloaded", "as MUST_SAVE or PREFER_SAVE",
+     "offloaded values are kept", ""},
+    {TagRule::kUnrepeatable, "tagged for recompute, and running it again would give something else",
+     "PREFER_RECOMPUTE: saved; MUST_RECOMPUTE: an error once backward reads it",
+     "running it again would give something else", "tag it MUST_SAVE"},
+    {TagRule::kRandomSlot, "a random op with a recorded slot", "recomputed with the same numbers",
+     "its random numbers are drawn again from the recorded slot", ""},
+    {TagRule::kWritten, "what it reads or makes is written in place before or while backward reads it", "saved",
+     "what it reads or makes is written in place, which a copy would not see", "write to a clone"},
+    {TagRule::kReturned, "the caller is handed its memory and a view of it that backward makes", "saved",
+     "the caller is handed its memory and a view of it that backward makes", "return a clone"},
+    {TagRule::kKeptAnyway, "a view of memory that is kept anyway (an input, a saved value)", "not copied",
+     "it is a view of memory that is kept anyway, so that a copy would free nothing", "tag what it is a view of"},
+    {TagRule::kExcluded, "read only by modules that the option `exclude` of remat names", "saved",
+     "only modules that `exclude` names read it", "take the module out of `exclude`"},
+    {TagRule::kMerged, "two tagged nodes that cse merges", "the stronger tag", "it was merged with another node", ""},
+};
 
 bool is_symbolic_value(const Graph& graph, NodeId node) {
   const Value& value = graph.value(node);
@@ -94,30 +122,30 @@ class Decider {
     if (rules_ == TagRules::kFxopt && phases_.is_backward(node)) {
       if (own != Tag::kNone) {
         remark(node, "tag-on-backward", "a tag on a backward node is ignored");
-        decision.rule = kRuleBackwardTag;
+        decision.rule = TagRule::kBackwardTag;
       }
       return;
     }
     if (decision.effective == Tag::kNone) {
-      if (graph_[node].is_call() && graph_.op(node).has(Effect::kCollective)) decision.rule = kRuleCollective;
-      if (has_ap_must_save(graph_, node)) decision.rule = kRuleApMustSave;
+      if (graph_[node].is_call() && graph_.op(node).has(Effect::kCollective)) decision.rule = TagRule::kCollective;
+      if (has_ap_must_save(graph_, node)) decision.rule = TagRule::kReplay;
       return;
     }
     decision.rule = rule_that_saves(node, decision);
-    if (decision.rule != 0) return;
+    if (decision.rule != TagRule::kNone) return;
     if (!wants_recompute(decision.effective)) {
       const bool offload = decision.effective == Tag::kMustOffload || decision.effective == Tag::kPreferOffload;
-      decision.rule = offload ? kRuleOffload : kRuleMustSave;
+      const TagRule save = decision.effective == Tag::kPreferSave ? TagRule::kPreference : TagRule::kMustSave;
+      decision.rule = offload ? TagRule::kOffload : save;
       return;
     }
     decide_recompute(node, decision);
   }
 
-  uint8_t rule_that_saves(NodeId node, const TagDecision& decision) const {
-    if (rules_ == TagRules::kFxopt && is_symbolic_value(graph_, node)) return kRuleSymbol;
-    if (!wants_recompute(decision.effective)) return 0;
-    if (is_boundary(node)) return kRuleRegionBoundary;
-    return 0;
+  TagRule rule_that_saves(NodeId node, const TagDecision& decision) const {
+    if (rules_ == TagRules::kFxopt && is_symbolic_value(graph_, node)) return TagRule::kSymbol;
+    if (!wants_recompute(decision.effective)) return TagRule::kNone;
+    return is_boundary(node) ? TagRule::kRegionBoundary : TagRule::kNone;
   }
 
   bool is_boundary(NodeId node) const {
@@ -138,17 +166,17 @@ class Decider {
 
   void decide_recompute(NodeId node, TagDecision& decision) {
     decision.recompute = true;
-    decision.rule = decision.effective == Tag::kMustRecompute ? kRuleMustRecompute : kRulePreferRecompute;
-    if (graph_[node].tag == Tag::kNone) decision.rule = kRuleInherited;
+    decision.rule = decision.effective == Tag::kMustRecompute ? TagRule::kMustRecompute : TagRule::kPreference;
+    if (graph_[node].tag == Tag::kNone) decision.rule = TagRule::kInherited;
     if (rules_ == TagRules::kTorch || !graph_[node].is_call()) return;
     const std::string_view reason = why_unrepeatable(graph_, node, effects_);
     if (reason.empty()) {
-      if (is_random_call(graph_, node)) decision.rule = kRuleRandomSlot;
+      if (is_random_call(graph_, node)) decision.rule = TagRule::kRandomSlot;
       return;
     }
     if (effects_.has(node, Effect::kOpaque) && decision.effective == Tag::kPreferRecompute) {
       decision.recompute = false;
-      decision.rule = kRuleUnrepeatable;
+      decision.rule = TagRule::kUnrepeatable;
       remark(node, "opaque-saved", "saved although tagged PREFER_RECOMPUTE: it " + std::string(reason));
       return;
     }
@@ -176,7 +204,7 @@ class Decider {
     TagDecision& base = decisions_.of[buffer.producer];
     if (!base.recompute || storages_.buffers(buffer.producer).size() != 1) return;
     base.recompute = false;
-    base.rule = kRuleInherited;
+    base.rule = TagRule::kInherited;
   }
 
   void remark(NodeId node, std::string_view code, std::string text) {
@@ -192,6 +220,14 @@ class Decider {
 };
 
 }  // namespace
+
+std::span<const TagRuleText> tag_rules() { return kRules; }
+
+const TagRuleText& tag_rule(TagRule rule) {
+  const auto* found =
+      std::find_if(std::begin(kRules), std::end(kRules), [rule](const TagRuleText& row) { return row.rule == rule; });
+  return found == std::end(kRules) ? kUntagged : *found;
+}
 
 std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& effects_of) {
   if (!graph[node].is_call()) return {};

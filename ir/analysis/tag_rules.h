@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,25 +19,25 @@ enum class TagRules : uint8_t {
   kTorch,
 };
 
-// The rules of the list a decision can name, by their number there.
-constexpr uint8_t kRuleBackwardTag = 1;
-constexpr uint8_t kRuleSymbol = 2;
-constexpr uint8_t kRuleUnrepeatable = 3;
-constexpr uint8_t kRuleRandomSlot = 4;
-constexpr uint8_t kRuleMutation = 5;
-constexpr uint8_t kRuleRegionBoundary = 6;
-constexpr uint8_t kRuleMustRecompute = 7;
-constexpr uint8_t kRulePreferRecompute = 8;
-constexpr uint8_t kRuleApMustSave = 9;
-constexpr uint8_t kRuleMustSave = 10;
-constexpr uint8_t kRuleInherited = 11;
-constexpr uint8_t kRuleCollective = 13;
-constexpr uint8_t kRuleOffload = 14;
+// One row of the list that passes, `explain`, `tags`, help and the verifier share.
+struct TagRuleText {
+  TagRule rule = TagRule::kNone;
+  std::string_view situation;  // which values it is about
+  std::string_view result;     // what becomes of them
+  std::string_view reason;     // the same of one value, as a sentence about it
+  std::string_view remedy;     // what gives the other result; empty where nothing does
+};
+
+// All rules but kNone: first those that decide from tags, in the order they are tried, the first that matches decides;
+// then those that hold a decided recompute back, or tell of its way; then what is about merging tags.
+std::span<const TagRuleText> tag_rules();
+// The row of a rule; for kNone and unknown ones the row of an untagged value.
+const TagRuleText& tag_rule(TagRule rule);
 
 struct TagDecision {
-  Tag effective = Tag::kNone;  // the node's own tag, or the one it inherits
-  bool recompute = false;      // what becomes of the value when backward needs it
-  uint8_t rule = 0;            // the rule that decided; 0: no tag and no rule, saved
+  Tag effective = Tag::kNone;     // the node's own tag, or the one it inherits
+  bool recompute = false;         // what becomes of the value when backward needs it
+  TagRule rule = TagRule::kNone;  // what decided; kNone: no tag and no rule, saved
 };
 
 struct TagRemark {
@@ -52,7 +53,7 @@ struct Unrepeatable {
 
 struct TagDecisions {
   IdMap<NodeId, TagDecision> of;
-  // Nodes that must be recomputed and cannot be (rule 3): an error once backward needs one.
+  // Nodes that must be recomputed and cannot be: an error once backward needs one.
   std::vector<Unrepeatable> unrepeatable;
   std::vector<TagRemark> remarks;
 };
@@ -78,8 +79,8 @@ RegionKey region_key(const Graph& graph, NodeId node, TagRules rules);
 // -1 when no component of `module_path` is a number.
 int64_t layer_of(std::string_view module_path);
 
-// Decides every node's tag by the first rule that matches. Rule 5 depends on where a copy would stand, so remat applies
-// it. O(nodes + edges).
+// Decides every node's tag by the first rule that matches. Whether a copy may be made depends on where it would be, so
+// remat applies the rules about that. O(nodes + edges).
 TagDecisions decide_tags(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, EffectMap& effects,
                          TagRules rules);
 

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "ir/analysis/tag_rules.h"
-
 namespace fxopt {
 namespace {
 
@@ -27,18 +25,18 @@ int strength(Tag tag) {
   return 0;
 }
 
-uint8_t rule_for(Tag winner, Tag loser) {
-  if (winner == loser) return 0;
-  if (loser == Tag::kNone) return kRuleMerged;
+TagRule rule_for(Tag winner, Tag loser) {
+  if (winner == loser) return TagRule::kNone;
+  if (loser == Tag::kNone) return TagRule::kMerged;
   switch (winner) {
     case Tag::kMustRecompute:
-      return kRuleMustRecompute;
+      return TagRule::kMustRecompute;
     case Tag::kMustSave:
-      return kRuleMustSave;
+      return TagRule::kMustSave;
     case Tag::kPreferRecompute:
-      return loser == Tag::kPreferOffload ? kRuleOffload : kRulePreferRecompute;
+      return loser == Tag::kPreferOffload ? TagRule::kOffload : TagRule::kPreference;
     default:
-      return kRuleOffload;
+      return TagRule::kOffload;
   }
 }
 

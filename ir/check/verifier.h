@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/hash_table.h"
 #include "ir/analysis/values.h"
 #include "ir/check/report.h"
 #include "ir/graph/module.h"
@@ -23,14 +24,14 @@ class NameSet {
 
   // False when the name is already there.
   bool insert(StringId name);
-  bool contains(StringId name) const { return has_[name]; }
+  bool contains(StringId name) const { return has_.contains(name); }
   bool empty() const { return names_.empty(); }
   std::string_view kind() const { return kind_; }  // "process group"
   const std::vector<StringId>& names() const { return names_; }
 
  private:
   std::string_view kind_;
-  IdMap<StringId, bool> has_;
+  HashSet<StringId> has_;  // each graph has such sets: none as large as the table of strings
   std::vector<StringId> names_;
 };
 
@@ -103,10 +104,15 @@ class VerifyContext {
   void report_unknown(const NameSet& names, StringId name, const Place& place);
   void report_unknown_graph(StringId name, const Place& place);
   void visit_expression(ExprId expr, const Place& place);
-  void check_tensor(const Tensor& tensor, const Place& place);
-  void check_dims(const Tensor& tensor, const Place& place);
-  void check_bits(const Tensor& tensor, const Place& place);
-  void check_storage_fit(const Tensor& tensor, const Place& place);
+  // verify_values.cpp alone has these and calls them; `place()` is called for a diagnostic only.
+  template <class MakePlace>
+  void check_tensor(const Tensor& tensor, const MakePlace& place);
+  template <class MakePlace>
+  void check_dims(const Tensor& tensor, const MakePlace& place);
+  template <class MakePlace>
+  void check_bits(const Tensor& tensor, const MakePlace& place);
+  template <class MakePlace>
+  void check_storage_fit(const Tensor& tensor, const MakePlace& place);
 
   IdMap<ExprId, bool> visited_exprs_;
   std::vector<ExprId> pending_exprs_;
@@ -182,6 +188,7 @@ class GraphVerifier {
   IdMap<NodeId, bool> completes_later_;
   NameSet attributes_{"attribute"};
   std::vector<StringId> keywords_;
+  std::vector<bool> given_;  // by argument of the schema at hand
   DictKeys dict_keys_;
   size_t num_edges_ = 0;         // that arguments make
   size_t num_listed_edges_ = 0;  // that use-lists hold

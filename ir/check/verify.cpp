@@ -56,7 +56,6 @@
 namespace fxopt {
 namespace {
 
-constexpr uint32_t kMaxRule = 14;         // rules of the tag list
 constexpr uint64_t kSparseUidFactor = 8;  // counters up to this many times the nodes use a bit per uid
 
 bool is_branch(const Arg& arg) {
@@ -101,11 +100,11 @@ void VerifyContext::check_verdict(const TagVerdict& verdict, const Place& place)
     add(ErrorCode::kVerifyPhase, place,
         "verdict " + std::to_string(static_cast<int>(verdict.verdict)) + " is not one this build knows");
   }
-  if (verdict.rule > kMaxRule) {
+  if (name_of(verdict.rule).empty()) {
     add(ErrorCode::kVerifyPhase, place,
-        "rule " + std::to_string(verdict.rule) + " of " + std::to_string(kMaxRule) + " decided the tag");
+        "rule " + std::to_string(static_cast<int>(verdict.rule)) + " is not one this build knows");
   }
-  if (verdict.verdict == Verdict::kOverridden && verdict.rule == 0) {
+  if (verdict.verdict == Verdict::kOverridden && verdict.rule == TagRule::kNone) {
     add(ErrorCode::kVerifyPhase, place, "overridden tag without the rule that did it");
   }
   if (verdict.verdict == Verdict::kDropped && is_blank(verdict.pass)) {

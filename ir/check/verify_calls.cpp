@@ -85,7 +85,8 @@ void GraphVerifier::check_schema(NodeId id) {
     context_.add(ErrorCode::kVerifyAlias, at(id, "args"),
                  std::to_string(given) + " positional arguments, the schema takes " + std::to_string(positions));
   }
-  std::vector<bool> has(schema->args.size(), false);
+  std::vector<bool>& has = given_;
+  has.assign(schema->args.size(), false);
   std::fill_n(has.begin(), std::min(given, positions), true);
   const std::span<const Arg> entries = graph_.pool().args(graph_[id].kwargs);
   for (size_t i = 0; i + 1 < entries.size(); i += 2) {
@@ -128,8 +129,8 @@ void GraphVerifier::check_collective(NodeId id) {
   if (leaves_wait_to_graph(op)) {
     unawaited_[id] = id;
   } else if (hands_on(op) && has_base) {
-    const NodeId pending = unawaited_[base->as_node()];  // a copy: writing may move the table
-    unawaited_[id] = pending.is_valid() && op.view == ViewKind::kProjection ? id : pending;
+    const NodeId pending = unawaited_.get(base->as_node());  // a copy: writing may move the table
+    if (pending.is_valid()) unawaited_[id] = op.view == ViewKind::kProjection ? id : pending;
   }
   if (!op.has(Effect::kCollective) || !op.schema.has_value()) return;
   check_group(id, *op.schema);
@@ -146,15 +147,15 @@ void GraphVerifier::check_collective(NodeId id) {
 }
 
 void GraphVerifier::check_readers(NodeId id, const Op& op) {
-  if (hands_on(op) || !reads_elements(op)) return;
+  if (unawaited_.size() == 0 || hands_on(op) || !reads_elements(op)) return;
   const Node& node = graph_[id];
   const bool may_overwrite = op.has(Effect::kCollective) && op.schema.has_value();
   const auto visit = [&](std::string_view label, ArgRange range, ArgWalk::Keys keys) {
     for (args_.start(label, range, keys); args_.next();) {
       const Arg& arg = args_.arg();
       if (!is_edge(arg)) continue;
-      const NodeId pending = unawaited_[arg.as_node()];
-      if (!pending.is_valid() || awaited_[pending]) continue;
+      const NodeId pending = unawaited_.get(arg.as_node());
+      if (!pending.is_valid() || awaited_.get(pending)) continue;
       const bool is_written = may_overwrite && std::any_of(op.writes.begin(), op.writes.end(), [&](uint8_t position) {
                                 const Arg* written = argument(id, *op.schema, position);
                                 return written == &arg;
@@ -180,7 +181,7 @@ void GraphVerifier::check_wait(NodeId id) {
   const Arg* waited = graph_.arg(id, 0);
   if (waited == nullptr || !is_edge(*waited)) return;
   const NodeId input = waited->as_node();
-  if (const NodeId pending = unawaited_[input]; pending.is_valid()) awaited_[pending] = true;
+  if (const NodeId pending = unawaited_.get(input); pending.is_valid()) awaited_[pending] = true;
   if (completes_later_[input] || !seen_[input]) return;
   context_.add(ErrorCode::kVerifyCollective, at(id, "args[0]"),
                "waits for " + quoted_node(input) + ", the result of " + graph_.op(input).name +

@@ -372,8 +372,7 @@ class RecursionSearch {
 
 bool NameSet::insert(StringId name) {
   if (!name.is_valid()) name = StringId(0);
-  if (has_[name]) return false;
-  has_[name] = true;
+  if (!has_.insert(name).second) return false;
   names_.push_back(name);
   return true;
 }

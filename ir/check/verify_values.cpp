@@ -76,14 +76,80 @@ bool is_number(const Value& value) { return value.kind == ValueKind::kSymbolic |
 
 }  // namespace
 
+template <class MakePlace>
+void VerifyContext::check_storage_fit(const Tensor& tensor, const MakePlace& place) {
+  if (tensor.layout != Layout::kStrided || !tensor.storage.is_valid()) return;
+  const StorageRecord& storage = module.storage(tensor.storage);
+  if (!storage.bytes.value.has_value()) return;
+  const Extent extent = extent_of(module.dims(tensor.sizes), module.dims(tensor.strides), tensor.offset, tensor.dtype);
+  if (!extent.is_known || (!extent.overflows && extent.bytes <= *storage.bytes.value)) return;
+  add(ErrorCode::kVerifyValue, place(),
+      "tensor reaches to byte " + (extent.overflows ? "2^63 and beyond" : std::to_string(extent.bytes)) +
+          " of storage " + std::to_string(storage.id) + ", which has " + std::to_string(*storage.bytes.value));
+}
+
+template <class MakePlace>
+void VerifyContext::check_bits(const Tensor& tensor, const MakePlace& place) {
+  if (tensor.conjugate && !is_complex(tensor.dtype)) {
+    add(ErrorCode::kVerifyValue, place(), "conjugate bit on a tensor of " + std::string(name_of(tensor.dtype)),
+        "only complex tensors have one");
+  }
+}
+
+template <class MakePlace>
+void VerifyContext::check_dims(const Tensor& tensor, const MakePlace& place) {
+  if (!tensor.sizes.is_valid()) {
+    add(ErrorCode::kVerifyValue, place(), "tensor without sizes");
+    return;
+  }
+  const std::vector<Dim>& sizes = module.dims(tensor.sizes);
+  if (has_negative(sizes)) add(ErrorCode::kVerifyValue, place(), "negative size");
+  for (const Dim& dim : sizes) check_expression(dim.expr, place);
+  if (!tensor.strides.is_valid()) {
+    if (tensor.layout == Layout::kStrided) add(ErrorCode::kVerifyValue, place(), "strided tensor without strides");
+    return;
+  }
+  const std::vector<Dim>& strides = module.dims(tensor.strides);
+  if (has_negative(strides)) add(ErrorCode::kVerifyValue, place(), "negative stride");
+  for (const Dim& dim : strides) check_expression(dim.expr, place);
+  if (strides.size() != sizes.size()) {
+    add(ErrorCode::kVerifyValue, place(),
+        std::to_string(strides.size()) + " strides for " + std::to_string(sizes.size()) + " sizes");
+    return;
+  }
+  check_storage_fit(tensor, place);
+}
+
+template <class MakePlace>
+void VerifyContext::check_tensor(const Tensor& tensor, const MakePlace& place) {
+  if (tensor.dtype == DType::kUnspecified || name_of(tensor.dtype).empty()) {
+    add(ErrorCode::kVerifyValue, place(),
+        tensor.dtype == DType::kUnspecified
+            ? "tensor without a dtype"
+            : "dtype " + std::to_string(static_cast<int>(tensor.dtype)) + " is not one this build knows");
+  }
+  if (tensor.offset.is_static() && tensor.offset.value < 0) {
+    add(ErrorCode::kVerifyValue, place(), "tensor begins at element " + std::to_string(tensor.offset.value));
+  }
+  check_expression(tensor.offset.expr, place);
+  check_bits(tensor, place);
+  if (!is_blank(tensor.mesh)) check_reference(meshes, tensor.mesh, place);
+  check_dims(tensor, place);
+}
+
 void VerifyContext::check_value(const Pool& pool, ValueId root, std::string_view label, const Place& base) {
+  if (root.is_valid() && pool.value(root).kind == ValueKind::kTensor) {  // nearly all: no walk for one
+    return check_tensor(pool.tensor(pool.value(root)), [&] {
+      return Place{base.graph, base.node, std::string(label)};
+    });
+  }
   ValueWalk walk(pool);
   const auto place = [&] { return Place{base.graph, base.node, walk.path()}; };
   for (walk.start(label, root); walk.next();) {
     const Value& value = walk.value();
     switch (value.kind) {
       case ValueKind::kTensor:
-        check_tensor(pool.tensor(value), place());
+        check_tensor(pool.tensor(value), place);
         break;
       case ValueKind::kSymbolic:
         check_expression(ExprId(value.first), place);
@@ -99,63 +165,6 @@ void VerifyContext::check_value(const Pool& pool, ValueId root, std::string_view
         break;
     }
   }
-}
-
-void VerifyContext::check_tensor(const Tensor& tensor, const Place& place) {
-  if (tensor.dtype == DType::kUnspecified || name_of(tensor.dtype).empty()) {
-    add(ErrorCode::kVerifyValue, place,
-        tensor.dtype == DType::kUnspecified
-            ? "tensor without a dtype"
-            : "dtype " + std::to_string(static_cast<int>(tensor.dtype)) + " is not one this build knows");
-  }
-  if (tensor.offset.is_static() && tensor.offset.value < 0) {
-    add(ErrorCode::kVerifyValue, place, "tensor begins at element " + std::to_string(tensor.offset.value));
-  }
-  check_expression(tensor.offset.expr, [&] { return place; });
-  check_bits(tensor, place);
-  if (!is_blank(tensor.mesh)) check_reference(meshes, tensor.mesh, [&] { return place; });
-  check_dims(tensor, place);
-}
-
-void VerifyContext::check_bits(const Tensor& tensor, const Place& place) {
-  if (tensor.conjugate && !is_complex(tensor.dtype)) {
-    add(ErrorCode::kVerifyValue, place, "conjugate bit on a tensor of " + std::string(name_of(tensor.dtype)),
-        "only complex tensors have one");
-  }
-}
-
-void VerifyContext::check_dims(const Tensor& tensor, const Place& place) {
-  if (!tensor.sizes.is_valid()) {
-    add(ErrorCode::kVerifyValue, place, "tensor without sizes");
-    return;
-  }
-  const std::vector<Dim>& sizes = module.dims(tensor.sizes);
-  if (has_negative(sizes)) add(ErrorCode::kVerifyValue, place, "negative size");
-  for (const Dim& dim : sizes) check_expression(dim.expr, [&] { return place; });
-  if (!tensor.strides.is_valid()) {
-    if (tensor.layout == Layout::kStrided) add(ErrorCode::kVerifyValue, place, "strided tensor without strides");
-    return;
-  }
-  const std::vector<Dim>& strides = module.dims(tensor.strides);
-  if (has_negative(strides)) add(ErrorCode::kVerifyValue, place, "negative stride");
-  for (const Dim& dim : strides) check_expression(dim.expr, [&] { return place; });
-  if (strides.size() != sizes.size()) {
-    add(ErrorCode::kVerifyValue, place,
-        std::to_string(strides.size()) + " strides for " + std::to_string(sizes.size()) + " sizes");
-    return;
-  }
-  check_storage_fit(tensor, place);
-}
-
-void VerifyContext::check_storage_fit(const Tensor& tensor, const Place& place) {
-  if (tensor.layout != Layout::kStrided || !tensor.storage.is_valid()) return;
-  const StorageRecord& storage = module.storage(tensor.storage);
-  if (!storage.bytes.value.has_value()) return;
-  const Extent extent = extent_of(module.dims(tensor.sizes), module.dims(tensor.strides), tensor.offset, tensor.dtype);
-  if (!extent.is_known || (!extent.overflows && extent.bytes <= *storage.bytes.value)) return;
-  add(ErrorCode::kVerifyValue, place,
-      "tensor reaches to byte " + (extent.overflows ? "2^63 and beyond" : std::to_string(extent.bytes)) +
-          " of storage " + std::to_string(storage.id) + ", which has " + std::to_string(*storage.bytes.value));
 }
 
 // Inputs of an expression come before it in the table, so this ends; the marks make all calls together linear.

@@ -116,7 +116,7 @@ class Arg {
   ArgRange range() const { return {static_cast<uint32_t>(payload_), count_}; }
   StringId type() const { return StringId(payload_ >> 32); }
 
-  // Unknown fields of a newer schema stand beside this argument, see Graph::arg_unknown.
+  // Unknown fields of a newer schema stand beside this argument, see Pool::arg_unknown.
   bool has_unknown() const { return has_unknown_; }
 
  private:

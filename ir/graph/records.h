@@ -273,7 +273,7 @@ struct RankContext {
 struct TagVerdict {
   static constexpr const char* kMessage = "TagVerdict";
   Verdict verdict = Verdict{};
-  uint32_t rule = 0;
+  TagRule rule = TagRule{};
   StringId pass;
   std::string unknown;
 

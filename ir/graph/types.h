@@ -277,6 +277,51 @@ struct EnumNames<Verdict> {
   };
 };
 
+// What decided about a tag. The list with words, in the order the rules are tried: ir/analysis/tag_rules.h.
+enum class TagRule : uint8_t {
+  kNone = 0,
+  kBackwardTag = 1,
+  kSymbol = 2,
+  kUnrepeatable = 3,
+  kRandomSlot = 4,
+  kWritten = 5,
+  kRegionBoundary = 6,
+  kMustRecompute = 7,
+  kPreference = 8,
+  kReplay = 9,
+  kMustSave = 10,
+  kInherited = 11,
+  kMerged = 12,
+  kCollective = 13,
+  kOffload = 14,
+  kReturned = 15,
+  kKeptAnyway = 16,
+  kExcluded = 17,
+};
+template <>
+struct EnumNames<TagRule> {
+  static constexpr EnumName<TagRule> kAll[] = {
+      {TagRule::kNone, "none"},
+      {TagRule::kBackwardTag, "backward_tag"},
+      {TagRule::kSymbol, "symbol"},
+      {TagRule::kUnrepeatable, "unrepeatable"},
+      {TagRule::kRandomSlot, "random_slot"},
+      {TagRule::kWritten, "written"},
+      {TagRule::kRegionBoundary, "region_boundary"},
+      {TagRule::kMustRecompute, "must_recompute"},
+      {TagRule::kPreference, "preference"},
+      {TagRule::kReplay, "replay"},
+      {TagRule::kMustSave, "must_save"},
+      {TagRule::kInherited, "inherited"},
+      {TagRule::kMerged, "merged"},
+      {TagRule::kCollective, "collective"},
+      {TagRule::kOffload, "offload"},
+      {TagRule::kReturned, "returned"},
+      {TagRule::kKeptAnyway, "kept_anyway"},
+      {TagRule::kExcluded, "excluded"},
+  };
+};
+
 enum class OriginKind : uint8_t {
   kUnspecified = 0,
   kRecomputed = 1,

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/hash_table.h"
 #include "ir/io/io.h"
 
 namespace fxopt {
@@ -36,16 +37,16 @@ struct Call {
 };
 
 // Fills `body` with what PyTorch puts around `call`: a placeholder for each input, the call, the output. `outer` are
-// the nodes of `from` whose metadata the placeholders take. Uids are drawn from `fresh_uid`.
+// the nodes of `from` whose metadata the placeholders take. Uids are drawn from `fresh_uid`. `mapped` is empty before
+// and after: one table serves all calls of a graph.
 void build_body(Graph& body, const Call& call, const Graph& from, std::span<const NodeId> outer,
-                const std::function<uint64_t()>& fresh_uid) {
+                const std::function<uint64_t()>& fresh_uid, IdMap<NodeId, NodeId>& mapped) {
   Module& module = body.module();
   body.kind = GraphKind::kSubgraph;
   body.owner = from.name();
   const auto add = [&](NodeKind kind, const std::string& name) {
     return body.add_node(kind, module.intern(name), module.target(name), fresh_uid());
   };
-  IdMap<NodeId, NodeId> mapped(call.graph->num_ids());
   for (size_t i = 0; i < outer.size(); ++i) {
     const NodeId placeholder = add(NodeKind::kPlaceholder, "arg_" + std::to_string(i));
     body.copy_fields(from, outer[i], placeholder);
@@ -60,6 +61,7 @@ void build_body(Graph& body, const Call& call, const Graph& from, std::span<cons
   body.copy_fields(*call.graph, call.node, inner);
   body.set_args(inner, body.copy_args(*call.graph, original.args, mapped),
                 body.copy_args(*call.graph, original.kwargs, mapped));
+  for (const NodeId input : call.inputs) mapped[input] = NodeId();
   const NodeId output = add(NodeKind::kOutput, "output");
   const Arg result = Arg::node(inner);
   body.set_args(output, body.pool().append(std::span(&result, 1)), ArgRange());
@@ -163,19 +165,19 @@ class Lowering {
       }
       if (calls.empty()) continue;
       index_attributes(graph);
-      IdMap<StringId, bool> gone;  // paths of attributes
+      HashSet<StringId> gone;  // paths of attributes
       for (const NodeId call : calls) {
         const std::optional<Candidate> candidate = find(graph, call);
         if (!candidate.has_value() || !is_exact(graph, *candidate)) {
           ++result.left;
           continue;
         }
-        gone[module_.target(graph[candidate->get_attr].target).name] = true;
+        gone.insert(module_.target(graph[candidate->get_attr].target).name);
         bodies.push_back(candidate->body);
         apply(graph, *candidate);
         ++result.done;
       }
-      std::erase_if(graph.attributes, [&gone](const Attribute& a) { return gone.get(a.path); });
+      std::erase_if(graph.attributes, [&gone](const Attribute& a) { return gone.contains(a.path); });
     }
     module_.remove_graphs(bodies);
     return result;
@@ -183,11 +185,11 @@ class Lowering {
 
  private:
   void index_attributes(const Graph& graph) {
-    attributes_ = IdMap<StringId, size_t>(module_.strings.size(), kNone);
+    attributes_.clear();
     for (size_t i = 0; i < graph.attributes.size(); ++i) {
       if (!graph.attributes[i].path.is_valid()) continue;
-      size_t& place = attributes_[graph.attributes[i].path];
-      place = place == kNone ? i : kSeveral;
+      const auto [entry, is_new] = attributes_.emplace(graph.attributes[i].path, i);
+      if (!is_new) entry.value() = kSeveral;
     }
   }
 
@@ -229,9 +231,9 @@ class Lowering {
     Graph scratch(module_, graph.name());
     scratch.add_node(NodeKind::kGetAttr, node.name, module_.target(path), 0);
     if (print_node(scratch, scratch.first()) != print_node_alone(graph, found.get_attr)) return GraphId();
-    const size_t place = attributes_.get(module_.strings.find(path));
-    if (place == kNone || place == kSeveral) return GraphId();
-    const Attribute& attribute = graph.attributes[place];
+    const auto entry = attributes_.find(module_.strings.find(path));
+    if (entry == attributes_.end() || entry->second == kSeveral) return GraphId();
+    const Attribute& attribute = graph.attributes[entry->second];
     if (attribute.constant.is_valid() || attribute.opaque.has_value() || !attribute.unknown.empty() ||
         references_.get(attribute.graph) != 1 || module_.text(attribute.graph) != body_name(graph, path)) {
       return GraphId();
@@ -255,7 +257,9 @@ class Lowering {
     const Graph& body = module_.graph(candidate.body);
     const Call call{&body, candidate.inner, body.inputs(candidate.inner)};
     Graph expected(module_, body.name());
-    build_body(expected, call, graph, candidate.inputs, [] { return uint64_t{0}; });
+    IdMap<NodeId, NodeId> mapped(body.num_ids());
+    build_body(
+        expected, call, graph, candidate.inputs, [] { return uint64_t{0}; }, mapped);
     TextOptions options;
     options.uids = false;
     if (print_text(expected, options) != print_text(body, options)) return false;
@@ -288,21 +292,21 @@ class Lowering {
     graph.erase(candidate.get_attr);
   }
 
-  static constexpr size_t kNone = SIZE_MAX, kSeveral = SIZE_MAX - 1;
+  static constexpr size_t kSeveral = SIZE_MAX;
 
   Module& module_;
   TargetId control_deps_;
   IdMap<StringId, uint32_t> references_;
-  IdMap<StringId, size_t> attributes_;  // of the graph at hand: path -> place
+  HashMap<StringId, size_t> attributes_;  // of the graph at hand: path -> place
 };
 
 // -- raising
 
 // A path no attribute of the graph has, for a body whose name is free.
-std::string fresh_path(const Graph& graph, NodeId node, const IdMap<StringId, bool>& taken) {
+std::string fresh_path(const Graph& graph, NodeId node, const HashSet<StringId>& taken) {
   const Module& module = graph.module();
   const auto is_taken = [&](const std::string& path) {
-    return taken[module.strings.find(path)] ||
+    return taken.contains(module.strings.find(path)) ||
            module.find_graph(module.strings.find(body_name(graph, path))).is_valid();
   };
   const std::string base = body_path(graph, node);
@@ -311,18 +315,19 @@ std::string fresh_path(const Graph& graph, NodeId node, const IdMap<StringId, bo
   return path;
 }
 
-// `taken`: paths of the graph's attributes.
-void wrap(Graph& graph, NodeId node, IdMap<StringId, bool>& taken) {
+// `taken`: paths of the graph's attributes. `mapped`: as for build_body().
+void wrap(Graph& graph, NodeId node, HashSet<StringId>& taken, IdMap<NodeId, NodeId>& mapped) {
   Module& module = graph.module();
   const std::string path = fresh_path(graph, node, taken);
   const Call call{&graph, node, graph.inputs(node)};
   Graph& body = module.add_graph(module.intern(body_name(graph, path)));
-  build_body(body, call, graph, call.inputs, [&module] { return module.fresh_uid(); });
+  build_body(
+      body, call, graph, call.inputs, [&module] { return module.fresh_uid(); }, mapped);
   Attribute attribute;
   attribute.path = module.intern(path);
   attribute.graph = body.name();
   graph.attributes.push_back(attribute);
-  taken[attribute.path] = true;
+  taken.insert(attribute.path);
   const NodeId get_attr = graph.insert_node(node, NodeKind::kGetAttr, path, module.target(path));
 
   std::vector<ControlDep>& control = graph.mutable_extra(node).control;
@@ -377,16 +382,18 @@ ControlDepsResult raise_control_deps(Module& module) {
       const NodeExtra* extra = graph.extra(node);
       if (extra != nullptr && !extra->control.empty()) held.push_back(node);
     }
-    IdMap<StringId, bool> taken;
+    if (held.empty()) continue;
+    HashSet<StringId> taken;
     for (const Attribute& attribute : graph.attributes) {
-      if (attribute.path.is_valid()) taken[attribute.path] = true;
+      if (attribute.path.is_valid()) taken.insert(attribute.path);
     }
+    IdMap<NodeId, NodeId> mapped(graph.num_ids());
     for (const NodeId node : held) {
       if (!graph[node].is_call()) {
         ++result.left;
         continue;
       }
-      wrap(graph, node, taken);
+      wrap(graph, node, taken, mapped);
       ++result.done;
     }
   }

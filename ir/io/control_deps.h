@@ -8,10 +8,10 @@
 
 // PyTorch says "this node after those" by a higher-order op that hides the node in a body of its own:
 //
-//   %subgraph_mm = get_attr["subgraph_mm"]()
-//   %mm = higher_order.control_deps((%wait,), %subgraph_mm, %x, %w)        <=>    %mm = aten.mm.default(%x, %w)
-//                                                                                        {control=[order %wait]}
-//   graph @main.subgraph_mm: placeholders arg_0, arg_1; %mm_default = aten.mm.default(%arg_0, %arg_1); output
+//   %subgraph_mm = get_attr["subgraph_mm"]()                                 %mm = aten.mm.default(%x, %w)
+//   %mm = higher_order.control_deps((%wait,), %subgraph_mm, %x, %w)    <=>         {control=[order %wait]}
+//   graph @main.subgraph_mm: placeholders arg_0, arg_1;
+//     %mm_default = aten.mm.default(%arg_0, %arg_1); output
 //
 // Both directions work on every graph of a module that has no broken invariant (ir/check/verify.h).
 

@@ -14,7 +14,7 @@ namespace fxopt {
 // The forms a module is written in. All hold the same content; each converts to the others without loss.
 enum class Format : uint8_t {
   kPb,    // binary protobuf: schemas/fxgraph.proto, message File
-  kText,  // .fxg: ir/io/fxg.h
+  kText,  // .fxg: ir/io/README.md
   kJson,  // the protobuf JSON mapping with strings in place of indices: ir/io/json.h
 };
 

@@ -51,7 +51,7 @@ class Analyzer {
         lifetimes_(storages.num_buffers()),
         is_read_(storages.num_buffers(), false),
         last_reader_is_backward_(storages.num_buffers(), false) {
-    if (options.derive_classes) phases_ = resolve_phases(graph);
+    if (options.derive_classes) phases_ = resolve_phases(graph, storages);
   }
 
   MemoryReport run() {
@@ -228,7 +228,7 @@ class Analyzer {
       has_inputs = has_inputs || recorded_role(graph_, node) != InputRole::kUnspecified;
     }
     if (has_inputs && !graph_.outputs.empty()) return;
-    const RoleMap roles = infer_roles(graph_);
+    const RoleMap roles = infer_roles(graph_, storages_);
     report_.roles_derived = !has_inputs;
     if (!has_inputs) {
       for (const DerivedInput& input : roles.inputs) derived_[input.node] = input.role;

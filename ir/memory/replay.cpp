@@ -9,7 +9,6 @@
 namespace fxopt {
 namespace {
 
-constexpr int64_t kNoLimit = int64_t{1} << 50;  // bytes; above any device, and addresses for it can be reserved
 constexpr int64_t kStream = 0;
 constexpr uint32_t kMaxSteps = 16;
 constexpr size_t kAll = static_cast<size_t>(PoolKind::kAll);
@@ -19,7 +18,7 @@ class Replayer {
   Replayer(const MemoryTrace& trace, const ReplayOptions& options)
       : trace_(trace),
         options_(options),
-        device_(options.device_bytes.value_or(kNoLimit), options.other_bytes),
+        device_(device_bytes(options), std::min(options.other_bytes, device_bytes(options))),
         allocator_(device_, options.config),
         addresses_(trace.blocks.size(), 0) {}
 
@@ -39,6 +38,10 @@ class Replayer {
   }
 
  private:
+  static int64_t device_bytes(const ReplayOptions& options) {
+    return std::min(options.device_bytes.value_or(kMaxDeviceBytes), kMaxDeviceBytes);
+  }
+
   bool is_like(const AllocatorReplay& before) const {
     const auto same = [](const ReplayPeak& a, const ReplayPeak& b) { return a.bytes == b.bytes && a.node == b.node; };
     return same(result_.requested, before.requested) && same(result_.allocated, before.allocated) &&

@@ -49,9 +49,12 @@ class ReplayListener {
   virtual void on_end(const CachingAllocator& allocator) = 0;
 };
 
+// 1024 TiB, above any device: the most for which the simulated one has addresses.
+inline constexpr int64_t kMaxDeviceBytes = int64_t{1} << 50;
+
 struct ReplayOptions {
   AllocatorConfig config;
-  std::optional<int64_t> device_bytes;  // what the device has; absent: no limit
+  std::optional<int64_t> device_bytes;  // what the device has; absent, or above kMaxDeviceBytes: no limit
   int64_t other_bytes = 0;              // of it, what is taken by others than the allocator
   bool steady = false;                  // run steps until two are alike: the trace is of a step that is not the first
   bool timeline = false;                // fill allocated_at and reserved_at

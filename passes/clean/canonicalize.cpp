@@ -5,8 +5,7 @@
 //                                  %b = neg(%u)
 //
 // Law    Two tensors on one storage with the same dtype, sizes, strides, offset, device, conjugate and negative bits
-// are
-//        the same tensor. So no op's own algebra is needed: the recorded values of a view and of what stands up its
+//        are the same tensor. So no op's own algebra is needed: the recorded values of a view and of what stands up its
 //        chain decide, for any arguments, positional or not. Names matter where nobody recorded the view: an alias, a
 //        slice of everything and a transpose of a transpose are known by their arguments; and for conjugations whose
 //        bit nobody recorded.

@@ -65,11 +65,9 @@ Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions&) {
     }
     return result;
   }
+  mark_phases(graph, phases);
   for (const NodeId node : graph.nodes()) {
-    if (graph[node].kind == NodeKind::kOutput) continue;
-    graph[node].phase = phases.phase.get(node);
-    graph[node].phase_markers |= 1U << static_cast<uint32_t>(PhaseMarker::kInferred);
-    result.count(phases.is_backward(node) ? "backward" : "forward");
+    if (graph[node].kind != NodeKind::kOutput) result.count(phases.is_backward(node) ? "backward" : "forward");
   }
   return result;
 }

@@ -7,7 +7,7 @@
 // Legal  A getitem of a tuple, list or dict computes nothing and reads no data, so only what orders it by other means
 //        can hold it: control dependencies of its own, events, an index that is computed. A getitem of a tensor is a
 //        view or a copy, no part of the node it reads, and stays where it is. Where no value is recorded, a getitem may
-//        be either, and stays behind what changes the sizes of its input in place.
+//        be either, and stays after what changes the sizes of its input in place.
 // Place  The canonical order is depth first: a getitem of a getitem comes after it, before the next sibling. That makes
 //        the pass idempotent.
 

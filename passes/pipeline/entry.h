@@ -17,8 +17,6 @@
 
 namespace fxopt {
 
-using OptionTexts = std::vector<std::pair<std::string, std::string>>;
-
 // Errors of binding; `names` and `choices` are what a slip may have meant.
 Error unknown_option_error(std::string_view pass, std::string_view option, const std::vector<std::string_view>& names);
 Error bad_option_error(std::string_view pass, std::string_view option, std::string_view value, std::string_view type,

@@ -15,6 +15,8 @@ namespace fxopt {
 
 // The code of remarks on names, given to an option, that a graph does not have.
 inline constexpr std::string_view kNamesNothing = "names-nothing";
+// The code of remarks on recompute tags in a graph without backward.
+inline constexpr std::string_view kNoBackward = "no-backward";
 
 // Why a pass did not do something, or did something that may surprise.
 struct PassRemark {
@@ -90,8 +92,9 @@ struct EnumNames<Compat> {
 //   struct FooOptions {
 //     int64_t cap_bytes = 0;
 //     template <class Self, class Field>
-//     static void visit(Self& self, Field&& field) { field("cap-bytes", self.cap_bytes, "Largest merged payload,
-//     bytes."); }
+//     static void visit(Self& self, Field&& field) {
+//       field("cap-bytes", self.cap_bytes, "Largest merged payload, bytes.");
+//     }
 //     Status check() const;  // optional: ranges; where.field of the error names the option
 //   };
 //   Result<PassResult> foo(Graph& graph, const FooOptions& options);

@@ -16,7 +16,11 @@ struct PipelineStep {
   const PassInfo* pass = nullptr;
   std::string text;  // canonical: "remat{compat=torch}"
   BoundPass run;
+  OptionTexts options;  // those of `text`
 };
+
+// The canonical text of a pass with options that differ from its defaults.
+std::string step_text(const PassInfo& pass, const OptionTexts& options);
 
 struct Pipeline {
   std::vector<PipelineStep> steps;

@@ -82,7 +82,8 @@ class Parser {
     Result<BoundPass> bound = bind(*step.pass, options);
     if (!bound.ok()) return std::move(bound).error();
     step.run = std::move(*bound);
-    step.text = print_step(*step.pass, options);
+    step.options = canonical_options(*step.pass, options);
+    step.text = step_text(*step.pass, step.options);
     return step;
   }
 
@@ -167,15 +168,15 @@ class Parser {
   }
 
   // Only what differs from the defaults, in the order the pass declares its options.
-  static std::string print_step(const PassInfo& pass, const std::vector<OptionText>& options) {
-    std::string printed;
+  static OptionTexts canonical_options(const PassInfo& pass, const std::vector<OptionText>& options) {
+    OptionTexts canonical;
     for (const PassOptionInfo& info : pass.options) {
       for (const OptionText& option : options) {
         if (option.name.text != info.name || option.value.text == info.default_value) continue;
-        printed += (printed.empty() ? "" : ",") + info.name + "=" + print_value(option.value.text);
+        canonical.emplace_back(info.name, option.value.text);
       }
     }
-    return std::string(pass.name) + (printed.empty() ? "" : "{" + printed + "}");
+    return canonical;
   }
 
   // A rule is broken by the first run of a pass: running it again later, behind what it must precede, is harmless.
@@ -223,6 +224,12 @@ class Parser {
 };
 
 }  // namespace
+
+std::string step_text(const PassInfo& pass, const OptionTexts& options) {
+  std::string printed;
+  for (const auto& [name, value] : options) printed += (printed.empty() ? "" : ",") + name + "=" + print_value(value);
+  return std::string(pass.name) + (printed.empty() ? "" : "{" + printed + "}");
+}
 
 std::string Pipeline::text() const {
   std::string joined;

@@ -31,6 +31,9 @@ struct PassOptionInfo {
 // A pass with its options set: what a pipeline runs.
 using BoundPass = std::function<Result<PassResult>(Graph&)>;
 
+// Options of a pass as a pipeline writes them: name and value.
+using OptionTexts = std::vector<std::pair<std::string, std::string>>;
+
 // One row per pass: feeds --help, `fxopt passes`, the README table and the tests.
 struct PassInfo {
   std::string_view name;
@@ -41,7 +44,7 @@ struct PassInfo {
   std::vector<PassOptionInfo> options;
   // Binds options given as (name, value) text. Errors: kUnknownOption, kBadOptionValue, with the option's name in
   // Where.field.
-  std::function<Result<BoundPass>(const std::vector<std::pair<std::string, std::string>>&)> bind;
+  std::function<Result<BoundPass>(const OptionTexts&)> bind;
 };
 
 // Sorted by name.

@@ -1,8 +1,10 @@
 // Hashes ids of the module's tables where equal content has equal ids (strings, sizes, expressions, targets), and
 // content where it has not (arguments, values, records). Comparable only within one process and module.
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -16,9 +18,16 @@ class Hasher {
  public:
   explicit Hasher(const Pool& pool) : pool_(&pool) {}
 
-  uint64_t value() const { return hash_; }
+  uint64_t value() {
+    fold();
+    return hash_;
+  }
 
-  void add(uint64_t item) { hash_ = hash_combine(hash_, item); }
+  // Items are hashed many at a time, which is several times faster than one after the other.
+  void add(uint64_t item) {
+    if (num_items_ == items_.size()) fold();
+    items_[num_items_++] = item;
+  }
 
   void add_args(ArgRange range) {
     add(range.count);
@@ -90,6 +99,12 @@ class Hasher {
   }
 
  private:
+  void fold() {
+    const std::string_view bytes(reinterpret_cast<const char*>(items_.data()), num_items_ * sizeof(uint64_t));
+    hash_ = hash_combine(hash_, hash_bytes(bytes));
+    num_items_ = 0;
+  }
+
   void add_arg(ArgIndex index) {
     const Arg& arg = pool_->arg(index);
     add(static_cast<uint64_t>(arg.kind()));
@@ -125,6 +140,8 @@ class Hasher {
 
   const Pool* pool_;
   uint64_t hash_ = 0;
+  std::array<uint64_t, 1024> items_;  // not yet in it
+  size_t num_items_ = 0;
 };
 
 void add_extra(Hasher& hasher, const NodeExtra& extra) {

@@ -7,23 +7,24 @@
 //                                                %b = gelu_backward(%d, %m_recomputed)
 //
 // Region  A maximal run of backward nodes. A node without a backward mark that depends on backward values (a gradient
-// sum,
-//         an accumulation) does not end a run; an independent forward node, such as the next chunk of a chunked loss,
-//         does. Each region gets its own copies: sharing one across regions would keep it alive between them, which is
-//         saving it.
-// Place   Right before the first node of the region that needs it, in forward order. Only edges of nodes behind the
-// copy,
-//         in the same region, are redirected.
+//         sum, an accumulation) does not end a run; an independent forward node, such as the next chunk of a chunked
+//         loss, does. Each region gets its own copies: sharing one across regions would keep it alive between them,
+//         which is saving it.
+// Place   Right before the first node of the region that needs it, in forward order. Only edges of nodes after the
+//         copy, in the same region, are redirected.
 // Legal   The op can be repeated; nothing writes what it reads between the original and the copy; nothing at all writes
 //         the original's own result, since the write would go to one of two tensors; and of several tensors on its
 //         memory that the caller is handed, backward made none.
-// Offload A copy reads an offloaded value from its reload, which moves before it where it stands behind; views of the
+// Offload A copy reads an offloaded value from its reload, which moves before it where it comes after it; views of the
 //         value between the two are copied too, and where that cannot be the reader is saved.
 // Copies  get their own metadata and storages, an origin, phase backward, no tag: running remat twice copies nothing
-// more.
+//         more.
 //
-// compat=torch takes PyTorch's regions (the marks alone, one region), tags (no inheritance by views and waits) and asks
-// nothing about mutation.
+// Phases  Derived where the graph marks none; the marks are then written into a graph that gets copies, so that what
+//         runs next sees what remat saw.
+//
+// compat=torch takes PyTorch's regions (the marks alone where there are any, one region), tags (no inheritance by views
+// and waits) and asks nothing about mutation.
 
 #include "passes/recompute/remat.h"
 
@@ -42,6 +43,7 @@
 #include "passes/pipeline/ledger.h"
 #include "passes/recompute/reloads.h"
 #include "passes/recompute/remat_plan.h"
+#include "passes/recompute/verdicts.h"
 
 namespace fxopt {
 namespace {
@@ -66,24 +68,34 @@ class Writer {
         pass_(graph.module().intern("remat")) {}
 
   void run(const RematPlan& plan) {
+    mapped_ = IdMap<NodeId, NodeId>(graph_.num_ids());
+    buffers_ = IdMap<BufferId, StorageId>(storages_.num_buffers());
     for (const RematRegion& region : plan.regions) {
-      mapped_ = IdMap<NodeId, NodeId>(graph_.num_ids());
-      buffers_ = IdMap<BufferId, StorageId>(storages_.num_buffers());
       for (const RematStep& step : region.steps) {
         for (const NodeId link : step.hoisted) hoist(link, step.consumer);
         for (const NodeId original : step.copies) copy(original, step.consumer);
         redirect(step.consumer);
       }
       for (const NodeId node : region.nodes) follow_copies(node);
+      forget();
       result_.note("regions");
     }
   }
 
  private:
+  // The next region shares no copy with this one. In time of the copies, for there may be as many regions as nodes.
+  void forget() {
+    for (const NodeId original : copied_) mapped_[original] = NodeId();
+    for (const BufferId buffer : owned_) buffers_[buffer] = StorageId();
+    copied_.clear();
+    owned_.clear();
+  }
+
   void copy(NodeId original, NodeId before) {
     const std::string base = std::string(graph_.name_of(original)) + "_recomputed";
     const NodeId id = graph_.clone_node(original, before, base, mapped_);
     mapped_[original] = id;
+    copied_.push_back(original);
     Node& node = graph_[id];
     node.phase = Phase::kBackward;
     node.phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kAutogradBackward);
@@ -172,6 +184,7 @@ class Writer {
     if (!own.is_valid()) {
       const StorageRecord record = graph_.module().storage(carried);
       own = graph_.module().fresh_storage(record.bytes, record.device);
+      owned_.push_back(buffer);
     }
     return own;
   }
@@ -182,53 +195,38 @@ class Writer {
   bool own_subgraphs_;
   PassResult& result_;
   StringId pass_;
-  IdMap<NodeId, NodeId> mapped_;        // of the region at hand
-  IdMap<BufferId, StorageId> buffers_;  // likewise
+  IdMap<NodeId, NodeId> mapped_;        // original to its copy in the region at hand
+  IdMap<BufferId, StorageId> buffers_;  // to the storage of the copy, likewise
+  std::vector<NodeId> copied_;          // that mapped_ has
+  std::vector<BufferId> owned_;         // that buffers_ has
 };
 
-// The verdict on one tag, from what the plan does and whether backward reads the value at all.
-TagVerdict verdict_of(const TagDecision& decision, Tag tag, bool recomputed, bool blocked, bool needed) {
-  TagVerdict verdict;
-  const bool wants = wants_recompute(tag);
-  verdict.rule = decision.rule;
-  if (decision.rule == kRuleBackwardTag) {
-    verdict.verdict = Verdict::kOverridden;
-  } else if (wants && recomputed) {
-    verdict.verdict = Verdict::kHonoured;
-  } else if (!needed) {
-    verdict.verdict = Verdict::kMoot;
-  } else if (blocked) {
-    verdict.verdict = Verdict::kOverridden;
-    verdict.rule = kRuleMutation;
-  } else {
-    verdict.verdict = wants ? Verdict::kOverridden : Verdict::kHonoured;
-  }
-  return verdict;
-}
-
 // A verdict stands once it is given: a later run of remat has nothing to add to a tag that was carried out.
-void write_verdicts(Graph& graph, const RematPlan& plan, const PhaseMap& phases, const StorageMap& storages,
-                    const TagDecisions& decisions, PassResult& result) {
+void write_verdicts(Graph& graph, const RematPlan& plan, const RematFacts& facts, PassResult& result) {
   const StringId pass = graph.module().intern("remat");
-  IdMap<BufferId, bool> read_by_backward(storages.num_buffers(), false);
-  IdMap<NodeId, bool> input_of_backward(graph.num_ids(), false);
+  const IdMap<NodeId, TagVerdict> verdicts = judge_tags(graph, plan, facts);
   for (const NodeId node : graph.nodes()) {
-    // A copy will read what its original reads; excluded nodes read what forward made.
-    if (plan.excluded[node] || (!phases.is_backward(node) && !plan.recomputed[node])) continue;
-    for (const BufferId buffer : storages.reads(node)) read_by_backward[buffer] = true;
-    graph.for_each_input(node, [&input_of_backward](NodeId input) { input_of_backward[input] = true; });
-  }
-  for (const NodeId node : graph.nodes()) {
-    const Tag tag = graph[node].tag;
     const NodeExtra* extra = graph.extra(node);
-    if (tag == Tag::kNone || (extra != nullptr && extra->verdict.has_value())) continue;
-    bool needed = input_of_backward.get(node);
-    for (const BufferId buffer : storages.buffers(node)) needed = needed || read_by_backward.get(buffer);
-    TagVerdict verdict = verdict_of(decisions.of[node], tag, plan.recomputed[node], plan.blocked[node], needed);
+    if (graph[node].tag == Tag::kNone || (extra != nullptr && extra->verdict.has_value())) continue;
+    TagVerdict verdict = verdicts[node];
     verdict.pass = pass;
     graph.mutable_extra(node).verdict = verdict;
     result.count("verdicts");
   }
+}
+
+// Tags that ask for recompute in a graph where nothing is backward.
+void remark_without_backward(const Graph& graph, PassResult& result) {
+  int64_t tagged = 0;
+  NodeId first;
+  for (const NodeId node : graph.nodes()) {
+    if (!wants_recompute(graph[node].tag)) continue;
+    if (tagged++ == 0) first = node;
+  }
+  if (tagged == 0) return;
+  result.remark(graph, first, kNoBackward,
+                std::to_string(tagged) + (tagged == 1 ? " recompute tag is" : " recompute tags are") +
+                    " without effect: no node of this graph is backward, neither marked nor inferred");
 }
 
 // Originals nobody reads any more, from the last to the first so that chains go.
@@ -263,24 +261,23 @@ std::optional<Error> refused_by_torch(const Graph& graph, const TagDecisions& de
 
 Result<PassResult> remat(Graph& graph, const RematOptions& options) {
   PassResult result;
-  const PhaseMap phases = analyze_phases(graph);
-  EffectMap effects(graph);
-  const StorageMap storages(graph, effects);
-  const TagRules rules = options.compat == Compat::kTorch ? TagRules::kTorch : TagRules::kFxopt;
-  const TagDecisions decisions = decide_tags(graph, phases, storages, effects, rules);
-  if (rules == TagRules::kTorch) {
-    if (const std::optional<Error> refused = refused_by_torch(graph, decisions)) return *refused;
+  const RematFacts facts(graph, options.compat);
+  if (options.compat == Compat::kTorch) {
+    if (const std::optional<Error> refused = refused_by_torch(graph, facts.decisions)) return *refused;
   }
-  const Reloads reloads(graph, phases, storages);
-  Result<RematPlan> plan = plan_remat(graph, phases, storages, decisions, reloads, options.exclude, options.compat);
+  Result<RematPlan> plan = plan_remat(graph, facts, options);
   if (!plan.ok()) return std::move(plan).error();
+  if (!facts.holds_backward) remark_without_backward(graph, result);
   result.remark_unmatched(graph, "exclude", split_list(options.exclude), [&graph](NodeId node, std::string_view name) {
     return is_within(graph.module().text(graph[node].module_path), name);
   });
-  for (const TagRemark& remark : decisions.remarks) result.remark(graph, remark.node, remark.code, remark.text);
+  for (const TagRemark& remark : facts.decisions.remarks) result.remark(graph, remark.node, remark.code, remark.text);
   for (const TagRemark& remark : plan->blocked_remarks) result.remark(graph, remark.node, remark.code, remark.text);
-  write_verdicts(graph, *plan, phases, storages, decisions, result);
-  Writer(graph, storages, reloads, options.own_subgraphs, result).run(*plan);
+  write_verdicts(graph, *plan, facts, result);
+  if (!plan->regions.empty() && !facts.phases.has_markers && graph.kind != GraphKind::kBackward) {
+    result.count("phase-marks", static_cast<int64_t>(mark_phases(graph, facts.phases)));
+  }
+  Writer(graph, facts.storages, facts.reloads, options.own_subgraphs, result).run(*plan);
   erase_originals(graph, *plan, result);
   return result;
 }

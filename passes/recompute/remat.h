@@ -27,9 +27,11 @@ struct RematOptions {
 //
 // Counters: recomputed (copies made), redirected (edges that now read a copy), erased (forward nodes left without
 // users), hoisted (reloads and waits of offloaded values, moved before a copy that reads them), own-subgraphs. Notes:
-// regions (backward regions that needed copies). Every tagged node gets a verdict.
+// regions (backward regions that needed copies). Every tagged node gets a verdict (verdicts.h). Phases are derived
+// where the graph marks none; with copies they are written into it (counter phase-marks). Recompute tags in a graph
+// without any backward node are a remark, kNoBackward.
 //
-// Errors: kTagUnrepeatable when backward needs a value that must be recomputed and cannot be (rule 3); with
+// Errors: kTagUnrepeatable when backward needs a value that must be recomputed and cannot be; with
 // compat=torch, kUnsupportedGraph where PyTorch refuses (random ops in recompute regions, several regions that need
 // copies). O(nodes + edges + copies log copies).
 Result<PassResult> remat(Graph& graph, const RematOptions& options);

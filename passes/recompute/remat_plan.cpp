@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "ir/analysis/effects.h"
+#include "passes/recompute/verdicts.h"
 
 namespace fxopt {
 namespace {
@@ -17,24 +18,27 @@ bool has_marker(const Node& node, PhaseMarker marker) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, const TagDecisions& decisions,
-          const Reloads& reloads, std::string_view exclude, Compat compat)
+  enum class OnError { kStop, kPassOver };
+
+  Planner(const Graph& graph, const RematFacts& facts, const RematOptions& options, OnError on_error)
       : graph_(graph),
-        phases_(phases),
-        storages_(storages),
-        decisions_(decisions),
-        reloads_(reloads),
-        compat_(compat),
+        facts_(facts),
+        phases_(facts.phases),
+        storages_(facts.storages),
+        decisions_(facts.decisions),
+        reloads_(facts.reloads),
+        compat_(options.compat),
+        on_error_(on_error),
         hoisted_(graph.num_ids(), false),
-        returned_(storages.num_buffers(), 0),
-        returned_by_backward_(storages.num_buffers(), false) {
+        returned_(facts.storages.num_buffers(), 0),
+        returned_by_backward_(facts.storages.num_buffers(), false) {
     find_returned();
     plan_.recomputed = IdMap<NodeId, bool>(graph.num_ids(), false);
-    plan_.blocked = IdMap<NodeId, bool>(graph.num_ids(), false);
+    plan_.blocked = IdMap<NodeId, TagRule>(graph.num_ids(), TagRule::kNone);
     plan_.excluded = IdMap<NodeId, bool>(graph.num_ids(), false);
     copied_in_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
-    exclude_modules(split_list(exclude));
-    for (const Unrepeatable& entry : decisions.unrepeatable) unrepeatable_[entry.node] = entry.reason;
+    exclude_modules(split_list(options.exclude));
+    for (const Unrepeatable& entry : decisions_.unrepeatable) unrepeatable_[entry.node] = entry.reason;
   }
 
   Result<RematPlan> run() {
@@ -51,7 +55,7 @@ class Planner {
       plan.nodes = region;
       plan_.regions.push_back(std::move(plan));
     }
-    if (compat_ == Compat::kTorch && plan_.regions.size() > 1) {
+    if (compat_ == Compat::kTorch && plan_.regions.size() > 1 && on_error_ == OnError::kStop) {
       Error error{ErrorCode::kUnsupportedGraph,
                   std::to_string(plan_.regions.size()) +
                       " disjoint backward regions need recomputation, and compat=torch allows one",
@@ -103,7 +107,7 @@ class Planner {
   }
 
   bool is_backward(NodeId node, bool use_phase_annotation) const {
-    if (compat_ == Compat::kFxopt) return phases_.is_backward(node);
+    if (compat_ == Compat::kFxopt || !phases_.has_markers) return phases_.is_backward(node);
     const PhaseMarker marker =
         use_phase_annotation ? PhaseMarker::kCustomPhaseBackward : PhaseMarker::kAutogradBackward;
     return has_marker(graph_[node], marker) || has_marker(graph_[node], PhaseMarker::kInferred);
@@ -136,10 +140,14 @@ class Planner {
       if (!is_on_reload(node, by_copy)) {
         if (!decisions_.of[node].recompute || is_view_of_saved(node)) continue;
         if (reloads_.is_offload(node)) {
-          block_once(node, "offloaded", "saved: it is what backward reloads");
+          block_once(node, TagRule::kOffload, "offloaded", "saved: it is what backward reloads");
           continue;
         }
-        if (!unrepeatable_.get(node).empty()) return unrepeatable_error(node, consumer);
+        if (!unrepeatable_.get(node).empty()) {
+          if (on_error_ == OnError::kStop) return unrepeatable_error(node, consumer);
+          plan_.blocked[node] = TagRule::kUnrepeatable;
+          continue;
+        }
       }
       if (!can_read_reloads(node, consumer) || !is_legal(node, consumer)) continue;
       hoist_reloads(node, step);
@@ -176,7 +184,7 @@ class Planner {
       const bool follows = !under.is_valid() || is_pure_view(input) || decisions_.of[input].recompute;
       can = can && follows && reloads_.to_hoist(offloaded, consumer).has_value();
     });
-    if (!can) block_once(node, "offloaded", "saved: it reads memory that is offloaded by then");
+    if (!can) block_once(node, TagRule::kOffload, "offloaded", "saved: it reads memory that is offloaded by then");
     return can;
   }
 
@@ -194,32 +202,26 @@ class Planner {
   }
 
   // A copy of a view whose storage stays alive anyway would free nothing.
-  bool is_view_of_saved(NodeId node) const {
-    if (compat_ == Compat::kTorch) return false;
-    const std::span<const BufferId> buffers = storages_.buffers(node);
-    return !buffers.empty() && std::all_of(buffers.begin(), buffers.end(), [&](BufferId id) {
-      const Buffer& buffer = storages_.buffer(id);
-      return buffer.source != BufferSource::kNode ||
-             (buffer.producer != node && !decisions_.of[buffer.producer].recompute);
-    });
-  }
+  bool is_view_of_saved(NodeId node) const { return compat_ == Compat::kFxopt && is_view_of_kept(facts_, node); }
 
   bool is_legal(NodeId node, NodeId consumer) {
     if (compat_ == Compat::kTorch) return true;
-    if (plan_.blocked.get(node)) return false;
+    if (plan_.blocked.get(node) != TagRule::kNone) return false;
     for (const BufferId buffer : storages_.reads(node)) {
       if (!storages_.written_between(buffer, node, consumer)) continue;
-      block_once(node, "mutated", "saved: what it reads is written before backward would recompute it");
+      block_once(node, TagRule::kWritten, "mutated",
+                 "saved: what it reads is written before backward would recompute it");
       return false;
     }
     for (const BufferId buffer : storages_.buffers(node)) {
       if (!buffer.is_valid()) continue;
       if (storages_.written_after(buffer, node)) {
-        block_once(node, "mutated", "saved: its result is written in place, and a copy would not see the write");
+        block_once(node, TagRule::kWritten, "mutated",
+                   "saved: its result is written in place, and a copy would not see the write");
         return false;
       }
       if (is_returned_as_view(buffer)) {
-        block_once(node, "returned-alias",
+        block_once(node, TagRule::kReturned, "returned-alias",
                    "saved: the caller is handed its memory and a view that backward makes of it");
         return false;
       }
@@ -245,9 +247,9 @@ class Planner {
     });
   }
 
-  void block_once(NodeId node, std::string_view code, std::string text) {
-    if (plan_.blocked[node]) return;
-    plan_.blocked[node] = true;
+  void block_once(NodeId node, TagRule rule, std::string_view code, std::string text) {
+    if (plan_.blocked[node] != TagRule::kNone) return;
+    plan_.blocked[node] = rule;
     plan_.blocked_remarks.push_back({node, code, std::move(text)});
   }
 
@@ -264,11 +266,13 @@ class Planner {
   }
 
   const Graph& graph_;
+  const RematFacts& facts_;
   const PhaseMap& phases_;
   const StorageMap& storages_;
   const TagDecisions& decisions_;
   const Reloads& reloads_;
   Compat compat_;
+  OnError on_error_;
   RematPlan plan_;
   uint32_t region_number_ = 0;
   IdMap<NodeId, uint32_t> copied_in_;
@@ -281,10 +285,12 @@ class Planner {
 
 }  // namespace
 
-Result<RematPlan> plan_remat(const Graph& graph, const PhaseMap& phases, const StorageMap& storages,
-                             const TagDecisions& decisions, const Reloads& reloads, std::string_view exclude,
-                             Compat compat) {
-  return Planner(graph, phases, storages, decisions, reloads, exclude, compat).run();
+Result<RematPlan> plan_remat(const Graph& graph, const RematFacts& facts, const RematOptions& options) {
+  return Planner(graph, facts, options, Planner::OnError::kStop).run();
+}
+
+RematPlan forecast_remat(const Graph& graph, const RematFacts& facts, const RematOptions& options) {
+  return Planner(graph, facts, options, Planner::OnError::kPassOver).run().value();
 }
 
 }  // namespace fxopt

@@ -1,16 +1,10 @@
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/result.h"
-#include "ir/analysis/phases.h"
-#include "ir/analysis/storages.h"
 #include "ir/analysis/tag_rules.h"
-#include "passes/pipeline/pass.h"
-#include "passes/recompute/reloads.h"
+#include "passes/recompute/remat.h"
 
 // What remat will do, decided on the unchanged graph.
 
@@ -31,15 +25,18 @@ struct RematRegion {
 struct RematPlan {
   std::vector<RematRegion> regions;
   IdMap<NodeId, bool> recomputed;  // original -> some region copies it
-  IdMap<NodeId, bool> blocked;     // recompute wanted, rule 5 forbade it
+  IdMap<NodeId, TagRule> blocked;  // recompute wanted, and what held it back
   IdMap<NodeId, bool> excluded;    // backward nodes of excluded modules
   std::vector<TagRemark> blocked_remarks;
 };
 
-// Plans every backward region; backward nodes of the modules `exclude` lists ask for nothing. Errors: kTagUnrepeatable,
-// kUnsupportedGraph (compat=torch, several regions). O(nodes + edges + copies log copies).
-Result<RematPlan> plan_remat(const Graph& graph, const PhaseMap& phases, const StorageMap& storages,
-                             const TagDecisions& decisions, const Reloads& reloads, std::string_view exclude,
-                             Compat compat);
+struct RematFacts;
+
+// Plans every backward region; backward nodes of the modules that `exclude` lists ask for nothing. Errors:
+// kTagUnrepeatable, kUnsupportedGraph (compat=torch, several regions). O(nodes + edges + copies log copies).
+Result<RematPlan> plan_remat(const Graph& graph, const RematFacts& facts, const RematOptions& options);
+
+// The same plan with every error passed over: what cannot be repeated is blocked by the rule unrepeatable.
+RematPlan forecast_remat(const Graph& graph, const RematFacts& facts, const RematOptions& options);
 
 }  // namespace fxopt

@@ -2,7 +2,7 @@
 //
 // full    every forward call is MUST_RECOMPUTE
 // per-op  ops of the save set, which the caller may name, are MUST_SAVE, of a layer's matmuls each second is not; the
-// rest is PREFER_RECOMPUTE
+//         rest is PREFER_RECOMPUTE
 //
 // Both: a call that cannot be repeated, and a symbolic integer, is MUST_SAVE; a getitem or a wait takes its parent's
 // tag; then what a strictly later layer (or explicit region) reads in order to recompute is MUST_SAVE. A node outside
@@ -29,7 +29,7 @@ class Tagger {
   Tagger(const Graph& graph, const SacOptions& options)
       : graph_(graph),
         options_(options),
-        phases_(analyze_phases(graph)),
+        phases_(resolve_phases(graph)),
         effects_(graph),
         excluded_(split_list(options.exclude)),
         uncounted_(split_list(options.recompute_matmuls_of)),

@@ -43,7 +43,7 @@ struct SacOptions {
 // `exclude` that has no tag yet. Stored tags stay. What cannot be repeated is MUST_SAVE. A value that a later layer or
 // region reads is MUST_SAVE, so that recomputing one layer does not reach into the one before.
 //
-// Counters: tagged-save, tagged-recompute. Needs phases: run infer-phase first on a graph without markers.
+// Counters: tagged-save, tagged-recompute. Phases are derived where the graph marks none.
 // Policies after torchtitan's memory_policy.py (full, eager), save set `_get_default_save_ops`. O(nodes + edges).
 Result<PassResult> sac(Graph& graph, const SacOptions& options);
 

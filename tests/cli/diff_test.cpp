@@ -158,7 +158,7 @@ TEST_CASE("cli explain: what a tag lets go is tried as saved, and a refusal is t
   text.insert(text.find("phase=forward, module_path=\"layers.0\"}"), "tag=MUST_RECOMPUTE, ");
   write_text(step.path, text);
   const nlohmann::json tagged = step.explain("p");
-  CHECK(contains(tagged["decision"].get<std::string>(), "recomputed by rule 7"));
+  CHECK(contains(tagged["decision"].get<std::string>(), "recomputed: MUST_RECOMPUTE"));
   CHECK(tagged["what_if"]["tag"] == "MUST_SAVE");
   CHECK(tagged["what_if"]["before"][0]["ideal"]["bytes"] == 20 * 1048576);
   CHECK(tagged["what_if"]["after"][0]["ideal"]["bytes"] == 24 * 1048576);

@@ -95,10 +95,11 @@ TEST_CASE("cli exit code 4: the verifier's answer, a tag not carried out") {
   const Files files;
   CHECK(run_fxopt({"verify", files.broken}).exit == 4);
   const std::string tagged = files.folder / "tagged.fxg";
-  write_text(tagged,
-             "fxg 0\ngraph @g {\n  %x: f32[4] = placeholder()\n"
-             "  %dead: f32[4] = aten.neg.default(%x) {tag=MUST_SAVE, verdict={verdict=conflicting, rule=7}}\n"
-             "  return (%x,)\n}\n");
+  write_text(
+      tagged,
+      "fxg 0\ngraph @g {\n  %x: f32[4] = placeholder()\n"
+      "  %dead: f32[4] = aten.neg.default(%x) {tag=MUST_SAVE, verdict={verdict=conflicting, rule=must_recompute}}\n"
+      "  return (%x,)\n}\n");
   CHECK(run_fxopt({"opt", tagged, "-o", files.out, "--passes", "canonicalize"}).exit == 0);
   std::filesystem::remove(files.out);
   const CliResult strict = run_fxopt({"opt", tagged, "-o", files.out, "--passes", "canonicalize", "--strict-tags"});

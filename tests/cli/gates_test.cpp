@@ -398,6 +398,32 @@ TEST_CASE("cli mem --must-fit: what the device has, to the last segment") {
   CHECK(steps.mem({"--must-fit", "--device", "h100"}).exit == 0);
 }
 
+TEST_CASE("cli mem --device-memory: sizes that no device has are refused") {
+  const Steps steps;
+  const auto exit_with = [&](const std::string& bytes) { return steps.mem({"--device-memory", bytes}).exit; };
+  CHECK(exit_with("1024TiB") == 0);
+  CHECK(exit_with("1125899906842625") == 2);  // one byte more
+  CHECK(exit_with("80808080GiB") == 2);
+  CHECK(exit_with("1048576") == 0);
+  CHECK(exit_with("1048575") == 2);
+  CHECK(exit_with("1048575B") == 0);
+  CHECK(exit_with("80 B") == 0);
+  const CliResult result = steps.mem({"--device-memory", "80"});
+  CHECK(result.exit == 2);
+  CHECK(contains(result.err, "FX0204"));
+  CHECK(contains(result.err, "80GiB"));
+}
+
+TEST_CASE("cli mem --device: a profile whose device has more memory than there are addresses sets no limit") {
+  const Steps steps;
+  const std::string profile = steps.folder / "huge.device";
+  for (const char* bytes : {"1125899906842624", "1125899906842625", "9223372036854775807"}) {
+    CAPTURE(bytes);
+    write_text(profile, "device huge\nconstant device.memory = " + std::string(bytes) + " [source]\n");
+    CHECK(steps.mem({"--device", profile, "--must-fit"}).exit == 0);
+  }
+}
+
 TEST_CASE("cli mem --baseline: files of one name cannot be told apart") {
   const Steps steps;
   const std::string other = steps.folder / "other/step.fxg";

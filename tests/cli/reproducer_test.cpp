@@ -38,10 +38,10 @@ Pipeline cse_then(BoundPass second) {
   return std::move(*pipeline);
 }
 
-Error run_and_fail(const Pipeline& pipeline) {
+Error run_and_fail(const Pipeline& pipeline, Reproducer reproducer = Reproducer::kWritten) {
   const Result<std::unique_ptr<Module>> module = parse_text(kTwins, "twins.fxg");
   REQUIRE(module.ok());
-  const Result<RunReport> report = run_with_reproducer(**module, pipeline, {}, kTwins);
+  const Result<RunReport> report = run_with_reproducer(**module, pipeline, {}, kTwins, reproducer);
   REQUIRE_FALSE(report.ok());
   return report.error();
 }
@@ -80,10 +80,23 @@ TEST_CASE("cli reproducer of a pass that fails a check") {
   const std::string text = read_text(path);
   CHECK(text.starts_with("# reproducer of fxopt 0.1.0\n"));
   CHECK(contains(text, "--passes 'dce'\n"));
+  const std::string judge = " -- fxopt opt {} -o /dev/null --passes {passes} --no-reproducer";
+  CHECK(contains(text, "fxopt reduce THIS-FILE -o reduced.fxg --passes 'dce'" + judge + "\n"));
+  CHECK(contains(error.hint, "`fxopt reduce '" + name + "' -o reduced.fxg --passes 'dce'" + judge + "`"));
   CHECK(text.ends_with(merged_text()));
   CHECK(run_fxopt({"opt", path, "--passes", "dce"}).exit == 0);  // here with the real dce
   run_and_fail(pipeline);
   CHECK(read_text(only_file(folder)) == text);  // same name, same bytes
+}
+
+TEST_CASE("cli writes no reproducer when told not to") {
+  const TempFolder folder;
+  const InFolder here(folder / "");
+  const Error error =
+      run_and_fail(cse_then([](Graph&) -> Result<PassResult> { throw InternalError("broken"); }), Reproducer::kNone);
+  CHECK(error.code == ErrorCode::kInternal);
+  CHECK(contains(error.hint, "please report it"));
+  CHECK(folder.num_entries() == 0);
 }
 
 TEST_CASE("cli reproducer of a pass that breaks an invariant: exit code 4") {

@@ -152,7 +152,7 @@ void SampleBuilder::ledger() {
   erased.name = id("mm_7");
   erased.target = id("aten.mm.default");
   erased.tag = Tag::kMustSave;
-  erased.verdict = TagVerdict{Verdict::kDropped, 12, id("cse"), ""};
+  erased.verdict = TagVerdict{Verdict::kDropped, TagRule::kMerged, id("cse"), ""};
   erased.pass = id("cse");
   erased.origins = {Origin{id("main"), 3, OriginKind::kMerged, id("cse"), ""}};
   module_.erased = {erased};
@@ -316,7 +316,7 @@ void SampleBuilder::all_args(Graph& graph) {
 }
 
 void SampleBuilder::rich_extra(Graph& graph, NodeExtra& extra) {
-  extra.verdict = TagVerdict{Verdict::kHonoured, 7, id("remat"), ""};
+  extra.verdict = TagVerdict{Verdict::kHonoured, TagRule::kMustRecompute, id("remat"), ""};
   extra.origins = {Origin{graph.name(), 1, OriginKind::kRecomputed, id("remat"), ""}, Origin()};
   extra.control = {ControlDep{NodeId(1), ControlKind::kKeepAlive}, ControlDep{NodeId(0), ControlKind::kOrder}};
   extra.stream = id("");

@@ -154,7 +154,7 @@ TEST_CASE("wrong nodes are rejected where they are wrong", "[text]") {
       wrong_field("uid=18446744073709551615", ErrorCode::kLimit, 0, "the largest uid"),
       wrong_field("uid=18446744073709551614} %y = f() {", ErrorCode::kLimit, 36, "the largest uid"),
       wrong_field("meta={\"k\": [%x]}", kValue, 13, "name it by its uid"),
-      wrong_field("verdict={rule=-1}", kValue, 15, "32 bits"),
+      wrong_field("verdict={rule=7}", kSyntax, 15, "a value of this field"),
       wrong_field("unknown=base64\"A\"", kSyntax, 15, "not base64"),
       wrong_field("unknown=base64\"\", unknown=base64\"\"", kTwice, 19, "twice"),
       wrong_field("meta={1: 2}", kSyntax, 7, "expected a quoted string"),

@@ -222,7 +222,7 @@ TEST_CASE("fields of nodes print as they are read", "[text]") {
        "tag=MUST_SAVE",
        "tag=?12",
        "verdict={}",
-       "verdict={verdict=honoured, rule=4, pass=\"remat\"}",
+       "verdict={verdict=honoured, rule=random_slot, pass=\"remat\"}",
        "region={}",
        "region={id=0, name=\"layers.0\", has_backward_hook=true}",
        "region={id_is_none=true, unknown=base64\"AA==\"}",

@@ -1,4 +1,6 @@
-# cmake -DROOT=FOLDER -P check_layers.cmake: fails, with file and line, on every #include that the layers forbid.
+# cmake -DROOT=FOLDER -P check_layers.cmake: fails, with file and line, on every #include that the layers forbid, and on
+# every class that a second header defines in the same namespace: neither a compiler nor a linker tells of two classes of
+# one name in one program.
 #
 # Nothing is allowed but what the tables below name. Headers of the C++ standard library, which have no '.' and no '/',
 # are free everywhere, <iostream> excepted: only cli prints.
@@ -65,7 +67,23 @@ function(reason file header result)
   set(${result} "${why}" PARENT_SCOPE)
 endfunction()
 
+# check_definition(FILE LINE_NUMBER LINE NAMESPACE): a class that a header defines, at the beginning of a line, is the
+# first of its name. A line that ends in ';', masked as '?', only declares it.
+function(check_definition file line_number line namespace)
+  if(NOT line MATCHES "^(class|struct|union|enum|enum class|enum struct) ([A-Za-z_0-9]+)( final)?( *[:{].*)?$")
+    return()
+  endif()
+  set(name "${namespace}::${CMAKE_MATCH_2}")
+  get_property(first GLOBAL PROPERTY "definition_of_${name}")
+  if(first)
+    set(doubled "${doubled}  ${file}:${line_number}: ${name}: defined in ${first}, too\n" PARENT_SCOPE)
+  else()
+    set_property(GLOBAL PROPERTY "definition_of_${name}" "${file}")
+  endif()
+endfunction()
+
 set(forbidden "")
+set(doubled "")
 set(count 0)
 foreach(folder IN LISTS folders)
   file(GLOB_RECURSE files LIST_DIRECTORIES false RELATIVE "${ROOT}"
@@ -79,6 +97,7 @@ foreach(folder IN LISTS folders)
     string(REGEX REPLACE "[][;\\]" "?" text "${text}")
     string(REPLACE "\n" ";" lines "${text}")
     set(line_number 0)
+    set(namespace "")
     foreach(line IN LISTS lines)
       math(EXPR line_number "${line_number} + 1")
       if(line MATCHES "^[ \t]*#[ \t]*(include|include_next|import)[ \t]*[<\"]([^>\"]*)[>\"]")
@@ -87,6 +106,11 @@ foreach(folder IN LISTS folders)
         if(why)
           string(APPEND forbidden "  ${file}:${line_number}: ${header}: ${why}\n")
         endif()
+      elseif(file MATCHES "\\.h$")
+        if(line MATCHES "^namespace ([A-Za-z_0-9:]+)")
+          set(namespace "${CMAKE_MATCH_1}")
+        endif()
+        check_definition("${file}" "${line_number}" "${line}" "${namespace}")
       endif()
     endforeach()
   endforeach()
@@ -96,6 +120,11 @@ if(count EQUAL 0)
   message(FATAL_ERROR "no sources under '${ROOT}': pass the repository as -DROOT=FOLDER")
 endif()
 if(forbidden)
-  message(FATAL_ERROR "forbidden includes:\n${forbidden}")
+  message(SEND_ERROR "forbidden includes:\n${forbidden}")
 endif()
-message(STATUS "${count} files, no forbidden include")
+if(doubled)
+  message(SEND_ERROR "classes that two headers define:\n${doubled}")
+endif()
+if(NOT forbidden AND NOT doubled)
+  message(STATUS "${count} files, no forbidden include, no class defined twice")
+endif()

@@ -271,7 +271,7 @@ TEST_CASE("the structural hash sees every part a pass may change", "[passes][pip
   changed("phase");
   graph[node].phase_markers = 4;
   changed("markers");
-  graph.mutable_extra(node).verdict = TagVerdict{Verdict::kMoot, 0, StringId(), ""};
+  graph.mutable_extra(node).verdict = TagVerdict{Verdict::kMoot, TagRule::kNone, StringId(), ""};
   changed("verdict");
   graph.mutable_extra(node).control.push_back({graph.first(), ControlKind::kKeepAlive});
   changed("control");

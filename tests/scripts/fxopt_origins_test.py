@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import pathlib
 import tempfile
 import unittest
@@ -39,8 +38,9 @@ def written(saved: origins.Saved) -> dict:
     """The main graph as save() writes it: names, kinds and roles are checked on the way."""
     graph_module, told = saved
     with tempfile.TemporaryDirectory() as folder:
-        module = fxopt_torch.save(graph_module, pathlib.Path(folder) / "graph.json", **told)
-    return json.loads(json.dumps(module))["graphs"][0]
+        path = pathlib.Path(folder) / "graph.json"
+        fxopt_torch.save(graph_module, path, **told)
+        return fxopt_torch.read_module(path)["graphs"][0]
 
 
 def roles(specs: list[dict]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -61,6 +62,11 @@ class Save(unittest.TestCase):
 
     def meta(self, name):
         return {entry["key"]: entry["value"] for entry in self.nodes[name].get("meta", [])}
+
+    def test_the_producer_is_of_the_version_of_the_project(self):
+        build = (pathlib.Path(__file__).parents[2] / "CMakeLists.txt").read_text(encoding="utf-8")
+        version = re.search(r"project\(fxopt VERSION (\S+)", build)[1]
+        self.assertEqual(self.save(trace(lambda x: x + 1, torch.zeros(2)))["producer"]["version"], version)
 
     # ---- values
 
@@ -193,13 +199,14 @@ class Save(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "step.json"
             try:
-                module = fxopt_torch.save(graph_module, path)
+                fxopt_torch.save(graph_module, path)
             except fxopt_torch.ExportError as error:
                 self.assertIn("need the package safetensors", str(error))
                 self.skipTest("the package safetensors is missing")
             from safetensors.torch import load_file
 
             stored = load_file(path.with_name("step.safetensors"))
+            module = fxopt_torch.read_module(path)
         small, large = module["constants"]
         self.assertEqual(small["inline_data"], "AQACAA==")
         self.assertEqual((large["path"], large["key"]), ("step.safetensors", "main.large"))
@@ -339,7 +346,7 @@ class Save(unittest.TestCase):
         graph = torch.fx.Graph()
         graph.call_function(torch.ops.aten.add.Tensor, (graph.placeholder("x"), range(3)), name="bad")
         graph.output(None)
-        message = r"node %bad \(aten.add.Tensor\): an argument of type range cannot be written"
+        message = r"node %bad \(aten.add.Tensor\): argument 'other': an argument of type range cannot be written"
         with self.assertRaisesRegex(fxopt_torch.ExportError, message):
             self.save(torch.fx.GraphModule(torch.nn.Module(), graph))
 

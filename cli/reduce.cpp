@@ -1,0 +1,317 @@
+// fxopt reduce: makes a failing graph, and the pipeline it fails with, small; a command says whether it still fails.
+
+#include "passes/reduce/reduce.h"
+
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <unistd.h>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/files.h"
+#include "cli/process.h"
+#include "cli/products.h"
+#include "cli/report/json.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "ir/io/io.h"
+
+namespace fxopt {
+namespace {
+
+constexpr std::string_view kGraphPlace = "{}";
+constexpr std::string_view kPassesPlace = "{passes}";
+constexpr int kCannotRun = 126;  // what shells exit with when a program does not start
+constexpr int kNotFound = 127;
+
+constexpr std::string_view kFooter =
+    R"(COMMAND is run for each smaller graph. It is given the path of the graph, a text file, in place of each
+{}, or as its last argument, and the pipeline in place of each {passes}. No shell reads it; one that
+COMMAND starts needs quotes: sh -c 'fxopt opt {} --passes "{passes}" | grep -q mm_1'.
+
+A graph is interesting when COMMAND ends as it does for IN: with the same exit status, or by the same
+signal. --exit asks for another end. OUT is the smallest interesting graph found. It passes the verifier,
+as every graph does that COMMAND is given, but need not compute what IN computes.
+
+  fxopt reduce bad.fxg -o small.fxg --passes cse,remat,dce --
+      fxopt opt {} -o /dev/null --passes {passes} --no-reproducer)";
+
+struct ReduceFlags {
+  FileFlags files;
+  std::optional<std::string> passes;
+  std::string exit;
+  size_t timeout = 60;
+  size_t max_runs = SIZE_MAX;
+  bool verbose = false;
+  std::vector<std::string> command;
+};
+
+Error usage(std::string message, std::string hint) {
+  return {ErrorCode::kUsage, std::move(message), std::move(hint), {}};
+}
+
+bool mentions(const std::vector<std::string>& words, std::string_view place) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return word.find(place) != std::string::npos; });
+}
+
+Status check_flags(const ReduceFlags& flags) {
+  const bool wants_passes = mentions(flags.command, kPassesPlace);
+  if (wants_passes && !flags.passes.has_value()) {
+    return usage("COMMAND has {passes}, but no pipeline is given", "give it with --passes PIPELINE");
+  }
+  if (!wants_passes && flags.passes.has_value()) {
+    return usage("--passes gives a pipeline that COMMAND does not read",
+                 "write {passes} where COMMAND takes it, or leave --passes out");
+  }
+  const std::string& exit = flags.exit;
+  const bool is_status = is_count(exit) && parse_int64(exit).value_or(256) < 256;
+  if (exit.empty() || is_status || exit == "nonzero" || exit == "signal" || exit == "timeout") return ok_status();
+  return Error{ErrorCode::kBadOptionValue,
+               "--exit does not take '" + exit + "'",
+               "give an exit status from 0 to 255, or nonzero, signal or timeout",
+               {}};
+}
+
+// What --exit asks for, in words.
+std::string wanted_text(const std::string& exit) {
+  return is_count(exit) ? "exit status " + exit : exit == "nonzero" ? "a nonzero exit status" : "a " + exit;
+}
+
+bool is_wanted(const std::string& exit, const ProcessEnd& end) {
+  switch (end.kind) {
+    case ProcessEnd::Kind::kExited:
+      return exit == "nonzero" ? end.number != 0 : exit == std::to_string(end.number);
+    case ProcessEnd::Kind::kSignalled:
+      return exit == "signal";
+    case ProcessEnd::Kind::kTimedOut:
+      return exit == "timeout";
+    case ProcessEnd::Kind::kInterrupted:
+      return false;
+  }
+  return false;
+}
+
+// COMMAND, run for one case after another in a folder of its own.
+class Command {
+ public:
+  Command(const ReduceFlags& flags, const ScratchFolder& folder)
+      : flags_(flags), path_(folder.path() + "/candidate.fxg") {}
+
+  // Errors: those of write_file() and run_process().
+  Result<ProcessEnd> run(const ReduceCase& candidate) {
+    const Status written = write_file(path_, candidate.graph);
+    if (!written.ok()) return written.error();
+    ++runs_;
+    return run_process(words(candidate), std::chrono::seconds(flags_.timeout),
+                       flags_.verbose ? ProcessOutput::kToStandardError : ProcessOutput::kDiscarded);
+  }
+  size_t runs() const { return runs_; }
+
+ private:
+  std::vector<std::string> words(const ReduceCase& candidate) const {
+    std::vector<std::string> words;
+    for (const std::string& word : flags_.command) words.push_back(filled(word, candidate));
+    if (!mentions(flags_.command, kGraphPlace)) words.push_back(path_);
+    return words;
+  }
+
+  std::string filled(std::string_view word, const ReduceCase& candidate) const {
+    std::string out;
+    while (!word.empty()) {
+      if (word.starts_with(kGraphPlace)) {
+        out += path_;
+        word.remove_prefix(kGraphPlace.size());
+      } else if (candidate.passes.has_value() && word.starts_with(kPassesPlace)) {
+        out += *candidate.passes;
+        word.remove_prefix(kPassesPlace.size());
+      } else {
+        out += word.front();
+        word.remove_prefix(1);
+      }
+    }
+    return out;
+  }
+
+  const ReduceFlags& flags_;
+  std::string path_;
+  size_t runs_ = 0;
+};
+
+bool is_terminal(const std::ostream& stream) { return &stream == &std::cerr && ::isatty(STDERR_FILENO) == 1; }
+
+// One line that is written over, on a terminal only.
+class Progress {
+ public:
+  Progress(Console& console, bool is_shown) : console_(console), is_shown_(is_shown) {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() {
+    if (is_shown_) console_.notes() << "\r\x1b[K" << std::flush;
+  }
+
+  void show(size_t run, size_t nodes, std::string_view stage) {
+    if (!is_shown_) return;
+    console_.notes() << "\r\x1b[Krun " << run << ", " << nodes << " nodes, removing " << stage << std::flush;
+  }
+
+ private:
+  Console& console_;
+  bool is_shown_;
+};
+
+class Reduce {
+ public:
+  Reduce(Console& console, const ReduceFlags& flags, Product product, const ScratchFolder& folder)
+      : console_(console), flags_(flags), product_(std::move(product)), command_(flags, folder) {}
+
+  void run() {
+    const std::string& path = flags_.files.inputs.front();
+    const std::unique_ptr<Module> module = load_input(console_, path);
+    if (module == nullptr || !is_valid_input(console_, *module, path)) return;
+    for (size_t i = 0; i < module->num_graphs(); ++i) nodes_before_ += module->graph(GraphId(i)).num_nodes();
+    best_ = {print_text(*module), flags_.passes};
+    const Status begun = judge_input();
+    if (!begun.ok()) return console_.error(begun.error());
+    if (Interrupts::signal() != 0) return;
+    const Result<ReduceReport> report = search();
+    if (!report.ok()) return console_.error(report.error());
+    if (failure_.has_value()) console_.error(*failure_);
+    deliver(*report);
+  }
+
+ private:
+  // IN must be interesting itself, and the way it is may be what is looked for.
+  Status judge_input() {
+    const Result<ProcessEnd> end = command_.run(best_);
+    if (!end.ok()) return end.error();
+    const std::string ended = "COMMAND ends with " + text_of(*end) + " for '" + flags_.files.inputs.front() + "'";
+    wanted_ = *end;
+    if (!flags_.exit.empty()) {
+      if (end->kind == ProcessEnd::Kind::kInterrupted || is_wanted(flags_.exit, *end)) return ok_status();
+      return usage(ended + ", which is not interesting: --exit asks for " + wanted_text(flags_.exit),
+                   "check COMMAND with -v, which shows what it prints; the graph is given as text");
+    }
+    if (end->kind == ProcessEnd::Kind::kTimedOut) {
+      return usage("COMMAND does not end within " + std::to_string(flags_.timeout) + " s for '" +
+                       flags_.files.inputs.front() + "'",
+                   "give --timeout more seconds, or --exit timeout when that is what to look for");
+    }
+    const bool is_not_run =
+        end->kind == ProcessEnd::Kind::kExited && (end->number == kCannotRun || end->number == kNotFound);
+    if (!is_not_run) return ok_status();
+    return usage(ended + ": a program that it runs cannot be found or started",
+                 "check COMMAND with -v, or give --exit " + std::to_string(end->number) + " when that is meant");
+  }
+
+  Result<ReduceReport> search() {
+    Progress progress(console_, is_terminal(console_.notes()) && !flags_.verbose);
+    ReduceOptions options;
+    options.observer = [&](std::string_view stage, const ReduceReport& report) {
+      progress.show(command_.runs() + 1, report.nodes, stage);
+    };
+    return reduce_case(
+        best_, [this](const ReduceCase& candidate) { return judge(candidate); }, options);
+  }
+
+  Interest judge(const ReduceCase& candidate) {
+    if (command_.runs() >= flags_.max_runs || Interrupts::signal() != 0) return Interest::kStop;
+    const Result<ProcessEnd> end = command_.run(candidate);
+    if (!end.ok()) failure_ = end.error();
+    if (!end.ok() || end->kind == ProcessEnd::Kind::kInterrupted) return Interest::kStop;
+    const bool is_interesting = flags_.exit.empty() ? *end == wanted_ : is_wanted(flags_.exit, *end);
+    return is_interesting ? Interest::kInteresting : Interest::kUninteresting;
+  }
+
+  void deliver(const ReduceReport& report) {
+    Result<std::unique_ptr<Module>> smallest = parse_text(best_.graph, "case");
+    FXOPT_CHECK(smallest.ok(), "a graph that was printed does not parse");
+    if (!save_product(console_, **smallest, product_)) return;
+    const std::string stopped = report.is_complete          ? ""
+                                : Interrupts::signal() != 0 ? "interrupted"
+                                : failure_.has_value()      ? "error"
+                                                            : "max-runs";
+    std::ostream& notes = console_.notes();
+    notes << "reduced " << nodes_before_ << " nodes to " << report.nodes << " in " << command_.runs()
+          << " runs, interesting by " << (flags_.exit.empty() ? text_of(wanted_) : wanted_text(flags_.exit));
+    if (!stopped.empty()) notes << "; stopped early (" << stopped << "), more may go";
+    notes << '\n';
+    if (best_.passes.has_value()) notes << "passes: " << printable_line(*best_.passes) << '\n';
+    nlohmann::ordered_json& result = console_.result();
+    result["output"] = product_.path;
+    result["interesting"] = flags_.exit.empty() ? text_of(wanted_) : wanted_text(flags_.exit);
+    result["nodes_before"] = nodes_before_;
+    result["nodes"] = report.nodes;
+    result["passes"] = best_.passes.has_value() ? nlohmann::ordered_json(*best_.passes) : nullptr;
+    result["runs"] = command_.runs();
+    result["repeated"] = report.repeated;
+    result["invalid"] = report.invalid;
+    result["stopped"] = stopped.empty() ? nullptr : nlohmann::ordered_json(stopped);
+  }
+
+  Console& console_;
+  const ReduceFlags& flags_;
+  Product product_;
+  Command command_;
+  ReduceCase best_;
+  ProcessEnd wanted_;  // how COMMAND ended for IN
+  std::optional<Error> failure_;
+  size_t nodes_before_ = 0;
+};
+
+void run_reduce(Console& console, const ReduceFlags& flags) {
+  console.result() = {{"file", shown_input(flags.files.inputs.front())}, {"command", flags.command}};
+  Status checked = check_flags(flags);
+  if (!checked.ok()) return console.error(checked.error());
+  if (flags.passes.has_value()) {
+    const Result<Pipeline> pipeline = parse_pipeline(*flags.passes);
+    if (!pipeline.ok()) return console.error(pipeline.error());
+  }
+  const Result<std::vector<Product>> products = plan_products(console, flags.files);
+  if (!products.ok()) return console.error(products.error());
+  const Result<ScratchFolder> folder = ScratchFolder::make();
+  if (!folder.ok()) return console.error(folder.error());
+  Reduce(console, flags, products->front(), *folder).run();
+}
+
+}  // namespace
+
+CommandBody declare_reduce(CLI::App& app) {
+  const std::shared_ptr<ReduceFlags> flags = std::make_shared<ReduceFlags>();
+  flags->files.inputs.resize(1);
+  app.add_option("IN", flags->files.inputs.front(), "a graph file; '-' is standard input")->type_name("IN")->required();
+  app.add_option("COMMAND", flags->command, "a command after '--' whose end says whether a graph is interesting")
+      ->type_name("COMMAND")
+      ->required();
+  app.add_option("-o,--output", flags->files.output, "where the graph goes, as text unless it ends in .pb or .json")
+      ->type_name("OUT");
+  app.add_option("--passes", flags->passes, "a pipeline that is reduced as well; COMMAND reads it as {passes}")
+      ->type_name("PIPELINE");
+  app.add_option("--exit", flags->exit,
+                 "how COMMAND ends for an interesting graph: a status, nonzero, signal or timeout (default: as for IN)")
+      ->type_name("STATUS");
+  app.add_option("--timeout", flags->timeout, "end a run of COMMAND after N seconds, 0: never (default: 60)")
+      ->type_name("N");
+  app.add_option("--max-runs", flags->max_runs, "run COMMAND at most N times, and take the smallest graph so far")
+      ->type_name("N");
+  app.add_flag("-v,--verbose", flags->verbose, "show what COMMAND prints, on standard error");
+  app.footer(std::string(kFooter));
+  return [flags](Console& console) {
+    int signal = 0;
+    {
+      const Interrupts interrupts;
+      run_reduce(console, *flags);
+      signal = Interrupts::signal();
+    }
+    if (signal != 0) std::raise(signal);  // what asked this process to end is told that it did
+  };
+}
+
+}  // namespace fxopt

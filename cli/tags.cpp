@@ -1,0 +1,76 @@
+// fxopt tags: what became of every save and recompute tag, and of those that nobody carried out.
+
+#include "cli/report/tags.h"
+
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/files.h"
+#include "cli/report/json.h"
+#include "cli/report/table.h"
+#include "core/text.h"
+#include "ir/io/control_deps.h"
+
+namespace fxopt {
+namespace {
+
+struct TagsFlags {
+  std::vector<std::string> inputs;
+  size_t top = 40;
+  bool strict = false;
+};
+
+void refuse(Console& console, const std::string& path, const std::vector<TagOutcome>& outcomes) {
+  const auto broken = std::count_if(outcomes.begin(), outcomes.end(), breaks_strict_tags);
+  if (broken == 0) return;
+  Error error{ErrorCode::kTagConflict,
+              count_text(static_cast<size_t>(broken), "tag") +
+                  " ignored, dropped, conflicting, or MUST_RECOMPUTE and overridden",
+              "the table says why; `fxopt help verdicts` explains the words",
+              {}};
+  error.where.file = shown_input(path);
+  console.error(error);
+}
+
+void list_tags(Console& console, const TagsFlags& flags, const std::string& path, nlohmann::ordered_json& file) {
+  const std::unique_ptr<Module> module = load_input(console, path);
+  if (module == nullptr || !is_valid_input(console, *module, path)) return;
+  lower_control_deps(*module);
+  const std::vector<TagOutcome> outcomes = audit_tags(*module);
+  std::ostream& out = console.product();
+  out << printable_line(shown_input(path)) << ": " << count_text(outcomes.size(), "tag");
+  if (!outcomes.empty()) {
+    out << ": " << outcomes_text(outcomes) << '\n';
+    print_tags(out, outcomes, flags.top);
+  } else {
+    out << '\n';
+  }
+  file["counts"] = nlohmann::ordered_json::object();
+  for (const auto& [word, count] : count_outcomes(outcomes)) file["counts"][word] = count;
+  file["tags"] = tags_json(outcomes);
+  if (flags.strict) refuse(console, path, outcomes);
+}
+
+}  // namespace
+
+CommandBody declare_tags(CLI::App& app) {
+  const std::shared_ptr<TagsFlags> flags = std::make_shared<TagsFlags>();
+  app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
+  app.add_option("--top", flags->top, "print at most N rows; identical layers share a row (default: 40)")
+      ->type_name("N");
+  app.add_flag("--strict-tags", flags->strict,
+               "exit with 4 when a tag is ignored, dropped or conflicting, or a MUST_RECOMPUTE is overridden");
+  return [flags](Console& console) {
+    console.result()["files"] = nlohmann::ordered_json::array();
+    const Status inputs = check_inputs(flags->inputs);
+    if (!inputs.ok()) return console.error(inputs.error());
+    for_each_input(console, flags->inputs,
+                   [&](size_t i, nlohmann::ordered_json& file) { list_tags(console, *flags, flags->inputs[i], file); });
+  };
+}
+
+}  // namespace fxopt

@@ -1,0 +1,133 @@
+#include "passes/recompute/verdicts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/analysis/effects.h"
+#include "ir/analysis/tags.h"
+#include "ir/analysis/values.h"
+
+namespace fxopt {
+namespace {
+
+bool any_backward(const Graph& graph, const PhaseMap& phases) {
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&phases](NodeId node) { return phases.is_backward(node); });
+}
+
+// The node whose tensor or element `node` hands on: a view, a getitem, an in-place op. Invalid for what makes its own.
+NodeId handed_on(const Graph& graph, const StorageMap& storages, NodeId node) {
+  const NodeId input = graph[node].is_call() ? first_argument(graph, node) : NodeId();
+  if (!input.is_valid()) return NodeId();
+  const std::span<const BufferId> made = storages.buffers(node);
+  const std::span<const BufferId> given = storages.buffers(input);
+  const bool shares = std::any_of(made.begin(), made.end(), [&given](BufferId id) {
+    return id.is_valid() && std::find(given.begin(), given.end(), id) != given.end();
+  });
+  return shares || view_of_call(graph, node) == ViewKind::kProjection ? input : NodeId();
+}
+
+// The values that nodes which are readers read, by themselves or through what hands them on.
+template <class IsReader>
+IdMap<NodeId, bool> find_read(const Graph& graph, const RematFacts& facts, const IsReader& is_reader) {
+  IdMap<NodeId, bool> read(graph.num_ids(), false);
+  for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
+    if (is_reader(node)) graph.for_each_input(node, [&read](NodeId input) { read[input] = true; });
+    if (facts.phases.is_backward(node) || !read.get(node)) continue;
+    if (const NodeId base = handed_on(graph, facts.storages, node); base.is_valid()) read[base] = true;
+  }
+  return read;
+}
+
+class Judge {
+ public:
+  Judge(const Graph& graph, const RematPlan& plan, const RematFacts& facts)
+      : graph_(graph),
+        plan_(plan),
+        facts_(facts),
+        read_(find_read(graph, facts, [&facts](NodeId node) { return facts.phases.is_backward(node); })),
+        read_in_plan_(find_read(graph, facts, [&](NodeId node) {
+          return plan.recomputed[node] || (facts.phases.is_backward(node) && !plan.excluded[node]);
+        })) {}
+
+  // What decides about the node, tagged or not.
+  TagRule rule(NodeId node) const {
+    const TagRule held_back = plan_.blocked[node];
+    return held_back == TagRule::kNone ? facts_.decisions.of[node].rule : held_back;
+  }
+
+  TagVerdict judge(NodeId node) const {
+    const TagRule decided = rule(node);
+    if (decided == TagRule::kBackwardTag) return verdict(Verdict::kOverridden, decided);
+    if (!wants_recompute(graph_[node].tag))
+      return verdict(is_needed(node) ? Verdict::kHonoured : Verdict::kMoot, decided);
+    if (plan_.recomputed[node]) return verdict(Verdict::kHonoured, decided);
+    if (!is_needed(node)) return verdict(Verdict::kMoot, decided);
+    if (plan_.blocked[node] == TagRule::kUnrepeatable) return verdict(Verdict::kConflicting, decided);
+    if (is_view_of_kept(facts_, node)) {
+      return verdict(read_.get(node) ? Verdict::kImplied : Verdict::kMoot, TagRule::kKeptAnyway);
+    }
+    return verdict(Verdict::kOverridden, read_in_plan_.get(node) ? decided : TagRule::kExcluded);
+  }
+
+  bool is_needed(NodeId node) const { return read_.get(node) || read_in_plan_.get(node); }
+  const IdMap<NodeId, bool>& read() const { return read_; }
+
+ private:
+  static TagVerdict verdict(Verdict verdict, TagRule rule) { return {verdict, rule, {}, {}}; }
+
+  const Graph& graph_;
+  const RematPlan& plan_;
+  const RematFacts& facts_;
+  IdMap<NodeId, bool> read_;          // by backward as it is
+  IdMap<NodeId, bool> read_in_plan_;  // by copies, and by backward but for excluded modules
+};
+
+IdMap<NodeId, TagVerdict> judge_all(const Graph& graph, const Judge& judge) {
+  IdMap<NodeId, TagVerdict> verdicts(graph.num_ids());
+  for (const NodeId node : graph.nodes()) {
+    verdicts[node] =
+        graph[node].tag == Tag::kNone ? TagVerdict{Verdict::kNone, judge.rule(node), {}, {}} : judge.judge(node);
+  }
+  return verdicts;
+}
+
+}  // namespace
+
+bool is_view_of_kept(const RematFacts& facts, NodeId node) {
+  const std::span<const BufferId> buffers = facts.storages.buffers(node);
+  return !buffers.empty() && std::all_of(buffers.begin(), buffers.end(), [&](BufferId id) {
+    const Buffer& buffer = facts.storages.buffer(id);
+    return buffer.source != BufferSource::kNode ||
+           (buffer.producer != node && !facts.decisions.of[buffer.producer].recompute);
+  });
+}
+
+RematFacts::RematFacts(const Graph& graph, Compat compat)
+    : phases(resolve_phases(graph)),
+      holds_backward(any_backward(graph, phases)),
+      effects(graph),
+      storages(graph, effects),
+      decisions(decide_tags(graph, phases, storages, effects,
+                            compat == Compat::kTorch ? TagRules::kTorch : TagRules::kFxopt)),
+      reloads(graph, phases, storages) {}
+
+IdMap<NodeId, TagVerdict> judge_tags(const Graph& graph, const RematPlan& plan, const RematFacts& facts) {
+  return judge_all(graph, Judge(graph, plan, facts));
+}
+
+TagForecast forecast_tags(const Graph& graph, const RematOptions& options) {
+  const RematFacts facts(graph, options.compat);
+  const RematPlan plan = forecast_remat(graph, facts, options);
+  const Judge judge(graph, plan, facts);
+  TagForecast forecast;
+  forecast.verdicts = judge_all(graph, judge);
+  forecast.recomputed = plan.recomputed;
+  forecast.read = judge.read();
+  forecast.needed = IdMap<NodeId, bool>(graph.num_ids(), false);
+  for (const NodeId node : graph.nodes()) forecast.needed[node] = judge.is_needed(node);
+  forecast.holds_backward = facts.holds_backward;
+  return forecast;
+}
+
+}  // namespace fxopt

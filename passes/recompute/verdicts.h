@@ -1,0 +1,51 @@
+#pragma once
+
+#include "core/result.h"
+#include "ir/analysis/phases.h"
+#include "ir/analysis/storages.h"
+#include "ir/analysis/tag_rules.h"
+#include "passes/recompute/reloads.h"
+#include "passes/recompute/remat.h"
+#include "passes/recompute/remat_plan.h"
+
+// What becomes of tags: the verdicts that remat writes, and the same foretold of a graph that it has not run on.
+
+namespace fxopt {
+
+// What remat looks at before it plans. Refers to the graph, and is good until that changes.
+struct RematFacts {
+  RematFacts(const Graph& graph, Compat compat);
+
+  PhaseMap phases;
+  bool holds_backward = false;  // some node is backward, marked or inferred
+  EffectMap effects;
+  StorageMap storages;
+  TagDecisions decisions;
+  Reloads reloads;
+};
+
+// True for a view whose memory stays, whatever becomes of the view: of an input, of what is not recomputed.
+bool is_view_of_kept(const RematFacts& facts, NodeId node);
+
+// The verdict on each tagged node:
+//   honoured     the value is recomputed, or saved, as tagged
+//   moot         backward does not read the value, neither by itself nor through a view; nor does a copy, but for views
+//                of memory that is kept anyway
+//   overridden   backward reads it, and the rule named decided against the tag
+//   implied      a view of memory that is kept anyway, which backward reads: there is nothing to recompute (rule
+//                kept_anyway)
+//   conflicting  tagged for recompute, and running it again would give something else (rule unrepeatable)
+// O(nodes + edges).
+IdMap<NodeId, TagVerdict> judge_tags(const Graph& graph, const RematPlan& plan, const RematFacts& facts);
+
+// What remat with these options would write. Where remat would refuse a tag, that tag is conflicting.
+struct TagForecast {
+  IdMap<NodeId, TagVerdict> verdicts;  // of untagged nodes only the rule
+  IdMap<NodeId, bool> recomputed;      // some region would copy the node
+  IdMap<NodeId, bool> read;            // backward reads the value or a view of it, in the graph as it is
+  IdMap<NodeId, bool> needed;          // the same, or a copy would
+  bool holds_backward = false;
+};
+TagForecast forecast_tags(const Graph& graph, const RematOptions& options);
+
+}  // namespace fxopt

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "ir/io/rows.h"
+
+namespace fxopt {
+
+struct Row;     // a declaration
+struct OldRow;  // likewise
+
+struct NewRow {
+  struct Part {};  // inside of another class
+};
+
+template <class T>
+struct Table {};
+
+struct Row {  // forbidden
+  int bytes = 0;
+};
+
+enum class RowKind { kWide };  // forbidden
+
+class Sum final : public Row {  // forbidden
+};
+
+}  // namespace fxopt

@@ -1,0 +1,76 @@
+// Whether commands take time in proportion to the graph, whatever grows in it.
+//
+// Work is measured as processor time, for there is no one thing to count: what these shapes have caught was filled
+// tables, walked graphs and searched lists. So that a busy machine does not decide, a shape is made eight times larger,
+// where linear time grows 8 times, time of exponent 1.2 (caches) 12 times and quadratic time 64 times; the limit, 23, is
+// exponent 1.5; and times are the best of several runs, of the larger graph until one is below the limit.
+
+#include <algorithm>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/cli/run.h"
+#include "tests/scaling/shapes.h"
+
+namespace fxopt {
+namespace {
+
+constexpr size_t kFactor = 8;
+constexpr double kLimit = 23;
+constexpr int kRuns = 3;
+constexpr size_t kDeep = 100000;  // more graphs than a stack of 8 MiB takes calls
+
+const std::vector<std::vector<std::string>> kCommands = {
+    {"verify"}, {"show"}, {"show", "--summary"}, {"mem"}, {"opt", "--report", "-o", "/dev/null"},
+};
+
+double seconds(const std::vector<std::string>& command, const std::string& file) {
+  std::vector<std::string> args = command;
+  args.push_back(file);
+  if (args[0] == "diff") args.push_back(file);
+  const std::clock_t start = std::clock();
+  const CliResult result = run_fxopt(args);
+  const std::clock_t end = std::clock();
+  CAPTURE(result.err);
+  REQUIRE(result.exit == 0);
+  return static_cast<double>(end - start) / CLOCKS_PER_SEC;
+}
+
+double growth(const std::vector<std::string>& command, const std::string& small, const std::string& large) {
+  double before = seconds(command, small), after = seconds(command, large);
+  for (int i = 1; i < kRuns; ++i) before = std::min(before, seconds(command, small));
+  for (int i = 1; i < kRuns && after > kLimit * before; ++i) after = std::min(after, seconds(command, large));
+  return after / before;
+}
+
+void check_shape(const Shape& shape) {
+  const TempFolder folder;
+  const std::string small = folder / "small.fxg", large = folder / "large.fxg";
+  write_text(small, shape.text(shape.size));
+  write_text(large, shape.text(shape.size * kFactor));
+  for (const std::vector<std::string>& command : kCommands) {
+    CAPTURE(shape.name, command);
+    CHECK(growth(command, small, large) < kLimit);
+  }
+}
+
+TEST_CASE("scaling: the time of commands grows with the graph, whatever is large in it") {
+  for (const Shape& shape : shapes()) check_shape(shape);
+}
+
+TEST_CASE("scaling: graphs that run each other may be nested deeper than calls") {
+  const TempFolder folder;
+  const std::string file = folder / "deep.fxg", binary = folder / "deep.pb";
+  write_text(file, nested_graphs(kDeep));
+  CHECK(run_fxopt({"convert", file, "-o", binary}).exit == 0);
+  for (const std::vector<std::string>& command : kCommands) {
+    CAPTURE(command);
+    static_cast<void>(seconds(command, binary));
+  }
+  static_cast<void>(seconds({"diff"}, binary));
+}
+
+}  // namespace
+}  // namespace fxopt

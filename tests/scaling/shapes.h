@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace fxopt {
+
+// A kind of graph of any size, one feature of which grows with it: where an algorithm looks at all of something for each
+// of something, this shows it.
+struct Shape {
+  const char* name;
+  std::string (*text)(size_t size);  // in the text form
+  size_t size;                       // at which a command takes some milliseconds
+};
+
+const std::vector<Shape>& shapes();
+
+// Graphs that each run the next one, as many as `depth` below each other.
+std::string nested_graphs(size_t depth);
+
+}  // namespace fxopt
