@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Runs random programs before and after fxopt and compares, bit by bit, what their caller can see.
+
+    scripts/peers/differential.py [--runs N] [--seeds A:B] [--jobs N] [--pipelines N] [--stop-at-first] [--ignore-objects]
+                                  [--json FILE]
+    scripts/peers/differential.py --reproduce SEED --passes PIPELINE [--write FILE.fxg] [--reduce FILE.fxg]
+    scripts/peers/differential.py --judge FILE --passes PIPELINE
+
+A seed gives a program (in the same version of PyTorch: the same graph, inputs and pipelines), traced by make_fx, torch.export,
+Dynamo or AOTAutograd. The graph is executed on the CPU before and after each of its pipelines. Compared: outputs and mutated
+inputs and attributes (values, dtype, sizes, strides, offset, bytes of the storage), which of them share memory or are one object,
+the state of the generator, what is raised; and where autograd runs through a graph, gradients, within a tolerance of 1e-4, as
+merging equal values changes the order of summation. A program whose own two runs differ is skipped and counted.
+
+--reduce needs a difference that --judge sees: with inputs like the values that the file records, and without gradients.
+
+Left out, because another result is their purpose: `compat` of every pass, dce{random=remove}, dce{assertions=remove},
+dce{collectives=remove}, and passes that are not of class exact. Collectives are simulated: what other ranks hold differs from
+what this one holds, and a result is there only after its wait.
+
+One line for each disagreement, then tables by pass and by feature. Exits with 1 when anything is wrong. --judge loads one file
+and exits with 1 when the two executions differ, 0 when they are equal, 2 when it cannot be run. Needs torch; no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
+
+import fxopt_json
+from fxopt_apply import FxoptError
+
+from differential_parts import campaign, files, observe, pipelines, tables, workers
+from differential_parts.programs import Unusable
+
+
+def run_campaign(options: argparse.Namespace) -> int:
+    known = pipelines.known_passes(options.fxopt)
+    result = tables.Tables([item.name for item in known], ["one object"] if options.ignore_objects else [])
+    started = time.monotonic()
+    first, last = options.seeds
+    told = [options.passes] if options.passes else []
+    pool = workers.Pool(options.jobs, options.fxopt, known, options.pipelines, told)
+    for outcome in pool.outcomes(range(first, last)):
+        result.add(outcome)
+        for run in outcome.runs:
+            if result.is_wrong(run):
+                print(tables.line(outcome, run), flush=True)
+        if result.runs >= options.runs or options.stop_at_first and result.wrong:
+            break
+    pool.stop()
+    print(result.text(time.monotonic() - started, options.jobs))
+    if options.json is not None:
+        options.json.write_text(json.dumps(result.json(), indent=1) + "\n", encoding="utf-8")
+    return 1 if result.wrong else 0
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    """Shows one program, what a pipeline makes of it, and both results."""
+    with tempfile.TemporaryDirectory() as name:
+        subject = campaign.Subject(options.reproduce, options.fxopt, pathlib.Path(name))
+        graph_module = subject.program.graph_module
+        print(f"{subject.family}: {', '.join(sorted(subject.program.features))}")
+        print(files.listing(graph_module))
+        if options.write is not None:
+            subject.optimizer.write(options.write)
+        if options.passes is None:
+            return 0
+        run = subject.judge(options.passes, by_apply=options.apply)
+        if run.refused is None:
+            after = subject.optimize(options.passes, by_apply=options.apply).graph_module
+            print(f"after {options.passes}:\n{files.listing(after)}")
+            print(observe.shown(subject.seen, campaign.run_graph(subject.program, after)))
+        print(f"refused: {run.refused}" if run.refused else "\n".join(run.differences) or "equal")
+        if options.reduce is not None and run.differences:
+            source = pathlib.Path(name) / "failing.fxg"
+            subject.optimizer.write(source)
+            return reduce(source, options.reduce, options.passes, options.fxopt)
+        return 1 if run.differences else 0
+
+
+def reduce(source: pathlib.Path, target: pathlib.Path, passes: str, fxopt: str) -> int:
+    """Lets fxopt shrink a failing file and its pipeline, with --judge of this script as its judge."""
+    judge = [sys.executable, str(pathlib.Path(__file__).resolve()), "--fxopt", fxopt, "--passes", "{passes}", "--judge", "{}"]
+    command = [fxopt, "reduce", str(source), "-o", str(target), "--passes", passes, "--", *judge]
+    return subprocess.run(command).returncode
+
+
+def judge_file(options: argparse.Namespace) -> int:
+    try:
+        found = files.judge(options.judge, options.passes, options.fxopt)
+    except (Unusable, FxoptError, RuntimeError, ValueError, OSError) as error:
+        print(f"cannot be run: {error}", file=sys.stderr)
+        return 2
+    print("\n".join(found) or "equal")
+    return 1 if found else 0
+
+
+def seed_range(text: str) -> tuple[int, int]:
+    first, separator, last = text.partition(":")
+    if not separator or not first.isdigit() or not last.isdigit() or int(first) >= int(last):
+        raise argparse.ArgumentTypeError(f"{text!r} is not A:B with A below B")
+    return int(first), int(last)
+
+
+def positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(description="Runs random programs before and after fxopt and compares them bit by bit.")
+    result.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
+    result.add_argument("--runs", type=positive, default=20000, metavar="N", help="program x pipeline runs (default: 20000)")
+    result.add_argument("--seeds", type=seed_range, default=(0, 10**9), metavar="A:B", help="from A up to B (default: from 0)")
+    result.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes (default: 1)")
+    result.add_argument("--pipelines", type=positive, default=6, metavar="N", help="pipelines for each program (default: 6)")
+    result.add_argument("--passes", metavar="PIPELINE", help="this one in place of random ones")
+    result.add_argument("--stop-at-first", action="store_true", help="stop at the first program that is wrong")
+    result.add_argument(
+        "--ignore-objects",
+        action="store_true",
+        help="count, but do not call wrong, where only the objects differ: two results on the same memory, of the same sizes,"
+        " that are one object afterwards",
+    )
+    result.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write counts and disagreements here")
+    result.add_argument("--reproduce", type=int, metavar="SEED", help="show one program and what --passes makes of it")
+    result.add_argument("--apply", action="store_true", help="with --reproduce: by fxopt_torch.apply, in place of a file")
+    result.add_argument("--write", type=pathlib.Path, metavar="FILE", help="with --reproduce: write the program as a graph file")
+    result.add_argument("--reduce", type=pathlib.Path, metavar="FILE", help="with --reproduce: write it shrunk by fxopt reduce")
+    result.add_argument("--judge", type=pathlib.Path, metavar="FILE", help="execute this graph before and after --passes")
+    return result
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    options.fxopt = fxopt_json.find_fxopt(options.fxopt)
+    if options.fxopt is None:
+        print("differential: no fxopt program: build it, then give --fxopt or set FXOPT", file=sys.stderr)
+        return 2
+    campaign.prepare_process()
+    if options.judge is not None:
+        if options.passes is None:
+            parser().error("--judge needs --passes")
+        return judge_file(options)
+    if options.reproduce is None:
+        return run_campaign(options)
+    try:
+        return reproduce(options)
+    except Unusable as error:
+        print(f"differential: seed {options.reproduce} gives no program: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""Many programs through many pipelines, in several processes, and what came of them."""
+
+from __future__ import annotations
+
+import pathlib
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch.fx import GraphModule
+
+from fxopt_apply import FxoptError
+from fxopt_load import LoadError
+from fxopt_save import ExportError
+
+from differential_parts import families, observe, pipelines
+from differential_parts.observe import Seen
+from differential_parts.optimize import Optimized, Optimizer
+from differential_parts.programs import FAILING, Dice, Program, Unusable
+
+APPLY_SHARE = 0.08  # of the runs, by fxopt_torch.apply in place of a file
+
+
+@dataclass
+class Run:
+    passes: str
+    changed: dict[str, bool] = field(default_factory=dict)
+    recomputed: int = 0
+    refused: str | None = None
+    differences: list[str] = field(default_factory=list)
+    by_apply: bool = False
+
+    @property
+    def has_changed(self) -> bool:
+        return any(self.changed.values())
+
+
+@dataclass
+class Outcome:
+    seed: int
+    family: str = ""
+    features: list[str] = field(default_factory=list)
+    skipped: str | None = None
+    runs: list[Run] = field(default_factory=list)
+
+
+def prepare_process() -> None:
+    """One thread, no warnings, and memory that nobody wrote reads as not-a-number."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+def run_graph(program: Program, graph_module: GraphModule) -> Seen:
+    """One execution; the graph's attributes are afterwards as they were."""
+    attributes = observe.attributes_of(graph_module)
+    given = program.inputs()
+    wanted = None
+    if program.has_gradients:
+        wanted = [f"input {place}" for place in range(len(given))]
+        wanted += [f"attribute {path}" for path in program.parameters]
+    with observe.kept(attributes):
+        return observe.execute(graph_module, given, attributes, wanted)
+
+
+class Subject:
+    """A program whose executions agree with one another, ready for pipelines. Unusable where they do not."""
+
+    def __init__(self, seed: int, fxopt: str, folder: pathlib.Path, family: str | None = None) -> None:
+        self.program, self.family = families.make(seed, family)
+        self.seen = run_graph(self.program, self.program.graph_module)
+        if self.seen.error is not None and FAILING not in self.seen.error:
+            raise Unusable("the original cannot be run")
+        if observe.differences(self.seen, run_graph(self.program, self.program.graph_module)):
+            raise Unusable("two runs of the original differ")
+        self.program.features |= _sharing(self.seen)
+        try:
+            self.optimizer = Optimizer.of(self.program, fxopt, folder)
+        except ExportError as error:
+            raise Unusable(f"ExportError: {str(error)[:60]}") from error
+
+    def optimize(self, passes: str, *, by_apply: bool = False) -> Optimized:
+        return self.optimizer.apply(passes) if by_apply else self.optimizer.run(passes)
+
+    def judge(self, passes: str, *, by_apply: bool = False) -> Run:
+        """One pipeline: what it changed, and what a caller sees of it."""
+        run = Run(passes, by_apply=by_apply)
+        try:
+            result = self.optimize(passes, by_apply=by_apply)
+        except FxoptError as error:
+            run.refused = error.code or f"exit {error.exit_code}"
+            if error.exit_code not in (2, 3, 4, 8):
+                run.differences.append(f"exit {error.exit_code}: {str(error).splitlines()[0][:120]}")
+            return run
+        except LoadError as error:
+            run.refused = f"LoadError {str(error)[-60:]}"
+            return run
+        run.changed, run.recomputed = result.changed, result.recomputed
+        after = run_graph(self.program, result.graph_module)
+        # Recomputed collectives are launched again, and merging them is what that option is for.
+        same = "remat" not in passes and "collectives=true" not in passes
+        run.differences = observe.differences(self.seen, after, same_collectives=same)
+        return run
+
+
+def _sharing(seen: Seen) -> set[str]:
+    """Whether outputs share memory with inputs, or with one another."""
+    firsts = [(name, first) for name, first in seen.storages.items() if name.startswith("output ") and first != name]
+    found = {"output aliases an input"} if any(not first.startswith("output ") for _, first in firsts) else set()
+    return found | ({"outputs alias each other"} if any(first.startswith("output ") for _, first in firsts) else set())
+
+
+def judge_seed(
+    seed: int, fxopt: str, passes: Sequence[pipelines.Pass], count: int, told: Sequence[str] = ()
+) -> Iterator[Run | Outcome]:
+    """Yields each run before it is judged, so that whoever waits knows of one that never ends, and last the outcome."""
+    outcome = Outcome(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            subject = Subject(seed, fxopt, pathlib.Path(folder))
+        except Unusable as error:
+            outcome.skipped = str(error)
+            yield outcome
+            return
+        outcome.family, outcome.features = subject.family, sorted(subject.program.features)
+        dice = Dice(seed + 10**9)
+        graph_module = subject.program.graph_module
+        features = subject.program.features
+        told = told or pipelines.random_pipelines(
+            dice,
+            passes,
+            graph_module,
+            count,
+            tagged="tags" in features or subject.family == "forward-loss-backward",
+            unmarked=subject.family in ("forward-loss-backward", "joint") and "phase marks" not in features,
+        )
+        for text in told:
+            by_apply = dice.chance(APPLY_SHARE)
+            yield Run(text, by_apply=by_apply)
+            outcome.runs.append(subject.judge(text, by_apply=by_apply))
+    yield outcome

@@ -1,0 +1,129 @@
+"""Graph files as programs: inputs for their placeholders, and an execution before and after a pipeline."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pathlib
+import tempfile
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+import fxopt_json
+import fxopt_torch
+
+from differential_parts import campaign, observe
+from differential_parts.collectives import SimulatedRanks, join_group
+from differential_parts.optimize import Optimizer
+from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable
+
+
+def judge(path: pathlib.Path, passes: str, fxopt: str) -> list[str]:
+    """What differs. Unusable where the file cannot be executed or its own executions differ, FxoptError where it is
+    refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "before.json"
+        module = fxopt_torch.read_module(path, fxopt)
+        put_on_cpu(module)
+        fxopt_json.write_json(module, source)
+        if "_c10d_functional." in source.read_text(encoding="utf-8"):
+            join_group(WORLD)
+        graph_module = fxopt_torch.load(source, fxopt=fxopt)
+        program = Program(graph_module, inputs_of(graph_module))
+        check_values(graph_module, program.inputs())
+        before = campaign.run_graph(program, graph_module)
+        if before.error is not None and FAILING not in before.error:
+            raise Unusable(before.error)
+        if observe.differences(before, campaign.run_graph(program, graph_module)):
+            raise Unusable("two runs of the original differ")
+        after = Optimizer(program, fxopt, source).run(passes)
+        return observe.differences(before, campaign.run_graph(program, after.graph_module))
+
+
+class _Checked(torch.fx.Interpreter):
+    """Executes a graph and compares what each node gives with the value that the file records."""
+
+    def run_node(self, node: Node) -> object:
+        result, value = super().run_node(node), node.meta.get("val")
+        if isinstance(result, Tensor) and isinstance(value, Tensor):
+            known = [*value.shape, *value.stride()], [*result.shape, *result.stride()]
+            wrong = any(isinstance(left, int) and left != right for left, right in zip(*known)) or len(known[0]) != len(known[1])
+            if wrong or value.dtype != result.dtype:
+                raise Unusable(f"%{node.name} is not what the file says of it")
+        return result
+
+
+def check_values(graph_module: GraphModule, inputs: list[object]) -> None:
+    """Unusable where the file says what is not so, as files that are being shrunk may: passes go by what it says."""
+    attributes = observe.attributes_of(graph_module)
+    try:
+        with observe.kept(attributes), torch.no_grad(), SimulatedRanks(), contextlib.redirect_stdout(io.StringIO()):
+            _Checked(graph_module).run(*inputs)
+    except RuntimeError as error:
+        if FAILING not in str(error):
+            raise Unusable(f"it cannot be run: {str(error).splitlines()[0]}") from error
+
+
+def put_on_cpu(message: object) -> None:
+    """Gives every tensor that names no device the CPU: a file written by hand may leave it out."""
+    if isinstance(message, list):
+        for item in message:
+            put_on_cpu(item)
+    if isinstance(message, dict):
+        if "dtype" in message and "sizes" in message:
+            message.setdefault("device", "cpu")
+        for item in message.values():
+            put_on_cpu(item)
+
+
+def inputs_of(graph_module: GraphModule) -> Callable[[], list[object]]:
+    """Real inputs like the values of the placeholders; those on one storage share one. Unusable where one has none."""
+    nodes = graph_module.graph.find_nodes(op="placeholder")
+
+    def inputs() -> list[object]:
+        dice, storages = Dice(1), {}
+        return [_input(node, dice, storages) for node in nodes]
+
+    return inputs
+
+
+def _input(node: Node, dice: Dice, storages: dict[object, Tensor]) -> object:
+    value = node.meta.get("val", node.meta.get("example_value"))
+    if isinstance(value, torch.SymInt | torch.SymFloat):
+        return value.node.hint
+    if value is None:
+        raise Unusable(f"placeholder {node.name} has no value")
+    if not isinstance(value, Tensor):
+        return value
+    sizes, strides, offset = ([_number(item) for item in items] for items in (value.shape, value.stride(), [value.storage_offset()]))
+    elements = offset[0] + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides)) if 0 not in sizes else offset[0]
+    key = value.untyped_storage()._cdata
+    base = storages.get(key)
+    if base is None or base.numel() < elements or base.dtype != value.dtype:
+        storages[key] = base = _numbers(elements, value.dtype, dice)
+    return torch.as_strided(base, sizes, strides, offset[0])
+
+
+def _number(size: object) -> int:
+    return int(size.node.hint) if isinstance(size, torch.SymInt) else int(size)
+
+
+def _numbers(count: int, dtype: torch.dtype, dice: Dice) -> Tensor:
+    if dtype == torch.bool:
+        return torch.tensor([dice.chance(0.5) for _ in range(count)], dtype=dtype)
+    if dtype.is_floating_point or dtype.is_complex:
+        return dice.tensor((count,)).to(dtype)
+    return torch.tensor([dice.randrange(2) for _ in range(count)], dtype=dtype)
+
+
+def listing(graph_module: GraphModule) -> str:
+    """The graph as text, each node with its tag and phase."""
+    lines = []
+    for node in graph_module.graph.nodes:
+        marks = [str(node.meta["recompute"]).rpartition(".")[2]] if "recompute" in node.meta else []
+        marks += ["backward"] if node.meta.get("autograd_backward") else []
+        lines.append(f"  {node.format_node() or f'return {node.args[0]}'}" + (f"  # {', '.join(marks)}" if marks else ""))
+    return "\n".join(lines).replace("torch.ops.", "")

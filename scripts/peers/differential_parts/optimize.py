@@ -1,0 +1,139 @@
+"""One program, written once, through pipelines of the fxopt program, and read back as a graph that can be run."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pathlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+
+import fxopt_apply
+import fxopt_json
+import fxopt_torch
+from fxopt_apply import FxoptError
+from fxopt_json import Json
+from fxopt_load import Importer
+from fxopt_save import Exporter
+
+from differential_parts.observe import attributes_of
+from differential_parts.programs import Program
+
+
+@dataclass
+class Optimized:
+    """What a pipeline made: the graph, and for each pass whether it changed something, by its report."""
+
+    graph_module: GraphModule
+    changed: dict[str, bool]
+    recomputed: int
+
+
+class Optimizer:
+    """Pipelines over one program."""
+
+    def __init__(self, program: Program, fxopt: str, source: pathlib.Path) -> None:
+        """source: the program as a file."""
+        self.program = program
+        self.fxopt = fxopt
+        self.folder = source.parent
+        self.source = source
+
+    @classmethod
+    def of(cls, program: Program, fxopt: str, folder: pathlib.Path) -> Optimizer:
+        """Writes the program. ExportError where its graph cannot be written."""
+        source = folder / "before.json"
+        exporter = Exporter(source)
+        with fxopt_json.no_collection():
+            module = exporter.module(program.graph_module, **program.told)
+            with exporter.large_constants():
+                fxopt_json.write_json(module, source)
+        return cls(program, fxopt, source)
+
+    def run(self, passes: str) -> Optimized:
+        """Runs a pipeline and builds its result without metadata. FxoptError where the program refuses."""
+        target = self.folder / "after.json"
+        report = self._call(passes, target)
+        with fxopt_json.no_collection():
+            module = json.loads(target.read_text(encoding="utf-8"))["module"]
+            loaded = _Runnable(module, target, None).runnable()
+        return _optimized(loaded, report)
+
+    def apply(self, passes: str) -> Optimized:
+        """The same by fxopt_torch.apply, on a copy."""
+        graph_module = copy_of(self.program.graph_module)
+        fxopt_torch.apply(graph_module, passes, fxopt=self.fxopt, **self.program.told)
+        return Optimized(graph_module, {}, 0)
+
+    def write(self, path: pathlib.Path) -> None:
+        """Writes the program as a file of fxopt."""
+        fxopt_torch.save(self.program.graph_module, path, fxopt=self.fxopt, **self.program.told)
+
+    def _call(self, passes: str, target: pathlib.Path) -> Json:
+        arguments = ["opt", str(self.source), "-o", str(target), "--passes", passes]
+        return fxopt_apply.run_fxopt(self.fxopt, arguments, self.folder)["files"][0]
+
+
+class _Runnable(Importer):
+    """A module read without what only passes ask for: values and other metadata of nodes."""
+
+    def runnable(self) -> GraphModule:
+        return self.graph_module(self.module["graphs"][0]["name"])
+
+
+def copy_of(graph_module: GraphModule) -> GraphModule:
+    """The same graph with nodes, metadata and attributes of its own; subgraphs and values are shared."""
+    graph = copy.deepcopy(graph_module.graph)
+    for old, new in zip(graph_module.graph.nodes, graph.nodes):
+        new.meta = dict(old.meta)
+    root = torch.nn.Module()
+    for path, tensor in attributes_of(graph_module).items():
+        _put(root, path, copied(tensor))
+    for node in graph.nodes:
+        if node.op in ("get_attr", "call_module") and not _has(root, node.target):
+            _put(root, node.target, _get(graph_module, node.target))
+    return GraphModule(root, graph)
+
+
+def copied(tensor: Tensor) -> Tensor:
+    if isinstance(tensor, torch.nn.Parameter):
+        return torch.nn.Parameter(tensor.detach().clone(), tensor.requires_grad)
+    return tensor.detach().clone()
+
+
+def _get(root: torch.nn.Module, path: str) -> object:
+    for name in path.split("."):
+        root = getattr(root, name)
+    return root
+
+
+def _has(root: torch.nn.Module, path: str) -> bool:
+    for name in path.split("."):
+        if not hasattr(root, name):
+            return False
+        root = getattr(root, name)
+    return True
+
+
+def _put(root: torch.nn.Module, path: str, item: object) -> None:
+    *folders, name = path.split(".")
+    for folder in folders:
+        if not hasattr(root, folder):
+            root.add_module(folder, torch.nn.Module())
+        root = getattr(root, folder)
+    if isinstance(item, Tensor) and not isinstance(item, torch.nn.Parameter):
+        root.register_buffer(name, item)
+    else:
+        setattr(root, name, item)
+
+
+def _optimized(graph_module: GraphModule, report: Json) -> Optimized:
+    changed: dict[str, bool] = {}
+    for step in report["passes"]:
+        changed[step["pass"]] = changed.get(step["pass"], False) or step["changed"]
+    recomputed = report["after"]["recomputed"] - report["before"]["recomputed"]
+    return Optimized(graph_module, changed, recomputed)

@@ -1,0 +1,157 @@
+"""What a random program is, for every family of them, and the means to make one from a seed."""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+from torch.utils.checkpoint import CheckpointPolicy
+
+aten = torch.ops.aten
+
+FAILING = "this assertion fails"
+WORLD = 2  # ranks of the process group that collectives name
+
+
+class Unusable(Exception):
+    """The dice gave what PyTorch itself cannot trace or run; the program is skipped and counted."""
+
+
+@dataclass
+class Program:
+    """A graph with inputs for it. `features` name what is in it; `told` is for fxopt_torch.save."""
+
+    graph_module: GraphModule
+    inputs: Callable[[], list[object]]  # the same new objects at each call
+    features: set[str] = field(default_factory=set)
+    told: dict[str, Any] = field(default_factory=dict)
+    has_gradients: bool = False  # autograd runs through it: its gradients are compared
+    parameters: Sequence[str] = ()  # attributes that gradients are asked for
+
+
+class Dice(random.Random):
+    """Random choices of one program."""
+
+    def chance(self, probability: float) -> bool:
+        return self.random() < probability
+
+    def tensor(self, sizes: Sequence[int], *, special: bool = False) -> Tensor:
+        """Random numbers, with `special` among them zeros of both signs, infinities and not-a-numbers."""
+        generator = torch.Generator().manual_seed(self.randrange(2**31))
+        result = torch.randn(tuple(sizes), generator=generator)
+        if special and result.numel() > 3:
+            flat = result.view(-1)
+            for value in (-0.0, 0.0, float("inf"), float("nan"), -float("inf")):
+                if self.chance(0.3):
+                    flat[self.randrange(flat.numel())] = value
+        return result
+
+
+def schema_of(node: Node) -> torch._C.FunctionSchema | None:
+    return getattr(node.target, "_schema", None)
+
+
+def writes(node: Node) -> bool:
+    """Whether a call writes one of its arguments, by its name or schema."""
+    if node.op == "call_method":
+        return str(node.target).endswith("_") and not str(node.target).endswith("__") or node.target == "__setitem__"
+    if node.op != "call_function":
+        return False
+    schema = schema_of(node)
+    return node.target is operator.setitem or schema is not None and schema.is_mutable
+
+
+def is_random(node: Node) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+METADATA_CHANGES = frozenset("t_ transpose_ unsqueeze_ squeeze_ as_strided_ resize_ set_ swapdims_ swapaxes_".split())
+
+
+def op_name(node: Node) -> str:
+    """The operator's name without namespace and overload."""
+    schema = schema_of(node)
+    return schema.name.partition("::")[2] if schema is not None else getattr(node.target, "__name__", str(node.target))
+
+
+def _is_view(node: Node) -> bool:
+    schema = schema_of(node)
+    if schema is None or schema.is_mutable:
+        return False
+    return any(argument.alias_info is not None for argument in schema.arguments)
+
+
+def features_of(graph_module: GraphModule) -> set[str]:
+    """The features that the graph itself shows."""
+    found: set[str] = set()
+    for node in graph_module.graph.nodes:
+        found |= _features_of_node(node)
+    return found
+
+
+def _features_of_node(node: Node) -> set[str]:
+    found: set[str] = set()
+    if node.op == "call_method":
+        found.add("call_method")
+    if node.op not in ("call_function", "call_method"):
+        return found
+    name = op_name(node)
+    first = node.args[0] if node.args else None
+    if writes(node):
+        found.add("in-place")
+        if isinstance(first, Node) and (_is_view(first) or first.target is operator.getitem):
+            found.add("in-place on a view")
+        if isinstance(first, Node) and first.op in ("placeholder", "get_attr"):
+            found.add("mutated input")
+        if node.meta.get("autograd_backward"):
+            found.add("write in backward")
+        schema = schema_of(node)
+        if schema is not None and any(argument.is_out for argument in schema.arguments):
+            found.add("out=")
+        if name in ("set_", "resize_"):
+            found.add(name)
+    if name in METADATA_CHANGES or name.rpartition("::")[2] in METADATA_CHANGES:
+        found.add("size change")
+    if is_random(node):
+        found.add("random")
+    if getattr(node.target, "namespace", "") in ("_c10d_functional", "c10d_functional"):
+        found.add("collective")
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        found |= {"higher-order", f"higher-order {node.target.name()}"}
+    if node.target is operator.getitem and not isinstance(node.args[1], int):
+        found.add("getitem of a tensor")
+    if getattr(node.target, "namespace", "") == "differential":
+        found.add("custom operator")
+    if "recompute" in node.meta:
+        found.add("tags")
+    if node.meta.get("autograd_backward"):
+        found.add("phase marks")
+    return found
+
+
+def give_marks(
+    graph_module: GraphModule, dice: Dice, backward: Collection[Node], *, marks: bool, tags: bool = True
+) -> None:
+    """Random recompute tags on forward calls, a few on backward ones, and `autograd_backward` on backward ones."""
+    density, careless = dice.choice([0.4, 0.8, 1.0, 1.0]), dice.chance(0.03)
+    must, keeps = dice.choice([0.2, 0.8, 1.0]), dice.choice([0, 0, 0.15, 0.3])
+    has_regions = dice.chance(0.3)
+    for place, node in enumerate(graph_module.graph.nodes):
+        if node.op not in ("call_function", "call_method"):
+            continue
+        if node in backward and marks:
+            node.meta["autograd_backward"] = True
+        if not tags or node in backward and not dice.chance(0.03):
+            continue
+        if not careless and (writes(node) or is_random(node)) or not dice.chance(density):
+            continue
+        kind = "MUST" if dice.chance(must) else "PREFER"
+        node.meta["recompute"] = CheckpointPolicy[f"{kind}_{'SAVE' if dice.chance(keeps) else 'RECOMPUTE'}"]
+        if has_regions:
+            node.meta["ac_graph_id"] = place // 6

@@ -1,0 +1,159 @@
+"""Random straight-line programs, traced by make_fx in its modes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from differential_parts import steps
+from differential_parts.collectives import join_group
+from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable, aten, features_of, give_marks, writes
+from differential_parts.tape import Tape
+
+SIZES = ((2, 4), (4,), (4, 2), (2, 2), (4, 4), (8,), (2, 2, 2), (1, 4), (2, 4))
+# (tracing_mode, pre_dispatch) and how often
+MODES = ((("fake", False), 10), (("fake", True), 3), (("real", False), 2), (("real", True), 3), (("symbolic", False), 3))
+
+
+def make_inputs(dice: Dice, sizes: list[tuple[int, ...]]) -> Callable[[], list[Tensor]]:
+    """Inputs that at times are views of one another."""
+    held = [dice.tensor(size, special=dice.chance(0.2)) for size in sizes]
+    shared = dice.chance(0.15) and held[0].numel() >= held[-1].numel() and len(held) > 1
+    layout = dice.choice(["same", "flat"])
+
+    def inputs() -> list[Tensor]:
+        result = [value.clone() for value in held]
+        if shared:
+            last = result[-1]
+            result[-1] = result[0] if layout == "same" else result[0].view(-1)[: last.numel()].view(last.shape)
+        return result
+
+    return inputs
+
+
+def record(dice: Dice, inputs: list[Tensor], kinds: list[str], length: int) -> tuple[Tape, list[int]]:
+    tape = Tape(dice, inputs)
+    torch.manual_seed(dice.randrange(2**31))
+    for _ in range(length):
+        steps.KINDS[dice.choice(kinds)](tape)
+    if not tape.steps:
+        raise Unusable("no step runs")
+    return tape, tape.choose_outputs()
+
+
+def trace(function: Callable[..., object], inputs: list[object], mode: str, pre_dispatch: bool) -> GraphModule:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return make_fx(function, tracing_mode=mode, pre_dispatch=pre_dispatch, _allow_non_fake_inputs=True)(*inputs)
+        except Exception as error:  # whatever PyTorch's tracer finds wrong with a program is no matter of ours
+            raise Unusable(f"make_fx: {type(error).__name__}") from error
+
+
+def soup(dice: Dice) -> Program:
+    """Random steps; at times with marks, tags, attributes in place of inputs, copies of nodes, values left out."""
+    kinds = [*steps.COMMON, *dice.sample(steps.RARE, dice.randint(2, 5))]
+    kinds += dice.choices(kinds, k=3)
+    if "collective" in kinds:
+        join_group(WORLD)
+    inputs = make_inputs(dice, dice.choices(SIZES, k=dice.randint(1, 3)))
+    tape, outputs = record(dice, inputs(), kinds, dice.randint(3, 22))
+    mode, pre_dispatch = dice.choices([mode for mode, _ in MODES], [weight for _, weight in MODES])[0]
+    is_list = dice.chance(0.5)
+
+    def function(*given: Tensor) -> object:
+        result = tape.replay(given, outputs)
+        return result if is_list else tuple(result)
+
+    graph_module = trace(function, inputs(), mode, pre_dispatch)
+    program = Program(graph_module, inputs)
+    program.features |= {f"make_fx {mode}"} | ({"pre_dispatch"} if pre_dispatch else set())
+    vary(program, dice)
+    program.features |= features_of(graph_module)
+    return program
+
+
+def vary(program: Program, dice: Dice) -> None:
+    """Changes that keep what the graph computes, or that no trace would have made."""
+    graph_module = program.graph_module
+    if dice.chance(0.15):
+        _attributes_for_inputs(program, dice)
+    if dice.chance(0.4):
+        _mark(program, dice)
+    if dice.chance(0.1):
+        for node in graph_module.graph.nodes:
+            if dice.chance(0.7):
+                node.meta.pop("val", None)
+        program.features.add("no values")
+    if dice.chance(0.09):
+        _fail(program, dice)
+    graph_module.recompile()
+
+
+def _fail(program: Program, dice: Dice) -> None:
+    """An assertion that does not hold: what raises before must raise after."""
+    graph = program.graph_module.graph
+    nodes = [node for node in graph.nodes if node.op == "placeholder" and isinstance(node.meta.get("val"), Tensor)]
+    places = [node for node in graph.nodes if node.op in ("call_function", "output")]
+    if not nodes:
+        return
+    with graph.inserting_before(dice.choice(places)):
+        large = graph.call_function(aten.gt.Scalar, (dice.choice(nodes), 1e9))
+        held = graph.call_function(aten.any.default, (large,))
+        graph.call_function(aten._assert_async.msg, (held, FAILING))
+    program.features.add("failing assertion")
+
+
+def _mark(program: Program, dice: Dice) -> None:
+    """A cut: forward before it, backward from it on."""
+    nodes = list(program.graph_module.graph.nodes)
+    calls = [place for place, node in enumerate(nodes) if node.op in ("call_function", "call_method")]
+    if len(calls) < 2:
+        return
+    marked = [place for place in calls[1:] if writes(nodes[place])]
+    middle = calls[len(calls) // 3 :] or calls[1:]
+    first = dice.choice(marked) if marked and dice.chance(0.5) else dice.choice(middle)
+    give_marks(program.graph_module, dice, nodes[first:], marks=True)
+    program.told["kind"] = "forward_loss_backward"
+
+
+def _attributes_for_inputs(program: Program, dice: Dice) -> None:
+    """Puts buffers in the place of some inputs, one tensor at times under two names."""
+    graph_module = program.graph_module
+    placeholders = graph_module.graph.find_nodes(op="placeholder")
+    given = program.inputs()
+    if len({value.untyped_storage().data_ptr() for value in given}) != len(given):
+        return
+    chosen = [place for place in range(len(placeholders)) if dice.chance(0.5)]
+    for place in chosen:
+        node = placeholders[place]
+        graph_module.register_buffer(f"buffer_{place}", given[place].clone())
+        with graph_module.graph.inserting_before(_first_call(graph_module)):
+            attribute = graph_module.graph.get_attr(f"buffer_{place}")
+        attribute.meta = dict(node.meta)
+        node.replace_all_uses_with(attribute)
+        graph_module.graph.erase_node(node)
+    rest = [place for place in range(len(placeholders)) if place not in chosen]
+    program.inputs = _Some(program.inputs, rest)
+    if chosen:
+        program.features.add("attributes")
+
+
+class _Some:
+    """Some of the inputs that a function makes."""
+
+    def __init__(self, inputs: Callable[[], list[object]], places: list[int]) -> None:
+        self.inputs, self.places = inputs, places
+
+    def __call__(self) -> list[object]:
+        made = self.inputs()
+        return [made[place] for place in self.places]
+
+
+def _first_call(graph_module: GraphModule):
+    return next(node for node in graph_module.graph.nodes if node.op != "placeholder")

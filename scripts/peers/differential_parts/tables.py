@@ -1,0 +1,117 @@
+"""Counts of a campaign, by pass and by feature."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+
+from differential_parts.campaign import Outcome, Run
+from differential_parts.observe import kind_of
+
+# Each is to be in 3 % of the programs at least.
+WANTED = (
+    "in-place on a view", "size change", "set_", "resize_", "out=", "mutated input", "output aliases an input",
+    "outputs alias each other", "random", "higher-order", "checkpoint", "other sizes", "collective", "forward-loss-backward",
+    "joint", "tags with marks", "tags without marks", "write in backward", "fused cross entropy", "dynamo", "call_method",
+    "getitem of a tensor", "pre_dispatch", "make_fx real", "torch.export", "AOTAutograd", "attributes", "no values",
+    "custom operator", "failing assertion",
+)  # fmt: skip
+
+
+def line(outcome: Outcome, run: Run) -> str:
+    """One disagreement in one line."""
+    how = " by apply" if run.by_apply else ""
+    shown = "; ".join(run.differences[:3]) + (f"; {len(run.differences) - 3} more" if len(run.differences) > 3 else "")
+    return f"WRONG seed {outcome.seed} [{', '.join(outcome.features)}] --passes '{run.passes}'{how}: {shown}"
+
+
+class Tables:
+    """What the outcomes so far come to."""
+
+    def __init__(self, passes: Sequence[str], ignored: Collection[str] = ()) -> None:
+        """ignored: kinds of differences (observe.kind_of) that are counted, and not called wrong."""
+        self.passes = passes
+        self.ignored = ignored
+        self.programs = self.runs = self.changed = self.recomputed = self.wrong = 0
+        self.kinds: Counter[str] = Counter()  # of wrong runs, by their first difference
+        self.skipped: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.by_pass: dict[str, Counter[str]] = defaultdict(Counter)
+        self.by_feature: dict[str, Counter[str]] = defaultdict(Counter)
+        self.lines: list[str] = []
+
+    def is_wrong(self, run: Run) -> bool:
+        return any(kind_of(difference) not in self.ignored for difference in run.differences)
+
+    def add(self, outcome: Outcome) -> None:
+        if outcome.skipped is not None:
+            self.skipped[outcome.skipped] += 1
+            return
+        self.programs += 1
+        features = {*outcome.features, f"family {outcome.family}"}
+        for feature in features:
+            self.by_feature[feature]["programs"] += 1
+        for run in outcome.runs:
+            self._add_run(outcome, run, features)
+
+    def _add_run(self, outcome: Outcome, run: Run, features: set[str]) -> None:
+        is_wrong = self.is_wrong(run)
+        self.runs += 1
+        self.changed += run.has_changed
+        self.recomputed += run.recomputed > 0
+        self.wrong += is_wrong
+        self.refused[run.refused or ""] += 1
+        if run.differences:
+            self.kinds[kind_of(run.differences[0])] += 1
+        if is_wrong:
+            self.lines.append(line(outcome, run))
+        for feature in features:
+            self.by_feature[feature].update({"runs": 1, "changed": run.has_changed, "wrong": is_wrong})
+        for name in {re.match(r"[\w-]+", item)[0] for item in re.sub(r"\{[^}]*\}", "", run.passes).split(",")}:
+            row = {"runs": 1, "changed": run.changed.get(name, False), "wrong": is_wrong}
+            self.by_pass[name].update(row)
+
+    def json(self) -> dict[str, object]:
+        return {
+            "programs": self.programs,
+            "runs": self.runs,
+            "changed": self.changed,
+            "recomputed": self.recomputed,
+            "wrong": self.wrong,
+            "kinds": dict(self.kinds),
+            "skipped": dict(self.skipped),
+            "refused": {code: count for code, count in self.refused.items() if code},
+            "passes": {name: dict(row) for name, row in self.by_pass.items()},
+            "features": {name: dict(row) for name, row in self.by_feature.items()},
+            "disagreements": self.lines,
+        }
+
+    def text(self, seconds: float, jobs: int) -> str:
+        rate = self.runs / seconds if seconds else 0
+        kinds = ", ".join(
+            f"{count} in {kind}{', ignored' if kind in self.ignored else ''}" for kind, count in self.kinds.most_common()
+        )
+        lines = [
+            f"{self.wrong} wrong of {self.runs} runs of {self.programs} programs" + (f" ({kinds})" if kinds else ""),
+            f"{self.changed} runs changed the graph, {self.recomputed} carried recompute tags out",
+            f"{seconds:.0f} s, {rate:.1f} runs/s in {jobs} {'process' if jobs == 1 else 'processes'}",
+            "",
+            f"{'pass':24}{'runs':>8}{'changed':>9}{'wrong':>7}",
+        ]
+        for name in self.passes:
+            row = self.by_pass[name]
+            lines.append(f"{name:24}{row['runs']:8}{row['changed']:9}{row['wrong']:7}")
+        lines += ["", f"{'feature':36}{'programs':>9}{'share':>8}{'runs':>8}{'changed':>9}{'wrong':>7}"]
+        others = sorted(set(self.by_feature) - set(WANTED))
+        lines += [self._feature(name) for name in [*WANTED, *others]]
+        for title, counts in (("refused runs", self.refused), ("skipped seeds", self.skipped)):
+            rows = [f"  {count:6}  {name}" for name, count in counts.most_common() if name]
+            lines += ["", f"{title}: {sum(count for name, count in counts.items() if name)}", *rows]
+        return "\n".join(lines)
+
+    def _feature(self, name: str) -> str:
+        row = self.by_feature[name]
+        share = row["programs"] / self.programs if self.programs else 0
+        few = "  below 3 %" if name in WANTED and share < 0.03 else ""
+        return f"{name:36}{row['programs']:9}{share:8.1%}{row['runs']:8}{row['changed']:9}{row['wrong']:7}{few}"

@@ -1,0 +1,95 @@
+"""A random straight-line program: steps over a pool of tensors, each tried by running it before it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from differential_parts.programs import Dice
+
+MAX_ELEMENTS = 96
+
+Function = Callable[..., object]
+
+
+@dataclass(frozen=True)
+class Step:
+    function: Function
+    reads: tuple[int, ...]
+
+
+def tensors_in(result: object) -> list[Tensor]:
+    """The tensors of a step's result: itself, or the parts of a tuple or list."""
+    if isinstance(result, Tensor):
+        return [result]
+    return [part for part in result if isinstance(part, Tensor)] if isinstance(result, tuple | list) else []
+
+
+class Tape:
+    """Steps and what they gave. Positions in the pool are names: replay() gives the same position the same value."""
+
+    def __init__(self, dice: Dice, inputs: Sequence[Tensor]) -> None:
+        self.dice = dice
+        self.pool: list[Tensor] = list(inputs)
+        self.steps: list[Step] = []
+        self.inputs = len(inputs)
+        self.written: list[int] = []  # positions that a step wrote or changed
+
+    def do(self, function: Function, *reads: int) -> int | None:
+        """Takes the step if it runs; the position of its first result, None where it has none."""
+        try:
+            results = tensors_in(function(*(self.pool[read] for read in reads)))
+        except (RuntimeError, IndexError, TypeError, ValueError):
+            return None
+        if any(result.numel() > MAX_ELEMENTS for result in results):
+            return None
+        self.steps.append(Step(function, reads))
+        self.pool.extend(results)
+        return len(self.pool) - len(results) if results else None
+
+    def again(self) -> None:
+        """An earlier step once more, with the same arguments."""
+        if self.steps:
+            step = self.dice.choice(self.steps[-8:])
+            self.do(step.function, *step.reads)
+
+    def pick(self, fits: Callable[[Tensor], bool] = lambda value: True) -> int | None:
+        """A position, more often a late one, one on a storage that was written, or an input."""
+        places = [place for place, value in enumerate(self.pool) if fits(value)]
+        if not places:
+            return None
+        if self.dice.chance(0.4):
+            return self.dice.choice(places[-4:])
+        if self.written and self.dice.chance(0.35):
+            storage = self.pool[self.dice.choice(self.written)].untyped_storage().data_ptr()
+            near = [place for place in places if self.pool[place].untyped_storage().data_ptr() == storage]
+            if near:
+                return self.dice.choice(near)
+        return self.dice.choice(places)
+
+    def replay(self, inputs: Sequence[Tensor], outputs: Sequence[int]) -> list[Tensor]:
+        pool = list(inputs)
+        for step in self.steps:
+            pool.extend(tensors_in(step.function(*(pool[read] for read in step.reads))))
+        return [pool[place] for place in outputs]
+
+    def choose_outputs(self) -> list[int]:
+        """Some of the pool: the latest, what was written, views, at times an input or one tensor twice."""
+        last = len(self.pool) - 1
+        count = self.dice.randint(1, 4)
+        chosen = [self.dice.choice([last, max(0, last - 1), self.dice.randint(0, last)])]
+        for _ in range(count):
+            place = self.pick()
+            chosen.append(self.dice.randint(0, last) if place is None else place)
+        return chosen if self.dice.chance(0.2) else list(dict.fromkeys(chosen))
+
+
+def is_float(value: Tensor) -> bool:
+    return value.dtype == torch.float32
+
+
+def has_dims(count: int) -> Callable[[Tensor], bool]:
+    return lambda value: value.dim() >= count

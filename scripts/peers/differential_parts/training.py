@@ -1,0 +1,229 @@
+"""Random training steps: forward, loss and backward in one graph, joint graphs, and AOTAutograd's halves of a step."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.fx.traceback
+from torch import Tensor
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+from differential_parts import blocks
+from differential_parts.blocks import CLASSES, WIDTH, Block
+from differential_parts.programs import Dice, Program, Unusable, features_of, give_marks
+from differential_parts.soup import trace
+
+MODES = ("fake", "fake", "fake", "real", "symbolic")
+ENDS = ("gradients", "update", "accumulate", "clip", "foreach", "reuse")
+
+
+class BackwardNodes:
+    """The names of the nodes that a trace makes inside `with`."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def __enter__(self) -> BackwardNodes:
+        self._known = set(self._now())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.names |= set(self._now()) - self._known
+
+    @staticmethod
+    def _now() -> list[str]:
+        mode = get_proxy_mode()
+        return [] if mode is None else [node.name for node in mode.tracer.graph.nodes]
+
+
+class Step:
+    """A model of random blocks, its loss, and what is done with the gradients."""
+
+    def __init__(self, dice: Dice) -> None:
+        self.dice = dice
+        self.batch = dice.choice([3, 4, 5])
+        kinds = [*blocks.PLAIN, *dice.sample(blocks.WRITING, 3), *dice.sample(blocks.BACKWARD_WRITING, 2)]
+        kinds += [dice.choice(blocks.DRAWING)] if dice.chance(0.3) else []
+        kinds += blocks.CHECKPOINTED if dice.chance(0.4) else ()
+        self.is_tagging = dice.chance(0.2)
+        self.blocks: list[Block] = dice.choices(kinds, k=dice.randint(1, 4))
+        if self.is_tagging:
+            self.blocks.insert(dice.randrange(len(self.blocks) + 1), dice.choice(blocks.TAGGING))
+        if dice.chance(0.3):
+            self.blocks *= 2
+        self.loss = dice.choice(list(blocks.LOSSES))
+        self.chunks = 2 if dice.chance(0.15) else 1
+        self.end = dice.choice(ENDS)
+        self.extra = dice.choice(["none", "activation", "view", "both", "none"])
+        self.keeps = dice.randrange(len(self.blocks))  # the activation that `extra` hands out and `reuse` writes
+        self.parameters = [dice.tensor(size) * 0.5 for block in self.blocks for size in block.parameters]
+        self.state = [dice.tensor(size).abs() for block in self.blocks for size in block.state]
+        self.x = [dice.tensor((self.batch, WIDTH)) for _ in range(self.chunks)]
+        self.target = torch.tensor([dice.randrange(CLASSES) for _ in range(self.batch)])
+        self.backward = BackwardNodes()
+
+    def inputs(self) -> list[Tensor]:
+        extra = [torch.zeros_like(value) for value in self.parameters] if self.end == "accumulate" else []
+        return [value.clone() for value in (*self.parameters, *self.state, self.target, *self.x, *extra)]
+
+    def traced_inputs(self) -> list[Tensor]:
+        given = self.inputs()
+        for value in given[: len(self.parameters)]:
+            value.requires_grad_()
+        if not self.parameters:
+            for value in self._parts(given)[3]:
+                value.requires_grad_()
+        return given
+
+    def roles(self) -> list[str]:
+        roles = ["parameter"] * len(self.parameters) + ["buffer"] * len(self.state)
+        return roles + ["input"] * (len(self.inputs()) - len(roles))
+
+    def _parts(self, given: Sequence[Tensor]) -> tuple:
+        split = len(self.parameters), len(self.parameters) + len(self.state)
+        rest = given[split[1] :]
+        return given[: split[0]], given[split[0] : split[1]], rest[0], rest[1 : 1 + self.chunks], rest[1 + self.chunks :]
+
+    def forward(self, h: Tensor, parameters: Sequence[Tensor], state: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """The last activation, and the one that is kept."""
+        parameters, state, kept = list(parameters), list(state), h
+        for place, block in enumerate(self.blocks):
+            own = [parameters.pop(0) for _ in block.parameters] + [state.pop(0) for _ in block.state]
+            h = block.function(h, *own)
+            kept = h if place == self.keeps else kept
+        return h, kept
+
+    def __call__(self, *given: Tensor) -> tuple[Tensor | None, ...]:
+        parameters, state, target, xs, buffers = self._parts(given)
+        wanted = list(parameters) or list(xs)
+        losses, total, kept = [], [None] * len(wanted), None
+        for x in xs:
+            h, kept = self.forward(x, parameters, state)
+            losses.append(blocks.LOSSES[self.loss](h, target))
+            with self.backward:
+                found = torch.autograd.grad(losses[-1], wanted, allow_unused=True)
+                total = [_sum(old, new) for old, new in zip(total, found)]
+        with self.backward, torch.no_grad():
+            result = self._finish(wanted, total, buffers, kept)
+        return (*losses, *result, *self._extra(kept))
+
+    def _finish(self, wanted: list, total: list, buffers: list, kept: Tensor) -> list[Tensor | None]:
+        known = [(value, gradient) for value, gradient in zip(wanted, total) if gradient is not None]
+        if self.end == "update":
+            for value, gradient in known:
+                value.detach().sub_(gradient * 0.1)
+            return []
+        if self.end == "accumulate":
+            for buffer, gradient in zip(buffers, total):
+                if gradient is not None:
+                    buffer.add_(gradient)
+            return total[:1]
+        if self.end == "clip" and known:
+            norm = torch.stack([gradient.norm() for _, gradient in known]).norm()
+            for _, gradient in known:
+                gradient.mul_(1.0 / (norm + 1.0))
+        if self.end == "foreach" and known:
+            torch._foreach_mul_([gradient for _, gradient in known], 0.5)
+            torch._foreach_add_([value.detach() for value, _ in known], [gradient for _, gradient in known], alpha=-0.1)
+        if self.end == "reuse":
+            kept = kept.detach()
+            total = [*total, kept.view(-1) * 2.0]
+            kept.mul_(3.0)
+            total.append(kept + 1.0)
+        return total
+
+    def _extra(self, kept: Tensor) -> list[Tensor]:
+        activation, view = [kept], [kept.view(-1)[1:]]
+        return {"none": [], "activation": activation, "view": view, "both": activation + view}[self.extra]
+
+
+def _sum(old: Tensor | None, new: Tensor | None) -> Tensor | None:
+    return new if old is None else old if new is None else old + new
+
+
+def flb(dice: Dice) -> Program:
+    """Forward, loss and backward by make_fx with torch.autograd.grad inside; tagged most of the time, marked at times."""
+    torch.fx.traceback.current_meta.clear()
+    step = Step(dice)
+    mode = dice.choice(MODES)
+    context = torch.fx.traceback.preserve_node_meta() if step.is_tagging or dice.chance(0.2) else contextlib.nullcontext()
+    with context:
+        graph_module = trace(step, step.traced_inputs(), mode, False)
+    program = Program(graph_module, step.inputs, told={"kind": "forward_loss_backward"})
+    if dice.chance(0.6):
+        program.told["roles"] = step.roles()
+    marks = dice.chance(0.5)
+    backward = {node for node in graph_module.graph.nodes if node.name in step.backward.names}
+    if dice.chance(0.85) and not step.is_tagging or marks:
+        give_marks(graph_module, dice, backward, marks=marks, tags=not step.is_tagging or dice.chance(0.5))
+    program.features |= {"forward-loss-backward", f"make_fx {mode}", *_step_features(step)} | features_of(graph_module)
+    program.features |= _tag_features(program.features, marks=marks)
+    if any(node in backward and "in-place" in features_of_one(node) for node in graph_module.graph.nodes):
+        program.features.add("write in backward")
+    return program
+
+
+def features_of_one(node: torch.fx.Node) -> set[str]:
+    from differential_parts.programs import _features_of_node
+
+    return _features_of_node(node)
+
+
+def _tag_features(features: set[str], *, marks: bool) -> set[str]:
+    return {"tags with marks" if marks else "tags without marks"} if "tags" in features else set()
+
+
+def _step_features(step: Step) -> set[str]:
+    found = {"two backward regions"} if step.chunks > 1 else set()
+    if step.loss.startswith("fused"):
+        found.add("fused cross entropy")
+    if any(block in blocks.CHECKPOINTED + blocks.TAGGING for block in step.blocks):
+        found.add("checkpoint")
+    return found
+
+
+def joint(dice: Dice) -> Program:
+    """A joint graph: gradients of the outputs for given tangents, in-place writes kept."""
+    torch.fx.traceback.current_meta.clear()
+    step = Step(dice)
+    step.chunks = 1
+
+    def function(primals: list[Tensor], tangents: list[Tensor]) -> tuple:
+        parameters, state, target, xs, _ = step._parts(primals)
+        h, kept = step.forward(xs[0], parameters, state)
+        wanted = list(parameters) or [xs[0]]
+        outputs = [h, blocks.LOSSES[step.loss](h, target)]
+        with step.backward:
+            found = torch.autograd.grad(outputs, wanted, tangents, allow_unused=True)
+        return (*outputs, *step._extra(kept)), found
+
+    tangents = [dice.tensor((step.batch, WIDTH)), dice.tensor(())]
+    graph_module = trace(function, [step.traced_inputs(), tangents], dice.choice(MODES), False)
+
+    def inputs() -> list[object]:
+        return [*step.inputs(), *(tangent.clone() for tangent in tangents)]
+
+    program = _flat(graph_module, inputs)
+    for node in graph_module.graph.find_nodes(op="placeholder")[-2:]:
+        if "tangent" not in node.name:
+            raise Unusable("a tangent has no such name")
+    program.told["kind"] = "joint"
+    backward = {node for node in graph_module.graph.nodes if node.name in step.backward.names}
+    marks = dice.chance(0.5)
+    give_marks(graph_module, dice, backward, marks=marks)
+    program.features |= {"joint", *_step_features(step)} | features_of(graph_module)
+    program.features |= _tag_features(program.features, marks=marks)
+    return program
+
+
+def _flat(graph_module: GraphModule, inputs: Callable[[], list[object]]) -> Program:
+    """Takes the structure of arguments off: the graph is called with a flat list, and returns one."""
+    graph_module.graph.set_codegen(torch.fx.graph.CodeGen())
+    for place, node in enumerate(graph_module.graph.find_nodes(op="placeholder")):
+        if place >= len(inputs()) - 2:
+            node.name = node.target = f"tangents_{place - len(inputs()) + 3}"
+    graph_module.recompile()
+    return Program(graph_module, inputs)

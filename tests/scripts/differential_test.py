@@ -1,0 +1,208 @@
+"""scripts/peers/differential.py: the passes on some random programs, and that it sees what is wrong. Skipped without torch, or
+without the fxopt program."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pathlib
+import tempfile
+import unittest
+from unittest import mock
+
+from setting import imports_torch, need_program
+
+with imports_torch():
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    import differential
+    from differential_parts import campaign, collectives, families, files, observe, pipelines, tables
+need_program()
+
+aten = torch.ops.aten
+SEEDS = 80
+
+CSE = """graph @main {
+  %x: f32[2, 4] = placeholder()
+  %a: f32[4, 2] = aten.view.default(%x, [4, 2])
+  %b: f32[4, 2] = aten.view.default(%x, [4, 2])
+  %t: f32[2, 4](1, 2) = aten.t_.default(%a)
+  %c: f32[2] = aten.sum.dim_IntList(%b, [0])
+  return (%t, %c)
+}
+"""
+
+
+def setUpModule():
+    """What the tester sets for its process goes with it: the other tests run in this one."""
+    state = torch.get_rng_state(), torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    unittest.addModuleCleanup(torch.set_rng_state, state[0])
+    unittest.addModuleCleanup(torch.set_num_threads, state[1])
+    unittest.addModuleCleanup(torch.use_deterministic_algorithms, state[2])
+    if not torch.distributed.is_initialized():
+        unittest.addModuleCleanup(leave_group)
+    campaign.prepare_process()
+
+
+def leave_group():
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+class WhatIsCompared(unittest.TestCase):
+    """Each is a change of one thing that a caller can see."""
+
+    def differs(self, before, after, words, inputs=lambda: [torch.arange(4.0)], **options):
+        first, second = (observe.execute(function, inputs(), {}, **options) for function in (before, after))
+        self.assertEqual(observe.differences(first, first), [])
+        lines = observe.differences(first, second, same_collectives=True)
+        self.assertTrue(any(words in line for line in lines), lines)
+
+    def test_values_to_the_bit(self):
+        self.differs(lambda x: x * 0.0, lambda x: x * -0.0, "output 0: data")
+
+    def test_sizes_strides_and_dtypes(self):
+        self.differs(lambda x: x.view(2, 2).clone(), lambda x: x.view(4, 1).clone(), "output 0: sizes")
+        self.differs(lambda x: x.view(2, 2).clone(), lambda x: x.view(2, 2).t().clone(), "output 0: strides")
+        self.differs(lambda x: x.clone(), lambda x: x.double(), "output 0: dtype")
+
+    def test_inputs_that_were_written(self):
+        self.differs(lambda x: x.add_(1).sum(), lambda x: (x + 1).sum(), "input 0: data")
+        self.differs(lambda x: x.view(2, 2).unsqueeze_(0).sum(), lambda x: x.unsqueeze_(0).sum(), "input 0: sizes")
+
+    def test_what_shares_memory_and_what_is_one_object(self):
+        self.differs(lambda x: (x.view(2, 2),), lambda x: (x.view(2, 2).clone(),), "output 0")
+        self.differs(lambda x: (y := x * 2, y.view(4)), lambda x: (x * 2, x * 2), "output 1 shares memory: as output 0 before, alone")
+        self.differs(lambda x: (y := x * 2, y.view(4)), lambda x: (y := x * 2, y), "output 1 is the same object: alone before, as output 0")
+
+    def test_the_state_of_the_generator_and_what_is_raised(self):
+        self.differs(lambda x: (torch.rand(2), x)[1], lambda x: x, "generator")
+
+        def refuse(x):
+            raise ValueError("no")
+
+        self.differs(lambda x: x, refuse, "raises ValueError: no")
+
+    def test_gradients(self):
+        inputs = lambda: [torch.ones(4, requires_grad=True)]  # noqa: E731
+        self.differs(lambda x: x.detach() * x, lambda x: x * x, "gradient of input 0", inputs, wanted=["input 0"])
+        self.differs(lambda x: x * x, lambda x: (x * x).detach(), "requires_grad", inputs, wanted=["input 0"])
+
+    def test_what_is_printed(self):
+        self.differs(lambda x: (print("a"), x)[1], lambda x: x, "what is printed")
+
+    def test_a_lost_wait_and_a_lost_collective(self):
+        collectives.join_group(2)
+        c10d = torch.ops._c10d_functional
+        reduced = lambda x: c10d.wait_tensor(c10d.all_reduce(x, "sum", "0")) * 1.0  # noqa: E731
+        self.differs(reduced, lambda x: c10d.all_reduce(x, "sum", "0") * 1.0, "output 0: data")
+        self.differs(lambda x: (reduced(x), x)[1], lambda x: x, "1 collectives became 0")
+
+    def test_an_attribute_that_nobody_reads_any_more_is_no_difference_unless_it_was_written(self):
+        held = torch.ones(2)
+        read = observe.execute(lambda x: held * 0 + 1, [torch.ones(2)], {"b": held})
+        gone = observe.execute(lambda x: torch.ones(2), [torch.ones(2)], {})
+        self.assertEqual(observe.differences(read, gone), [])
+        written = observe.execute(lambda x: held.add_(1) * 0 + 1, [torch.ones(2)], {"b": held})
+        self.assertEqual(observe.differences(written, gone), ["attribute b: missing"])
+
+    def test_a_run_leaves_attributes_as_they_were(self):
+        held = {"b": torch.ones(2, 3)}
+        with observe.kept(held):
+            held["b"].add_(1).t_()
+            held["b"].set_(torch.zeros(7))
+        self.assertTrue(torch.equal(held["b"], torch.ones(2, 3)))
+
+
+class Programs(unittest.TestCase):
+    def test_a_seed_gives_the_same_program_inputs_and_pipelines(self):
+        known = pipelines.known_passes(differential.fxopt_json.find_fxopt())
+        for seed in (3, 4, 8):
+            texts = []
+            for _ in range(2):
+                program, family = families.make(seed, "soup")
+                dice = pipelines.Dice(seed)
+                chosen = pipelines.random_pipelines(dice, known, program.graph_module, 5, tagged=True)
+                texts.append((files.listing(program.graph_module), str(program.inputs()), chosen))
+            self.assertEqual(*texts)
+
+    def test_options_whose_purpose_is_another_result_are_left_out(self):
+        known = pipelines.known_passes(differential.fxopt_json.find_fxopt())
+        graph_module = make_fx(lambda x: x + 1)(torch.ones(2))
+        text = str([pipelines.random_pipelines(pipelines.Dice(seed), known, graph_module, 20, tagged=True) for seed in range(40)])
+        self.assertNotIn("compat", text)
+        self.assertNotIn("=remove", text)
+        for item in known:
+            self.assertIn(item.name, text)
+
+    def test_symbols_are_given_other_sizes(self):
+        for seed in range(60):
+            program, _ = families.make(seed, "soup") if _is_program(seed) else (None, None)
+            if program is not None and "other sizes" in program.features:
+                traced = [node.meta["val"].shape for node in program.graph_module.graph.find_nodes(op="placeholder")]
+                self.assertIn("s", str(traced))
+                return
+        self.fail("no seed has other sizes")
+
+
+def _is_program(seed: int) -> bool:
+    try:
+        families.make(seed, "soup")
+    except families.Unusable:
+        return False
+    return True
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "graph.fxg"
+        self.path.write_text(CSE, encoding="utf-8")
+
+    def main(self, *arguments):
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+            code = differential.main([*map(str, arguments)])
+        return code, out.getvalue()
+
+    def test_equal_files_exit_with_0_and_unusable_ones_with_2(self):
+        self.assertEqual(self.main("--judge", self.path, "--passes", "cse,dce"), (0, "equal\n"))
+        self.assertEqual(self.main("--judge", self.path, "--passes", "nothing")[0], 2)
+        for known, wrong in (("%x: f32[2, 4]", "%x"), ("(1, 2)", ""), ("f32[2] =", "f64[2] =")):
+            self.path.write_text(CSE.replace(known, wrong), encoding="utf-8")
+            self.assertEqual(self.main("--judge", self.path, "--passes", "cse")[0], 2)
+
+    def test_a_difference_exits_with_1(self):
+        run = files.Optimizer.run
+
+        def run_wrong(optimizer, passes):
+            """What a wrong pass would make: the sum of another dimension."""
+            result = run(optimizer, passes)
+            (node,) = result.graph_module.graph.find_nodes(op="call_function", target=aten.sum.dim_IntList)
+            node.update_arg(1, [1])
+            result.graph_module.recompile()
+            return result
+
+        with mock.patch.object(files.Optimizer, "run", run_wrong):
+            code, text = self.main("--judge", self.path, "--passes", "cse")
+        self.assertEqual(code, 1)
+        self.assertIn("output 1: sizes (2,) became (4,)", text)
+
+
+class Campaign(unittest.TestCase):
+    def test_some_programs_are_equal_before_and_after(self):
+        fxopt = differential.fxopt_json.find_fxopt()
+        known = pipelines.known_passes(fxopt)
+        counts = tables.Tables([item.name for item in known], ["one object"])
+        for seed in range(SEEDS):
+            for item in campaign.judge_seed(seed, fxopt, known, 3):
+                if isinstance(item, campaign.Outcome):
+                    counts.add(item)
+        self.assertEqual(counts.lines, [])
+        self.assertGreater(counts.changed, SEEDS)
+        self.assertGreater(counts.recomputed, SEEDS // 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
