@@ -188,16 +188,18 @@ void deliver_report(Console& console, const OptFlags& flags, const OptReport& re
   if (flags.explain) print_remarks(console.notes(), report.steps);
 }
 
-// What an option names and no graph has is the caller's slip, and no pass would say so by itself.
-void warn_of_names(Console& console, const std::string& path, const Module& module,
+// The remarks that nobody should have to ask for: what an option names and no graph has is the caller's slip, and where a
+// result is not exact the caller must know.
+void warn_of_remarks(Console& console, const std::string& path, const Module& module,
                    const std::vector<StepReport>& steps) {
   for (const StepReport& step : steps) {
     for (const PassRemark& remark : step.result.remarks()) {
-      if (remark.code != kNamesNothing) continue;
+      if (remark.code != kNamesNothing && remark.code != kNotExact) continue;
       Where where;
       where.file = shown_input(path);
       where.graph = module.text(remark.graph);
-      console.warning(kNamesNothing, where, step.pass + ": " + remark.text);
+      if (remark.code == kNotExact) where.node = remark.node_name;
+      console.warning(remark.code, where, step.pass + ": " + remark.text);
     }
   }
 }
@@ -234,7 +236,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
     return console.error(error);
   }
   report.steps = std::move(run->steps);
-  warn_of_names(console, path, module, report.steps);
+  warn_of_remarks(console, path, module, report.steps);
   const std::vector<TagOutcome> outcomes = tag_outcomes(module);
   if (!check_backward(console, flags, path, module, report.steps)) return;
   if (flags.strict_tags && !check_tags(console, outcomes, path)) return;

@@ -22,6 +22,7 @@
 
 #include "ir/analysis/effect_map.h"
 #include "ir/analysis/order.h"
+#include "ir/analysis/sizes.h"
 #include "ir/analysis/storages.h"
 #include "ir/graph/module.h"
 #include "passes/pipeline/ledger.h"
@@ -68,7 +69,9 @@ class Liveness {
   // Only such a node makes the pass ask who reads which memory.
   bool any_fills_memory() {
     for (const NodeId node : graph_.nodes()) {
-      if (effects_.has(node, Effect::kMutates | Effect::kUnknownWrites | Effect::kWaits)) return true;
+      if (effects_.has(node, Effect::kMutates | Effect::kUnknownWrites | Effect::kWaits | Effect::kCollective)) {
+        return true;
+      }
     }
     return false;
   }
@@ -107,8 +110,23 @@ class Liveness {
     if (waits && fills_something_read(node)) return true;
     if (options_.collectives == DeadPolicy::kRemove) return false;
     if (options_.compat == Compat::kTorch && !waits) return false;
-    result_.remark(graph_, node, "collective-kept", "nobody reads it, but other ranks take part in it");
+    const std::string bytes = collective ? bytes_text(node) : "";
+    result_.remark(graph_, node, "collective-kept", "nobody reads it" + bytes + ", but other ranks take part in it");
     return true;
+  }
+
+  // What the results take: " (622854144 B)"; empty where a size is not known.
+  std::string bytes_text(NodeId node) const {
+    const SymbolValues values = symbol_values(graph_.module(), {});
+    int64_t sum = 0;
+    for (const BufferId buffer : storages_->buffers(node)) {
+      if (!buffer.is_valid()) continue;
+      const SizeSource source = size_source(graph_, *storages_, buffer);
+      const std::optional<int64_t> bytes =
+          source.kind == SizeKind::kLike ? std::nullopt : evaluate_size(graph_.module(), source, values);
+      if (!bytes.has_value() || __builtin_add_overflow(sum, *bytes, &sum)) return "";
+    }
+    return " (" + std::to_string(sum) + " B)";
   }
 
   // Data that flows only through the buffer a collective was given is there after the wait.

@@ -204,29 +204,48 @@ class Planner {
   // A copy of a view whose storage stays alive anyway would free nothing.
   bool is_view_of_saved(NodeId node) const { return compat_ == Compat::kFxopt && is_view_of_kept(facts_, node); }
 
+  // Why a copy of a value must not be made.
+  struct Obstacle {
+    TagRule rule = TagRule::kNone;
+    std::string_view code, text;
+  };
+
   bool is_legal(NodeId node, NodeId consumer) {
-    if (compat_ == Compat::kTorch) return true;
     if (plan_.blocked.get(node) != TagRule::kNone) return false;
+    const Obstacle obstacle = find_obstacle(node, consumer);
+    if (obstacle.rule == TagRule::kNone) return true;
+    if (compat_ == Compat::kTorch) {
+      say_wrong_once(node, obstacle);
+      return true;
+    }
+    block_once(node, obstacle.rule, obstacle.code, "saved: " + std::string(obstacle.text));
+    return false;
+  }
+
+  Obstacle find_obstacle(NodeId node, NodeId consumer) const {
     for (const BufferId buffer : storages_.reads(node)) {
-      if (!storages_.written_between(buffer, node, consumer)) continue;
-      block_once(node, TagRule::kWritten, "mutated",
-                 "saved: what it reads is written before backward would recompute it");
-      return false;
+      if (!buffer.is_valid() || !storages_.written_between(buffer, node, consumer)) continue;
+      return {TagRule::kWritten, "mutated", "what it reads is written before backward would recompute it"};
     }
     for (const BufferId buffer : storages_.buffers(node)) {
       if (!buffer.is_valid()) continue;
       if (storages_.written_after(buffer, node)) {
-        block_once(node, TagRule::kWritten, "mutated",
-                   "saved: its result is written in place, and a copy would not see the write");
-        return false;
+        return {TagRule::kWritten, "mutated", "its result is written in place, and a copy would not see the write"};
       }
       if (is_returned_as_view(buffer)) {
-        block_once(node, TagRule::kReturned, "returned-alias",
-                   "saved: the caller is handed its memory and a view that backward makes of it");
-        return false;
+        return {TagRule::kReturned, "returned-alias",
+                "the caller is handed its memory and a view that backward makes of it"};
       }
     }
-    return true;
+    return {};
+  }
+
+  // PyTorch makes the copy all the same, and computes with other values.
+  void say_wrong_once(NodeId node, const Obstacle& obstacle) {
+    if (is_said_wrong_[node]) return;
+    is_said_wrong_[node] = true;
+    plan_.blocked_remarks.push_back(
+        {node, kNotExact, "recomputed as PyTorch does, which is not exact here: " + std::string(obstacle.text)});
   }
 
   // True when the caller is handed several tensors on the class of `buffer`, and backward made one of them: that one
@@ -278,6 +297,7 @@ class Planner {
   IdMap<NodeId, uint32_t> copied_in_;
   IdMap<NodeId, std::string_view> unrepeatable_;  // why
   IdMap<NodeId, bool> hoisted_;
+  IdMap<NodeId, bool> is_said_wrong_;
   IdMap<BufferId, uint32_t> returned_;  // by alias class: how many tensors on it the caller is handed
   IdMap<BufferId, bool> returned_by_backward_;
   std::vector<Wanted> pending_;

@@ -61,7 +61,7 @@ Pipeline one_step(const OptionTexts& options) {
   Result<BoundPass> bound = kRow.bind(options);
   REQUIRE(bound.ok());
   Pipeline pipeline;
-  pipeline.steps.push_back({&kRow, "paint", std::move(*bound)});
+  pipeline.steps.push_back({&kRow, "paint", std::move(*bound), {}});
   return pipeline;
 }
 

@@ -1,0 +1,114 @@
+// `fxopt tags`, the line that `opt` ends with, and what --strict-tags refuses.
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/cli/run.h"
+#include "tests/core/temp_folder.h"
+
+namespace fxopt {
+namespace {
+
+// Two layers; backward reads the tagged %m of each, and not %u.
+std::string two_layers() {
+  std::string text = "fxg 0\ngraph @main {\n  %x: f32[4] = placeholder()\n";
+  for (const std::string layer : {"0", "1"}) {
+    const std::string path = ", module_path=\"layers." + layer + ".mlp\"}\n";
+    text += "  %m" + layer + ": f32[4] = aten.sin.default(%x) {phase=forward, tag=PREFER_RECOMPUTE" + path;
+    text += "  %u" + layer + ": f32[4] = aten.neg.default(%m" + layer + ") {phase=forward, tag=PREFER_RECOMPUTE" + path;
+  }
+  return text +
+         "  %b0: f32[4] = aten.cos.default(%m0) {phase=backward}\n"
+         "  %b1: f32[4] = aten.mul.Tensor(%m1, %b0) {phase=backward}\n  return (%u0, %u1, %b1)\n}\n";
+}
+
+// One tag, and nothing backward.
+constexpr const char* kForwardOnly =
+    "fxg 0\ngraph @main {\n  %x: f32[4] = placeholder()\n"
+    "  %m: f32[4] = aten.sin.default(%x) {tag=MUST_RECOMPUTE}\n  %s: f32[4] = aten.sin.default(%m)\n  return (%s,)\n}\n";
+
+struct Graphs {
+  TempFolder folder;
+  std::string tagged = folder / "tagged.fxg", forward_only = folder / "forward.fxg", out = folder / "out.fxg";
+  Graphs() {
+    write_text(tagged, two_layers());
+    write_text(forward_only, kForwardOnly);
+  }
+};
+
+nlohmann::json tags_of(const std::string& path) {
+  const CliResult result = run_fxopt({"tags", path, "--json"});
+  return nlohmann::json::parse(result.out)["result"]["files"][0];
+}
+
+TEST_CASE("cli tags: a tag that nobody carried out is ignored, alike layers share a row") {
+  const Graphs graphs;
+  const nlohmann::json file = tags_of(graphs.tagged);
+  CHECK(file["counts"] == nlohmann::json::parse(R"({"ignored": 2, "moot": 2})"));
+  const nlohmann::json& first = file["tags"][0];
+  CHECK(first["node"] == "m0");
+  CHECK(first["outcome"] == "ignored");
+  CHECK(first["is_forecast"] == true);
+  CHECK(first["verdict"] == "honoured");
+  CHECK(first["module_path"] == "layers.0.mlp");
+  const CliResult text = run_fxopt({"tags", graphs.tagged});
+  CHECK(text.exit == 0);
+  CHECK(contains(text.out, "layers.*.mlp"));
+  CHECK_FALSE(contains(text.out, "layers.0"));
+}
+
+TEST_CASE("cli tags: what remat carried out is honoured") {
+  const Graphs graphs;
+  const CliResult opt = run_fxopt({"opt", graphs.tagged, "-o", graphs.out, "--passes", "remat"});
+  REQUIRE(opt.exit == 0);
+  CHECK(contains(opt.err, "tags: 2 honoured, 2 moot (see fxopt tags " + graphs.out + ")"));
+  const nlohmann::json file = tags_of(graphs.out);
+  CHECK(file["counts"] == nlohmann::json::parse(R"({"honoured": 2, "moot": 2})"));
+  for (const nlohmann::json& tag : file["tags"]) CHECK(tag["is_forecast"] == false);
+}
+
+TEST_CASE("cli tags: --strict-tags refuses what is ignored, not what is honoured") {
+  const Graphs graphs;
+  const CliResult before = run_fxopt({"tags", graphs.tagged, "--strict-tags"});
+  CHECK(before.exit == 4);
+  CHECK(contains(before.err, "error[FX0410]"));
+  REQUIRE(run_fxopt({"opt", graphs.tagged, "-o", graphs.out, "--passes", "remat"}).exit == 0);
+  CHECK(run_fxopt({"tags", graphs.out, "--strict-tags"}).exit == 0);
+}
+
+TEST_CASE("cli tags: a copy under PyTorch's name counts as carried out") {
+  const Graphs graphs;
+  std::string text = two_layers();
+  const std::string reads = "aten.cos.default(%m0)";
+  text.replace(text.find(reads), reads.size(), "aten.cos.default(%m0_recomputed)");
+  text.insert(text.find("  %b0"), "  %m0_recomputed: f32[4] = aten.sin.default(%x) {phase=backward}\n");
+  write_text(graphs.tagged, text);
+  const nlohmann::json file = tags_of(graphs.tagged);
+  CHECK(file["tags"][0]["outcome"] == "honoured");
+  CHECK(file["tags"][2]["outcome"] == "ignored");
+}
+
+TEST_CASE("cli tags: more rows than --top are counted") {
+  const Graphs graphs;
+  const CliResult cut = run_fxopt({"tags", graphs.tagged, "--top", "1"});
+  CHECK(contains(cut.out, "and 2 more tags"));
+  CHECK_FALSE(contains(cut.out, "moot  "));
+}
+
+TEST_CASE("cli opt: tags in a graph without backward are a warning, and an error when strict") {
+  const Graphs graphs;
+  const CliResult loose = run_fxopt({"opt", graphs.forward_only, "-o", graphs.out, "--passes", "remat"});
+  CHECK(loose.exit == 0);
+  CHECK(contains(loose.err, "warning[no-backward]"));
+  const CliResult strict = run_fxopt({"opt", graphs.forward_only, "-o", graphs.out, "--passes", "remat", "--strict-tags"});
+  CHECK(strict.exit == 4);
+}
+
+TEST_CASE("cli opt: no tags, no line about tags") {
+  const Graphs graphs;
+  write_text(graphs.tagged, "fxg 0\ngraph @main {\n  %x: f32[4] = placeholder()\n  return (%x,)\n}\n");
+  CHECK_FALSE(contains(run_fxopt({"opt", graphs.tagged, "-o", graphs.out}).err, "tags:"));
+}
+
+}  // namespace
+}  // namespace fxopt
