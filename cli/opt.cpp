@@ -181,8 +181,9 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   Module& module = **loaded;
   OptReport report{shown_input(path), plan.products[index].path, plan.pipeline.text(), {}, {}, {}, {}, {}, {}};
   report.times.load = watch.lap();
-  if (!is_valid_input(console, module, path)) return;
-  report.lowered = lower_control_deps(module);
+  const std::optional<ControlDepsResult> lowered = prepare_input(console, module, path);
+  if (!lowered.has_value()) return;
+  report.lowered = *lowered;
   report.times.verify = watch.lap();
   const bool wants_report = !flags.files.report.empty() || console.wants_json();
   if (wants_report) report.before = module_stats(module);

@@ -10,9 +10,9 @@ namespace fxopt {
 
 // Writes a file that shows a mistake of ours: the graph as it stood before step `failing` of the pipeline, in text,
 // below comments with the version and the command that repeats it. The graph is made once more from the input's bytes
-// by running the steps before; where that fails too, the input itself is taken, with the whole pipeline. The name
-// follows from the content: fxopt-reproducer-<hash>.fxg in the current folder, else in $TMPDIR, else in /tmp. Returns
-// the path.
+// by prepare() and the steps before, which costs a run without a mistake nothing; where that fails too, the input
+// itself is taken, with the whole pipeline. The name follows from the content: fxopt-reproducer-<hash>.fxg in the
+// current folder, else in $TMPDIR, else in /tmp. Returns the path.
 Result<std::string> write_reproducer(std::string_view input_bytes, const Pipeline& pipeline, size_t failing);
 
 // run_pipeline(), except that a mistake of ours (an InternalError, or a pass whose output fails the verifier) comes

@@ -74,8 +74,9 @@ Work WorkModel::of(NodeId node) {
   const Op& op = graph_.op(node);
   work.collectives = op.compute == ComputeClass::kCollective ? 1 : 0;
   if (!takes_time(op)) return work;
-  bool is_known = is_described(op) || !formulas_.of(node).empty();
-  for (const CallFormulas::Answer& answer : formulas_.of(node)) {
+  const std::vector<CallFormulas::Answer>& answers = formulas_.of(node);
+  bool is_known = is_described(op) || !answers.empty();
+  for (const CallFormulas::Answer& answer : answers) {
     is_known = is_known && answer.value.has_value();
     work.flops = saturating_add(work.flops, std::max<int64_t>(answer.value.value_or(0), 0));
   }
