@@ -183,7 +183,9 @@ Result<std::vector<Product>> plan_products(Console& console, const FileFlags& fl
   const Status overlaps = check_overlaps(console, flags, products);
   if (!overlaps.ok()) return overlaps.error();
   if (!flags.output.empty() && is_folder(flags.output)) {
-    for (const Product& product : products) {
+    const Status folder = make_folder(flags.output);
+    if (!folder.ok()) return folder.error();
+    for (const Product& product : products) {  // of files that keep a part of theirs
       const Status made = make_folder(std::filesystem::path(product.path).parent_path().string());
       if (!made.ok()) return made.error();
     }

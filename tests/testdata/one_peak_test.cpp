@@ -27,7 +27,8 @@ Json file_of(const std::vector<std::string>& args) {
 
 Peaks peaks_of_mem(const std::string& path) {
   Peaks peaks;
-  for (const Json& graph : file_of({"mem", path, "--json"})["graphs"]) {
+  const Json file = file_of({"mem", path, "--json"});
+  for (const Json& graph : file["graphs"]) {
     for (const Json& device : graph["devices"]) {
       peaks[{graph["graph"], device["device"]}] = device["ideal"]["peak_bytes"];
     }
@@ -37,7 +38,9 @@ Peaks peaks_of_mem(const std::string& path) {
 
 Peaks peaks_of_report(const Json& stats) {
   Peaks peaks;
-  for (const Json& peak : stats["peaks"]) peaks[{peak["graph"], peak["device"]}] = peak["bytes"];
+  for (const Json& peak : stats.at("peaks")) {
+    peaks[{peak.at("graph").get<std::string>(), peak.at("device").get<std::string>()}] = peak.at("bytes");
+  }
   return peaks;
 }
 
@@ -46,8 +49,10 @@ TEST_CASE("testdata: mem, show --summary and opt --report print the same ideal p
   for (const std::string& file : testdata_files()) {
     INFO(file);
     const Peaks of_mem = peaks_of_mem(path_of(file));
+    REQUIRE_FALSE(of_mem.empty());
     Peaks of_show;
-    for (const Json& graph : file_of({"show", path_of(file), "--summary", "--json"})["graphs"]) {
+    const Json summary = file_of({"show", path_of(file), "--summary", "--json"});
+    for (const Json& graph : summary["graphs"]) {
       for (const Json& peak : graph["peaks"]) {
         const std::pair<std::string, std::string> key = {graph["graph"], peak["device"]};
         if (of_mem.contains(key)) of_show[key] = peak["bytes"];  // subgraphs are summed up beside
@@ -56,8 +61,8 @@ TEST_CASE("testdata: mem, show --summary and opt --report print the same ideal p
     CHECK((of_show == of_mem));
     const std::string after = folder / "after.pb";
     const Json report = file_of({"opt", path_of(file), "-o", after, "--passes", "canonicalize,cse,dce", "--json"});
-    CHECK((peaks_of_report(report["before"]) == of_mem));
-    CHECK((peaks_of_report(report["after"]) == peaks_of_mem(after)));
+    CHECK((peaks_of_report(report.at("before")) == of_mem));
+    CHECK((peaks_of_report(report.at("after")) == peaks_of_mem(after)));
   }
 }
 
