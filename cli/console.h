@@ -57,6 +57,8 @@ class Console {
   void warning(std::string_view code, const Where& where, std::string_view message);
 
   size_t num_errors() const { return errors_.size(); }
+  // As in the envelope, in the order they were printed.
+  const std::vector<nlohmann::ordered_json>& errors() const { return errors_; }
 
   // Command-specific part of the envelope.
   nlohmann::ordered_json& result() { return result_; }

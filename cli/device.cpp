@@ -22,8 +22,6 @@ constexpr uint64_t kMaxProfileBytes = uint64_t{1} << 20;
 
 bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos; }
 
-bool is_framework(std::string_view name) { return name.starts_with(kFrameworkPrefix) && !is_path(name); }
-
 // "2.15" of "torch-2.15" as numbers, so that 2.9 is older than 2.15.
 std::pair<int64_t, int64_t> version_of(std::string_view name) {
   const std::string_view version = name.substr(kFrameworkPrefix.size());
@@ -35,7 +33,7 @@ std::pair<int64_t, int64_t> version_of(std::string_view name) {
 std::string newest_framework() {
   std::string newest;
   for (const std::string_view name : builtin_profiles()) {
-    if (is_framework(name) && (newest.empty() || version_of(newest) < version_of(name))) newest = name;
+    if (is_framework_profile(name) && (newest.empty() || version_of(newest) < version_of(name))) newest = name;
   }
   return newest;
 }
@@ -97,20 +95,22 @@ Result<std::vector<ProfileText>> read_texts(const std::vector<std::string>& part
 
 }  // namespace
 
+bool is_framework_profile(std::string_view name) { return name.starts_with(kFrameworkPrefix) && !is_path(name); }
+
 Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& names) {
   std::vector<std::string> parts;
   for (const std::string_view part : split_list(names)) parts.emplace_back(part);
   const bool has_framework =
-      std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return is_framework(part); });
+      std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return is_framework_profile(part); });
   const std::string framework = newest_framework();
   if (!parts.empty() && !has_framework && !framework.empty()) parts.insert(parts.begin(), framework);
   std::string device;
   for (const std::string& part : parts) {
-    if (is_path(part) || is_framework(part) || !builtin_profile(part).has_value()) continue;
+    if (is_path(part) || is_framework_profile(part) || !builtin_profile(part).has_value()) continue;
     if (!device.empty() && part != device) {
       return Error{ErrorCode::kUsage,
                    "--device names two devices, '" + device + "' and '" + part + "'",
-                   "a call is about one: what stands behind a comma are files that refine it, and a framework",
+                   "give one device; after it, separated by commas, profile files and a framework version may follow",
                    {}};
     }
     device = part;

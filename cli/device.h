@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/result.h"
 #include "ir/device/profile.h"
@@ -13,5 +14,8 @@ namespace fxopt {
 // replaces what it says anew. Where no framework's profile is among them, the newest built-in one
 // comes first. Errors: kUnknownDevice, kBadProfile, and those of read_file().
 Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& names);
+
+// True for the name of what is known of a framework, "torch-2.15", not of a device.
+bool is_framework_profile(std::string_view name);
 
 }  // namespace fxopt

@@ -23,12 +23,11 @@ struct DiffFlags {
 
 // The facts of one file's graphs; empty where there was an error.
 std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const MemoryPlan& plan,
-                                 const std::string& path) {
+                                 const std::string& path, const std::shared_ptr<Interner>& texts) {
   std::vector<GraphFacts> facts;
-  const std::unique_ptr<Module> module = load_input(console, path);
-  if (module == nullptr || !is_valid_input(console, *module, path)) return facts;
-  prepare_for_memory(*module);
-  const Result<MemoryView> view = plan.view(*module, path);
+  const std::unique_ptr<Module> module = import_input(console, path);
+  if (module == nullptr) return facts;
+  Result<MemoryView> view = plan.view(*module, path);
   if (!view.ok()) {
     console.error(view.error());
     return facts;
@@ -38,9 +37,13 @@ std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const
     console.error(graphs.error());
     return facts;
   }
+  view->others = true;
+  view->texts = texts;
+  view->work = nullptr;  // what could be recomputed is not compared
   for (const Graph* graph : *graphs) {
-    facts.push_back(graph_facts(*graph, *view, plan.profile(), plan.profile().bandwidth.has_value()));
-    warn_of_memory(console, path, facts.back().memory);
+    const Footprint footprint = measure(*graph, view->measure);
+    facts.push_back(graph_facts(footprint, *view, plan.profile(), plan.profile().bandwidth.has_value()));
+    warn_of_memory(console, path, footprint, *view);
   }
   return facts;
 }
@@ -66,8 +69,9 @@ void run_diff(Console& console, const DiffFlags& flags) {
   if (!plan.ok()) return console.error(plan.error());
   console.result() = {
       {"options", plan->json()}, {"before", shown_input(flags.before)}, {"after", shown_input(flags.after)}};
-  const std::vector<GraphFacts> before = facts_of(console, flags, *plan, flags.before);
-  const std::vector<GraphFacts> after = facts_of(console, flags, *plan, flags.after);
+  const std::shared_ptr<Interner> texts = std::make_shared<Interner>();  // of both sides: mostly the same
+  const std::vector<GraphFacts> before = facts_of(console, flags, *plan, flags.before, texts);
+  const std::vector<GraphFacts> after = facts_of(console, flags, *plan, flags.after, texts);
   if (console.num_errors() > 0) return;
   nlohmann::ordered_json graphs = nlohmann::ordered_json::array();
   const auto compare = [&](const GraphFacts& left, const GraphFacts& right) {
@@ -93,8 +97,8 @@ void run_diff(Console& console, const DiffFlags& flags) {
 CommandBody declare_diff(CLI::App& app) {
   const std::shared_ptr<DiffFlags> flags = std::make_shared<DiffFlags>();
   app.add_option("BEFORE", flags->before, "a graph file; '-' is standard input")->type_name("IN")->required();
-  app.add_option("AFTER", flags->after, "another one")->type_name("IN")->required();
-  app.add_option("--graph", flags->graph, "compare this graph (default: all but those that ops run)")
+  app.add_option("AFTER", flags->after, "a second graph file")->type_name("IN")->required();
+  app.add_option("--graph", flags->graph, "compare only this graph (default: every graph except subgraphs)")
       ->type_name("NAME");
   declare_memory_flags(app, flags->memory);
   return [flags](Console& console) { run_diff(console, *flags); };

@@ -13,11 +13,8 @@
 #include "cli/console.h"
 #include "cli/files.h"
 #include "cli/memory_options.h"
-#include "core/check.h"
 #include "ir/analysis/origins.h"
-#include "ir/analysis/phases.h"
-#include "ir/analysis/storages.h"
-#include "ir/io/io.h"
+#include "ir/memory/footprint.h"
 #include "passes/recompute/remat.h"
 
 namespace fxopt {
@@ -54,56 +51,41 @@ Result<Found> find_node(const Module& module, const ExplainFlags& flags) {
   return error;
 }
 
-// The graph behind remat, with a tag of our own on some nodes.
-class Trial {
- public:
-  // Errors: those of remat().
-  static Result<Trial> run(const Module& module, StringId graph_name, const std::vector<std::string>& nodes, Tag tag) {
-    Trial trial;
-    Result<std::unique_ptr<Module>> copy = parse_text(print_text(module), "trial");
-    FXOPT_CHECK(copy.ok(), "a graph that was printed does not parse");
-    trial.module_ = std::move(*copy);
-    trial.graph_ =
-        &trial.module_->graph(trial.module_->find_graph(trial.module_->strings.find(module.text(graph_name))));
-    Graph& graph = *trial.graph_;
-    for (const std::string& name : nodes) graph[graph.find(trial.module_->strings.find(name))].tag = tag;
-    const Result<PassResult> done = remat(graph, RematOptions());
-    if (!done.ok()) return done.error();
-    return trial;
-  }
+// A copy that remat made.
+struct Copy {
+  std::string name;
+  Work work;
+};
 
-  const Graph& graph() const { return *graph_; }
-  Module& module() { return *module_; }
+// The step after remat.
+struct Trial {
+  std::vector<DevicePeaks> peaks;
+  std::vector<Copy> copies;  // in schedule order
 
-  // The copies whose names the other graph does not have, in schedule order.
-  std::vector<NodeId> copies_beside(const Graph& other) const {
+  // The copies whose names the other one does not have.
+  std::vector<Copy> beside(const Trial& other) const {
     std::set<std::string_view> known;
-    for (const NodeId node : other.nodes()) known.insert(other.name_of(node));
-    std::vector<NodeId> copies;
-    for (const NodeId node : graph_->nodes()) {
-      if (is_recomputed(*graph_, node) && !known.contains(graph_->name_of(node))) copies.push_back(node);
+    for (const Copy& copy : other.copies) known.insert(copy.name);
+    std::vector<Copy> list;
+    for (const Copy& copy : copies) {
+      if (!known.contains(copy.name)) list.push_back(copy);
     }
-    return copies;
+    return list;
   }
-
- private:
-  std::unique_ptr<Module> module_;
-  Graph* graph_ = nullptr;
 };
 
 // The forward nodes that make the storages of the node: tagging a view would change nothing.
-std::vector<std::string> makers(const Graph& graph, NodeId node) {
-  const StorageMap storages(graph);
-  const PhaseMap phases = resolve_phases(graph);
-  std::vector<std::string> names;
-  for (const BufferId id : storages.buffers(node)) {
-    if (!id.is_valid() || storages.buffer(id).source != BufferSource::kNode) continue;
-    const NodeId producer = storages.buffer(id).producer;
-    std::string name(graph.name_of(producer));
-    if (phases.is_backward(producer) || std::find(names.begin(), names.end(), name) != names.end()) continue;
-    names.push_back(std::move(name));
+std::vector<NodeId> makers(const Footprint& footprint, NodeId node) {
+  std::vector<NodeId> nodes;
+  for (const BufferId id : footprint.storages.buffers(node)) {
+    if (!id.is_valid() || footprint.storages.buffer(id).source != BufferSource::kNode) continue;
+    const NodeId producer = footprint.storages.buffer(id).producer;
+    if (footprint.phases.is_backward(producer) || std::find(nodes.begin(), nodes.end(), producer) != nodes.end()) {
+      continue;
+    }
+    nodes.push_back(producer);
   }
-  return names;
+  return nodes;
 }
 
 class Explain {
@@ -112,35 +94,51 @@ class Explain {
       : console_(console), flags_(flags), plan_(plan) {}
 
   void run() {
-    const std::unique_ptr<Module> module = load_input(console_, flags_.input);
-    if (module == nullptr || !is_valid_input(console_, *module, flags_.input)) return;
-    prepare_for_memory(*module);
+    const std::unique_ptr<Module> module = import_input(console_, flags_.input);
+    if (module == nullptr) return;
     const Result<MemoryView> view = plan_.view(*module, flags_.input);
     if (!view.ok()) return console_.error(view.error());
     const Result<Found> found = find_node(*module, flags_);
     if (!found.ok()) return console_.error(found.error());
-    const GraphMemory memory = describe_memory(*found->graph, *view);
-    warn_of_memory(console_, flags_.input, memory);
-    Explanation explanation = explain_node(*found->graph, found->node, *view, memory);
-    if (!explanation.decision.empty()) try_it(*module, *found, explanation);
+    std::vector<NodeId> tried;
+    std::optional<Trial> as_it_is;
+    Explanation explanation = explain(*found, *view, tried, as_it_is);
+    if (!tried.empty()) {
+      const Result<Trial> before =
+          as_it_is.has_value() ? Result<Trial>(*std::move(as_it_is)) : run_trial(*module->clone(), *found, *view);
+      try_it(*module, *found, *view, tried, before, explanation);
+    }
     const bool has_seconds = plan_.profile().bandwidth.has_value();
     print_explanation(console_.product(), explanation, has_seconds);
     console_.result()["explanation"] = explanation_json(explanation, has_seconds);
   }
 
  private:
-  void try_it(const Module& module, const Found& found, Explanation& explanation) {
-    const std::vector<std::string> names = makers(*found.graph, found.node);
-    if (names.empty()) return;
+  // `tried`: the nodes whose tags decide, where backward reads the value. `as_it_is`: where no node has a tag, so that
+  // remat has nothing to carry out and the step after it is the step that was measured.
+  Explanation explain(const Found& found, const MemoryView& view, std::vector<NodeId>& tried,
+                      std::optional<Trial>& as_it_is) const {
+    const Footprint footprint = measure(*found.graph, view.measure);
+    warn_of_memory(console_, flags_.input, footprint, view);
+    Explanation explanation = explain_node(footprint, found.node);
+    if (!explanation.decision.empty()) tried = makers(footprint, found.node);
+    if (!tried.empty() && !has_tags(*found.graph)) as_it_is = trial_of(footprint, view);
+    return explanation;
+  }
+
+  static bool has_tags(const Graph& graph) {
+    return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                       [&graph](NodeId node) { return graph[node].tag != Tag::kNone; });
+  }
+
+  // The module itself is used up by the last trial: a large one is there twice at most.
+  void try_it(Module& module, const Found& found, const MemoryView& view, const std::vector<NodeId>& nodes,
+              const Result<Trial>& before, Explanation& explanation) const {
     WhatIf what_if;
     what_if.tag = explanation.is_recomputed ? Tag::kMustSave : Tag::kMustRecompute;
-    Result<Trial> before = Trial::run(module, found.graph->name(), {}, Tag::kNone);
-    if (!before.ok()) {
-      what_if.refusal = before.error().message;
-      explanation.what_if = std::move(what_if);
-      return;
-    }
-    Result<Trial> after = Trial::run(module, found.graph->name(), names, what_if.tag);
+    Graph& graph = module.graph(module.find_graph(found.graph->name()));
+    for (const NodeId node : nodes) graph[node].tag = what_if.tag;
+    const Result<Trial> after = before.ok() ? run_trial(module, found, view) : before;
     if (!after.ok()) {
       what_if.refusal = after.error().message;
     } else {
@@ -149,19 +147,34 @@ class Explain {
     explanation.what_if = std::move(what_if);
   }
 
-  void compare(Trial& before, Trial& after, WhatIf& what_if) const {
-    Trial& with_copies = what_if.tag == Tag::kMustSave ? before : after;
-    const Trial& without = what_if.tag == Tag::kMustSave ? after : before;
-    const Result<MemoryView> view = plan_.view(with_copies.module(), flags_.input);
-    const Result<MemoryView> view_before = plan_.view(before.module(), flags_.input);
-    const Result<MemoryView> view_after = plan_.view(after.module(), flags_.input);
-    FXOPT_CHECK(view.ok() && view_before.ok() && view_after.ok(), "symbols were bound before");
-    const std::vector<NodeId> copies = with_copies.copies_beside(without.graph());
-    for (const NodeId copy : copies) what_if.copies.emplace_back(with_copies.graph().name_of(copy));
-    what_if.work = WorkModel(with_copies.graph(), plan_.profile(), view->options.symbols).of(copies);
+  // Changes the module, in which the graph is `found`'s or a copy of it. Errors: those of remat().
+  Result<Trial> run_trial(Module& module, const Found& found, const MemoryView& view) const {
+    Graph& graph = module.graph(module.find_graph(found.graph->name()));
+    const Result<PassResult> done = remat(graph, RematOptions());
+    if (!done.ok()) return done.error();
+    return trial_of(measure(graph, view.measure), view);
+  }
+
+  Trial trial_of(const Footprint& footprint, const MemoryView& view) const {
+    const Graph& graph = *footprint.graph;
+    Trial trial;
+    trial.peaks = peaks_of(footprint, plan_.expandable());
+    WorkModel work(graph, plan_.profile(), view.measure.memory.symbols);
+    for (const NodeId node : graph.nodes()) {
+      if (is_recomputed(graph, node)) trial.copies.push_back({std::string(graph.name_of(node)), work.of(node)});
+    }
+    return trial;
+  }
+
+  void compare(const Trial& before, const Trial& after, WhatIf& what_if) const {
+    const bool saves = what_if.tag == Tag::kMustSave;
+    for (const Copy& copy : saves ? before.beside(after) : after.beside(before)) {
+      what_if.copies.push_back(copy.name);
+      what_if.work.add(copy.work);
+    }
     what_if.expandable = plan_.expandable();
-    what_if.before = describe_memory(before.graph(), *view_before);
-    what_if.after = describe_memory(after.graph(), *view_after);
+    what_if.before = before.peaks;
+    what_if.after = after.peaks;
   }
 
   Console& console_;

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <map>
 #include <new>
+#include <set>
 #include <utility>
 
 #include "cli/console.h"
@@ -12,8 +15,35 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "ir/check/verify.h"
+#include "ir/graph/top_level.h"
+#include "ir/prepare.h"
 
 namespace fxopt {
+namespace {
+
+// Prints broken invariants; true when there is none.
+bool is_whole(Console& console, std::vector<Error> broken, const std::string& path) {
+  for (Error& error : broken) {
+    error.where.file = shown_input(path);
+    console.error(error, ExitCode::kInputRejected);
+  }
+  return broken.empty();
+}
+
+// With '/' between parts, without "." and "..". Standard input has no place.
+std::string absolute_path(const std::string& path) {
+  return path == "-" ? path : std::filesystem::absolute(path).lexically_normal().generic_string();
+}
+
+// The whole, where it has no more than `count` parts.
+std::string last_parts(const std::string& path, size_t count) {
+  size_t at = path.size();
+  for (; count > 0 && at != std::string::npos; --count) at = at == 0 ? std::string::npos : path.rfind('/', at - 1);
+  return at == std::string::npos ? path : path.substr(at + 1);
+}
+
+}  // namespace
+
 std::string shown_input(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 Status check_inputs(const std::vector<std::string>& inputs) {
@@ -63,22 +93,43 @@ void print_file_title(std::ostream& out, const std::vector<std::string>& inputs,
 }
 
 bool is_valid_input(Console& console, const Module& module, const std::string& path) {
-  std::vector<Error> broken = verify(module);
-  for (Error& error : broken) {
-    error.where.file = shown_input(path);
-    console.error(error, ExitCode::kInputRejected);
-  }
-  return broken.empty();
+  return is_whole(console, verify(module), path);
 }
 
-std::vector<const Graph*> top_level_graphs(const Module& module) {
-  std::vector<const Graph*> graphs;
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
-    const bool is_subgraph = graph.owner.is_valid() || graph.kind == GraphKind::kSubgraph;
-    if (i == 0 || !is_subgraph) graphs.push_back(&graph);
+std::optional<ControlDepsResult> prepare_input(Console& console, Module& module, const std::string& path) {
+  Prepared prepared = prepare(module);
+  return is_whole(console, std::move(prepared.broken), path) ? std::optional(prepared.lowered) : std::nullopt;
+}
+
+std::unique_ptr<Module> import_input(Console& console, const std::string& path) {
+  std::unique_ptr<Module> module = load_input(console, path);
+  const bool is_ready = module != nullptr && prepare_input(console, *module, path).has_value();
+  return is_ready ? std::move(module) : nullptr;
+}
+
+std::vector<std::string> distinct_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> whole, names(paths.size());
+  for (const std::string& path : paths) whole.push_back(absolute_path(path));
+  std::vector<bool> is_done(paths.size(), false);
+  for (size_t left = paths.size(), parts = 1; left > 0; ++parts) {
+    std::map<std::string, std::set<std::string>> files;  // by their last parts
+    for (size_t i = 0; i < paths.size(); ++i) {
+      files[last_parts(whole[i], parts)].insert(whole[i]);
+    }
+    for (size_t i = 0; i < paths.size(); ++i) {
+      const std::string name = last_parts(whole[i], parts);
+      if (is_done[i] || files.at(name).size() > 1) continue;
+      names[i] = name;
+      is_done[i] = true;
+      --left;
+    }
   }
-  return graphs;
+  return names;
+}
+
+bool ends_with_path(const std::string& path, const std::string& name) {
+  const std::string whole = absolute_path(path);
+  return whole == name || whole.ends_with("/" + name);
 }
 
 std::string bare_name(const std::string& name, char sigil) {
@@ -87,7 +138,11 @@ std::string bare_name(const std::string& name, char sigil) {
 
 Result<std::vector<const Graph*>> select_graphs(const Module& module, const std::string& given,
                                                 const std::string& file) {
-  if (given.empty()) return top_level_graphs(module);
+  if (given.empty()) {
+    std::vector<const Graph*> graphs;
+    for (const GraphId id : top_level_graphs(module)) graphs.push_back(&module.graph(id));
+    return graphs;
+  }
   const std::string name = bare_name(given, '@');
   std::vector<std::string_view> names;
   for (size_t i = 0; i < module.num_graphs(); ++i) {

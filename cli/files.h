@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/result.h"
+#include "ir/io/control_deps.h"
 #include "ir/io/io.h"
 
 namespace fxopt {
@@ -40,8 +41,18 @@ void print_file_title(std::ostream& out, const std::vector<std::string>& inputs,
 // the family of the code. True when there is none.
 bool is_valid_input(Console& console, const Module& module, const std::string& path);
 
-// The graphs that run on their own, in order: all but those that higher-order ops run. The main graph is one.
-std::vector<const Graph*> top_level_graphs(const Module& module);
+// Makes a module that was read ready to be worked on, see prepare(). Nothing for an input that is not valid.
+std::optional<ControlDepsResult> prepare_input(Console& console, Module& module, const std::string& path);
+
+// load_input() and prepare_input(): null when there was an error.
+std::unique_ptr<Module> import_input(Console& console, const std::string& path);
+
+// For each path its last parts, as few as tell it from the other paths, with '/' between them: "step.pb", or
+// "A/step.pb" and "B/step.pb" where two folders have one. Equal for equal files. O(parts * log).
+std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
+
+// True when the last parts of `path`, as the file system has it, are those of `name`. O(length).
+bool ends_with_path(const std::string& path, const std::string& name);
 
 // A name as the text form writes it, "%mm" or "@main", or bare: the bare one.
 std::string bare_name(const std::string& name, char sigil);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -25,9 +24,8 @@ namespace {
 constexpr int kDocumentVersion = 1;
 constexpr uint64_t kMaxBaselineBytes = uint64_t{1} << 30;
 constexpr size_t kMaxNamed = 5;
+constexpr size_t kMaxListed = 20;
 constexpr size_t kMaxDigits = 12;  // of a limit: products with bytes stay within 127 bits
-
-std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 std::string device_name(const DeviceMemory& device) { return device.device.empty() ? "no device" : device.device; }
 
@@ -57,11 +55,9 @@ Error unknown_sizes(const std::string& path, const GraphMemory& memory) {
           "give the symbols values with --symbol NAME=VALUE", where_of(path, memory, node)};
 }
 
-std::string growth_text(int64_t before, int64_t after) {
-  char percent[32];
-  std::snprintf(percent, sizeof percent, "%+.3f %%",
-                100.0 * (static_cast<double>(after) - static_cast<double>(before)) / static_cast<double>(before));
-  return bytes_text(before) + " to " + bytes_text(after) + (before == 0 ? "" : std::string(", ") + percent);
+// What to do about a peak that is too high, as was tried.
+std::string advice_hint(const DeviceMemory& device, std::string_view otherwise) {
+  return device.advice.has_value() ? advice_text(*device.advice) : std::string(otherwise);
 }
 
 // What made a peak grow: the storages that grew most, then where the peak went.
@@ -87,7 +83,8 @@ void declare_gate_flags(CLI::App& app, GateFlags& flags) {
   app.add_option("--budget", flags.budget,
                  "exit with 5 when a peak is above this: 70GiB, or reserved=70GiB,allocated=64GiB")
       ->type_name("LIMITS");
-  app.add_option("--baseline", flags.baseline, "a report of earlier, to compare with or to write")->type_name("FILE");
+  app.add_option("--baseline", flags.baseline, "a saved report to compare with, or to write with --update-baseline")
+      ->type_name("FILE");
   app.add_option("--max-growth", flags.max_growth,
                  "exit with 5 when a peak has grown by more than this: 1%, or reserved=1%")
       ->type_name("LIMITS");
@@ -96,7 +93,8 @@ void declare_gate_flags(CLI::App& app, GateFlags& flags) {
       ->type_name("LIMITS");
   app.add_flag("--must-fit", flags.must_fit,
                "exit with 5 when memory runs out: on what --device has, or --device-memory gives");
-  app.add_flag("--update-baseline", flags.update_baseline, "write the baseline anew in place of comparing with it");
+  app.add_flag("--update-baseline", flags.update_baseline,
+               "write the baseline instead of comparing with it; what it has of other files stays");
 }
 
 bool MemoryGates::read_decimal(const std::string& text, Limit& limit) {
@@ -135,7 +133,7 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
     const bool repeats = std::any_of(limits.begin(), limits.end(),
                                      [&limit](const Limit& other) { return other.metric == limit.metric; });
     if (repeats) {
-      return Error{ErrorCode::kUsage, option + " sets one peak two limits", "the lower one is enough", {}};
+      return Error{ErrorCode::kUsage, option + " limits the same peak twice", "keep the lower limit", {}};
     }
     if (option == "--budget") {
       const Result<int64_t> bytes = bytes_option(option, limit.text);
@@ -147,7 +145,7 @@ Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::str
       while (number.ends_with(' ')) number.pop_back();
       if (is_percent == limit.is_ratio || !read_decimal(number, limit)) {
         return Error{ErrorCode::kBadOptionValue,
-                     option + " takes no '" + limit.text + "'",
+                     "'" + limit.text + "' is not a valid value of " + option,
                      limit.is_ratio ? "a ratio is written as in 1.10" : "growth is written as in 1% or 0.5%",
                      {}};
       }
@@ -190,11 +188,11 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
   }
   if (flags.baseline.empty()) return gates;
   std::set<std::string> names;
-  for (const std::string& input : flags.inputs) {
-    if (names.insert(file_name(input)).second) continue;
+  for (const std::string& name : distinct_names(flags.inputs)) {
+    if (names.insert(name).second) continue;
     return Error{ErrorCode::kUsage,
-                 "two inputs are called '" + file_name(input) + "', and a baseline tells files by their names",
-                 "give them names of their own, or a baseline each",
+                 "the input '" + name + "' is given twice, and a baseline has each file once",
+                 "give each input once",
                  {}};
   }
   if (flags.update_baseline) return gates;
@@ -203,7 +201,7 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
   return gates;
 }
 
-Status MemoryGates::read_baseline(const MemoryPlan& plan) {
+Result<nlohmann::ordered_json> MemoryGates::read_document(const MemoryPlan& plan) const {
   const Result<std::string> text = read_file(flags_.baseline, kMaxBaselineBytes);
   if (!text.ok()) return text.error();
   Error error{ErrorCode::kBadBaseline, "the baseline is not a memory report", "write one with --update-baseline", {}};
@@ -228,23 +226,54 @@ Status MemoryGates::read_baseline(const MemoryPlan& plan) {
       return error;
     }
     for (const nlohmann::ordered_json& file : document.at("files")) {
+      static_cast<void>(file.at("file").get_ref<const std::string&>());
+    }
+  } catch (const nlohmann::json::exception&) {
+    return error;
+  }
+  return document;
+}
+
+Status MemoryGates::read_baseline(const MemoryPlan& plan) {
+  const Result<nlohmann::ordered_json> document = read_document(plan);
+  if (!document.ok()) return document.error();
+  try {
+    for (const nlohmann::ordered_json& file : document->at("files")) {
       BaselineFile& added = baseline_.emplace_back();
-      added.name = file_name(file.at("file").get<std::string>());
+      added.name = file.at("file").get<std::string>();
       for (const nlohmann::ordered_json& graph : file.at("graphs")) added.graphs.push_back(memory_from_json(graph));
     }
   } catch (const nlohmann::json::exception&) {
+    Error error{ErrorCode::kBadBaseline, "the baseline is not a memory report", "write one with --update-baseline", {}};
+    error.where.file = flags_.baseline;
     return error;
   }
   return ok_status();
 }
 
-const GraphMemory* MemoryGates::baseline_of(const std::string& path, const std::string& graph) const {
-  for (const BaselineFile& file : baseline_) {
-    const bool is_only = baseline_.size() == 1 && flags_.inputs.size() <= 1;
-    if (!is_only && file.name != file_name(path)) continue;
-    for (const GraphMemory& memory : file.graphs) {
-      if (memory.graph == graph) return &memory;
+std::optional<size_t> MemoryGates::find_file(const std::vector<std::string>& names, const std::string& path) const {
+  const auto longest = [&names](const std::string& input) {
+    std::optional<size_t> found;
+    for (size_t i = 0; i < names.size(); ++i) {
+      const bool is_better = !found.has_value() || names[i].size() > names[*found].size();
+      if (is_better && ends_with_path(input, names[i])) found = i;
     }
+    return found;
+  };
+  const std::optional<size_t> found = longest(path);
+  const auto is_same = [&](const std::string& input) { return found.has_value() && longest(input) == found; };
+  const ptrdiff_t claims = std::count_if(flags_.inputs.begin(), flags_.inputs.end(), is_same);
+  return claims > 1 ? std::nullopt : found;
+}
+
+const GraphMemory* MemoryGates::baseline_of(const std::string& path, const std::string& graph) const {
+  std::vector<std::string> names;
+  for (const BaselineFile& file : baseline_) names.push_back(file.name);
+  const bool is_only = baseline_.size() == 1 && flags_.inputs.size() <= 1;
+  const std::optional<size_t> found = is_only ? std::optional<size_t>(0) : find_file(names, path);
+  if (!found.has_value()) return nullptr;
+  for (const GraphMemory& memory : baseline_[*found].graphs) {
+    if (memory.graph == graph) return &memory;
   }
   return nullptr;
 }
@@ -259,10 +288,11 @@ std::vector<Error> MemoryGates::check(const std::string& path, const GraphMemory
   if (flags_.update_baseline || growths_.empty()) return errors;
   const GraphMemory* before = baseline_of(path, memory.graph);
   if (before == nullptr) {
-    errors.push_back({ErrorCode::kBadBaseline, "the baseline " + flags_.baseline + " does not have this graph",
-                      "graphs are found by the file's name and their own; write the baseline anew with "
-                      "--update-baseline",
-                      where_of(path, memory, "")});
+    errors.push_back(
+        {ErrorCode::kBadBaseline, "the baseline " + flags_.baseline + " does not have this graph",
+         "graphs are found by the file's place, as far as the baseline tells it, and their own name; write the "
+         "baseline anew with --update-baseline",
+         where_of(path, memory, "")});
     return errors;
   }
   for (const Limit& limit : growths_) add(check_growth(path, memory, *before, limit));
@@ -272,13 +302,15 @@ std::vector<Error> MemoryGates::check(const std::string& path, const GraphMemory
 Error MemoryGates::runs_out(ErrorCode code, const std::string& path, const GraphMemory& memory,
                             const DeviceMemory& device, MemoryMetric metric) const {
   const AllocatorRow& run = device.allocator[expandable_ ? 1 : 0];
-  return {code,
-          "memory runs out on " + device_name(device) + " before the " + std::string(metric_name(metric)) +
-              " peak is reached, at a request of " + bytes_text(run.failed_bytes),
-          device.allocator[expandable_ ? 0 : 1].out_of_memory.empty()
-              ? "with " + device.allocator[expandable_ ? 0 : 1].segments +
-                    " segments it fits: set expandable_segments in --alloc-conf"
-              : "the device is too small for this step, whatever the limit",
+  const AllocatorRow& other = device.allocator[expandable_ ? 0 : 1];
+  std::string message = device_name(device) + " " + verdict_text(device);
+  if (metric != MemoryMetric::kReserved) {
+    message += "; so there is no " + std::string(metric_name(metric)) + " peak to compare";
+  }
+  return {code, std::move(message),
+          other.out_of_memory.empty()
+              ? "with " + other.segments + " segments it fits: set expandable_segments in --alloc-conf"
+              : advice_hint(device, "no recompute policy of `fxopt opt` makes it fit"),
           where_of(path, memory, run.out_of_memory)};
 }
 
@@ -315,11 +347,12 @@ std::vector<Error> MemoryGates::check_budget(const std::string& path, const Grap
     if (peak->cut) {
       errors.push_back(runs_out(ErrorCode::kBudgetExceeded, path, memory, device, metric));
     } else if (peak->bytes > limit.bytes) {
-      errors.push_back({ErrorCode::kBudgetExceeded,
-                        "the " + std::string(metric_name(metric)) + " peak of " + bytes_text(peak->bytes) + " on " +
-                            device_name(device) + " is above the budget of " + bytes_text(limit.bytes),
-                        "the peak is reached at this node; `fxopt opt` with sac and remat lowers it",
-                        where_of(path, memory, peak->node)});
+      errors.push_back(
+          {ErrorCode::kBudgetExceeded,
+           "the " + std::string(metric_name(metric)) + " peak of " + bytes_text(peak->bytes) + " on " +
+               device_name(device) + " is above the budget of " + bytes_text(limit.bytes),
+           "the peak is reached at this node; " + advice_hint(device, "no recompute policy of `fxopt opt` lowers it"),
+           where_of(path, memory, peak->node)});
     }
   }
   if (!is_checked) {
@@ -373,10 +406,10 @@ std::vector<Error> MemoryGates::check_growth(const std::string& path, const Grap
   return errors;
 }
 
-std::vector<std::string> MemoryGates::compare(const std::string& path, const GraphMemory& memory) const {
-  std::vector<std::string> lines;
+std::vector<PeakGrowth> MemoryGates::compare(const std::string& path, const GraphMemory& memory) const {
+  std::vector<PeakGrowth> list;
   const GraphMemory* before = growths_.empty() ? nullptr : baseline_of(path, memory.graph);
-  if (before == nullptr) return lines;
+  if (before == nullptr) return list;
   for (const DeviceMemory& device : memory.devices) {
     for (const DeviceMemory& earlier : before->devices) {
       if (earlier.device != device.device) continue;
@@ -384,12 +417,23 @@ std::vector<std::string> MemoryGates::compare(const std::string& path, const Gra
         const MemoryMetric metric = metric_of(device, limit.metric);
         const std::optional<PeakRow> base = earlier.peak(metric, expandable_), peak = device.peak(metric, expandable_);
         if (!base.has_value() || !peak.has_value() || base->cut || peak->cut) continue;
-        lines.push_back(device_name(device) + ", " + std::string(metric_name(metric)) +
-                        " peak: " + growth_text(base->bytes, peak->bytes));
+        list.push_back({device_name(device), metric, limit.is_ratio ? "max_ratio" : "max_growth", limit.text, *base,
+                        *peak, !is_beyond(base->bytes, peak->bytes, limit),
+                        compare_live_sets(earlier, *base, device, *peak)});
       }
     }
   }
-  return lines;
+  return list;
+}
+
+std::vector<std::pair<MemoryMetric, int64_t>> MemoryGates::broken_budgets(const DeviceMemory& device) const {
+  std::vector<std::pair<MemoryMetric, int64_t>> broken;
+  for (const Limit& limit : budgets_) {
+    const MemoryMetric metric = metric_of(device, limit.metric);
+    const std::optional<PeakRow> peak = device.peak(metric, expandable_);
+    if (peak.has_value() && (peak->cut || peak->bytes > limit.bytes)) broken.emplace_back(metric, limit.bytes);
+  }
+  return broken;
 }
 
 nlohmann::ordered_json MemoryGates::json() const {
@@ -411,14 +455,62 @@ std::string MemoryGates::text() const {
   return join(words, " ");
 }
 
-nlohmann::ordered_json memory_document(const MemoryPlan& plan, const nlohmann::ordered_json& files) {
-  nlohmann::ordered_json document = {
-      {"memory_report", kDocumentVersion}, {"fxopt", kVersion}, {"options", plan.json()}, {"files", files}};
-  for (nlohmann::ordered_json& file : document["files"]) {
-    file["file"] = file_name(file.value("file", ""));  // where it stood is nobody's business later
-    file.erase("ok");
+nlohmann::ordered_json MemoryGates::document(const MemoryPlan& plan, const nlohmann::ordered_json& files,
+                                             std::string& replaced) const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  const Result<nlohmann::ordered_json> earlier = read_document(plan);
+  if (!earlier.ok() && earlier.error().code != ErrorCode::kFileOpen) replaced = earlier.error().message;
+  if (earlier.ok()) list = earlier->at("files");
+  const std::vector<std::string> given = distinct_names(flags_.inputs);
+  for (const nlohmann::ordered_json& file : files) {
+    const std::string path = file.at("file").get<std::string>();
+    std::vector<std::string> names;
+    for (const nlohmann::ordered_json& each : list) names.push_back(each.at("file").get<std::string>());
+    const size_t input =
+        static_cast<size_t>(std::find(flags_.inputs.begin(), flags_.inputs.end(), path) - flags_.inputs.begin());
+    nlohmann::ordered_json entry = {{"file", given[input]}, {"graphs", file.at("graphs")}};
+    const std::optional<size_t> found = find_file(names, path);
+    if (found.has_value()) {
+      list[*found] = std::move(entry);
+    } else {
+      list.push_back(std::move(entry));
+    }
   }
-  return document;
+  return {{"memory_report", kDocumentVersion}, {"fxopt", kVersion}, {"options", plan.json()}, {"files", list}};
+}
+
+std::string growth_text(int64_t before, int64_t after) {
+  char percent[32];
+  std::snprintf(percent, sizeof percent, "%+.3f %%",
+                100.0 * (static_cast<double>(after) - static_cast<double>(before)) / static_cast<double>(before));
+  return bytes_text(before) + " to " + bytes_text(after) + (before == 0 ? "" : std::string(", ") + percent);
+}
+
+nlohmann::ordered_json growth_json(const PeakGrowth& growth) {
+  nlohmann::ordered_json grew = nlohmann::ordered_json::array();
+  for (const StorageChange& change : growth.live.changes) {
+    if (change.growth() <= 0 || grew.size() == kMaxListed) break;
+    const StorageRow row = change.row();
+    grew.push_back({{"node", row.node},
+                    {"label", row.label},
+                    {"module_path", row.module_path},
+                    {"type", row.type},
+                    {"class", row.kind},
+                    {"before_bytes", change.before},
+                    {"after_bytes", change.after}});
+  }
+  return {{"device", growth.device},
+          {"metric", metric_name(growth.metric)},
+          {"gate", growth.gate},
+          {"limit", growth.limit},
+          {"before_bytes", growth.before.bytes},
+          {"after_bytes", growth.after.bytes},
+          {"growth_bytes", growth.after.bytes - growth.before.bytes},
+          {"before_node", growth.before.node},
+          {"after_node", growth.after.node},
+          {"peak_moved", growth.live.moved},
+          {"holds", growth.holds},
+          {"grew", std::move(grew)}};
 }
 
 }  // namespace fxopt

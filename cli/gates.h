@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/report/memory.h"
+#include "cli/report/memory_diff.h"
 #include "core/result.h"
 
 namespace CLI {
@@ -33,6 +35,16 @@ struct GateFlags {
 // Declares them. `flags` must outlive the parsing.
 void declare_gate_flags(CLI::App& app, GateFlags& flags);
 
+// A limited peak in the baseline and now.
+struct PeakGrowth {
+  std::string device;
+  MemoryMetric metric{};
+  std::string gate, limit;  // "max_growth", "1%"
+  PeakRow before, after;
+  bool holds = true;
+  LiveSetChange live;  // refers to both sides
+};
+
 // Limits on peaks. A limit that names no metric is on the peak the report describes, DeviceMemory::model.
 class MemoryGates {
  public:
@@ -51,12 +63,21 @@ class MemoryGates {
   // baseline does not have the graph, kBadOptionValue for a metric that no device of the graph has.
   std::vector<Error> check(const std::string& path, const GraphMemory& memory) const;
 
-  // What the limited peaks were in the baseline and are now, a line each; empty where nothing is compared.
-  std::vector<std::string> compare(const std::string& path, const GraphMemory& memory) const;
+  // What the limited peaks were in the baseline and are now, one for each limit and device; empty where nothing is
+  // compared.
+  std::vector<PeakGrowth> compare(const std::string& path, const GraphMemory& memory) const;
 
-  // The graph as the baseline has it, found by the file's name; where both sides are about one file, names do not
-  // matter. Null: it does not have it.
+  // The budgets that a device breaks.
+  std::vector<std::pair<MemoryMetric, int64_t>> broken_budgets(const DeviceMemory& device) const;
+
+  // The graph as the baseline has it, found by the file, by its place as far as both tell it; where both sides are
+  // about one file, names do not matter. Null: it does not have it.
   const GraphMemory* baseline_of(const std::string& path, const std::string& graph) const;
+
+  // The report of the call's files as one document: what --update-baseline writes. `files`: as in the envelope, with
+  // all storages. What the baseline holds of other files stays in it; where that cannot be, `replaced` says why.
+  nlohmann::ordered_json document(const MemoryPlan& plan, const nlohmann::ordered_json& files,
+                                  std::string& replaced) const;
 
   // The limits, for the envelope.
   nlohmann::ordered_json json() const;
@@ -72,14 +93,17 @@ class MemoryGates {
     bool is_ratio = false;
   };
   struct BaselineFile {
-    std::string name;
+    std::string name;  // its place as far as it was needed to tell it from others, with '/' between folders
     std::vector<GraphMemory> graphs;
   };
 
   static bool read_decimal(const std::string& text, Limit& limit);
   static bool is_beyond(int64_t before, int64_t after, const Limit& limit);
   static Result<std::vector<Limit>> parse_limits(const std::string& option, const std::string& text);
+  Result<nlohmann::ordered_json> read_document(const MemoryPlan& plan) const;
   Status read_baseline(const MemoryPlan& plan);
+  // The file of `names` that an input is, by its place; nothing where there is none, or no one alone.
+  std::optional<size_t> find_file(const std::vector<std::string>& names, const std::string& path) const;
   std::vector<Error> check_budget(const std::string& path, const GraphMemory& memory, const Limit& limit) const;
   std::vector<Error> check_fit(const std::string& path, const GraphMemory& memory) const;
   Error runs_out(ErrorCode code, const std::string& path, const GraphMemory& memory, const DeviceMemory& device,
@@ -93,7 +117,9 @@ class MemoryGates {
   std::vector<BaselineFile> baseline_;
 };
 
-// The report of several files as one document: what --update-baseline writes. `files`: as in the envelope.
-nlohmann::ordered_json memory_document(const MemoryPlan& plan, const nlohmann::ordered_json& files);
+// "1.00 GiB (1073741824 B) to 1.10 GiB (...), +10.000 %".
+std::string growth_text(int64_t before, int64_t after);
+// As fields: bytes, nodes, and the storages that grew most.
+nlohmann::ordered_json growth_json(const PeakGrowth& growth);
 
 }  // namespace fxopt

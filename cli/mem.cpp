@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/advice.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
@@ -16,6 +17,7 @@
 #include "cli/report/memory.h"
 #include "cli/report/memory_snapshot.h"
 #include "cli/report/table.h"
+#include "cli/shell.h"
 #include "core/file.h"
 
 namespace fxopt {
@@ -30,6 +32,11 @@ struct MemFlags {
   std::string snapshot;
 };
 
+// "FX1001 cannot open the file", of an error in the envelope.
+std::string reason_text(const nlohmann::ordered_json& error) {
+  return error.value("code", "") + " " + error.value("message", "");
+}
+
 // One call: several inputs, one set of options, one baseline.
 class Mem {
  public:
@@ -42,8 +49,15 @@ class Mem {
     for (const std::string& setting : plan_.allocator().not_modelled) {
       console_.warning("not-modelled", {}, "the setting " + setting + " is not modelled: peaks are those without it");
     }
-    for_each_input(console_, flags_.inputs,
-                   [this](size_t i, nlohmann::ordered_json& file) { measure(flags_.inputs[i], file); });
+    size_t errors = 0;  // of inputs before
+    for_each_input(console_, flags_.inputs, [&](size_t i, nlohmann::ordered_json& file) {
+      note_failure(errors);
+      errors = console_.num_errors();
+      path_ = flags_.inputs[i];
+      is_measured_ = false;
+      measure_file(path_, file);
+    });
+    note_failure(errors);
     if (gates_.updates()) write_baseline();
     if (!flags_.snapshot.empty()) write_snapshot();
     forms_.write(console_);
@@ -54,39 +68,67 @@ class Mem {
     return {{"memory_report", 1}, {"options", plan_.json()}, {"gates", gates_.json()}};
   }
 
-  void measure(const std::string& path, nlohmann::ordered_json& file) {
-    const std::unique_ptr<Module> module = load_input(console_, path);
-    if (module == nullptr || !is_valid_input(console_, *module, path)) return;
-    prepare_for_memory(*module);
+  // Of the last input, where it has no report.
+  void note_failure(size_t first_error) {
+    if (is_measured_) return;
+    std::vector<std::string> reasons;
+    for (size_t i = first_error; i < console_.num_errors(); ++i) reasons.push_back(reason_text(console_.errors()[i]));
+    forms_.add_failure(shown_input(path_), reasons);
+  }
+
+  void measure_file(const std::string& path, nlohmann::ordered_json& file) {
+    const std::unique_ptr<Module> module = import_input(console_, path);
+    if (module == nullptr) return;
     Result<MemoryView> view = plan_.view(*module, path);
     if (!view.ok()) return console_.error(view.error());
     const Result<std::vector<const Graph*>> graphs = select_graphs(*module, flags_.graph, shown_input(path));
     if (!graphs.ok()) return console_.error(graphs.error());
-    if (gates_.needs_all_storages()) {
-      view->top = SIZE_MAX;
-      view->others = true;
-    }
-    view->timelines = forms_.needs_timelines();
+    view->others = gates_.needs_all_storages();
+    view->measure.timelines = forms_.needs_timelines();
     nlohmann::ordered_json list = nlohmann::ordered_json::array(), all = list;
     print_file_title(console_.product(), flags_.inputs, path);
     for (const Graph* graph : *graphs) {
-      GraphMemory memory = describe_memory(*graph, *view);
+      const Footprint footprint = measure(*graph, view->measure);
+      GraphMemory memory = describe_memory(footprint, *view);
+      add_advice(path, footprint, *view, memory);
       check(path, memory);
-      if (!view->options.ranges.empty()) warn_of_range(path, memory);
-      warn_of_memory(console_, path, memory);
-      if (gates_.updates()) all.push_back(memory_json(memory));
-      keep_top(memory);
+      if (!view->measure.memory.ranges.empty()) warn_of_range(path, memory);
+      warn_of_memory(console_, path, footprint, *view);
+      if (gates_.updates()) all.push_back(memory_json(memory, Storages::kAll));
       print_memory(console_.product(), memory);
-      for (const std::string& line : gates_.compare(path, memory)) {
-        console_.product() << "  since the baseline, on " << line << '\n';
-      }
-      if (!flags_.snapshot.empty() && snapshot_.empty()) {
-        snapshot_ = memory_snapshot(*graph, memory, *view, flags_.memory.alloc_conf);
-      }
       list.push_back(memory_json(memory));
+      list.back()["growth"] = compare(path, memory);
+      if (!flags_.snapshot.empty() && snapshot_.empty()) {
+        snapshot_ = memory_snapshot(footprint, view->measure, flags_.memory.alloc_conf);
+      }
+      is_measured_ = true;
     }
     file["graphs"] = std::move(list);
     if (gates_.updates()) baseline_.push_back({{"file", path}, {"graphs", std::move(all)}});
+  }
+
+  // Where it does not fit, or a budget is broken.
+  void add_advice(const std::string& path, const Footprint& footprint, const MemoryView& view,
+                  GraphMemory& memory) const {
+    for (size_t i = 0; i < memory.devices.size(); ++i) {
+      DeviceMemory& device = memory.devices[i];
+      AdviceGoal goal{plan_.expandable(), gates_.broken_budgets(device)};
+      const bool fits = !device.fit.has_value() || device.fit->fits;
+      if (fits && goal.budgets.empty()) continue;
+      device.advice = advise(footprint, footprint.devices[i], view.measure, plan_.profile(), goal);
+      if (device.advice.has_value()) device.advice->input = shell_quoted(path);
+    }
+  }
+
+  // Prints what the limited peaks have become since the baseline.
+  nlohmann::ordered_json compare(const std::string& path, const GraphMemory& memory) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const PeakGrowth& growth : gates_.compare(path, memory)) {
+      console_.product() << "  since the baseline, on " << growth.device << ", " << metric_name(growth.metric)
+                         << " peak: " << growth_text(growth.before.bytes, growth.after.bytes) << '\n';
+      list.push_back(growth_json(growth));
+    }
+    return list;
   }
 
   void check(const std::string& path, const GraphMemory& memory) {
@@ -109,22 +151,19 @@ class Mem {
     }
   }
 
-  void keep_top(GraphMemory& memory) const {
-    for (DeviceMemory& device : memory.devices) {
-      if (device.top.size() > flags_.memory.top) device.top.resize(flags_.memory.top);
-      if (device.recompute.size() > flags_.memory.top) device.recompute.resize(flags_.memory.top);
-      device.others.clear();
-    }
-  }
-
   // Not written when an input failed: a baseline without it would let anything pass.
   void write_baseline() {
     if (console_.num_errors() > 0) {
-      console_.notes() << "baseline not written, as not all went well: " << printable_line(gates_.baseline_path())
+      console_.notes() << "baseline not written because an input failed: " << printable_line(gates_.baseline_path())
                        << '\n';
       return;
     }
-    const Status status = write_file(gates_.baseline_path(), json_text(memory_document(plan_, baseline_)));
+    std::string replaced;
+    const nlohmann::ordered_json document = gates_.document(plan_, baseline_, replaced);
+    if (!replaced.empty()) {
+      console_.warning("baseline-replaced", {}, "nothing of the earlier baseline is kept: " + replaced);
+    }
+    const Status status = write_file(gates_.baseline_path(), json_text(document));
     if (!status.ok()) return console_.error(status.error());
     console_.notes() << "baseline written: " << printable_line(gates_.baseline_path()) << '\n';
   }
@@ -149,6 +188,8 @@ class Mem {
   MemoryForms forms_;
   nlohmann::ordered_json baseline_ = nlohmann::ordered_json::array();
   std::string snapshot_;
+  std::string path_;         // at hand
+  bool is_measured_ = true;  // it has a report
 };
 
 Status check_snapshot(const MemFlags& flags) {
@@ -159,7 +200,7 @@ Status check_snapshot(const MemFlags& flags) {
                  {}};
   }
   if (flags.snapshot == "-") {
-    return Error{ErrorCode::kUsage, "a snapshot is no text for standard output", "name a file: --snapshot FILE", {}};
+    return Error{ErrorCode::kUsage, "a snapshot cannot go to standard output", "name a file: --snapshot FILE", {}};
   }
   return ok_status();
 }
@@ -182,19 +223,32 @@ Status check_products(Console& console, const MemFlags& flags) {
   return check_extra_products(console, inputs, *products);
 }
 
-void run_mem(Console& console, const MemFlags& flags) {
-  const Status inputs = check_inputs(flags.inputs);
-  if (!inputs.ok()) return console.error(inputs.error());
+// Makes the gates and runs. Errors: those of MemoryPlan::make() and MemoryGates::make().
+Status measure_all(Console& console, const MemFlags& flags) {
   const Result<MemoryPlan> plan = MemoryPlan::make(flags.memory);
-  if (!plan.ok()) return console.error(plan.error());
-  const Status products = check_products(console, flags);
-  if (!products.ok()) return console.error(products.error());
+  if (!plan.ok()) return plan.error();
   GateFlags gate_flags = flags.gates;
   gate_flags.inputs = flags.inputs;
   gate_flags.is_shown = !flags.forms.markdown.empty();
   const Result<MemoryGates> gates = MemoryGates::make(gate_flags, *plan);
-  if (!gates.ok()) return console.error(gates.error());
+  if (!gates.ok()) return gates.error();
   Mem(console, flags, *plan, *gates).run();
+  return ok_status();
+}
+
+void run_mem(Console& console, const MemFlags& flags) {
+  const Status inputs = check_inputs(flags.inputs);
+  if (!inputs.ok()) return console.error(inputs.error());
+  const Status products = check_products(console, flags);
+  if (!products.ok()) return console.error(products.error());
+  const Status done = measure_all(console, flags);
+  if (done.ok()) return;
+  console.error(done.error());
+  MemoryForms forms(flags.forms, flags.memory.top, nlohmann::ordered_json::object());
+  for (const std::string& input : flags.inputs) {
+    forms.add_failure(shown_input(input), {reason_text(console.errors().back())});
+  }
+  forms.write(console);
 }
 
 }  // namespace
@@ -202,7 +256,7 @@ void run_mem(Console& console, const MemFlags& flags) {
 CommandBody declare_mem(CLI::App& app) {
   const std::shared_ptr<MemFlags> flags = std::make_shared<MemFlags>();
   app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  app.add_option("--graph", flags->graph, "measure this graph (default: all but those that ops run)")
+  app.add_option("--graph", flags->graph, "measure only this graph (default: every graph except subgraphs)")
       ->type_name("NAME");
   declare_memory_flags(app, flags->memory);
   declare_gate_flags(app, flags->gates);

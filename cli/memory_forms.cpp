@@ -38,7 +38,6 @@ MemoryForms::MemoryForms(const FormFlags& flags, size_t top, nlohmann::ordered_j
 }
 
 void MemoryForms::add(const std::string& file, const GraphMemory& memory, const Verdict& verdict) {
-  ++num_graphs_;
   if (!flags_.markdown.empty()) {
     MarkdownContext context{file, top_, verdict.baseline, verdict.limits, {}};
     for (const Error& error : verdict.broken) context.broken.push_back(error.message);
@@ -48,13 +47,17 @@ void MemoryForms::add(const std::string& file, const GraphMemory& memory, const 
   if (trace_.has_value()) trace_->add(file, memory);
 }
 
+void MemoryForms::add_failure(const std::string& file, const std::vector<std::string>& reasons) {
+  failures_ += failure_markdown(file, reasons);
+  if (html_.has_value()) html_->add_failure(file, reasons);
+}
+
 void MemoryForms::write(Console& console) const {
-  if (num_graphs_ == 0) return;
   const auto save = [&console](const std::string& path, const std::string& text) {
     const Status status = write_file(path, text);
     if (!status.ok()) console.error(status.error());
   };
-  if (!flags_.markdown.empty()) save(flags_.markdown, markdown_);
+  if (!flags_.markdown.empty()) save(flags_.markdown, failures_ + markdown_);
   if (html_.has_value()) save(flags_.html, html_->text());
   if (trace_.has_value()) save(flags_.trace, trace_->text());
 }

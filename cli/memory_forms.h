@@ -48,13 +48,17 @@ class MemoryForms {
   // `memory`: with all storages that are live at the peaks, where there is a baseline.
   void add(const std::string& file, const GraphMemory& memory, const Verdict& verdict);
 
-  // Errors go to the console. Nothing is written when no graph was added.
+  // An input of which no graph was added, and why: "FX1001 cannot open the file". The forms say so before anything
+  // else.
+  void add_failure(const std::string& file, const std::vector<std::string>& reasons);
+
+  // Errors go to the console. Written whatever happened: an old file would pass for the report of this call.
   void write(Console& console) const;
 
  private:
   const FormFlags& flags_;
   size_t top_;
-  size_t num_graphs_ = 0;
+  std::string failures_;  // in Markdown
   std::string markdown_;
   std::optional<HtmlReport> html_;
   std::optional<TraceReport> trace_;

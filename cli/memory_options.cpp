@@ -8,9 +8,6 @@
 #include "cli/files.h"
 #include "cli/report/table.h"
 #include "core/text.h"
-#include "ir/analysis/complete_values.h"
-#include "ir/io/control_deps.h"
-#include "ir/memory/replay.h"
 
 namespace fxopt {
 namespace {
@@ -106,34 +103,30 @@ void declare_memory_flags(CLI::App& app, MemoryFlags& flags) {
       ->type_name("HOW");
 }
 
-void warn_of_memory(Console& console, const std::string& path, const GraphMemory& memory) {
+void warn_of_memory(Console& console, const std::string& path, const Footprint& footprint, const MemoryView& view) {
   Where where;
   where.file = shown_input(path);
-  where.graph = memory.graph;
-  if (memory.unknown > 0) {
-    std::vector<SymbolRow> symbols = memory.symbols;
+  where.graph = footprint.graph->module().text(footprint.graph->name());
+  const size_t unknown = footprint.memory.unknown_buffers;
+  if (unknown > 0) {
+    std::vector<SymbolRow> symbols = symbol_rows(footprint);
     std::erase_if(symbols, [](const SymbolRow& symbol) { return symbol.value.has_value(); });
     console.warning("unknown-sizes", where,
-                    count_text(memory.unknown, "storage") + " of unknown size, so each peak is a lower bound" +
+                    count_text(unknown, "storage") + " of unknown size, so each peak is a lower bound" +
                         (symbols.empty() ? "" : "; give values with --symbol: " + symbols_text(symbols)));
   }
   size_t calls = 0;
-  for (const DeviceMemory& device : memory.devices) calls += device.unknown_hidden.size();
+  for (const DeviceFootprint& device : footprint.devices) calls += device.trace.unknown_hidden.size();
   if (calls > 0) {
     console.warning("unknown-hidden-memory", where,
                     "the hidden memory of " + count_text(calls, "call") +
-                        " is unknown, so peaks beside the ideal one are lower bounds");
+                        " is unknown, so all peaks but the ideal one are lower bounds");
   }
-  if (memory.is_steady && !memory.has_gradients) {
+  if (view.measure.trace.steady.has_value() && footprint.memory.trained.empty()) {
     console.warning("no-gradients", where,
                     "no gradient of a parameter leaves the graph, so --steady adds neither gradients nor optimizer "
                     "state");
   }
-}
-
-void prepare_for_memory(Module& module) {
-  lower_control_deps(module);
-  complete_values(module);
 }
 
 Result<int64_t> bytes_option(const std::string& option, const std::string& text) {
@@ -181,14 +174,24 @@ Result<MemoryView> MemoryPlan::view(Module& module, const std::string& file) con
   const Result<BoundSymbols> symbols = bind_symbols(symbols_, module, file);
   if (!symbols.ok()) return symbols.error();
   MemoryView view;
-  view.options = {symbols->values, symbols->ranges, inputs_, true};
-  view.trace = {flags_.device.empty() ? nullptr : profile_.get(), steady_, comm_};
+  view.measure.memory = {symbols->values, symbols->ranges, inputs_, true};
+  view.measure.trace = {flags_.device.empty() ? nullptr : profile_.get(), steady_, comm_};
   view.top = flags_.top;
   view.module_depth = flags_.module_depth;
-  view.allocator = allocator_;
-  view.device_bytes = device_bytes_;
+  view.measure.allocator = allocator_;
+  view.measure.device_bytes = device_bytes_;
+  view.target = target();
   view.work = profile_.get();
   return view;
+}
+
+std::string MemoryPlan::target() const {
+  if (device_bytes_.has_value()) return "in " + size_text(*device_bytes_);
+  std::vector<std::string> names;
+  for (const std::string_view part : split_list(flags_.device)) {
+    if (!is_framework_profile(part)) names.emplace_back(part);
+  }
+  return names.empty() ? "" : "on " + join(names, "+");
 }
 
 nlohmann::ordered_json MemoryPlan::json() const {

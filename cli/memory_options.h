@@ -61,6 +61,8 @@ class MemoryPlan {
   // What --device names; without it, what is known of operators on any device.
   const DeviceProfile& profile() const { return *profile_; }
   const AllocatorConfig& allocator() const { return allocator_; }
+  // What a step is to fit: "on h100", "in 16.00 GiB"; empty where that is not told.
+  std::string target() const;
 
  private:
   MemoryFlags flags_;
@@ -75,11 +77,7 @@ class MemoryPlan {
 
 // What the figures of a graph leave out, as warnings: sizes and hidden memory that are unknown, a later step without
 // gradients.
-void warn_of_memory(Console& console, const std::string& path, const GraphMemory& memory);
-
-// Makes a module ready to be measured, not to be written: nodes that ops hide come out, values that the tracer left out
-// are derived. See lower_control_deps(), complete_values().
-void prepare_for_memory(Module& module);
+void warn_of_memory(Console& console, const std::string& path, const Footprint& footprint, const MemoryView& view);
 
 // "70GiB" as a number; kBadOptionValue, naming the option, for what is none.
 Result<int64_t> bytes_option(const std::string& option, const std::string& text);

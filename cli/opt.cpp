@@ -191,7 +191,7 @@ void deliver_report(Console& console, const OptFlags& flags, const OptReport& re
 // The remarks that nobody should have to ask for: what an option names and no graph has is the caller's slip, and where a
 // result is not exact the caller must know.
 void warn_of_remarks(Console& console, const std::string& path, const Module& module,
-                   const std::vector<StepReport>& steps) {
+                     const std::vector<StepReport>& steps) {
   for (const StepReport& step : steps) {
     for (const PassRemark& remark : step.result.remarks()) {
       if (remark.code != kNamesNothing && remark.code != kNotExact) continue;
@@ -216,8 +216,9 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   Module& module = **loaded;
   OptReport report{shown_input(path), plan.products[index].path, plan.pipeline.text(), {}, {}, {}, {}, {}, {}};
   report.times.load = watch.lap();
-  if (!is_valid_input(console, module, path)) return;
-  report.lowered = lower_control_deps(module);
+  const std::optional<ControlDepsResult> lowered = prepare_input(console, module, path);
+  if (!lowered.has_value()) return;
+  report.lowered = *lowered;
   report.times.verify = watch.lap();
   const bool wants_report = !flags.files.report.empty() || console.wants_json();
   if (wants_report) report.before = module_stats(module);

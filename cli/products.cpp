@@ -52,9 +52,8 @@ bool is_folder(const std::string& path) {
   return path.ends_with('/') || std::filesystem::is_directory(path, ignored);
 }
 
-// The file name of `input`, with the extension of `format` in place of its own.
-std::string product_name(const std::string& input, std::optional<Format> format) {
-  std::string name = std::filesystem::path(input).filename().string();
+// `name` with the extension of `format` in place of its own.
+std::string product_name(std::string name, std::optional<Format> format) {
   if (!format.has_value()) return name;
   if (name.ends_with(".zst")) name.resize(name.size() - 4);
   if (format_of_path(name).has_value()) name.resize(name.rfind('.'));
@@ -71,15 +70,16 @@ Error usage(std::string message, std::string hint) {
 Result<std::vector<std::string>> paths_in_folder(const FileFlags& flags, std::optional<Format> format) {
   std::vector<std::string> paths;
   std::set<std::string> seen;
-  for (const std::string& input : flags.inputs) {
-    if (input == "-") {
+  const std::vector<std::string> names = distinct_names(flags.inputs);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (flags.inputs[i] == "-") {
       return usage("standard input has no name, so no file in '" + flags.output + "' can be named after it",
                    "read it in a call of its own, with -o FILE");
     }
-    const std::string name = product_name(input, format);
+    const std::string name = product_name(names[i], format);
     if (!seen.insert(name).second) {
       return usage("two inputs would be written to '" + name + "' in '" + flags.output + "'",
-                   "inputs of one call need different file names");
+                   "give each input once, and in one form");
     }
     paths.push_back((std::filesystem::path(flags.output) / name).string());
   }
@@ -183,8 +183,12 @@ Result<std::vector<Product>> plan_products(Console& console, const FileFlags& fl
   const Status overlaps = check_overlaps(console, flags, products);
   if (!overlaps.ok()) return overlaps.error();
   if (!flags.output.empty() && is_folder(flags.output)) {
-    const Status made = make_folder(flags.output);
-    if (!made.ok()) return made.error();
+    const Status folder = make_folder(flags.output);
+    if (!folder.ok()) return folder.error();
+    for (const Product& product : products) {  // of files that keep a part of theirs
+      const Status made = make_folder(std::filesystem::path(product.path).parent_path().string());
+      if (!made.ok()) return made.error();
+    }
   }
   return products;
 }

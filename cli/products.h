@@ -27,8 +27,9 @@ struct FileFlags {
 };
 
 // Where each input's graph goes, checked before anything is read. One input: to `output`, or to standard output. An
-// `output` that ends in '/' or is a folder takes files named like the inputs, with the extension of `format` when one
-// is given, and is made when it does not exist; several inputs need that. /dev/null takes any number of graphs.
+// `output` that ends in '/' or is a folder takes files named like the inputs (with their folders where names repeat,
+// see distinct_names()), with the extension of `format` when one is given, and is made when it does not exist; several
+// inputs need that. /dev/null takes any number of graphs.
 //
 // The form is `format`, else by the extension; text for standard output, devices and pipes. No product may be written
 // over another one or over an input: paths are compared as files (file_identity()), and devices and pipes are no files

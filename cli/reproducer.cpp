@@ -13,6 +13,7 @@
 #include "core/hash.h"
 #include "core/version.h"
 #include "ir/io/io.h"
+#include "ir/prepare.h"
 
 namespace fxopt {
 namespace {
@@ -31,7 +32,7 @@ Pipeline steps_from(const Pipeline& pipeline, size_t first) {
 // The graph before step `failing`; nothing when the steps before do not run again.
 std::string graph_before(std::string_view bytes, const Pipeline& pipeline, size_t failing) {
   const Result<std::unique_ptr<Module>> module = parse_module(bytes, format_of_bytes(bytes), "input");
-  if (!module.ok()) return {};
+  if (!module.ok() || !prepare(**module).broken.empty()) return {};
   RunOptions options;
   options.verify = false;
   options.stop_after = failing;

@@ -15,10 +15,10 @@ struct ReproducerFile {
 };
 
 // Writes a file that shows a mistake of ours: the graph as it stood before step `failing` of the pipeline, in text,
-// below comments with the version and the commands that repeat it and make it small. The graph is made once more from
-// the input's bytes by running the steps before; where that fails too, the input itself is taken, with the whole
-// pipeline. The name follows from the content: fxopt-reproducer-<hash>.fxg in the current folder, else in $TMPDIR, else
-// in /tmp.
+// below comments with the version and the commands that repeat it and make it small. The graph is made once more from the
+// input's bytes by prepare() and the steps before, which costs a run without a mistake nothing; where that fails too, the
+// input itself is taken, with the whole pipeline. The name follows from the content: fxopt-reproducer-<hash>.fxg in the
+// current folder, else in $TMPDIR, else in /tmp.
 Result<ReproducerFile> write_reproducer(std::string_view input_bytes, const Pipeline& pipeline, size_t failing);
 
 enum class Reproducer : uint8_t { kWritten, kNone };

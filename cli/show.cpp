@@ -21,7 +21,8 @@
 #include "core/text.h"
 #include "ir/analysis/effect_map.h"
 #include "ir/check/verify.h"
-#include "ir/io/control_deps.h"
+#include "ir/graph/top_level.h"
+#include "ir/prepare.h"
 
 namespace fxopt {
 namespace {
@@ -75,9 +76,11 @@ class Shower {
     if (module == nullptr) return;
     file_ = shown_input(path);
     const bool is_plain = !flags_.selection.has_any() && !flags_.summary && flags_.dot.empty();
-    validity_ = is_plain || verify(*module, 1).empty() ? Validity::kValid : Validity::kBroken;
     // A summary counts what runs, as mem does: not the op that hides it.
-    if (flags_.summary && validity_ == Validity::kValid) lowered_ = lower_control_deps(*module);
+    const Prepared prepared =
+        flags_.summary ? prepare(*module) : Prepared{is_plain ? std::vector<Error>() : verify(*module, 1), {}, 0};
+    validity_ = prepared.broken.empty() ? Validity::kValid : Validity::kBroken;
+    lowered_ = prepared.lowered;
     const size_t errors_before = console_.num_errors();
     const std::vector<Selection> selections = select_nodes(console_, *module, flags_.selection, validity_, file_);
     if (selections.empty() && console_.num_errors() > errors_before) return;
@@ -114,8 +117,7 @@ class Shower {
       console_.warning("broken-invariants", here(), "storages are left out: `fxopt verify` says what is broken");
     }
     const SummaryView view{flags_.top, flags_.module_depth};
-    const std::vector<const Graph*> graphs = top_level_graphs(module);
-    const std::set<const Graph*> top_level(graphs.begin(), graphs.end());
+    const std::vector<GraphId> top_level = top_level_graphs(module);
     SubgraphEffects effects(module);
     std::vector<GraphSummary> subgraphs;
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -123,7 +125,9 @@ class Shower {
       const Graph* graph = selection.graph;
       const std::vector<NodeId>* part = flags_.selection.has_any() ? &selection.nodes : nullptr;
       GraphSummary summary = summarize(*graph, validity_, part, effects);
-      const bool is_folded = flags_.selection.graph.empty() && !top_level.contains(graph);
+      const bool is_top_level =
+          std::any_of(top_level.begin(), top_level.end(), [&](GraphId id) { return &module.graph(id) == graph; });
+      const bool is_folded = flags_.selection.graph.empty() && !is_top_level;
       if (console_.wants_json()) list.push_back(summary_json(summary, view));
       if (is_folded) {
         subgraphs.push_back(std::move(summary));
@@ -227,8 +231,7 @@ void declare_selection(CLI::App& app, SelectionFlags& flags) {
       ->allow_extra_args(false);
   app.add_option("--depth", flags.depth, "with --node: all nodes up to N edges away, in schedule order")
       ->type_name("N");
-  app.add_option("--phase", flags.phase,
-                 "nodes of this phase, as passes see it; options that select go together: what all of them do")
+  app.add_option("--phase", flags.phase, "only nodes of this phase, as passes see it; selection options intersect")
       ->type_name("PHASE");
   app.add_option("--module", flags.module_prefix, "nodes at or below this module path")->type_name("PREFIX");
   app.add_option("--graph", flags.graph, "of this graph only")->type_name("NAME");

@@ -13,7 +13,6 @@
 #include "cli/report/json.h"
 #include "cli/report/table.h"
 #include "core/text.h"
-#include "ir/io/control_deps.h"
 
 namespace fxopt {
 namespace {
@@ -38,8 +37,7 @@ void refuse(Console& console, const std::string& path, const std::vector<TagOutc
 
 void list_tags(Console& console, const TagsFlags& flags, const std::string& path, nlohmann::ordered_json& file) {
   const std::unique_ptr<Module> module = load_input(console, path);
-  if (module == nullptr || !is_valid_input(console, *module, path)) return;
-  lower_control_deps(*module);
+  if (module == nullptr || !prepare_input(console, *module, path).has_value()) return;
   const std::vector<TagOutcome> outcomes = audit_tags(*module);
   std::ostream& out = console.product();
   out << printable_line(shown_input(path)) << ": " << count_text(outcomes.size(), "tag");

@@ -95,11 +95,14 @@ the order of eager execution on one stream, with classic and with expandable seg
   requested  what was asked for          active    with what streams still hold
   allocated  after rounding, splitting   reserved  segments taken from the device
 
---alloc-conf takes the text of PYTORCH_ALLOC_CONF, --device-memory 80GiB says where memory runs out.
+--alloc-conf takes the text of PYTORCH_ALLOC_CONF. With --device or --device-memory 80GiB the report begins
+with the answer: whether the step fits, with how much to spare, or the node at which memory runs out. Where
+it does not fit, or a --budget is broken, recompute policies are tried on a copy of the graph (per-op, then
+full); the report names the first that is enough, with its peak and its added work.
 
 --comm-lifetime wait is the process group that keeps references until the wait. record_stream is the one
 that records its stream on tensors: what only a collective still has is freed by its owner, at the
-collective or behind its last other reader. It leaves allocated at once, but active and requested only
+collective or after its last other reader. It leaves allocated at once, but active and requested only
 at the wait, where the stream's events are taken to be done: nothing before it in the schedule says that
 they are. No other peak changes, unless memory runs out: an allocation that fails waits for the events.
 
@@ -114,17 +117,22 @@ Other forms of the report, each to a FILE, any of them in one call:
   --trace     trace events for ui.perfetto.dev or chrome://tracing; a node takes one microsecond
   --snapshot  a memory snapshot of PyTorch, for its memory_viz
 
-What is cheapest to recompute is listed of what only waits at the peak for backward: calls that can be
-repeated, alike ones in a row, less what they read would wait in their stead. Each call by itself is
-exact there; the peak may then be elsewhere, which `fxopt explain` runs.
+The report lists the saved values that are live at the peak only because backward reads them, cheapest to
+recompute first; identical calls share a row. Bytes are net of the inputs that would have to be kept
+instead. Each row assumes that only this call is recomputed. The peak may then move; `fxopt explain`
+simulates that. The time is that of a roofline: a lower bound.
 
 Limits, each an exit code of 5 when it is broken:
 
-  --budget 70GiB                      on the peak that is described; reserved=70GiB on another one
+  --budget 70GiB                      on the peak that is described; reserved=70GiB on another
   --must-fit                          on what --device has, or --device-memory gives
   --baseline FILE --max-growth 1%     on what a peak has grown by; the storages that grew are named
   --baseline FILE --max-ratio reserved=1.10
   --baseline FILE --update-baseline   writes the file that later calls are compared with
+
+A baseline knows a graph by its file's place, as far as it takes to tell it from the other files of the
+call (A/step.pb and B/step.pb, else step.pb), and by its own name. An update replaces the files of the call
+and keeps the others. End its name in .zst: it is then 50 times smaller. --json has each growth as fields.
 )";
 
 constexpr std::string_view kDevices =

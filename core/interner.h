@@ -15,11 +15,13 @@ struct StringTag;
 using StringId = Id<StringTag>;
 
 // Strings kept once each. Ids are dense, in order of first use; id 0 is the empty string. Views stay valid for the
-// interner's life. Neither copied nor moved: the index looks into its own strings.
+// interner's life. A copy has the same ids; nothing is assigned or moved: the index looks into its own strings.
 class Interner {
  public:
   Interner() : index_(0, Hash{&strings_}, Equal{&strings_}) { intern(""); }
-  Interner(const Interner&) = delete;
+  Interner(const Interner& other) : strings_(other.strings_), index_(other.size(), Hash{&strings_}, Equal{&strings_}) {
+    for (size_t i = 0; i < strings_.size(); ++i) index_.insert(StringId(i));
+  }
   Interner& operator=(const Interner&) = delete;
 
   // O(length) expected.

@@ -10,11 +10,8 @@
 #include "core/saturate.h"
 #include "core/text.h"
 #include "ir/analysis/effect_map.h"
-#include "ir/analysis/phases.h"
-#include "ir/analysis/storages.h"
 #include "ir/analysis/tag_rules.h"
 #include "ir/analysis/values.h"
-#include "ir/memory/trace.h"
 #include "passes/recompute/verdicts.h"
 
 namespace fxopt {
@@ -24,31 +21,30 @@ constexpr size_t kMaxNames = 8;
 
 class Explainer {
  public:
-  Explainer(const Graph& graph, NodeId node, const MemoryView& view)
-      : graph_(graph),
+  Explainer(const Footprint& footprint, NodeId node)
+      : footprint_(footprint),
+        graph_(*footprint.graph),
         node_(node),
-        phases_(resolve_phases(graph)),
-        effects_(graph),
-        storages_(graph, effects_),
-        view_(view),
-        report_(analyze_memory(graph, storages_, view.options)) {
-    for (const NodeId each : graph.nodes()) schedule_.push_back(each);
+        phases_(footprint.phases),
+        effects_(graph_),
+        storages_(footprint.storages),
+        report_(footprint.memory) {
+    for (const NodeId each : graph_.nodes()) schedule_.push_back(each);
   }
 
-  Explanation run(const GraphMemory& memory) {
+  Explanation run() {
     describe();
     const std::vector<BufferId> ids = find_readers();
-    const std::string device =
-        ids.empty() ? "" : std::string(graph_.module().text(storages_.buffer(ids.front()).device));
-    for (const DeviceMemory& each : memory.devices) {
+    const StringId device = ids.empty() ? StringId() : storages_.buffer(ids.front()).device;
+    for (const DeviceFootprint& each : footprint_.devices) {
       if (each.device != device) continue;
-      result_.peak_device = device;
-      result_.peak_node = each.node;
-      result_.peak_bytes = each.bytes;
-      peak_place_ = each.position;
+      result_.peak_device = graph_.module().text(device);
+      result_.peak_node = graph_.name_of(each.requested.node);
+      result_.peak_bytes = each.requested.bytes;
+      peak_place_ = each.place;
     }
     for (size_t i = 0; i < ids.size(); ++i) result_.storages.push_back(storage(ids[i], readers_[i]));
-    result_.is_steady = view_.trace.steady.has_value();
+    for (const DeviceFootprint& each : footprint_.devices) result_.is_steady |= each.trace.is_steady;
     if (result_.is_steady) find_kept(ids);
     decide();
     return std::move(result_);
@@ -141,15 +137,12 @@ class Explainer {
     for (const auto& [gradient, parameter] : report_.gradients) {
       if (parameter.is_valid() && has.get(parameter)) has[gradient] = true;
     }
-    TraceOptions options = view_.trace;
-    options.profile = nullptr;  // hidden memory is of calls
-    for (const DevicePeak& peak : report_.devices) {
-      const MemoryTrace trace = trace_memory(graph_, storages_, report_, peak.device, view_.options, options);
-      for (const TraceBlock& block : trace.blocks) {
-        if (block.source != BlockSource::kKept || !has.get(trace.blocks[block.like].buffer)) continue;
+    for (const DeviceFootprint& device : footprint_.devices) {
+      for (const TraceBlock& block : device.trace.blocks) {
+        if (block.source != BlockSource::kKept || !has.get(device.trace.blocks[block.like].buffer)) continue;
         result_.kept.push_back({std::string(block.label), std::string(graph_.name_of(block.node)),
                                 std::string(memory_class_name(block.kind)),
-                                std::string(graph_.module().text(peak.device)), block.bytes});
+                                std::string(graph_.module().text(device.device)), block.bytes});
       }
     }
   }
@@ -174,13 +167,13 @@ class Explainer {
     if (!why.empty()) result_.decision += "; it " + std::string(why);
   }
 
+  const Footprint& footprint_;
   const Graph& graph_;
   NodeId node_;
-  PhaseMap phases_;
+  const PhaseMap& phases_;
   EffectMap effects_;
-  StorageMap storages_;
-  const MemoryView& view_;
-  MemoryReport report_;
+  const StorageMap& storages_;
+  const MemoryReport& report_;
   std::vector<NodeId> schedule_;
   uint32_t peak_place_ = 0;
   std::vector<std::vector<NodeId>> readers_;  // by storage of the node, in schedule order
@@ -203,7 +196,7 @@ void print_storage(std::ostream& out, const Explanation& explanation, const Stor
   if (facts.producer != explanation.node) out << ", of which %" << printable_line(explanation.node) << " is a view";
   out << "\n  live       %" << printable_line(facts.first) << " .. %" << printable_line(facts.last) << "\n  kept by    "
       << printable_line(facts.kept_by) << "\n  read by    " << names_text(facts.readers);
-  if (facts.readers_behind_peak > 0) out << "; " << facts.readers_behind_peak << " of them behind the peak";
+  if (facts.readers_behind_peak > 0) out << "; " << facts.readers_behind_peak << " of them after the peak";
   out << "\n  at the peak: " << (facts.at_peak ? "live" : "not live");
   if (facts.at_peak && explanation.peak_bytes > 0) {
     out << ", " << percent_text(facts.bytes, explanation.peak_bytes) << " of it";
@@ -233,7 +226,7 @@ void print_what_if(std::ostream& out, const WhatIf& what_if, bool has_seconds) {
   out << "  " << (saves ? "no longer computed again: " : "computed again: ") << what_if.copies.size() << " ("
       << names_text(what_if.copies) << ")\n";
   out << "  " << (saves ? "less work: " : "more work: ") << gflop_text(what_if.work.flops) << ", "
-      << bytes_text(what_if.work.bytes) << " read and made";
+      << bytes_text(what_if.work.bytes) << " moved";
   if (has_seconds) out << ", at least " << milliseconds_text(what_if.work.seconds) << " by the roofline";
   if (what_if.work.unknown > 0)
     out << ", and that of " << count_text(what_if.work.unknown, "call") << " of unknown work";
@@ -241,13 +234,12 @@ void print_what_if(std::ostream& out, const WhatIf& what_if, bool has_seconds) {
   out << '\n';
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
   table.add({"peak", "as it is", "then", "change"});
-  for (const DeviceMemory& before : what_if.before.devices) {
-    for (const DeviceMemory& after : what_if.after.devices) {
+  for (const DevicePeaks& before : what_if.before) {
+    for (const DevicePeaks& after : what_if.after) {
       if (after.device != before.device) continue;
       for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
         const MemoryMetric metric = static_cast<MemoryMetric>(i);
-        const std::optional<PeakRow> left = before.peak(metric, what_if.expandable);
-        const std::optional<PeakRow> right = after.peak(metric, what_if.expandable);
+        const std::optional<PeakRow>&left = before.peaks[i], &right = after.peaks[i];
         if (!left.has_value() || !right.has_value()) continue;
         const int64_t change = right->bytes - left->bytes;
         const auto cell = [](const PeakRow& peak) { return peak.cut ? "out of memory" : bytes_text(peak.bytes); };
@@ -261,13 +253,13 @@ void print_what_if(std::ostream& out, const WhatIf& what_if, bool has_seconds) {
   table.print(out);
 }
 
-nlohmann::ordered_json peaks_json(const GraphMemory& memory, bool expandable) {
+nlohmann::ordered_json peaks_json(const std::vector<DevicePeaks>& devices) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const DeviceMemory& device : memory.devices) {
+  for (const DevicePeaks& device : devices) {
     nlohmann::ordered_json& row = list.emplace_back();
     row["device"] = device.device;
     for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
-      const std::optional<PeakRow> peak = device.peak(static_cast<MemoryMetric>(i), expandable);
+      const std::optional<PeakRow>& peak = device.peaks[i];
       if (!peak.has_value()) continue;
       row[std::string(metric_name(static_cast<MemoryMetric>(i)))] = {
           {"bytes", peak->cut ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(peak->bytes)},
@@ -291,8 +283,21 @@ nlohmann::ordered_json kept_json(const std::vector<KeptFacts>& kept) {
 
 }  // namespace
 
-Explanation explain_node(const Graph& graph, NodeId node, const MemoryView& view, const GraphMemory& memory) {
-  return Explainer(graph, node, view).run(memory);
+Explanation explain_node(const Footprint& footprint, NodeId node) { return Explainer(footprint, node).run(); }
+
+std::vector<DevicePeaks> peaks_of(const Footprint& footprint, bool expandable) {
+  std::vector<DevicePeaks> list;
+  for (const DeviceFootprint& device : footprint.devices) {
+    DevicePeaks& row = list.emplace_back();
+    row.device = footprint.graph->module().text(device.device);
+    for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
+      const std::optional<FootprintPeak> peak = device.peak(static_cast<MemoryMetric>(i), expandable);
+      if (!peak.has_value()) continue;
+      row.peaks[i] = {peak->bytes, peak->node.is_valid() ? std::string(footprint.graph->name_of(peak->node)) : "",
+                      peak->cut};
+    }
+  }
+  return list;
 }
 
 void print_explanation(std::ostream& out, const Explanation& explanation, bool has_seconds) {
@@ -342,8 +347,8 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation, bool has
                {"collectives", tried.work.collectives},
                {"bytes", tried.work.bytes},
                {"seconds", has_seconds ? Json(tried.work.seconds) : Json(nullptr)},
-               {"before", peaks_json(tried.before, tried.expandable)},
-               {"after", peaks_json(tried.after, tried.expandable)}};
+               {"before", peaks_json(tried.before)},
+               {"after", peaks_json(tried.after)}};
   }
   return {{"node", explanation.node},
           {"type", explanation.type},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <ostream>
@@ -11,6 +12,7 @@
 #include "cli/report/memory.h"
 #include "ir/device/work.h"
 #include "ir/graph/graph.h"
+#include "ir/memory/footprint.h"
 
 namespace fxopt {
 
@@ -37,14 +39,22 @@ struct KeptFacts {
   int64_t bytes = 0;
 };
 
+// The peaks of one device by MemoryMetric.
+struct DevicePeaks {
+  std::string device;
+  std::array<std::optional<PeakRow>, kNumMemoryMetrics> peaks;
+};
+// Of each device; those of the allocator with the segments `expandable` says.
+std::vector<DevicePeaks> peaks_of(const Footprint& footprint, bool expandable);
+
 // What the step would be if a value were recomputed, or saved where its tag lets it go.
 struct WhatIf {
-  Tag tag = Tag::kNone;             // that was tried on the nodes that make the storages
-  std::string refusal;              // why it cannot be; the rest is then empty
-  std::vector<std::string> copies;  // nodes computed again because of it, or no longer where it were saved
-  Work work;                        // of these
-  GraphMemory before, after;        // both behind remat, which carries out the tags that are there
-  bool expandable = false;          // whose segments the allocator's peaks are of
+  Tag tag = Tag::kNone;                    // that was tried on the nodes that make the storages
+  std::string refusal;                     // why it cannot be; the rest is then empty
+  std::vector<std::string> copies;         // nodes computed again because of it, or no longer where it were saved
+  Work work;                               // of these
+  std::vector<DevicePeaks> before, after;  // both after remat, which carries out the tags that are there
+  bool expandable = false;                 // whose segments the allocator's peaks are of
 };
 
 struct Explanation {
@@ -62,10 +72,9 @@ struct Explanation {
 };
 
 // Why the value of `node` is live where it is, and what a step that is not the first has because of it: optimizer state
-// of a parameter, or of the one whose gradient it is, and the gradients that are added to. `memory`: what
-// describe_memory() says of the graph. O(nodes + edges +
-// storages log storages); what_if is left empty.
-Explanation explain_node(const Graph& graph, NodeId node, const MemoryView& view, const GraphMemory& memory);
+// of a parameter, or of the one whose gradient it is, and the gradients that are added to. O(nodes + edges); what_if is
+// left empty.
+Explanation explain_node(const Footprint& footprint, NodeId node);
 
 void print_explanation(std::ostream& out, const Explanation& explanation, bool has_seconds);
 nlohmann::ordered_json explanation_json(const Explanation& explanation, bool has_seconds);

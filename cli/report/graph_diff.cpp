@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <tuple>
 
 #include "cli/report/json.h"
 #include "cli/report/nodes.h"
@@ -10,7 +11,6 @@
 #include "core/saturate.h"
 #include "ir/analysis/collectives.h"
 #include "ir/analysis/sizes.h"
-#include "ir/analysis/storages.h"
 
 namespace fxopt {
 namespace {
@@ -155,7 +155,7 @@ void print_head(std::ostream& out, const GraphFacts& before, const GraphFacts& a
   };
   figure("work, TFLOP", static_cast<double>(before.work.flops) / 1e12, static_cast<double>(after.work.flops) / 1e12,
          "%.3f");
-  table.add({"bytes read and made", bytes_text(before.work.bytes), bytes_text(after.work.bytes),
+  table.add({"bytes moved", bytes_text(before.work.bytes), bytes_text(after.work.bytes),
              change_percent(static_cast<double>(before.work.bytes), static_cast<double>(after.work.bytes))});
   if (before.work.unknown + after.work.unknown > 0) {
     count("calls of unknown work", before.work.unknown, after.work.unknown);
@@ -226,11 +226,12 @@ Json device_json(const std::string& name, const DeviceMemory* before, const Devi
   const DeviceMemory& left = before == nullptr ? kNone : *before;
   const DeviceMemory& right = after == nullptr ? kNone : *after;
   for (const StorageChange& change : storage_changes(before, after)) {
-    storages.push_back({{"node", change.row.node},
-                        {"label", change.row.label},
-                        {"module_path", change.row.module_path},
-                        {"type", change.row.type},
-                        {"class", change.row.kind},
+    const StorageRow row = change.row();
+    storages.push_back({{"node", row.node},
+                        {"label", row.label},
+                        {"module_path", row.module_path},
+                        {"type", row.type},
+                        {"class", row.kind},
                         {"before", change.before},
                         {"after", change.after}});
   }
@@ -242,49 +243,92 @@ Json device_json(const std::string& name, const DeviceMemory* before, const Devi
           {"storages", std::move(storages)}};
 }
 
-}  // namespace
-
-GraphFacts graph_facts(const Graph& graph, const MemoryView& view, const DeviceProfile& profile, bool has_device) {
-  const Module& module = graph.module();
-  GraphFacts facts;
-  facts.graph = module.text(graph.name());
-  facts.nodes = graph.num_nodes();
-  facts.edges = graph.num_edges();
-  MemoryView all = view;
-  all.top = SIZE_MAX;
-  all.others = true;
-  facts.memory = describe_memory(graph, all);
-  facts.has_seconds = has_device;
-  WorkModel model(graph, profile, view.options.symbols);
-  std::vector<NodeId> schedule;
+// Calls by target, and the bytes they make.
+Tallies count_ops(const Footprint& footprint) {
+  const Graph& graph = *footprint.graph;
+  IdMap<TargetId, Tally> tallies(graph.module().num_targets());
   for (const NodeId node : graph.nodes()) {
-    schedule.push_back(node);
-    facts.work.add(model.of(node));
+    if (graph[node].is_call() && graph[node].target.is_valid()) ++tallies[graph[node].target].count;
   }
-  const StorageMap storages(graph);
-  const MemoryReport report = analyze_memory(graph, storages, view.options);
-  for (const NodeId node : schedule) {
-    if (graph[node].is_call()) ++facts.ops[std::string(target_text(graph, node))].count;
+  for (const Lifetime& life : footprint.memory.lifetimes) {
+    const Buffer& buffer = footprint.storages.buffer(life.buffer);
+    const TargetId target = graph[buffer.producer].target;
+    if (buffer.source != BufferSource::kNode || !target.is_valid()) continue;
+    tallies[target].bytes = saturating_add(tallies.get(target).bytes, life.bytes);
   }
-  for (const Lifetime& life : report.lifetimes) {
-    const Buffer& buffer = storages.buffer(life.buffer);
-    if (buffer.source != BufferSource::kNode) continue;
-    Tally& made = facts.ops[std::string(target_text(graph, buffer.producer))];
-    made.bytes = saturating_add(made.bytes, life.bytes);
-    if (life.kind != MemoryClass::kSavedValue) continue;
-    std::string name = module_group(module.text(graph[buffer.producer].module_path), SIZE_MAX) + ": " +
+  Tallies named;
+  for (size_t i = 0; i < tallies.size(); ++i) {
+    const Tally& tally = tallies.get(TargetId(i));
+    if (tally != Tally()) named[std::string(graph.module().text(graph.module().target(TargetId(i)).name))] = tally;
+  }
+  return named;
+}
+
+// Saved values by module, operator and type. Names are made once for each kind of value: there may be a million values.
+Tallies count_saved(const Footprint& footprint) {
+  const Graph& graph = *footprint.graph;
+  const Module& module = graph.module();
+  using Kind = std::tuple<StringId, TargetId, DType, DimsId>;
+  struct Saved {
+    Tally tally;
+    BufferId first;
+  };
+  std::map<Kind, Saved> kinds;
+  for (const Lifetime& life : footprint.memory.lifetimes) {
+    const Buffer& buffer = footprint.storages.buffer(life.buffer);
+    if (buffer.source != BufferSource::kNode || life.kind != MemoryClass::kSavedValue) continue;
+    const Node& node = graph[buffer.producer];
+    const bool is_tensor = buffer.value.is_valid() && graph.pool().value(buffer.value).kind == ValueKind::kTensor;
+    const Tensor tensor = is_tensor ? graph.pool().tensor(graph.pool().value(buffer.value)) : Tensor();
+    Saved& saved = kinds[{node.module_path, node.target, tensor.dtype, tensor.sizes}];
+    if (!saved.first.is_valid()) saved.first = life.buffer;
+    add_to(saved.tally, life.bytes);
+  }
+  Tallies named;
+  for (const auto& [kind, saved] : kinds) {
+    const Buffer& buffer = footprint.storages.buffer(saved.first);
+    std::string name = module_group(module.text(std::get<StringId>(kind)), SIZE_MAX) + ": " +
                        std::string(target_text(graph, buffer.producer));
     if (buffer.value.is_valid()) name += " " + value_text(graph, graph.pool().value(buffer.value));
-    add_to(facts.saved[name], life.bytes);
+    Tally& tally = named[name];
+    tally.count += saved.tally.count;
+    tally.bytes = saturating_add(tally.bytes, saved.tally.bytes);
   }
-  for (const GroupRow& group : collectives_by_group(graph, schedule, symbol_values(module, view.options.symbols))) {
+  return named;
+}
+
+// Calls by target and group, and the bytes they are given.
+Tallies count_collectives(const Graph& graph, const SymbolValues& symbols) {
+  const Module& module = graph.module();
+  const std::vector<NodeId> schedule(graph.nodes().begin(), graph.nodes().end());
+  Tallies named;
+  for (const GroupRow& group : collectives_by_group(graph, schedule, symbol_values(module, symbols))) {
     for (const CollectiveRow& row : group.collectives) {
-      Tally& tally = facts.collectives[std::string(module.text(module.target(row.target).name)) + " on group " +
-                                       group_name(module, group.key)];
+      Tally& tally = named[std::string(module.text(module.target(row.target).name)) + " on group " +
+                           group_name(module, group.key)];
       tally.count += static_cast<int64_t>(row.calls);
       tally.bytes = saturating_add(tally.bytes, row.input_bytes);
     }
   }
+  return named;
+}
+
+}  // namespace
+
+GraphFacts graph_facts(const Footprint& footprint, const MemoryView& view, const DeviceProfile& profile,
+                       bool has_device) {
+  const Graph& graph = *footprint.graph;
+  GraphFacts facts;
+  facts.graph = graph.module().text(graph.name());
+  facts.nodes = graph.num_nodes();
+  facts.edges = graph.num_edges();
+  facts.memory = describe_memory(footprint, view);
+  facts.has_seconds = has_device;
+  WorkModel model(graph, profile, view.measure.memory.symbols);
+  for (const NodeId node : graph.nodes()) facts.work.add(model.of(node));
+  facts.ops = count_ops(footprint);
+  facts.saved = count_saved(footprint);
+  facts.collectives = count_collectives(graph, view.measure.memory.symbols);
   return facts;
 }
 

@@ -12,7 +12,7 @@
 #include "cli/report/memory.h"
 #include "cli/report/memory_diff.h"
 #include "ir/device/work.h"
-#include "ir/graph/graph.h"
+#include "ir/memory/footprint.h"
 
 namespace fxopt {
 
@@ -28,7 +28,7 @@ using Tallies = std::map<std::string, Tally>;
 struct GraphFacts {
   std::string graph;
   size_t nodes = 0, edges = 0;
-  GraphMemory memory;  // with all storages at the peak
+  GraphMemory memory;  // with all storages
   Work work;
   bool has_seconds = false;
   Tallies ops;          // calls by target, bytes they make
@@ -36,8 +36,9 @@ struct GraphFacts {
   Tallies saved;        // saved values by module (a number being any), target and type
 };
 
-// O(nodes + edges + storages log storages).
-GraphFacts graph_facts(const Graph& graph, const MemoryView& view, const DeviceProfile& profile, bool has_device);
+// `view`: with others. O(nodes + edges + storages log storages).
+GraphFacts graph_facts(const Footprint& footprint, const MemoryView& view, const DeviceProfile& profile,
+                       bool has_device);
 
 // What differs under one name.
 struct TallyChange {

@@ -9,20 +9,12 @@
 #include "cli/report/nodes.h"
 #include "core/saturate.h"
 #include "core/text.h"
-#include "ir/analysis/collectives.h"
-#include "ir/analysis/phases.h"
-#include "ir/analysis/sizes.h"
-#include "ir/analysis/storages.h"
 #include "ir/analysis/values.h"
 #include "ir/memory/candidates.h"
-#include "ir/memory/ranges.h"
-#include "ir/memory/replay.h"
 
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kMetricNames[kNumMemoryMetrics] = {"ideal",  "requested", "allocated",
-                                                              "active", "reserved",  "arena"};
 constexpr std::string_view kNoModule = "(no module)";
 
 std::vector<std::string_view> components(std::string_view path) {
@@ -69,38 +61,31 @@ std::vector<MemoryShare> sorted_shares(const Shares& shares) {
   return list;
 }
 
-// The first place of the largest value.
-uint32_t place_of_peak(const std::vector<int64_t>& values) {
-  return static_cast<uint32_t>(std::max_element(values.begin(), values.end()) - values.begin());
-}
-
 class Describer {
  public:
-  Describer(const Graph& graph, const MemoryView& view)
-      : graph_(graph),
+  Describer(const Footprint& footprint, const MemoryView& view)
+      : graph_(*footprint.graph),
+        footprint_(footprint),
         view_(view),
-        phases_(resolve_phases(graph)),
-        storages_(graph),
-        report_(analyze_memory(graph, storages_, view.options)),
-        ranges_(size_ranges(graph, storages_, view.options)) {}
+        texts_(view.texts != nullptr ? view.texts : std::make_shared<Interner>()),
+        lister_(footprint, *texts_) {}
 
   GraphMemory run() {
+    const MemoryReport& report = footprint_.memory;
     GraphMemory memory;
     memory.graph = graph_.module().text(graph_.name());
     memory.nodes = graph_.num_nodes();
-    memory.roles_derived = report_.roles_derived;
-    memory.unknown = report_.unknown_buffers;
-    memory.is_steady = view_.trace.steady.has_value();
-    if (memory.is_steady) memory.steady = steady_text(*view_.trace.steady);
-    memory.has_gradients = !report_.trained.empty();
-    if (view_.trace.profile != nullptr) memory.profile = view_.trace.profile->name;
-    for (const NodeId node : report_.unknown_nodes) memory.unknown_nodes.emplace_back(graph_.name_of(node));
-    add_symbols(memory);
+    memory.roles_derived = report.roles_derived;
+    memory.unknown = report.unknown_buffers;
+    memory.is_steady = view_.measure.trace.steady.has_value();
+    if (memory.is_steady) memory.steady = steady_text(*view_.measure.trace.steady);
+    memory.has_gradients = !report.trained.empty();
+    if (view_.measure.trace.profile != nullptr) memory.profile = view_.measure.trace.profile->name;
+    for (const NodeId node : report.unknown_nodes) memory.unknown_nodes.push_back(name(node));
+    memory.symbols = symbol_rows(footprint_);
     memory.has_seconds = view_.work != nullptr && view_.work->bandwidth.has_value();
-    if (view_.timelines) memory.schedule = schedule();
-    for (const DevicePeak& peak : report_.devices) memory.devices.push_back(device(peak));
-    std::stable_sort(memory.devices.begin(), memory.devices.end(),
-                     [](const DeviceMemory& a, const DeviceMemory& b) { return a.bytes > b.bytes; });
+    if (view_.measure.timelines) memory.schedule = schedule();
+    for (const DeviceFootprint& each : footprint_.devices) memory.devices.push_back(device(each));
     return memory;
   }
 
@@ -112,17 +97,7 @@ class Describer {
     return std::string(optimizer) + (steady.keep_gradients ? ", gradients kept" : ", gradients freed");
   }
 
-  static std::optional<int64_t> end(bool exists, int64_t value) {
-    return exists ? std::optional<int64_t>(value) : std::nullopt;
-  }
-
-  void add_symbols(GraphMemory& memory) const {
-    for (const SizeSymbol& symbol : ranges_.symbols) {
-      const ValueRange& range = symbol.range;
-      memory.symbols.push_back({std::string(graph_.module().text(symbol.name)), symbol.value, symbol.is_hint,
-                                end(range.has_min(), range.min), end(range.has_max(), range.max)});
-    }
-  }
+  std::string name(NodeId node) const { return node.is_valid() ? std::string(graph_.name_of(node)) : ""; }
 
   ScheduleTable schedule() const {
     const Module& module = graph_.module();
@@ -136,79 +111,108 @@ class Describer {
     for (const NodeId node : graph_.nodes()) {
       table.nodes.emplace_back(graph_.name_of(node));
       table.module_path.push_back(number(module.text(graph_[node].module_path)));
-      table.phase.push_back(number(name_of(phases_.phase[node])));
+      table.phase.push_back(number(name_of(footprint_.phases.phase[node])));
       table.target.push_back(number(graph_[node].is_call() ? target_text(graph_, node) : name_of(graph_[node].kind)));
     }
     return table;
   }
 
-  DeviceMemory device(const DevicePeak& peak) {
-    const Module& module = graph_.module();
+  DeviceMemory device(const DeviceFootprint& measured) {
     DeviceMemory result;
-    result.device = module.text(peak.device);
-    const bool gpu = is_cuda(result.device);
-    TraceOptions options = view_.trace;
-    if (!gpu) options.profile = nullptr;
-    trace_ = trace_memory(graph_, storages_, report_, peak.device, view_.options, options);
-    MemoryTimeline timeline = timeline_of(trace_);
-    result.ideal = peak_row(timeline.ideal);
-    result.requested = peak_row(timeline.requested);
-    if (!ranges_.symbols.empty()) result.ideal_range = ideal_peak_range(ranges_, storages_, report_, trace_);
-    result.allocator_bytes = view_.device_bytes;
-    result.model = options.profile != nullptr ? "requested" : "ideal";
-    describe_peak(place_of_peak(timeline.requested), result);
-    count_hidden(result);
-    if (options.profile != nullptr) add_outside(*options.profile, result);
-    if (gpu) add_allocator(result);
-    add_arena(result);
-    if (view_.timelines) {
-      result.class_at = class_timelines(trace_);
-      result.ideal_at = std::move(timeline.ideal);
-      result.requested_at = std::move(timeline.requested);
+    result.device = graph_.module().text(measured.device);
+    result.ideal = row(measured.ideal);
+    result.requested = row(measured.requested);
+    result.ideal_range = measured.ideal_range;
+    result.device_bytes = measured.device_bytes;
+    result.allocator_bytes = measured.allocator_bytes;
+    result.model = measured.has_profile ? "requested" : "ideal";
+    describe_peak(measured, result);
+    count_hidden(measured, result);
+    for (const OutsideBytes& each : measured.outside) {
+      result.outside.push_back(
+          {each.row->name, each.bytes, std::string(evidence_name(each.row->evidence)), each.communicators});
+    }
+    for (size_t i = 0; i < measured.replays.size(); ++i) {
+      result.allocator.push_back(row(measured.replays[i], i == 1));
+      AllocatorRow& added = result.allocator.back();
+      const bool is_first = measured.trace.is_steady && !added.out_of_memory.empty() && added.steps == 1;
+      if (is_first != (measured.timeline.step == 1)) {  // of another step than the one that is drawn
+        added.allocated_at.clear();
+        added.reserved_at.clear();
+      }
+    }
+    add_fit(measured, result);
+    if (const std::optional<ArenaPlan>& plan = measured.arena; plan.has_value()) {
+      result.arena = ArenaRow{plan->bytes, plan->lower_bound, std::string(plan->method), plan->optimal};
+    }
+    if (view_.measure.timelines) {
+      result.drawn_step = measured.timeline.step;
+      result.class_at = measured.timeline.by_class;
+      result.ideal_at = measured.timeline.live.ideal;
+      result.requested_at = measured.timeline.live.requested;
     }
     return result;
   }
 
-  PeakRow peak_row(const std::vector<int64_t>& values) const {
-    const uint32_t place = place_of_peak(values);
-    return {values[place], std::string(graph_.name_of(trace_.schedule[place]))};
-  }
+  PeakRow row(const FootprintPeak& peak) const { return {peak.bytes, name(peak.node), peak.cut}; }
 
-  void describe_peak(uint32_t place, DeviceMemory& result) const {
+  void describe_peak(const DeviceFootprint& measured, DeviceMemory& result) {
     const Module& module = graph_.module();
-    const NodeId node = trace_.schedule[place];
+    const MemoryTrace& trace = measured.trace;
+    const NodeId node = trace.schedule[measured.place];
     result.node = graph_.name_of(node);
-    result.position = place;
+    result.position = measured.place;
     result.module_path = module.text(graph_[node].module_path);
     result.source = source_text(graph_, node);
-    for (const uint32_t block : trace_.initial) {
-      result.input_bytes = saturating_add(result.input_bytes, trace_.blocks[block].bytes);
+    for (const uint32_t block : trace.initial) {
+      result.input_bytes = saturating_add(result.input_bytes, trace.blocks[block].bytes);
     }
     Shares classes, modules, layers;
-    const std::vector<uint32_t> live = live_blocks(trace_, place);
+    const std::vector<uint32_t> live = live_blocks(trace, measured.place);
     for (const uint32_t number : live) {
-      const TraceBlock& block = trace_.blocks[number];
+      const TraceBlock& block = trace.blocks[number];
       const std::string_view path = module_of(graph_, block.node);
       result.bytes = saturating_add(result.bytes, block.bytes);
       const uint32_t place_of_node = graph_.position(block.node);
       add_share(classes, std::string(memory_class_name(block.kind)), place_of_node, block.bytes);
       add_share(modules, module_group(path, view_.module_depth), place_of_node, block.bytes);
       add_share(layers, layer_group(path), place_of_node, block.bytes);
-      if (result.top.size() < view_.top) result.top.push_back(row(block));
     }
-    if (view_.others) add_others(live, result);
-    if (view_.work != nullptr) add_candidates(place, result);
+    list_storages(trace, live, result);
+    if (view_.work != nullptr) add_candidates(measured, result);
     result.live = live.size();
     result.by_class = sorted_shares(classes);
     result.by_module = sorted_shares(modules);
     result.by_layer = sorted_shares(layers);
   }
 
-  void add_candidates(uint32_t place, DeviceMemory& result) const {
-    WorkModel work(graph_, *view_.work, view_.options.symbols);
+  // The largest at the peak, and the table of all.
+  void list_storages(const MemoryTrace& trace, const std::vector<uint32_t>& live, DeviceMemory& result) {
+    StorageTable& table = result.storages;
+    table.texts = texts_;
+    table.live = live.size();
+    const size_t count = view_.others ? live.size() : std::min(view_.top, live.size());
+    for (size_t i = 0; i < count; ++i) table.entries.push_back(lister_.entry(trace, trace.blocks[live[i]]));
+    for (size_t i = 0; i < std::min(view_.top, count); ++i) result.top.push_back(table.row(table.entries[i]));
+    if (!view_.others) {
+      table = StorageTable();
+      return;
+    }
+    std::vector<bool> is_live(trace.blocks.size(), false);
+    for (const uint32_t number : live) is_live[number] = true;
+    for (size_t i = 0; i < trace.blocks.size(); ++i) {
+      if (!is_live[i]) table.entries.push_back(lister_.entry(trace, trace.blocks[i]));
+    }
+    std::stable_sort(table.entries.begin() + static_cast<ptrdiff_t>(live.size()), table.entries.end(),
+                     [](const StorageEntry& a, const StorageEntry& b) { return a.first_place < b.first_place; });
+  }
+
+  void add_candidates(const DeviceFootprint& measured, DeviceMemory& result) const {
+    WorkModel work(graph_, *view_.work, view_.measure.memory.symbols);
     std::map<std::tuple<std::string, std::string, int64_t>, size_t> rows;  // by target, module and bytes
     for (const RecomputeCandidate& candidate :
-         recompute_candidates(graph_, storages_, phases_, report_, trace_.device, place, work)) {
+         recompute_candidates(graph_, footprint_.storages, footprint_.phases, footprint_.memory, measured.device,
+                              measured.place, work)) {
       const std::string target(target_text(graph_, candidate.node));
       const std::string path = module_group(module_of(graph_, candidate.node), SIZE_MAX);
       const auto [at, is_new] = rows.try_emplace({target, path, candidate.gain()}, result.recompute.size());
@@ -224,127 +228,53 @@ class Describer {
     }
   }
 
-  void add_others(const std::vector<uint32_t>& live, DeviceMemory& result) const {
-    std::vector<bool> is_live(trace_.blocks.size(), false);
-    for (const uint32_t number : live) is_live[number] = true;
-    for (size_t i = 0; i < trace_.blocks.size(); ++i) {
-      if (!is_live[i]) result.others.push_back(row(trace_.blocks[i]));
-    }
-    std::stable_sort(result.others.begin(), result.others.end(),
-                     [](const StorageRow& a, const StorageRow& b) { return a.first_place < b.first_place; });
-  }
-
-  StorageRow row(const TraceBlock& block) const {
-    const Node& node = graph_[block.node];
-    StorageRow row;
-    row.node = graph_.name_of(block.node);
-    row.label = block.label;
-    row.module_path = module_of(graph_, block.node);
-    if (block.buffer.is_valid() && storages_.buffer(block.buffer).value.is_valid()) {
-      row.type = value_text(graph_, graph_.pool().value(storages_.buffer(block.buffer).value));
-    }
-    if (node.is_call()) row.target = target_text(graph_, block.node);
-    row.source = source_text(graph_, block.node);
-    const NodeExtra* extra = graph_.extra(block.node);
-    if (extra != nullptr && extra->input.has_value()) row.fqn = graph_.module().text(extra->input->fqn);
-    row.phase = name_of(phases_.phase[block.node]);
-    row.kind = memory_class_name(block.kind);
-    row.bytes = block.bytes;
-    row.first = graph_.name_of(trace_.schedule[block.first]);
-    row.last = graph_.name_of(trace_.schedule[block.last]);
-    row.first_place = block.first;
-    row.last_place = block.last;
-    return row;
-  }
-
-  void count_hidden(DeviceMemory& result) const {
-    if (view_.trace.profile == nullptr) return;
-    for (const TraceBlock& block : trace_.blocks) {
+  void count_hidden(const DeviceFootprint& measured, DeviceMemory& result) const {
+    if (view_.measure.trace.profile == nullptr) return;
+    for (const TraceBlock& block : measured.trace.blocks) {
       if (!block.is_hidden()) continue;
       ++result.hidden_rows;
       if (block.evidence == Evidence::kEstimate) ++result.hidden_estimates;
     }
-    for (const NodeId node : trace_.unknown_hidden) result.unknown_hidden.emplace_back(graph_.name_of(node));
+    for (const NodeId node : measured.trace.unknown_hidden) result.unknown_hidden.push_back(name(node));
   }
 
-  void add_allocator(DeviceMemory& result) const {
-    ReplayOptions options = replay_options(result, view_);
-    options.timeline = view_.timelines;
-    for (const bool expandable : {false, true}) {
-      options.config.expandable_segments = expandable;
-      AllocatorReplay replay = replay_allocator(trace_, options);
-      const auto peak = [this](const ReplayPeak& at) {
-        return PeakRow{at.bytes, at.node.is_valid() ? std::string(graph_.name_of(at.node)) : ""};
-      };
-      AllocatorRow& added = result.allocator.emplace_back();
-      added.segments = expandable ? "expandable" : "classic";
-      added.requested = peak(replay.requested);
-      added.allocated = peak(replay.allocated);
-      added.active = peak(replay.active);
-      added.reserved = peak(replay.reserved);
-      if (replay.out_of_memory.is_valid()) added.out_of_memory = graph_.name_of(replay.out_of_memory);
-      added.failed_bytes = replay.failed_bytes;
-      added.steps = replay.steps;
-      added.is_steady = !options.steady || replay.is_steady;
-      added.allocated_at = std::move(replay.allocated_at);
-      added.reserved_at = std::move(replay.reserved_at);
-    }
+  AllocatorRow row(const AllocatorReplay& replay, bool expandable) const {
+    const auto peak = [this](const ReplayPeak& at) { return PeakRow{at.bytes, name(at.node)}; };
+    AllocatorRow added;
+    added.segments = expandable ? "expandable" : "classic";
+    added.requested = peak(replay.requested);
+    added.allocated = peak(replay.allocated);
+    added.active = peak(replay.active);
+    added.reserved = peak(replay.reserved);
+    added.out_of_memory = name(replay.out_of_memory);
+    added.failed_bytes = replay.failed_bytes;
+    added.steps = replay.steps;
+    added.is_steady = !view_.measure.trace.steady.has_value() || replay.is_steady;
+    added.allocated_at = replay.allocated_at;
+    added.reserved_at = replay.reserved_at;
+    return added;
   }
 
-  void add_arena(DeviceMemory& result) const {
-    const std::optional<ArenaPlan> plan = plan_arena(trace_, view_.arena_effort);
-    if (!plan.has_value()) return;
-    result.arena = ArenaRow{plan->bytes, plan->lower_bound, std::string(plan->method), plan->optimal};
+  void add_fit(const DeviceFootprint& measured, DeviceMemory& result) const {
+    const bool is_expandable = view_.measure.allocator.expandable_segments;
+    const auto fit = [&](bool expandable) -> std::optional<FitRow> {
+      const std::optional<Fit> found = measured.fit(expandable);
+      if (!found.has_value()) return std::nullopt;
+      FitRow row{found->fits, found->is_certain, expandable,  found->spare, name(found->node),
+                 0,           found->asked,      found->left, found->step};
+      if (found->node.is_valid()) row.place = graph_.position(found->node);
+      return row;
+    };
+    result.fit = fit(is_expandable);
+    result.other_fit = fit(!is_expandable);
+    result.target = view_.target;
   }
-
-  // Less than nothing is no amount.
-  static std::optional<int64_t> amount(std::optional<int64_t> bytes) {
-    return bytes.value_or(-1) < 0 ? std::nullopt : bytes;
-  }
-
-  // What the profile says of memory outside, with one communicator for each group that collectives run on.
-  void add_outside(const DeviceProfile& profile, DeviceMemory& result) const {
-    for (const OutsideRow& row : profile.outside) {
-      OutsideMemory added{row.name, 0, std::string(evidence_name(row.evidence)), 0};
-      if (!row.per_communicator) {
-        added.bytes = amount(profile.exprs.evaluate(row.bytes, profile.constants));
-      } else {
-        add_communicators(profile, row, added);
-      }
-      result.outside.push_back(std::move(added));
-    }
-    const std::optional<int64_t> has = profile.constant("device.memory");
-    if (!has.has_value() || result.allocator_bytes.has_value()) return;
-    result.device_bytes = has;
-    result.allocator_bytes = std::max<int64_t>(0, *has - result.outside_bytes());
-  }
-
-  void add_communicators(const DeviceProfile& profile, const OutsideRow& row, OutsideMemory& added) const {
-    const StringId ranks = profile.strings.find("group.ranks");
-    for (const GroupRow& group : collectives_by_group(graph_, trace_.schedule, symbols())) {
-      ++added.communicators;
-      SymbolValues values = profile.constants;
-      if (group.group != nullptr && ranks.is_valid()) {
-        values[ranks] = static_cast<int64_t>(group.group->ranks.size());
-      }
-      const std::optional<int64_t> bytes = amount(profile.exprs.evaluate(row.bytes, values));
-      if (!bytes.has_value()) {
-        added.bytes = std::nullopt;
-        return;
-      }
-      added.bytes = saturating_add(*added.bytes, *bytes);
-    }
-  }
-
-  SymbolValues symbols() const { return symbol_values(graph_.module(), view_.options.symbols); }
 
   const Graph& graph_;
+  const Footprint& footprint_;
   const MemoryView& view_;
-  PhaseMap phases_;
-  StorageMap storages_;
-  MemoryReport report_;
-  SizeRanges ranges_;
-  MemoryTrace trace_;  // of the device at hand
+  std::shared_ptr<Interner> texts_;
+  StorageLister lister_;
 };
 
 }  // namespace
@@ -356,21 +286,6 @@ std::string module_group(std::string_view path, size_t depth) {
   }
   return parts.empty() ? std::string(kNoModule) : join(parts, ".");
 }
-
-std::string_view metric_name(MemoryMetric metric) { return kMetricNames[static_cast<size_t>(metric)]; }
-
-std::optional<MemoryMetric> find_metric(std::string_view name) {
-  for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
-    if (kMetricNames[i] == name) return static_cast<MemoryMetric>(i);
-  }
-  return std::nullopt;
-}
-
-bool is_of_allocator(MemoryMetric metric) {
-  return metric == MemoryMetric::kAllocated || metric == MemoryMetric::kActive || metric == MemoryMetric::kReserved;
-}
-
-bool is_cuda(std::string_view device) { return device == "cuda" || device.starts_with("cuda:"); }
 
 std::optional<PeakRow> DeviceMemory::peak(MemoryMetric metric, bool expandable) const {
   if (metric == MemoryMetric::kIdeal) return ideal;
@@ -386,18 +301,6 @@ std::optional<PeakRow> DeviceMemory::peak(MemoryMetric metric, bool expandable) 
                                                     : run.reserved;
   peak.cut = !run.out_of_memory.empty();
   return peak;
-}
-
-ReplayOptions replay_options(const DeviceMemory& device, const MemoryView& view) {
-  ReplayOptions options;
-  options.config = view.allocator;
-  options.steady = view.trace.steady.has_value();
-  options.device_bytes = device.allocator_bytes;
-  if (device.device_bytes.has_value() && device.allocator_bytes.has_value()) {
-    options.device_bytes = device.device_bytes;
-    options.other_bytes = *device.device_bytes - *device.allocator_bytes;
-  }
-  return options;
 }
 
 int64_t DeviceMemory::outside_bytes() const {
@@ -428,6 +331,19 @@ std::vector<MemoryShare> fold_shares(const std::vector<MemoryShare>& shares) {
   return folded;
 }
 
-GraphMemory describe_memory(const Graph& graph, const MemoryView& view) { return Describer(graph, view).run(); }
+std::vector<SymbolRow> symbol_rows(const Footprint& footprint) {
+  const auto end = [](bool exists, int64_t value) { return exists ? std::optional<int64_t>(value) : std::nullopt; };
+  std::vector<SymbolRow> rows;
+  for (const SizeSymbol& symbol : footprint.ranges.symbols) {
+    const ValueRange& range = symbol.range;
+    rows.push_back({std::string(footprint.graph->module().text(symbol.name)), symbol.value, symbol.is_hint,
+                    end(range.has_min(), range.min), end(range.has_max(), range.max)});
+  }
+  return rows;
+}
+
+GraphMemory describe_memory(const Footprint& footprint, const MemoryView& view) {
+  return Describer(footprint, view).run();
+}
 
 }  // namespace fxopt

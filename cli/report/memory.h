@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -10,50 +11,19 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/allocator/config.h"
+#include "cli/report/storage_table.h"
 #include "ir/device/profile.h"
 #include "ir/device/work.h"
 #include "ir/graph/module.h"
-#include "ir/memory/memory.h"
-#include "ir/memory/ranges.h"
-#include "ir/memory/replay.h"
-#include "ir/memory/trace.h"
+#include "ir/memory/footprint.h"
 
 namespace fxopt {
-
-// The peaks a gate can be set on.
-enum class MemoryMetric : uint8_t { kIdeal, kRequested, kAllocated, kActive, kReserved, kArena };
-inline constexpr size_t kNumMemoryMetrics = 6;
-std::string_view metric_name(MemoryMetric metric);
-std::optional<MemoryMetric> find_metric(std::string_view name);
-// True for those of the caching allocator, which only CUDA devices have.
-bool is_of_allocator(MemoryMetric metric);
-
-// True for a device that has the framework's CUDA caching allocator: "cuda", "cuda:1".
-bool is_cuda(std::string_view device);
 
 // A named part of the bytes that are live at a peak.
 struct MemoryShare {
   std::string name;
   int64_t bytes = 0;
   size_t storages = 0;
-};
-
-// One storage that is live at a peak, or hidden memory of a call.
-struct StorageRow {
-  std::string node;   // that makes or takes it
-  std::string label;  // what else it is: "cublas", "exp_avg"; empty for storages
-  std::string module_path;
-  std::string type;    // "bf16[2, 2048]" of its first tensor
-  std::string target;  // "aten.mm.default"; empty for inputs
-  std::string source;  // "model.py:123"
-  std::string fqn;     // of a parameter or buffer: "layers.0.wq.weight"; also of what is kept because of one
-  std::string phase;
-  std::string kind;  // memory class
-  int64_t bytes = 0;
-  std::string first;  // nodes between which it is live, both included
-  std::string last;
-  uint32_t first_place = 0, last_place = 0;
 };
 
 struct PeakRow {
@@ -91,6 +61,30 @@ struct AllocatorRow {
   std::vector<int64_t> allocated_at, reserved_at;  // by place; for reports that draw
 };
 
+// Whether the step fits what the allocator may take; see Fit.
+struct FitRow {
+  bool fits = true;
+  bool is_certain = true;
+  bool expandable = false;  // the segments this is of
+  int64_t spare = 0;
+  std::string node;    // at which memory runs out
+  uint32_t place = 0;  // of that node
+  int64_t asked = 0, left = 0;
+  uint32_t step = 0;
+};
+
+// What lowers a peak that is too high, tried on a copy of the graph.
+struct Advice {
+  std::string input;              // as a shell word
+  std::string pipeline;           // for --passes
+  bool holds = false;             // the step then fits, and each budget holds; else it is what lowers the peak most
+  std::string metric;             // whose peaks follow: "reserved", "requested"
+  std::optional<int64_t> before;  // absent: memory runs out before it is reached
+  int64_t after = 0;
+  std::optional<int64_t> spare;  // of what the allocator may take, then
+  int64_t flops_before = 0, flops_after = 0;
+};
+
 // Offsets for all storages ahead of time.
 struct ArenaRow {
   int64_t bytes = 0;
@@ -114,8 +108,8 @@ struct ScheduleTable {
   std::vector<uint32_t> module_path, phase, target;  // by place
 };
 
-// The peaks of one device, and what is live at one of them: the requested one where hidden memory is modelled, else the
-// ideal one, which is the same.
+// The peaks of one device, and what is live at one of them: at the requested one where hidden memory is modelled, else
+// at the ideal one, which is the same.
 struct DeviceMemory {
   std::string device;  // empty: tensors without a recorded device
   std::string model;   // of the peak that is described: "ideal", "requested"
@@ -133,7 +127,7 @@ struct DeviceMemory {
   std::vector<MemoryShare> by_layer;
   std::vector<StorageRow> top;
   std::vector<RecomputeRow> recompute;           // cheapest first, as many as `top` may have
-  std::vector<StorageRow> others;                // what is not live there, in schedule order; see MemoryView::others
+  StorageTable storages;                         // all of them; see MemoryView::others
   std::vector<AllocatorRow> allocator;           // of a CUDA device
   std::optional<ArenaRow> arena;                 // absent when the sizes are beyond what an arena holds
   std::vector<OutsideMemory> outside;            // where a profile tells
@@ -141,6 +135,11 @@ struct DeviceMemory {
   std::optional<int64_t> allocator_bytes;        // what of it the allocator may take; absent: no limit
   size_t hidden_rows = 0, hidden_estimates = 0;  // blocks of hidden memory, and those of them that are estimates
   std::vector<std::string> unknown_hidden;       // calls whose hidden memory is not known
+  std::optional<FitRow> fit;                     // with the segments of --alloc-conf; absent: there is no limit
+  std::optional<FitRow> other_fit;               // with the others
+  std::string target;                            // what it is to fit: "on h100", "in 16.00 GiB"
+  std::optional<Advice> advice;                  // where it does not fit, or a budget is broken, and recompute helps
+  uint32_t drawn_step = 0;                       // 1: timelines are of the first step, which ran out of memory
   // By place, at the node's fullest; with MemoryView::timelines. The classes' sum is `requested_at`.
   std::vector<int64_t> ideal_at, requested_at;
   std::array<std::vector<int64_t>, kNumMemoryClasses> class_at;  // by MemoryClass; empty: none of that class
@@ -170,16 +169,13 @@ struct GraphMemory {
 };
 
 struct MemoryView {
-  MemoryOptions options;
-  TraceOptions trace;
+  MeasureOptions measure;
   size_t top = 20;                      // storages listed
-  bool others = false;                  // list storages that are not live at the peak, too
+  bool others = false;                  // fill DeviceMemory::storages
+  std::shared_ptr<Interner> texts;      // of that table; absent: each has its own
   size_t module_depth = 3;              // components of a module path that make a group
-  AllocatorConfig allocator;            // PYTORCH_ALLOC_CONF; run with classic and with expandable segments
-  std::optional<int64_t> device_bytes;  // what the allocator may take; absent: what the profile leaves it
   const DeviceProfile* work = nullptr;  // rows of work: lists what is cheapest to recompute; must outlive the view
-  int64_t arena_effort = 20'000'000;    // of the arena's search, see ArenaOptions; some 20 ms
-  bool timelines = false;               // fill what reports draw
+  std::string target;                   // see DeviceMemory::target
 };
 
 // The first `depth` components of a module path, a number being any: "layers.*.attention"; "(no module)" without one.
@@ -188,11 +184,11 @@ std::string module_group(std::string_view path, size_t depth);
 // Neighbours of the same size in one row: "layers.0 .. layers.15 (16 alike)".
 std::vector<MemoryShare> fold_shares(const std::vector<MemoryShare>& shares);
 
-// How the allocator is run for a device: over all of it, of which others than the allocator have their part.
-ReplayOptions replay_options(const DeviceMemory& device, const MemoryView& view);
+// The symbols that its sizes depend on.
+std::vector<SymbolRow> symbol_rows(const Footprint& footprint);
 
-// O(devices * (nodes + edges + storages log storages)), and what the arena's search may take.
-GraphMemory describe_memory(const Graph& graph, const MemoryView& view);
+// Rows of a footprint. O(nodes + edges + storages log storages).
+GraphMemory describe_memory(const Footprint& footprint, const MemoryView& view);
 
 // True where the peak that is described leaves something out: sizes or hidden memory that are not known.
 bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device);
@@ -202,8 +198,17 @@ std::string symbols_text(const std::vector<SymbolRow>& symbols);
 // "8.00 MiB (8388608 B) to 64.00 MiB (67108864 B)", "at least 8.00 MiB (8388608 B), with no upper bound".
 std::string range_text(const PeakRange& range);
 
+// "fits on h100, 56.13 GiB to spare"; "does not fit on h100: at %mm_294 256.00 MiB are asked for and 0.20 GiB are
+// left".
+std::string verdict_text(const DeviceMemory& device);
+// "`sac{policy=per-op},remat` makes it fit: reserved peak 33.53 GiB, 44.54 GiB to spare, 9.0 % more operations"; or
+// that nothing does, and the lowest peak that was reached.
+std::string advice_text(const Advice& advice);
+
 void print_memory(std::ostream& out, const GraphMemory& memory);
-nlohmann::ordered_json memory_json(const GraphMemory& memory);
+// `all`: the storages of the table in place of those at the top.
+enum class Storages { kTop, kAll };
+nlohmann::ordered_json memory_json(const GraphMemory& memory, Storages storages = Storages::kTop);
 
 // What memory_json() wrote, as far as two reports are compared: peaks, the peak's place, shares, the storages listed.
 // Throws nlohmann::json::exception for anything else.

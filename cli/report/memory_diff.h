@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,13 +9,17 @@
 namespace fxopt {
 
 // One storage that takes other bytes at a place of a later schedule than it did at that place of an earlier one.
+// Refers to the tables of both sides.
 struct StorageChange {
-  StorageRow row;                 // of the later side, or of the earlier one when it is gone
-  int64_t before = 0;             // bytes at the place; 0: it was not live there
-  int64_t after = 0;              // 0: it is not live there any more
-  std::optional<StorageRow> was;  // of the earlier side, where it existed but was not live at the place
+  const StorageTable* table = nullptr;  // of the later side, or of the earlier one when it is gone
+  const StorageEntry* entry = nullptr;
+  int64_t before = 0;                    // bytes at the place; 0: it was not live there
+  int64_t after = 0;                     // 0: it is not live there any more
+  const StorageTable* was_in = nullptr;  // of the earlier side, where it existed but was not live at the place
+  const StorageEntry* was = nullptr;
 
   int64_t growth() const { return after - before; }
+  StorageRow row() const { return table->row(*entry); }
 };
 
 // Two live sets laid over each other at one place.

@@ -62,7 +62,8 @@ Json timeline_json(const DeviceMemory& device) {
     allocated[row.segments] = encode_differences(row.allocated_at);
     reserved[row.segments] = encode_differences(row.reserved_at);
   }
-  return {{"ideal", encode_differences(device.ideal_at)},
+  return {{"step", device.drawn_step},
+          {"ideal", encode_differences(device.ideal_at)},
           {"requested", encode_differences(device.requested_at)},
           {"classes", std::move(classes)},
           {"allocated", std::move(allocated)},
@@ -106,7 +107,6 @@ void HtmlReport::add(const std::string& file, const GraphMemory& memory, size_t 
   for (Json& device : report["devices"]) {
     Json::array_t& rows = device["top"].get_ref<Json::array_t&>();
     if (rows.size() > top) rows.resize(top);
-    device.erase("others");
   }
   for (const DeviceMemory& device : memory.devices) timelines.push_back(timeline_json(device));
   data_["reports"].push_back({{"file", file},
@@ -117,6 +117,10 @@ void HtmlReport::add(const std::string& file, const GraphMemory& memory, size_t 
                               {"phase", encode_differences(schedule.phase)},
                               {"target", encode_differences(schedule.target)},
                               {"timelines", std::move(timelines)}});
+}
+
+void HtmlReport::add_failure(const std::string& file, const std::vector<std::string>& reasons) {
+  data_["failures"].push_back({{"file", file}, {"reasons", reasons}});
 }
 
 std::string HtmlReport::text() const {

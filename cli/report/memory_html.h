@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -19,10 +20,13 @@ class HtmlReport {
   // `head`: what is said once, such as the options.
   explicit HtmlReport(nlohmann::ordered_json head) : data_(std::move(head)) {
     data_["reports"] = nlohmann::ordered_json::array();
+    data_["failures"] = nlohmann::ordered_json::array();
   }
 
   // `memory` with timelines; the page lists `top` of its storages. O(nodes * classes).
   void add(const std::string& file, const GraphMemory& memory, size_t top);
+  // An input that has no report, and why.
+  void add_failure(const std::string& file, const std::vector<std::string>& reasons);
   std::string text() const;
 
  private:

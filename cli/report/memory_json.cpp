@@ -81,6 +81,41 @@ Json rows_json(const std::vector<StorageRow>& rows) {
   return list;
 }
 
+// Entries of the table from `first` to `end`.
+Json entries_json(const StorageTable& table, size_t first, size_t end) {
+  Json list = Json::array();
+  for (size_t i = first; i < end; ++i) list.push_back(row_json(table.row(table.entries[i])));
+  return list;
+}
+
+Json fit_json(const DeviceMemory& device) {
+  if (!device.fit.has_value()) return nullptr;
+  const FitRow& fit = *device.fit;
+  return {{"fits", fit.fits},
+          {"is_certain", fit.is_certain},
+          {"segments", fit.expandable ? "expandable" : "classic"},
+          {"spare_bytes", fit.fits ? Json(fit.spare) : Json(nullptr)},
+          {"node", fit.node},
+          {"position", fit.fits ? Json(nullptr) : Json(fit.place)},
+          {"asked_bytes", fit.fits ? Json(nullptr) : Json(fit.asked)},
+          {"left_bytes", fit.fits ? Json(nullptr) : Json(fit.left)},
+          {"step", fit.fits ? Json(nullptr) : Json(fit.step)},
+          {"verdict", verdict_text(device)}};
+}
+
+Json advice_json(const std::optional<Advice>& advice) {
+  if (!advice.has_value()) return nullptr;
+  return {{"text", advice_text(*advice)},
+          {"pipeline", advice->pipeline},
+          {"holds", advice->holds},
+          {"metric", advice->metric},
+          {"before_bytes", or_null(advice->before)},
+          {"after_bytes", advice->after},
+          {"spare_bytes", or_null(advice->spare)},
+          {"flops_before", advice->flops_before},
+          {"flops_after", advice->flops_after}};
+}
+
 Json recompute_json(const std::vector<RecomputeRow>& rows, bool has_seconds) {
   Json list = Json::array();
   for (const RecomputeRow& row : rows) {
@@ -113,7 +148,7 @@ Json symbols_json(const std::vector<SymbolRow>& symbols) {
   return list;
 }
 
-Json device_json(const DeviceMemory& device, bool has_seconds) {
+Json device_json(const DeviceMemory& device, bool has_seconds, Storages storages) {
   Json json = {
       {"device", device.device},
       {"model", device.model},
@@ -137,9 +172,15 @@ Json device_json(const DeviceMemory& device, bool has_seconds) {
       {"by_class", shares_json(device.by_class)},
       {"by_module", shares_json(device.by_module)},
       {"by_layer", shares_json(device.by_layer)},
-      {"top", rows_json(device.top)},
+      {"top",
+       storages == Storages::kAll ? entries_json(device.storages, 0, device.storages.live) : rows_json(device.top)},
       {"recompute", recompute_json(device.recompute, has_seconds)}};
-  if (!device.others.empty()) json["others"] = rows_json(device.others);  // of baselines alone
+  if (storages == Storages::kAll) {  // of baselines alone
+    json["others"] = entries_json(device.storages, device.storages.live, device.storages.entries.size());
+    return json;
+  }
+  json["fit"] = fit_json(device);
+  json["advice"] = advice_json(device.advice);
   return json;
 }
 
@@ -207,9 +248,12 @@ DeviceMemory device_from(const Json& json) {
   device.by_class = shares_from(json.at("by_class"));
   device.by_module = shares_from(json.at("by_module"));
   device.by_layer = shares_from(json.at("by_layer"));
-  for (const Json& row : json.at("top")) device.top.push_back(row_from(row));
+  StorageTable& table = device.storages;
+  table.texts = std::make_shared<Interner>();
+  for (const Json& row : json.at("top")) table.entries.push_back(table.entry(row_from(row)));
+  table.live = table.entries.size();
   if (json.contains("others")) {
-    for (const Json& row : json["others"]) device.others.push_back(row_from(row));
+    for (const Json& row : json["others"]) table.entries.push_back(table.entry(row_from(row)));
   }
   return device;
 }
@@ -227,9 +271,10 @@ GraphMemory memory_from_json(const nlohmann::ordered_json& json) {
   return memory;
 }
 
-nlohmann::ordered_json memory_json(const GraphMemory& memory) {
+nlohmann::ordered_json memory_json(const GraphMemory& memory, Storages storages) {
   Json devices = Json::array();
-  for (const DeviceMemory& device : memory.devices) devices.push_back(device_json(device, memory.has_seconds));
+  for (const DeviceMemory& device : memory.devices)
+    devices.push_back(device_json(device, memory.has_seconds, storages));
   return {{"graph", memory.graph},
           {"nodes", memory.nodes},
           {"peak_bytes", memory.peak_bytes()},

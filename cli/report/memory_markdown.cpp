@@ -96,13 +96,13 @@ void add_peaks(std::string& out, const DeviceMemory& device, const DeviceMemory*
   out += '\n';
   for (const AllocatorRow& row : device.allocator) {
     if (row.out_of_memory.empty()) continue;
-    out += "**Out of memory** with " + row.segments + " segments at " + code("%" + row.out_of_memory) +
+    out += "Out of memory with " + row.segments + " segments at " + code("%" + row.out_of_memory) +
            ", which asks for " + bytes_text(row.failed_bytes) + ".\n\n";
   }
 }
 
 std::string before_text(const StorageChange& change) {
-  if (change.was.has_value()) return "not live there";
+  if (change.was != nullptr) return "not live there";
   return change.before == 0 ? "new" : bytes_text(change.before);
 }
 
@@ -122,7 +122,7 @@ void add_grown(std::string& out, const DeviceMemory& device, const DeviceMemory&
       "|---|---|---|---|--:|--:|--:|\n";
   for (size_t i = 0; i < grown.size() && i < kMaxGrown; ++i) {
     const StorageChange& change = grown[i];
-    const StorageRow& row = change.row;
+    const StorageRow row = change.row();
     add_row(out, {cell("%" + row.node), cell(row.label.empty() ? row.type : row.label), row.kind, cell(row.module_path),
                   before_text(change), bytes_text(change.after), growth_text(change.before, change.after)});
   }
@@ -210,6 +210,11 @@ void add_device(std::string& out, const GraphMemory& memory, const DeviceMemory&
   out += "### " + code(context.file) + ", " + code("@" + memory.graph) + ", " +
          (device.device.empty() ? "no device" : code(device.device)) + ": " + device.model + " peak " +
          (is_lower_bound(memory, device) ? "at least " : "") + bytes_text(device.bytes) + "\n\n";
+  if (device.fit.has_value()) {
+    const std::string verdict = printable_line(verdict_text(device));
+    out += device.fit->fits ? "Verdict: " + code(verdict) + "\n\n" : "**Verdict:** " + code(verdict) + "\n\n";
+  }
+  if (device.advice.has_value()) out += "What helps: " + advice_text(*device.advice) + ".\n\n";
   if (!device.node.empty()) {
     out += "At " + code("%" + device.node) + ", node " + std::to_string(device.position + 1) + " of " +
            std::to_string(memory.nodes);
@@ -231,6 +236,12 @@ void add_device(std::string& out, const GraphMemory& memory, const DeviceMemory&
 }
 
 }  // namespace
+
+std::string failure_markdown(const std::string& file, const std::vector<std::string>& reasons) {
+  std::string out = "### Not measured: " + code(file) + "\n\n";
+  for (const std::string& reason : reasons) out += "- " + code(reason) + "\n";
+  return out + "\n";
+}
 
 std::string markdown_text(const GraphMemory& memory, const MarkdownContext& context) {
   std::string out;

@@ -17,6 +17,9 @@ struct MarkdownContext {
   std::vector<std::string> broken;        // what broke them
 };
 
+// A section for an input that has no report.
+std::string failure_markdown(const std::string& file, const std::vector<std::string>& reasons);
+
 // The report as GitHub-flavoured Markdown: peaks, limits, what grew; the rest folded. Names stand in code spans, which
 // they cannot leave.
 std::string markdown_text(const GraphMemory& memory, const MarkdownContext& context);

@@ -87,6 +87,7 @@ function makeView(report, index) {
     decoded.requested = decode(timeline.requested, count);
     decoded.lines.push({name: 'requested', color: 'ink', values: decoded.requested});
     for (const segments of Object.keys(timeline.allocated)) {
+      if (timeline.allocated[segments] === '') continue;  // of another step than the one that is drawn
       decoded.lines.push({name: 'allocated, ' + segments, color: 'allocated', dash: segments !== 'classic',
         values: decode(timeline.allocated[segments], count)});
       decoded.lines.push({name: 'reserved, ' + segments, color: 'reserved', dash: segments !== 'classic',
@@ -94,6 +95,13 @@ function makeView(report, index) {
     }
     view.decoded = decoded;
     return decoded;
+  };
+  // Of the step that is drawn: the first one, where memory ran out before the one that is measured.
+  view.isFirstStep = timeline.step === 1;
+  view.peakPlace = () => {
+    if (!view.isFirstStep) return device.position;
+    const values = view.curves().requested;
+    return values.indexOf(values.reduce((most, value) => Math.max(most, value), 0));
   };
   view.text = (key, place) => {
     const numbers = report.decoded = report.decoded || {};
@@ -128,6 +136,20 @@ function showPeak() {
     ...limits,
     ['graph', code(state.view.name)]]);
   document.title = 'Peak memory: ' + bytesText(device.peak_bytes) + ' ' + device.model;
+}
+
+function showVerdict() {
+  const {fit, advice} = state.view.device;
+  byId('verdict').hidden = fit === null && advice === null;
+  byId('verdict').classList.toggle('bad', fit === null || !fit.fits);
+  byId('verdict-text').textContent = fit === null ? 'Above the budget' : printable(fit.verdict);
+  byId('advice').textContent = advice === null ? '' : printable(advice.text);
+}
+
+function showFailures() {
+  byId('failures').hidden = data.failures.length === 0;
+  byId('failures').replaceChildren(...data.failures.map((failure) => element('p', {}, [
+    'not measured: ', code(failure.file), ': ' + printable(failure.reasons.join('; '))])));
 }
 
 const typeText = (row) => row.label === '' ? row.type : row.label;
@@ -210,8 +232,11 @@ function showNotes() {
   const device = state.view.device, memory = state.view.report.memory, notes = [];
   for (const run of device.allocator) {
     if (run.out_of_memory === '') continue;
-    notes.push('Out of memory with ' + run.segments + ' segments at %' + run.out_of_memory + ', which asks for ' +
-      bytesText(run.failed_bytes) + '.');
+    notes.push('Out of memory with ' + run.segments + ' segments at %' + run.out_of_memory + ' of step ' + run.steps +
+      ', which asks for ' + bytesText(run.failed_bytes) + '.');
+  }
+  if (state.view.isFirstStep) {
+    notes.push('The chart shows step 1, in which memory ran out; peaks and storages are those of a later step.');
   }
   if (device.ideal_range !== null) {
     const {min_bytes: least, max_bytes: most} = device.ideal_range;
@@ -227,7 +252,7 @@ function showNotes() {
     notes.push('Hidden memory by ' + memory.profile + ': ' + grouped(hidden.blocks) + ' blocks, of which ' +
       grouped(hidden.estimates) + ' by estimate; unknown for ' + grouped(hidden.unknown.length) + ' calls.');
   } else if (device.allocator.length > 0) {
-    notes.push('Without hidden memory of kernels: no device was named.');
+    notes.push('Without hidden memory of kernels, as no device was named.');
   }
   byId('notes').textContent = printable(notes.join(' '));
 }
@@ -252,8 +277,8 @@ function showRecompute() {
   const hasSeconds = rows.some((row) => row.seconds !== null);
   byId('recompute-section').hidden = rows.length === 0;
   const columns = [['frees', 'number'], ['bytes', 'number exact'], ['calls', 'number'], ['GFLOP', 'number'],
-    ['read and made', 'number'], ['such as'], ['operator'], ['module']];
-  if (hasSeconds) columns.splice(5, 0, ['at least, ms', 'number']);
+    ['bytes moved', 'number'], ['such as'], ['operator'], ['module']];
+  if (hasSeconds) columns.splice(5, 0, ['time (roofline), ms', 'number']);
   fillTable(byId('recompute'), columns, rows.map((row) => {
     const cells = [bytesText(row.bytes), exactText(row.bytes), grouped(row.nodes.length),
       row.flops === null ? 'unknown' : (row.flops / 1e9).toPrecision(4),
@@ -292,6 +317,7 @@ function showOptions() {
 // ---- all of it
 
 function showAll() {
+  showVerdict();
   showPeak();
   showLargest();
   const device = state.view.device;
@@ -306,8 +332,10 @@ function showAll() {
 }
 
 function start() {
+  showFailures();
   if (views.length === 0) {
-    byId('main').replaceChildren(element('p', {text: 'There are no tensors, so there is no peak.'}));
+    byId('main').replaceChildren(byId('failures'),
+      element('p', {text: data.reports.length > 0 ? 'There are no tensors, so there is no peak.' : 'Nothing was measured.'}));
     return;
   }
   const option = (view, i) => {

@@ -17,7 +17,7 @@ constexpr int64_t kMaxDevice = 1023;
 
 // One device's step.
 struct Recording final : ReplayListener {
-  MemoryTrace trace;
+  const MemoryTrace* trace = nullptr;
   size_t index = 0;  // of the device
   struct Event {
     uint32_t block;
@@ -77,8 +77,8 @@ std::string_view state_name(BlockState state) {
 
 class Writer {
  public:
-  Writer(const Graph& graph, const StorageMap& storages, const MemoryView& view)
-      : graph_(graph), storages_(storages), view_(view) {}
+  Writer(const Graph& graph, const StorageMap& storages, const AllocatorConfig& config)
+      : graph_(graph), storages_(storages), config_(config) {}
 
   std::string run(const std::vector<Recording>& recordings, const std::string& alloc_conf) {
     size_t devices = 0;
@@ -176,7 +176,7 @@ class Writer {
     if (is_shared && pickle_.refer(name)) return;
     pickle_.begin_list();
     if (number != ReplayListener::kNoBlock) {
-      const TraceBlock& block = recording.trace.blocks[number];
+      const TraceBlock& block = recording.trace->blocks[number];
       const Module& module = graph_.module();
       const Node& node = graph_[block.node];
       write_frame(title_of(block), std::string(graph_.name_of(block.node)), graph_.position(block.node));
@@ -209,22 +209,21 @@ class Writer {
   }
 
   void write_settings(const std::string& alloc_conf) {
-    const AllocatorConfig& config = view_.allocator;
     pickle_.begin_dict();
     pickle_.key("PYTORCH_CUDA_ALLOC_CONF");
     pickle_.string(alloc_conf);
-    integer("max_split_size", config.max_split_bytes == AllocatorConfig::kUnlimited ? -1 : config.max_split_bytes);
+    integer("max_split_size", config_.max_split_bytes == AllocatorConfig::kUnlimited ? -1 : config_.max_split_bytes);
     pickle_.key("expandable_segments");
-    pickle_.boolean(config.expandable_segments);
-    integer("pinned_num_register_threads", config.pinned_num_register_threads);
+    pickle_.boolean(config_.expandable_segments);
+    integer("pinned_num_register_threads", config_.pinned_num_register_threads);
     pickle_.key("release_lock_on_cudamalloc");
-    pickle_.boolean(config.release_lock_on_malloc);
+    pickle_.boolean(config_.release_lock_on_malloc);
     pickle_.key("pinned_use_cuda_host_register");
-    pickle_.boolean(config.pinned_use_host_register);
+    pickle_.boolean(config_.pinned_use_host_register);
     pickle_.key("roundup_power2_divisions");
     pickle_.begin_dict();
-    for (size_t i = 0; i < config.roundup_power2_divisions.size(); ++i) {
-      integer(std::to_string(int64_t{1} << i), config.roundup_power2_divisions[i]);
+    for (size_t i = 0; i < config_.roundup_power2_divisions.size(); ++i) {
+      integer(std::to_string(int64_t{1} << i), config_.roundup_power2_divisions[i]);
     }
     pickle_.end_dict();
     pickle_.end_dict();
@@ -237,32 +236,28 @@ class Writer {
 
   const Graph& graph_;
   const StorageMap& storages_;
-  const MemoryView& view_;
+  const AllocatorConfig& config_;
   PickleWriter pickle_;
 };
 
 }  // namespace
 
-std::string memory_snapshot(const Graph& graph, const GraphMemory& memory, const MemoryView& view,
-                            const std::string& alloc_conf) {
-  const StorageMap storages(graph);
-  const MemoryReport report = analyze_memory(graph, storages, view.options);
+std::string memory_snapshot(const Footprint& footprint, const MeasureOptions& options, const std::string& alloc_conf) {
   std::vector<Recording> recordings;
-  for (const DevicePeak& peak : report.devices) {
-    const std::string_view device = graph.module().text(peak.device);
-    const auto described = std::find_if(memory.devices.begin(), memory.devices.end(),
-                                        [device](const DeviceMemory& each) { return each.device == device; });
-    if (!is_cuda(device) || described == memory.devices.end()) continue;
+  for (const DeviceFootprint& each : footprint.devices) {
+    const std::string_view device = footprint.graph->module().text(each.device);
+    if (!is_cuda(device)) continue;
     Recording& recording = recordings.emplace_back();
     const size_t colon = device.find(':');
     const int64_t index = colon == std::string_view::npos ? 0 : parse_int64(device.substr(colon + 1)).value_or(0);
     recording.index = static_cast<size_t>(std::clamp<int64_t>(index, 0, kMaxDevice));
-    recording.trace = trace_memory(graph, storages, report, peak.device, view.options, view.trace);
-    ReplayOptions options = replay_options(*described, view);
-    options.listener = &recording;
-    replay_allocator(recording.trace, options);
+    recording.trace = &each.trace;
+    ReplayOptions replay = replay_options(each, options);
+    replay.listener = &recording;
+    replay_allocator(each.trace, replay);
   }
-  return recordings.empty() ? std::string() : Writer(graph, storages, view).run(recordings, alloc_conf);
+  if (recordings.empty()) return {};
+  return Writer(*footprint.graph, footprint.storages, options.allocator).run(recordings, alloc_conf);
 }
 
 }  // namespace fxopt

@@ -63,6 +63,7 @@ void print_allocator(std::ostream& out, const GraphMemory& memory, const DeviceM
   });
   if (memory.is_steady) {
     add("steps run", [](const AllocatorRow& row) {
+      if (!row.out_of_memory.empty()) return "ran out in step " + std::to_string(row.steps);
       return std::to_string(row.steps) + (row.is_steady ? ", the last two alike" : ", no two alike");
     });
   }
@@ -100,23 +101,10 @@ void print_outside(std::ostream& out, const DeviceMemory& device) {
   table.print(out);
 }
 
-// Whether the step fits what the allocator may take, with each kind of segments.
-void print_verdict(std::ostream& out, const DeviceMemory& device) {
+void print_room(std::ostream& out, const DeviceMemory& device) {
   if (!device.allocator_bytes.has_value() || device.allocator.empty()) return;
-  const bool is_bound = std::any_of(device.outside.begin(), device.outside.end(),
-                                    [](const OutsideMemory& row) { return !row.bytes.has_value(); }) ||
-                        !device.unknown_hidden.empty();
   if (device.device_bytes.has_value()) out << "  the device has " << bytes_text(*device.device_bytes) << '\n';
   out << "  the allocator may take " << bytes_text(*device.allocator_bytes) << '\n';
-  for (const AllocatorRow& row : device.allocator) {
-    out << "    " << row.segments << " segments: ";
-    if (!row.out_of_memory.empty()) {
-      out << "does not fit\n";
-    } else {
-      out << "fits, " << (is_bound ? "as far as is known, " : "")
-          << bytes_text(*device.allocator_bytes - row.reserved.bytes) << (is_bound ? " left at most\n" : " left\n");
-    }
-  }
 }
 
 void print_top(std::ostream& out, const DeviceMemory& device) {
@@ -133,13 +121,13 @@ void print_top(std::ostream& out, const DeviceMemory& device) {
 
 void print_candidates(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
   if (device.recompute.empty()) return;
-  out << "  cheapest to recompute of what waits there for backward, each call by itself\n";
+  out << "  cheapest saved values to recompute at the peak (each row on its own)\n";
   const bool has_seconds = memory.has_seconds;
   std::vector<Align> columns(has_seconds ? 5 : 4, Align::kRight);
   columns.insert(columns.end(), 3, Align::kLeft);
   Table table(std::move(columns), 4);
-  std::vector<std::string> head = {"frees", "calls", "operations", "read and made", "such as", "operator", "module"};
-  if (has_seconds) head.insert(head.begin() + 4, "at least");
+  std::vector<std::string> head = {"frees", "calls", "operations", "bytes moved", "such as", "operator", "module"};
+  if (has_seconds) head.insert(head.begin() + 4, "time (roofline)");
   table.add(std::move(head));
   size_t shown = 0;
   for (const RecomputeRow& row : device.recompute) {
@@ -169,7 +157,18 @@ void print_hidden(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   print_nodes(out, device.unknown_hidden);
 }
 
+// The answer to "does it fit", and what to do when it does not: before anything else.
+void print_fit(std::ostream& out, const DeviceMemory& device) {
+  if (device.fit.has_value()) out << printable_line(verdict_text(device)) << '\n';
+  if (device.other_fit.has_value() && device.other_fit->fits != device.fit->fits) {
+    out << "  with " << (device.other_fit->expandable ? "expandable" : "classic") << " segments it "
+        << (device.other_fit->fits ? "fits" : "does not fit") << '\n';
+  }
+  if (device.advice.has_value()) out << "  " << advice_text(*device.advice) << '\n';
+}
+
 void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
+  print_fit(out, device);
   out << '@' << printable_line(memory.graph) << ", "
       << (device.device.empty() ? "no device" : printable_line(device.device))
       << (memory.steady.empty() ? "" : ", steady with " + memory.steady) << ": " << device.model << " peak "
@@ -192,7 +191,7 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   print_arena(out, device);
   print_hidden(out, memory, device);
   print_outside(out, device);
-  print_verdict(out, device);
+  print_room(out, device);
   print_shares(out, "live at the peak, by class", device.by_class, device.bytes);
   print_shares(out, "live at the peak, by module", device.by_module, device.bytes);
   print_shares(out, "live at the peak, by layer", fold_shares(device.by_layer), device.bytes);
@@ -204,6 +203,34 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
 
 bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device) {
   return memory.unknown > 0 || (device.model != "ideal" && !device.unknown_hidden.empty());
+}
+
+std::string verdict_text(const DeviceMemory& device) {
+  const FitRow& fit = *device.fit;
+  if (!fit.fits) {
+    return "does not fit " + device.target + ": at %" + fit.node + " " + size_text(fit.asked) + " are asked for and " +
+           size_text(std::max<int64_t>(fit.left, 0)) + " are left";
+  }
+  if (fit.is_certain) return "fits " + device.target + ", " + size_text(fit.spare) + " to spare";
+  return "fits " + device.target + " as far as is known, at most " + size_text(fit.spare) + " to spare";
+}
+
+std::string advice_text(const Advice& advice) {
+  const std::string_view goal = advice.spare.has_value() ? "makes it fit" : "keeps the budget";
+  const std::string command = "`fxopt opt " + advice.input + " -o OUT --passes '" + advice.pipeline + "'` ";
+  std::string text = advice.holds ? command + std::string(goal) + ": "
+                                  : "no recompute policy is enough; " + command + "lowers the peak most: ";
+  text += advice.metric + " peak " + size_text(advice.after);
+  if (advice.before.has_value()) text += " (now " + size_text(*advice.before) + ")";
+  if (advice.spare.has_value()) text += ", " + size_text(*advice.spare) + " to spare";
+  if (advice.flops_before > 0) {
+    char percent[48];
+    std::snprintf(percent, sizeof percent, ", %.1f %% more operations",
+                  100.0 * static_cast<double>(advice.flops_after - advice.flops_before) /
+                      static_cast<double>(advice.flops_before));
+    text += percent;
+  }
+  return text;
 }
 
 std::string symbols_text(const std::vector<SymbolRow>& symbols) {

@@ -1,4 +1,4 @@
-// The timeline of the HTML report, and the node of it that is looked at. memory_report.js stands behind it.
+// The timeline of the HTML report, and the node of it that is looked at. memory_report.js comes after it.
 
 const colorOf = (name) => {
   const key = '--' + name.replace(/ /g, '-');
@@ -39,7 +39,7 @@ function drawnX(window) {
   const xs = [];
   for (const view of [state.view, state.other]) {
     if (view === null) continue;
-    const places = [view.device.position], values = view.curves().requested;
+    const places = [view.peakPlace()], values = view.curves().requested;
     addExtremes(places, values, 0, view.count, wholeColumns);
     const first = Math.max(0, xToPlace(view, window[0])), last = Math.min(view.count, xToPlace(view, window[1]) + 2);
     if (last > first) addExtremes(places, values, first, last, windowColumns);
@@ -123,7 +123,7 @@ function chartOptions(list) {
   }
   return {labels: ['x'].concat(list.map((one) => one.name)), series: options,
     visibility: list.map((one) => !state.hidden.has(one.name)),
-    axes: {y: {ticker: byteTicks, axisLabelWidth: 72}, x: {axisLabelFormatter: nodeLabel, axisLabelWidth: 70}},
+    axes: {y: {ticker: byteTicks, axisLabelWidth: 72, valueRange: [0, Math.max(1, topOfAxis(list))]}, x: {axisLabelFormatter: nodeLabel, axisLabelWidth: 70}},
     axisLineColor: colorOf('line'), gridLineColor: colorOf('line'),
     rangeSelectorPlotStrokeColor: colorOf('faint'), rangeSelectorPlotFillColor: colorOf('parameter'),
     rangeSelectorPlotFillGradientColor: colorOf('paper'),
@@ -178,9 +178,9 @@ function middleOf(place) { return (placeToX(state.view, place) + placeToX(state.
 
 function zoomToPeak() {
   const width = Math.max((endOfAxis() - startOfAxis()) / 20, state.axis === 'nodes' ? 40 : 4000 / state.view.count);
-  const middle = middleOf(state.view.device.position);
+  const middle = middleOf(state.view.peakPlace());
   setWindow(middle - width / 2, middle + width / 2);
-  showPlace(state.view.device.position);
+  showPlace(state.view.peakPlace());
 }
 
 function placeMark(mark, place) {
@@ -192,10 +192,39 @@ function placeMark(mark, place) {
 }
 
 function placeMarks() {
-  const mark = byId('peak-mark');
-  mark.firstElementChild.textContent = 'peak ' + bytesText(state.view.device.peak_bytes);
-  mark.classList.toggle('left', placeMark(mark, state.view.device.position));
+  const mark = byId('peak-mark'), peak = state.view.peakPlace();
+  mark.firstElementChild.textContent = 'peak ' + bytesText(state.view.curves().requested[peak]) +
+    (state.view.isFirstStep ? ' of step 1' : '');
+  mark.classList.toggle('left', placeMark(mark, peak));
   placeMark(byId('cursor'), state.place);
+  placeLimit();
+}
+
+// What the allocator may take, and where it asked for more.
+function placeLimit() {
+  const {fit, allocator_bytes: limit} = state.view.device;
+  const line = byId('limit-line'), mark = byId('fail-mark'), area = state.graph.getArea();
+  line.hidden = fit === null || limit > state.graph.yAxisRange()[1];
+  mark.hidden = fit === null || fit.fits;
+  if (!line.hidden) {
+    line.style.top = state.graph.toDomYCoord(limit) + 'px';
+    line.style.left = area.x + 'px';
+    line.style.width = area.w + 'px';
+    line.firstElementChild.textContent = 'limit ' + bytesText(limit);
+  }
+  if (mark.hidden) return;
+  mark.classList.toggle('left', placeMark(mark, fit.position));
+  mark.firstElementChild.textContent = 'memory runs out at %' + printable(fit.node);
+}
+
+// High enough for the limit, where that is not far above what is drawn.
+function topOfAxis(list) {
+  const {fit, allocator_bytes: limit} = state.view.device;
+  let most = 0;
+  for (const one of list) {
+    if (!one.isArea) most = one.values.reduce((sum, value) => Math.max(sum, value), most);
+  }
+  return fit !== null && limit > most && limit < 1.6 * most ? limit * 1.06 : most * 1.04;
 }
 
 // ---- the node that is looked at
@@ -267,7 +296,7 @@ function showTimeline() {
   byId('chart-row').classList.toggle('overlaid', state.other !== null);
   drawChart();
   showSeries();
-  showPlace(state.view.device.position);
+  showPlace(state.view.peakPlace());
 }
 
 function isInPlot(event) {

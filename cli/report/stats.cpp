@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/files.h"
 #include "cli/report/json.h"
 #include "cli/report/table.h"
 #include "ir/analysis/origins.h"
 #include "ir/analysis/storages.h"
+#include "ir/graph/top_level.h"
 #include "ir/memory/memory.h"
 
 namespace fxopt {
@@ -127,7 +127,7 @@ ModuleStats module_stats(const Module& module) {
     const int64_t count = calls.get(TargetId(i));
     if (count > 0) stats.ops[std::string(module.text(module.target(TargetId(i)).name))] += count;
   }
-  for (const Graph* graph : top_level_graphs(module)) add_peaks(*graph, stats.peaks);
+  for (const GraphId id : top_level_graphs(module)) add_peaks(module.graph(id), stats.peaks);
   return stats;
 }
 

@@ -116,7 +116,7 @@ std::vector<Align> columns(size_t numbers, bool has_words) {
 void print_totals(std::ostream& out, const GraphSummary& summary) {
   const Graph& graph = *summary.graph;
   Table table({Align::kLeft, Align::kLeft});
-  for (const SummaryPeak& peak : summary.peaks) {
+  for (const IdealPeak& peak : summary.peaks) {
     const std::string_view device = graph.module().text(peak.device);
     table.add({"ideal peak", std::string(device.empty() ? "no device" : device) + ": " +
                                  (summary.storages.unknown > 0 ? "at least " : "") + bytes_text(peak.bytes) +

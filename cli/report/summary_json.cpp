@@ -168,7 +168,7 @@ Json by_group_json(const GraphSummary& summary) {
 
 Json peaks_json(const GraphSummary& summary) {
   Json json = list();
-  for (const SummaryPeak& row : summary.peaks) {
+  for (const IdealPeak& row : summary.peaks) {
     json.push_back({{"device", summary.graph->module().text(row.device)},
                     {"model", "ideal"},
                     {"bytes", row.bytes},

@@ -43,8 +43,10 @@ void Table::print(std::ostream& out) const {
   }
 }
 
+std::string size_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
 std::string bytes_text(int64_t bytes) {
-  const std::string short_form = human_bytes(static_cast<double>(bytes));
+  const std::string short_form = size_text(bytes);
   return bytes < 1024 ? short_form : short_form + " (" + std::to_string(bytes) + " B)";
 }
 

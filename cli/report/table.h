@@ -29,6 +29,9 @@ class Table {
 // "1.50 GiB (1610612736 B)": for people and exact at once.
 std::string bytes_text(int64_t bytes);
 
+// "1.50 GiB": for people alone.
+std::string size_text(int64_t bytes);
+
 // Operations in units of 10^9: "137.439 GFLOP".
 std::string gflop_text(int64_t flops);
 

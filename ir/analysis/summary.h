@@ -59,7 +59,7 @@ struct DTypeRow {
   StorageSum storages;  // whose first tensor has it
 };
 
-struct SummaryPeak {
+struct IdealPeak {
   StringId device;  // invalid: not recorded
   int64_t bytes = 0;
   NodeId node;
@@ -86,7 +86,7 @@ struct GraphSummary {
   StorageSum made;                                 // by nodes
   StorageSum storages;                             // in all
   std::vector<NodeId> unknown_nodes;               // that make storages of unknown size, in schedule order
-  std::vector<SummaryPeak> peaks;                  // of a whole valid graph: as analyze_memory() says
+  std::vector<IdealPeak> peaks;                    // of a whole valid graph: as analyze_memory() says
   std::vector<DTypeRow> dtypes;                    // tensors
   std::vector<KindRow> kinds;                      // calls
   std::vector<OpRow> ops;                          // calls, then bytes made, then name

@@ -114,7 +114,9 @@ class ExprTable {
  private:
   ExprId add(Expr expr);
 
+  friend class Module;  // whose copy has strings of its own
   friend class PolynomialForm;
+  void set_strings(Interner& strings) { strings_ = &strings; }
 
   Interner* strings_;
   std::vector<Expr> exprs_;

@@ -87,7 +87,6 @@ struct Use {
 class Graph {
  public:
   Graph(Module& module, StringId name) : name_(name), module_(&module) {}
-  Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
   // -- the graph itself
@@ -217,6 +216,11 @@ class Graph {
   void set_meta(NodeId id, ArgRange entries) { nodes_[id.index()].meta = entries; }
 
  private:
+  friend class Module;
+  Graph(const Graph&) = default;
+  // For Module::clone(): `module` is the copy of the original's.
+  Graph(const Graph& original, Module& module) : Graph(original) { module_ = &module; }
+
   struct Links {
     NodeId prev, next;
   };

@@ -56,6 +56,21 @@ IdType intern_entry(std::vector<T>& table, std::unordered_multimap<uint64_t, IdT
 
 Module::Module() : exprs(strings) {}
 
+std::unique_ptr<Module> Module::clone() const {
+  std::unique_ptr<Module> copy(new Module(*this));
+  copy->exprs.set_strings(copy->strings);
+  std::unordered_map<const Op*, const Op*> own;
+  for (size_t i = 0; i < ops_.size(); ++i) own.emplace(&ops_[i], &copy->ops_[i]);
+  for (Target& target : copy->targets_) {
+    const auto found = own.find(target.op);
+    if (found != own.end()) target.op = found->second;
+  }
+  for (const std::unique_ptr<Graph>& graph : graphs_) {
+    copy->graphs_.push_back(std::unique_ptr<Graph>(new Graph(*graph, *copy)));
+  }
+  return copy;
+}
+
 DimsId Module::dims(const std::vector<Dim>& dims) {
   return intern_entry(dims_, dims_index_, hash_dims(dims), dims, [](const auto& a, const auto& b) { return a == b; });
 }

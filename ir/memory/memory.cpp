@@ -43,21 +43,24 @@ bool is_kept_by_caller(MemoryClass kind) {
 
 class Analyzer {
  public:
-  Analyzer(const Graph& graph, const StorageMap& storages, const MemoryOptions& options)
+  Analyzer(const Graph& graph, const StorageMap& storages, const MemoryOptions& options, const PhaseMap* phases)
       : graph_(graph),
         storages_(storages),
         options_(options),
         values_(symbol_values(graph.module(), options.symbols)),
         lifetimes_(storages.num_buffers()),
         is_read_(storages.num_buffers(), false),
-        last_reader_is_backward_(storages.num_buffers(), false) {
-    if (options.derive_classes) phases_ = resolve_phases(graph, storages);
+        last_reader_is_backward_(storages.num_buffers(), false),
+        is_saved_(storages.num_buffers(), false) {
+    if (!options.derive_classes) return;
+    if (phases == nullptr) own_phases_ = resolve_phases(graph, storages);
+    phases_ = phases == nullptr ? &*own_phases_ : phases;
   }
 
   MemoryReport run() {
     end_ = graph_.num_nodes() == 0 ? 0 : static_cast<uint32_t>(graph_.num_nodes() - 1);
     derive_roles();
-    mark_gradients();
+    mark_outputs();
     for (size_t i = 0; i < lifetimes_.size(); ++i) start(BufferId(i));
     for (const NodeId node : graph_.nodes()) touch(node);
     find_ends();
@@ -217,7 +220,7 @@ class Analyzer {
   ArgIndex first_slot(NodeId node) const { return ArgIndex(graph_[node].args.first); }
 
   bool is_backward(NodeId node) const {
-    return phases_.has_value() ? phases_->is_backward(node) : graph_[node].phase == Phase::kBackward;
+    return phases_ != nullptr ? phases_->is_backward(node) : graph_[node].phase == Phase::kBackward;
   }
 
   void derive_roles() {
@@ -253,13 +256,19 @@ class Analyzer {
     }
   }
 
-  void mark_gradients() {
+  void mark_outputs() {
     if (graph_.outputs.empty()) return;
     const std::vector<NodeId> leaves = output_leaves(graph_);
     for (size_t i = 0; i < std::min(leaves.size(), graph_.outputs.size()); ++i) {
       const OutputSpec& output = graph_.outputs[i];
-      if (!leaves[i].is_valid() || output.role != OutputRole::kGradient) continue;
-      add_gradient(leaves[i], output.of.is_valid() ? graph_.find(output.of) : NodeId());
+      if (!leaves[i].is_valid()) continue;
+      if (output.role == OutputRole::kGradient) {
+        add_gradient(leaves[i], output.of.is_valid() ? graph_.find(output.of) : NodeId());
+      } else if (output.role == OutputRole::kSavedValue) {
+        for (const BufferId id : storages_.buffers(leaves[i])) {
+          if (id.is_valid()) is_saved_[id.index()] = true;
+        }
+      }
     }
   }
 
@@ -271,6 +280,7 @@ class Analyzer {
     }
     if (std::binary_search(sorted_gradients().begin(), sorted_gradients().end(), id)) return MemoryClass::kGradient;
     if (is_recomputed(graph_, buffer.producer)) return MemoryClass::kRecomputed;
+    if (is_saved_[id.index()]) return MemoryClass::kSavedValue;
     if (!is_backward(buffer.producer) && last_reader_is_backward_[id.index()]) return MemoryClass::kSavedValue;
     if (graph_.op(buffer.producer).has(Effect::kCollective)) return MemoryClass::kCommunication;
     return MemoryClass::kTemporary;
@@ -333,17 +343,6 @@ class Analyzer {
     peak.bytes = saturate(most);
     peak.input_bytes = saturate(inputs);
     peak.node = schedule[place];
-    for (const Lifetime& life : lifetimes_) {
-      if (storages_.buffer(life.buffer).device != device || life.first > place || life.last < place || life.bytes == 0)
-        continue;
-      peak.live.push_back(life);
-      int64_t& of_class = peak.by_class[static_cast<size_t>(life.kind)];
-      of_class = saturating_add(of_class, life.bytes);
-    }
-    std::stable_sort(peak.live.begin(), peak.live.end(), [](const Lifetime& a, const Lifetime& b) {
-      if (a.bytes != b.bytes) return a.bytes > b.bytes;
-      return a.first < b.first;
-    });
     return peak;
   }
 
@@ -353,10 +352,11 @@ class Analyzer {
   SymbolValues values_;
   MemoryReport report_;
   std::vector<Lifetime> lifetimes_;
-  std::vector<bool> is_read_, last_reader_is_backward_, ends_;
+  std::vector<bool> is_read_, last_reader_is_backward_, is_saved_, ends_;
   std::vector<BufferId> gradients_;
   bool gradients_sorted_ = false;
-  std::optional<PhaseMap> phases_;
+  std::optional<PhaseMap> own_phases_;
+  const PhaseMap* phases_ = nullptr;  // absent: as stored
   IdMap<NodeId, InputRole> derived_;  // where no placeholder has a role
   uint32_t end_ = 0;
 };
@@ -370,8 +370,9 @@ std::string_view memory_class_name(MemoryClass value) {
   return kNames[static_cast<size_t>(value)];
 }
 
-MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, const MemoryOptions& options) {
-  return Analyzer(graph, storages, options).run();
+MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, const MemoryOptions& options,
+                            const PhaseMap* phases) {
+  return Analyzer(graph, storages, options, phases).run();
 }
 
 }  // namespace fxopt

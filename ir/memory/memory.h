@@ -1,12 +1,12 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
 #include "ir/graph/expr_bounds.h"
 #include "ir/graph/graph.h"
@@ -22,7 +22,7 @@ enum class MemoryClass : uint8_t {
   kConstant,
   kOptimizerState,
   kGradient,       // leaves the graph as a gradient
-  kSavedValue,     // made in forward, read by backward
+  kSavedValue,     // made in forward, read by backward; in a forward graph: returned for it
   kRecomputed,     // made by a recomputed copy
   kCommunication,  // made by a collective
   kTemporary,
@@ -72,10 +72,8 @@ struct MemoryOptions {
 struct DevicePeak {
   StringId device;  // invalid: tensors without a recorded device
   int64_t bytes = 0;
-  NodeId node;                                        // the first node at which the peak is reached
-  int64_t input_bytes = 0;                            // of placeholders and attributes on this device
-  std::vector<Lifetime> live;                         // at the peak, largest first, ties by schedule position
-  std::array<int64_t, kNumMemoryClasses> by_class{};  // bytes at the peak by MemoryClass
+  NodeId node;              // the first node at which the peak is reached
+  int64_t input_bytes = 0;  // of placeholders and attributes on this device
 };
 
 struct MemoryReport {
@@ -94,7 +92,8 @@ struct MemoryReport {
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }
 };
 
-// O(nodes + edges + buffers log buffers).
-MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, const MemoryOptions& options = {});
+// `phases`: those of resolve_phases(), where the caller has them. O(nodes + edges + buffers log buffers).
+MemoryReport analyze_memory(const Graph& graph, const StorageMap& storages, const MemoryOptions& options = {},
+                            const PhaseMap* phases = nullptr);
 
 }  // namespace fxopt

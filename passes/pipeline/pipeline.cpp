@@ -6,42 +6,10 @@
 
 #include "core/check.h"
 #include "ir/check/verify.h"
+#include "ir/graph/top_level.h"
 
 namespace fxopt {
 namespace {
-
-// Graphs that higher-order ops run belong to the node that names them and are never rewritten on their own.
-class Subgraphs {
- public:
-  explicit Subgraphs(const Module& module) : is_subgraph_(module.num_graphs(), false) {
-    for (size_t i = 0; i < module.num_graphs(); ++i) {
-      const Graph& graph = module.graph(GraphId(i));
-      if (graph.owner.is_valid() || graph.kind == GraphKind::kSubgraph) is_subgraph_[i] = true;
-      for (const Attribute& attribute : graph.attributes) mark(module, attribute.graph);
-      for (const NodeId node : graph.nodes()) {
-        mark_args(graph, graph[node].args);
-        mark_args(graph, graph[node].kwargs);
-      }
-    }
-    is_subgraph_[0] = false;  // the main graph
-  }
-
-  bool contains(size_t graph) const { return is_subgraph_[graph]; }
-
- private:
-  void mark(const Module& module, StringId name) {
-    const GraphId id = module.find_graph(name);
-    if (id.is_valid()) is_subgraph_[id.index()] = true;
-  }
-  void mark_args(const Graph& graph, ArgRange range) {
-    for (const Arg& arg : graph.pool().args(range)) {
-      if (arg.is(ArgKind::kGraph)) mark(graph.module(), arg.as_string());
-      if (arg.has_children()) mark_args(graph, arg.range());
-    }
-  }
-
-  std::vector<bool> is_subgraph_;
-};
 
 size_t count_nodes(const Module& module) {
   size_t count = 0;
@@ -51,11 +19,8 @@ size_t count_nodes(const Module& module) {
 
 Result<PassResult> run_step(Module& module, const PipelineStep& step) {
   PassResult result;
-  std::optional<Subgraphs> subgraphs;
-  if (module.num_graphs() > 1) subgraphs.emplace(module);
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    if (subgraphs.has_value() && subgraphs->contains(i)) continue;
-    Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : top_level_graphs(module)) {
+    Graph& graph = module.graph(id);
     Result<PassResult> one = step.run(graph);
     if (!one.ok()) {
       Error error = std::move(one).error();

@@ -18,9 +18,10 @@ struct RematOptions {
           "Top-level modules, comma-separated, whose backward gets no copies and reads what forward made.");
     field("own-subgraphs", self.own_subgraphs,
           "Give a copy of a higher-order call get_attr nodes of its own, as compilers of single regions need.");
-    field("compat", self.compat,
-          "Whose decisions: fxopt, or torch (remat_using_tags_for_fwd_loss_bwd_graph of 2.15), which is not exact where "
-          "a warning not-exact says so.");
+    field(
+        "compat", self.compat,
+        "Whose decisions: fxopt, or torch (remat_using_tags_for_fwd_loss_bwd_graph of 2.15), which is not exact where "
+        "a warning not-exact says so.");
   }
 };
 

@@ -19,12 +19,11 @@
 #include "core/arena/arena.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "ir/analysis/complete_values.h"
 #include "ir/analysis/storages.h"
-#include "ir/io/control_deps.h"
 #include "ir/io/io.h"
 #include "ir/memory/memory.h"
 #include "ir/memory/trace.h"
+#include "ir/prepare.h"
 
 namespace fxopt {
 namespace {
@@ -59,8 +58,7 @@ std::vector<Problem> read_graph(const std::string& path) {
   std::vector<Problem> problems;
   const Result<std::unique_ptr<Module>> module = load_module(path);
   if (!module.ok()) return problems;
-  lower_control_deps(**module);
-  complete_values(**module);
+  prepare(**module);
   const Graph& graph = (*module)->main();
   const StorageMap storages(graph);
   const MemoryReport memory = analyze_memory(graph, storages);

@@ -215,7 +215,7 @@ TEST_CASE("cli diff: what only one side saves is named by module, operator and t
 
 TEST_CASE("cli diff and explain: two arguments, no more and no less") {
   const Step step;
-  CHECK(contains(run_fxopt({"diff", step.path}).err, "fxopt diff needs another one"));
+  CHECK(contains(run_fxopt({"diff", step.path}).err, "fxopt diff needs a second graph file"));
   CHECK(run_fxopt({"diff"}).exit == 2);
   CHECK(contains(run_fxopt({"diff", step.path, step.path, step.path}).err, "unexpected argument"));
   CHECK(contains(run_fxopt({"explain", step.path}).err, "fxopt explain needs a node's name"));

@@ -32,13 +32,20 @@ TEST_CASE("cli convert: a folder takes files named like the inputs") {
   CHECK(run_fxopt({"convert", folder / "a.fxg", "-o", to}).exit == 0);
   CHECK(read_text(to + "a.fxg") == kTwins);
 
-  // Two products for one name: refused before anything is written.
-  const std::string other = folder / "other/";
-  std::filesystem::create_directory(other);
-  write_text(other + "a.fxg", kTwins);
+  // Files of one name keep as much of their folders as tells them apart.
+  for (const char* name : {"A", "B"}) {
+    std::filesystem::create_directory(folder / name);
+    write_text(folder / (std::string(name) + "/a.fxg"), kTwins);
+  }
   const std::string fresh = folder / "fresh/";
-  CHECK(run_fxopt({"convert", folder / "a.fxg", other + "a.fxg", "-o", fresh}).exit == 2);
-  CHECK_FALSE(std::filesystem::exists(fresh));
+  CHECK(run_fxopt({"convert", folder / "A/a.fxg", folder / "B/a.fxg", folder / "b.pb.zst", "-o", fresh}).exit == 0);
+  for (const char* name : {"A/a.fxg", "B/a.fxg", "b.pb.zst"}) CHECK(std::filesystem::exists(fresh + name));
+
+  // Two products for one name: refused before anything is written.
+  const std::string none = folder / "none/";
+  CHECK(run_fxopt({"convert", folder / "a.fxg", folder / "a.fxg", "-o", none}).exit == 2);
+  CHECK(run_fxopt({"convert", to + "b.json", folder / "b.pb.zst", "-o", none, "--format", "fxg"}).exit == 2);
+  CHECK_FALSE(std::filesystem::exists(none));
 }
 
 TEST_CASE("cli leaves the old file when it fails") {

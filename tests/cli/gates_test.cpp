@@ -92,7 +92,7 @@ TEST_CASE("cli mem --budget: what is refused") {
     return result.err;
   };
   CHECK(contains(message("resident=1GiB"), "names no peak with 'resident'"));
-  CHECK(contains(message("active=1GiB,active=2GiB"), "two limits"));
+  CHECK(contains(message("active=1GiB,active=2GiB"), "limits the same peak twice"));
   CHECK(contains(message("active=much"), "not 'much'"));
   steps.write(step("1000000", "cpu"));
   CHECK(contains(message("reserved=1GiB"), "no device of this graph has a peak 'reserved'"));
@@ -102,7 +102,7 @@ TEST_CASE("cli mem --budget: a device too small for the step breaks each limit o
   const Steps steps;
   const CliResult result = steps.mem({"--budget", "reserved=70GiB", "--device-memory", "1GiB"});
   CHECK(result.exit == 5);
-  CHECK(contains(result.err, "memory runs out on cuda:0"));
+  CHECK(contains(result.err, "cuda:0 does not fit in 1.00 GiB: at %mid"));
   CHECK(steps.mem({"--budget", "ideal=70GiB", "--device-memory", "1GiB"}).exit == 0);
 }
 
@@ -361,7 +361,7 @@ TEST_CASE("cli mem --max-growth: a run that newly runs out of memory breaks each
   };
   const CliResult result = with("reserved=100%");
   CHECK(result.exit == 5);
-  CHECK(contains(result.err, "memory runs out on cuda:0 before the reserved peak is reached"));
+  CHECK(contains(result.err, "cuda:0 does not fit in 1.07 GiB: at %mid"));
   CHECK(with("ideal=100%").exit == 0);
   // The other way round the baseline is the one that says nothing.
   steps.bless(small);
@@ -424,14 +424,169 @@ TEST_CASE("cli mem --device: a profile whose device has more memory than there a
   }
 }
 
-TEST_CASE("cli mem --baseline: files of one name cannot be told apart") {
+TEST_CASE("cli mem --baseline: files of one name are told by their folders, as far as it takes") {
   const Steps steps;
-  const std::string other = steps.folder / "other/step.fxg";
-  std::filesystem::create_directory(steps.folder / "other");
-  write_text(other, step("1000000"));
-  const CliResult result = run_fxopt({"mem", steps.path, other, "--baseline", steps.base, "--update-baseline"});
-  CHECK(result.exit == 2);
-  CHECK(contains(result.err, "two inputs are called 'step.fxg'"));
+  std::vector<std::string> paths;
+  for (const char* folder : {"A", "B"}) {
+    std::filesystem::create_directory(steps.folder / folder);
+    paths.push_back(steps.folder / (std::string(folder) + "/step.fxg"));
+    write_text(paths.back(), step(folder[0] == 'A' ? "1000000" : "2000000"));
+  }
+  const auto mem = [&](std::vector<std::string> inputs, const std::vector<std::string>& more) {
+    inputs.insert(inputs.begin(), "mem");
+    inputs.insert(inputs.end(), {"--baseline", steps.base});
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    return run_fxopt(inputs);
+  };
+  const auto names = [&] {
+    std::vector<std::string> list;
+    const nlohmann::json base = nlohmann::json::parse(read_text(steps.base));
+    for (const nlohmann::json& file : base["files"]) list.push_back(file["file"]);
+    return list;
+  };
+  const std::vector<std::string> gate = {"--max-growth", "0%"};
+  REQUIRE(mem({paths[0], paths[1], steps.path}, {"--update-baseline"}).exit == 0);
+  CHECK(names().size() == 3);
+  CHECK(names()[0] == "A/step.fxg");
+  CHECK(names()[1] == "B/step.fxg");
+  CHECK(mem({paths[1], paths[0], steps.path}, gate).exit == 0);
+  CHECK(mem({paths[1]}, gate).exit == 0);
+  write_text(paths[1], step("2000001"));
+  CHECK(mem({paths[0], paths[1]}, gate).exit == 5);
+  // One that is measured anew leaves the others as they are.
+  const nlohmann::json before = nlohmann::json::parse(read_text(steps.base));
+  REQUIRE(mem({paths[1]}, {"--update-baseline"}).exit == 0);
+  const nlohmann::json after = nlohmann::json::parse(read_text(steps.base));
+  CHECK(names().size() == 3);
+  CHECK(after["files"][0] == before["files"][0]);
+  CHECK(after["files"][1]["graphs"] != before["files"][1]["graphs"]);
+  CHECK(mem({paths[0], paths[1], steps.path}, gate).exit == 0);
+  CHECK(mem({paths[0], paths[0]}, gate).exit == 2);
+}
+
+TEST_CASE("cli mem --baseline: a baseline that knows files by their names alone still holds") {
+  const Steps steps;
+  std::filesystem::create_directory(steps.folder / "A");
+  std::filesystem::create_directory(steps.folder / "B");
+  const std::string one = steps.folder / "A/one.fxg", two = steps.folder / "B/two.fxg",
+                    twin = steps.folder / "B/one.fxg";
+  for (const std::string& path : {one, two, twin}) write_text(path, step("1000000"));
+  REQUIRE(run_fxopt({"mem", one, two, "--baseline", steps.base, "--update-baseline"}).exit == 0);
+  CHECK(contains(read_text(steps.base), "\"file\": \"one.fxg\""));
+  CHECK(run_fxopt({"mem", one, two, "--baseline", steps.base, "--max-growth", "0%"}).exit == 0);
+  CHECK(run_fxopt({"mem", twin, two, "--baseline", steps.base, "--max-growth", "0%"}).exit == 0);
+  // Two files that the one name may mean: neither is taken for it.
+  const CliResult both = run_fxopt({"mem", one, twin, two, "--baseline", steps.base, "--max-growth", "0%"});
+  CHECK(both.exit == 3);
+  CHECK(contains(both.err, "does not have this graph"));
+}
+
+TEST_CASE("cli mem --update-baseline: what was made with other options is not kept, and the user is told") {
+  const Steps steps;
+  steps.bless();
+  const CliResult result = steps.mem({"--steady", "--baseline", steps.base, "--update-baseline"});
+  CHECK(result.exit == 0);
+  CHECK(contains(result.err, "warning[baseline-replaced]"));
+  CHECK_FALSE(
+      contains(steps.mem({"--steady", "--baseline", steps.base, "--update-baseline"}).err, "baseline-replaced"));
+}
+
+TEST_CASE("cli mem --max-growth: growth as fields, with the storages that grew") {
+  const Steps steps;
+  steps.bless();
+  steps.write(step("1100000"));
+  const nlohmann::json growth =
+      steps.mem({"--baseline", steps.base, "--max-growth", "requested=50%,ideal=0%", "--json"})
+          .json()["result"]["files"][0]["graphs"][0]["growth"];
+  REQUIRE(growth.size() == 2);
+  CHECK(growth[0]["metric"] == "requested");
+  CHECK(growth[0]["holds"] == true);
+  CHECK(growth[1]["holds"] == false);
+  CHECK(growth[1]["growth_bytes"] == 100000);
+  CHECK(growth[1]["after_bytes"].get<int64_t>() - growth[1]["before_bytes"].get<int64_t>() == 100000);
+  REQUIRE(growth[1]["grew"].size() == 1);
+  CHECK(growth[1]["grew"][0]["node"] == "mid");
+  CHECK(growth[1]["grew"][0]["before_bytes"] == 1000000);
+  CHECK(growth[1]["grew"][0]["after_bytes"] == 1100000);
+}
+
+// Two layers with four saved values of 64 MiB each, which backward reads and which can be made again.
+const std::string kSaves = [] {
+  std::string text =
+      "graph @main {\n  %x: f32[16777216]@cuda:0 = placeholder()\n  %w: f32[16777216]@cuda:0 = placeholder()\n";
+  const std::string type = ": f32[16777216]@cuda:0 = ";
+  std::string last = "x";
+  for (int i = 0; i < 8; ++i) {
+    const std::string n = std::to_string(i), layer = std::to_string(i / 4);
+    text +=
+        "  %a" + n + type + "aten.sin.default(%" + last + ") {phase=forward, module_path=\"layers." + layer + "\"}\n";
+    text +=
+        "  %m" + n + type + "aten.mul.Tensor(%a" + n + ", %w) {phase=forward, module_path=\"layers." + layer + "\"}\n";
+    last = "m" + n;
+  }
+  text += "  %g" + type + "aten.ones_like.default(%m7) {phase=backward}\n";
+  last = "g";
+  for (int i = 8; i-- > 0;) {
+    const std::string n = std::to_string(i), layer = std::to_string(i / 4);
+    text += "  %b" + n + type + "aten.mul.Tensor(%" + last + ", %a" + n + ") {phase=backward, module_path=\"layers." +
+            layer + "\"}\n";
+    last = "b" + n;
+  }
+  return text + "  return %" + last + "\n}\n";
+}();
+
+TEST_CASE("cli mem: the verdict first, and what makes it fit") {
+  const Steps steps;
+  steps.write(kSaves);
+  const auto device = [&](const std::string& bytes) {
+    return steps.mem({"--device-memory", bytes, "--json"}).json()["result"]["files"][0]["graphs"][0]["devices"][0];
+  };
+  const nlohmann::json roomy = device("1GiB");
+  CHECK(roomy["fit"]["fits"] == true);
+  CHECK(roomy["advice"].is_null());
+  CHECK(steps.mem({"--device-memory", "1GiB"}).out.starts_with("fits in 1.00 GiB, "));
+  const int64_t reserved = roomy["allocator"][0]["reserved"]["peak_bytes"];
+  CHECK(roomy["fit"]["spare_bytes"] == (int64_t{1} << 30) - reserved);
+  CHECK(device(std::to_string(reserved))["fit"]["fits"] == true);
+  const nlohmann::json tight = device(std::to_string(reserved - 1));
+  CHECK(tight["fit"]["fits"] == false);
+  CHECK(tight["fit"]["step"] == 1);
+  CHECK(tight["fit"]["asked_bytes"] == 64 << 20);
+  const nlohmann::json& advice = tight["advice"];
+  REQUIRE(advice.is_object());
+  CHECK(advice["holds"] == true);
+  CHECK(advice["pipeline"].get<std::string>().ends_with("sac{policy=per-op},remat"));  // the cheapest is enough
+  CHECK(advice["flops_after"].get<int64_t>() >= advice["flops_before"].get<int64_t>());
+  // It is what that pipeline gives.
+  const std::string after = steps.folder / "after.fxg";
+  REQUIRE(run_fxopt({"opt", steps.path, "-o", after, "--passes", advice["pipeline"]}).exit == 0);
+  const nlohmann::json then =
+      run_fxopt({"mem", after, "--json"}).json()["result"]["files"][0]["graphs"][0]["devices"][0];
+  CHECK(then["allocator"][0]["reserved"]["peak_bytes"] == advice["after_bytes"]);
+  const CliResult gate = steps.mem({"--device-memory", std::to_string(reserved - 1), "--must-fit"});
+  CHECK(gate.exit == 5);
+  CHECK(gate.out.starts_with("does not fit in "));
+  CHECK(contains(gate.err, "sac{policy=per-op},remat"));
+  // Too little for any policy: the lowest peak that was reached.
+  const nlohmann::json hopeless = device("130MiB")["advice"];
+  REQUIRE(hopeless.is_object());
+  CHECK(hopeless["holds"] == false);
+  CHECK(hopeless["metric"] == "requested");
+  CHECK(hopeless["after_bytes"] == then["requested"]["peak_bytes"]);
+}
+
+TEST_CASE("cli mem --budget: what keeps it") {
+  const Steps steps;
+  steps.write(kSaves);
+  const auto advice = [&](int64_t budget) {
+    return steps.mem({"--budget", std::to_string(budget), "--json"})
+        .json()["result"]["files"][0]["graphs"][0]["devices"][0]["advice"];
+  };
+  const nlohmann::json first = advice(1);
+  CHECK(first["holds"] == false);
+  CHECK(advice(first["after_bytes"])["holds"] == true);
+  CHECK(advice(first["after_bytes"].get<int64_t>() - 1)["holds"] == false);
+  CHECK(advice(int64_t{1} << 40).is_null());
 }
 
 }  // namespace

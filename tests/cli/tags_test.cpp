@@ -25,7 +25,8 @@ std::string two_layers() {
 // One tag, and nothing backward.
 constexpr const char* kForwardOnly =
     "fxg 0\ngraph @main {\n  %x: f32[4] = placeholder()\n"
-    "  %m: f32[4] = aten.sin.default(%x) {tag=MUST_RECOMPUTE}\n  %s: f32[4] = aten.sin.default(%m)\n  return (%s,)\n}\n";
+    "  %m: f32[4] = aten.sin.default(%x) {tag=MUST_RECOMPUTE}\n  %s: f32[4] = aten.sin.default(%m)\n  return "
+    "(%s,)\n}\n";
 
 struct Graphs {
   TempFolder folder;
@@ -100,7 +101,8 @@ TEST_CASE("cli opt: tags in a graph without backward are a warning, and an error
   const CliResult loose = run_fxopt({"opt", graphs.forward_only, "-o", graphs.out, "--passes", "remat"});
   CHECK(loose.exit == 0);
   CHECK(contains(loose.err, "warning[no-backward]"));
-  const CliResult strict = run_fxopt({"opt", graphs.forward_only, "-o", graphs.out, "--passes", "remat", "--strict-tags"});
+  const CliResult strict =
+      run_fxopt({"opt", graphs.forward_only, "-o", graphs.out, "--passes", "remat", "--strict-tags"});
   CHECK(strict.exit == 4);
 }
 

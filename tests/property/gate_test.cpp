@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/io/control_deps.h"
 #include "ir/io/io.h"
+#include "ir/prepare.h"
 #include "tests/catch.h"
 #include "tests/cli/run.h"
 #include "tests/property/graph_edits.h"
@@ -53,7 +53,7 @@ class Subjects {
     const Subject subject{name + (passes.empty() ? "" : ", recomputed"), folder_ / (number + ".pb"),
                           folder_ / (number + ".json"), !passes.empty()};
     const std::unique_ptr<Module> module = load_testdata(name);
-    lower_control_deps(*module);  // as `fxopt mem` does
+    prepare(*module);  // as `fxopt mem` does
     REQUIRE(save_module(*module, subject.path).ok());
     if (!passes.empty()) {
       const std::string made = folder_ / (number + "_made.pb");

@@ -116,15 +116,6 @@ std::string separate_graphs(size_t size) {
   return graphs;
 }
 
-std::string devices(size_t size) {
-  std::string body;
-  for (size_t i = 0; i < size; ++i) {
-    const std::string n = number(i);
-    body += "  %n" + n + ": f32[64]@cuda:" + n + " = aten._to_copy.default(%x, device=device(cuda:" + n + "))\n";
-  }
-  return graph(body, "%n0,");
-}
-
 }  // namespace
 
 std::string nested_graphs(size_t depth) {
@@ -153,7 +144,6 @@ const std::vector<Shape>& shapes() {
       {"bodies by attribute", bodies_by_attribute, 500},
       {"bodies by name", bodies_by_name, 1000},
       {"separate graphs", separate_graphs, 1000},
-      {"devices", devices, 100},
   };
   return kShapes;
 }

@@ -67,7 +67,8 @@ TEST_CASE("testdata: what is foretold of each tag is its verdict after remat", "
     size_t differ = 0;
     for (const auto& [uid, verdict] : foretold) {
       const auto found = actual.find(uid);
-      if (found == actual.end() || found->second.verdict != verdict.verdict || found->second.rule != verdict.rule) ++differ;
+      if (found == actual.end() || found->second.verdict != verdict.verdict || found->second.rule != verdict.rule)
+        ++differ;
     }
     CHECK(differ == 0);
     tags += foretold.size();

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "ir/graph/module.h"
+
+namespace fxopt {
+
+// The graphs that run on their own, in their order: the main one, and every other one that has no owner, is not marked
+// as a subgraph, and that no attribute and no argument of any graph names. The others belong to what names them: they
+// are neither rewritten nor measured on their own. O(graphs + attributes + arguments); O(1) for one graph.
+std::vector<GraphId> top_level_graphs(const Module& module);
+
+}  // namespace fxopt

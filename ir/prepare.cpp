@@ -1,0 +1,17 @@
+#include "ir/prepare.h"
+
+#include "ir/analysis/complete_values.h"
+#include "ir/check/verify.h"
+
+namespace fxopt {
+
+Prepared prepare(Module& module) {
+  Prepared result;
+  result.broken = verify(module);
+  if (!result.broken.empty()) return result;
+  result.lowered = lower_control_deps(module);
+  result.completed = complete_values(module);
+  return result;
+}
+
+}  // namespace fxopt
