@@ -419,7 +419,7 @@ TEST_CASE("cli mem --device: a profile whose device has more memory than there a
   const std::string profile = steps.folder / "huge.device";
   for (const char* bytes : {"1125899906842624", "1125899906842625", "9223372036854775807"}) {
     CAPTURE(bytes);
-    write_text(profile, "device huge\nconstant device.memory = " + std::string(bytes) + " [source]\n");
+    write_text(profile, "device huge\ninclude h100\nconstant device.memory = " + std::string(bytes) + " [source]\n");
     CHECK(steps.mem({"--device", profile, "--must-fit"}).exit == 0);
   }
 }

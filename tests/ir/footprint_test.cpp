@@ -121,7 +121,7 @@ TEST_CASE("top-level graphs: all that nothing names", "[graph]") {
   CHECK(names(plain + "  %y: f32[4] = f.g(%x, [1, (@other,)])\n", "") == "main ");
 }
 
-TEST_CASE("prepare: what is broken is told and left alone; twice is as once", "[memory]") {
+TEST_CASE("prepare: what is broken is told and left alone, and twice is as once", "[memory]") {
   const std::unique_ptr<Module> broken = parse(
       "fxg 0\ngraph @g {\n  %x: f32[4] = placeholder()\n  %b: f32[4] = aten.neg.default(%a)\n"
       "  %a: f32[4] = aten.neg.default(%x)\n  return (%b,)\n}\n");

@@ -303,7 +303,7 @@ TEST_CASE("reduce: a node becomes a placeholder after the others, and what only 
   CHECK(without("a", StandIn::kPlaceholder, Sweep::kNone).find("%x: f32[4] = placeholder()") != std::string::npos);
 }
 
-TEST_CASE("reduce: users go with a node, and outputs that name them; effects are not swept") {
+TEST_CASE("reduce: users go with a node, and outputs that name them, while effects are not swept") {
   CHECK(without("b", StandIn::kNothing, Sweep::kUnread) == R"(graph @g {
   %i: i64[4] = placeholder()
   return ()
