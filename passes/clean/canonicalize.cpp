@@ -146,17 +146,16 @@ class Planner {
         storages_(graph),
         modes_(graph),
         stands_for_(graph.num_ids()),
-        identities_(graph.num_ids(), false),
-        returned_(graph.num_ids(), false) {
+        identities_(graph.num_ids(), false) {
     if (graph.output().is_valid()) {
       graph.for_each_input(graph.output(), [this](NodeId node) {
-        returned_[node] = true;
-        mark_known(node);
+        mark(node, returned_);
+        mark(node, known_);
       });
     }
     for (const NodeId node : graph.nodes()) {
       const NodeKind kind = graph[node].kind;
-      if (kind == NodeKind::kPlaceholder || kind == NodeKind::kGetAttr) mark_known(node);
+      if (kind == NodeKind::kPlaceholder || kind == NodeKind::kGetAttr) mark(node, known_);
     }
   }
 
@@ -197,7 +196,10 @@ class Planner {
     } else if (is_needed_by_caller(view, base)) {
       result_.remark(graph_, view, "returned-alias", "equal to '%" + text(base) + "', but the caller is handed both");
     } else {
-      if (returned_.get(view)) mark_known(base);
+      if (is_marked(view, returned_)) {
+        mark(base, returned_);
+        mark(base, known_);
+      }
       stands_for_[view] = base;
       identities_[view] = is_direct;
       plan_.push_back({view, base, is_direct});
@@ -260,15 +262,16 @@ class Planner {
   }
 
   bool is_needed_by_caller(NodeId view, NodeId base) const {
-    if (compat_ == Compat::kTorch || !returned_[view]) return false;
-    const std::span<const ObjectId> objects = storages_.objects(base);
-    return std::any_of(objects.begin(), objects.end(),
-                       [this](ObjectId id) { return known_.get(storages_.object_class(id)); });
+    return compat_ != Compat::kTorch && is_marked(view, returned_) && is_marked(base, known_);
   }
 
-  // The caller has the tensor itself: its own input, which an in-place op hands back as well, or a result.
-  void mark_known(NodeId node) {
-    for (const ObjectId id : storages_.objects(node)) known_[storages_.object_class(id)] = true;
+  // Tensors, by class of objects: an in-place op hands back the one that it was given.
+  void mark(NodeId node, IdMap<ObjectId, bool>& marks) const {
+    for (const ObjectId id : storages_.objects(node)) marks[storages_.object_class(id)] = true;
+  }
+  bool is_marked(NodeId node, const IdMap<ObjectId, bool>& marks) const {
+    const std::span<const ObjectId> objects = storages_.objects(node);
+    return std::any_of(objects.begin(), objects.end(), [&](ObjectId id) { return marks[storages_.object_class(id)]; });
   }
 
   const Graph& graph_;
@@ -280,8 +283,8 @@ class Planner {
   std::optional<bool> differentiated_;  // once asked
   IdMap<NodeId, NodeId> stands_for_;    // removed view -> a node that stays
   IdMap<NodeId, bool> identities_;      // removed views equal to their own input
-  IdMap<NodeId, bool> returned_;
-  IdMap<ObjectId, bool> known_;  // by class: tensors that the caller has by themselves
+  IdMap<ObjectId, bool> returned_;      // tensors that the caller is handed
+  IdMap<ObjectId, bool> known_;         // those, and the inputs and attributes, which the caller has
   std::vector<Replacement> plan_;
 };
 
