@@ -36,8 +36,8 @@ void refuse(Console& console, const std::string& path, const std::vector<TagOutc
 }
 
 void list_tags(Console& console, const TagsFlags& flags, const std::string& path, nlohmann::ordered_json& file) {
-  const std::unique_ptr<Module> module = load_input(console, path);
-  if (module == nullptr || !prepare_input(console, *module, path).has_value()) return;
+  const std::unique_ptr<Module> module = import_input(console, path);
+  if (module == nullptr) return;
   const std::vector<TagOutcome> outcomes = audit_tags(*module);
   std::ostream& out = console.product();
   out << printable_line(shown_input(path)) << ": " << count_text(outcomes.size(), "tag");

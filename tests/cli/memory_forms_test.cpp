@@ -123,7 +123,7 @@ TEST_CASE("cli mem --html: the data are those of the JSON, and the curves peak w
   REQUIRE(result.exit == 0);
   const Json data = data_of(read_text(forms.html)), &report = data["reports"][0], &memory = report["memory"];
   Json graph = result.json()["result"]["files"][0]["graphs"][0];
-  CHECK(graph["growth"].empty());  // what the call compares is no part of a report
+  CHECK(graph["growth"].empty());  // a report does not contain what the call compares
   graph.erase("growth");
   CHECK(memory == graph);
   CHECK(data["options"] == result.json()["result"]["options"]);

@@ -51,7 +51,7 @@ def trace(function: Callable[..., object], inputs: list[object], mode: str, pre_
         warnings.simplefilter("ignore")
         try:
             return make_fx(function, tracing_mode=mode, pre_dispatch=pre_dispatch, _allow_non_fake_inputs=True)(*inputs)
-        except Exception as error:  # whatever PyTorch's tracer finds wrong with a program is no matter of ours
+        except Exception as error:  # programs that PyTorch's tracer refuses are skipped
             raise Unusable(f"make_fx: {type(error).__name__}") from error
 
 
