@@ -151,9 +151,11 @@ constexpr Row kRows[] = {
      "symbol or group that does not exist, or to one of the wrong kind. The message names the record. Remove it, or "
      "correct the name."},
     {ErrorCode::kTagConflict, "a tag was not carried out, and --strict-tags is given",
-     "With --strict-tags, each save or recompute tag must end honoured, implied or moot. Here one was dropped by a "
-     "pass or contradicts another one. The message names the rule that decided where there is one, and `fxopt help "
-     "tags` lists the rules; change the tags, the policy or the pipeline, or leave the flag out."},
+     "With --strict-tags no tag may be dropped by a pass or conflict, no MUST_RECOMPUTE may be overridden, some pass "
+     "must judge each recompute tag, and what an option selects must be there. The message names the rule that decided "
+     "where there is one; `fxopt help tag-rules` lists the rules and `fxopt tags` all tags. Change the tags, the "
+     "policy "
+     "or the pipeline, or leave the flag out."},
     {ErrorCode::kTagUnrepeatable, "a node tagged for recompute cannot be repeated",
      "The node has an effect, or draws random numbers without a recorded slot, so a second run would not give the "
      "same value. Tag its output to be saved, or record the random state when the graph is traced."},
@@ -162,8 +164,8 @@ constexpr Row kRows[] = {
      " shows the node and the tangent. The markers come from the tracer: mark the node as backward, or remove its "
      "marker."},
     {ErrorCode::kBudgetExceeded, "the peak is above the budget",
-     "The graph was read and measured, and its peak memory exceeds the limit given with --budget. This is an answer, "
-     "not a failure. The report lists what is live at the peak."},
+     "The graph was read and measured, and its peak memory exceeds the limit of --budget, or memory runs out where "
+     "--must-fit is given. This is an answer, not a failure. The report lists what is live at the peak."},
     {ErrorCode::kGrowthExceeded, "a peak has grown beyond the limit",
      "The graph was read and measured, and one of its peaks is larger than the baseline's by more than --max-growth or "
      "--max-ratio allow. This is an answer, not a failure. The message names the metric, both figures, and the "

@@ -23,18 +23,10 @@ bool holds_backward(const Graph& graph) {
   return std::any_of(nodes.begin(), nodes.end(), [&phases](NodeId node) { return phases.is_backward(node); });
 }
 
-bool is_by_aot_autograd(const Graph& graph) {
-  const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) {
-    const NodeExtra* extra = graph.extra(node);
-    return extra != nullptr && extra->input.has_value() && extra->input->desc.is_valid();
-  });
-}
-
 bool may_be_differentiated_alone(const Graph& graph) {
   if (holds_backward(graph)) return false;
   if (requires_grad(graph)) return true;
-  return graph.kind == GraphKind::kUnspecified && !is_by_aot_autograd(graph);
+  return graph.kind == GraphKind::kUnspecified;
 }
 
 }  // namespace

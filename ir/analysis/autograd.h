@@ -11,9 +11,8 @@ namespace fxopt {
 // Whether autograd may run through the graph when it is executed, so that `detach` and gradient modes decide which
 // gradients come out. False only where the graph shows that it will not:
 //   - a node of it is backward, marked or inferred: the gradients were traced;
-//   - no tensor of it requires grad, and AOTAutograd described its inputs (it runs inside a function with a backward of
-//     its own; torch.export describes them, too, and records what requires grad) or it is recorded as forward, joint,
-//     optimizer, inference, ...
+//   - no tensor of it requires grad, and it is recorded as forward, joint, optimizer, inference, ... What AOTAutograd says
+//     of inputs decides nothing: torch.export lets it describe a graph that autograd runs through.
 // A subgraph is differentiated with the graphs that run it: true if any other graph of the module may be.
 // O(nodes), plus infer_phases() for a graph without marks.
 bool may_be_differentiated(const Graph& graph);

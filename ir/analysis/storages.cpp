@@ -533,6 +533,12 @@ class StorageMap::Builder {
     for (size_t i = 0; i < object_parents_.size(); ++i) {
       map_.object_classes_[i] = root(object_parents_, ObjectId(i));
     }
+    map_.object_returned_.assign(object_parents_.size(), false);
+    if (graph_.output().is_valid()) {
+      graph_.for_each_input(graph_.output(), [this](NodeId leaf) {
+        for (const ObjectId id : map_.objects(leaf)) map_.object_returned_[map_.object_class(id).index()] = true;
+      });
+    }
     for (MetadataChange& change : map_.metadata_changes_) change.object = map_.object_classes_[change.object.index()];
     std::sort(map_.metadata_changes_.begin(), map_.metadata_changes_.end());
   }

@@ -99,6 +99,8 @@ class StorageMap {
 
   // True when the graph returns a tensor on the buffer's class: the caller is handed it.
   bool is_returned(BufferId buffer) const { return class_returned_[classes_[buffer.index()].index()]; }
+  // True when the graph returns what is, or may be, this tensor.
+  bool is_returned(ObjectId id) const { return object_returned_[object_classes_[id.index()].index()]; }
 
   // Where the file's storage ids disagree, in schedule order.
   const std::vector<AliasRemark>& disagreements() const { return disagreements_; }
@@ -129,6 +131,7 @@ class StorageMap {
   std::vector<std::vector<NodeId>> class_writes_;  // schedule order
   std::vector<bool> class_external_, class_returned_;
   std::vector<ObjectId> object_classes_;
+  std::vector<bool> object_returned_;             // by class
   std::vector<MetadataChange> metadata_changes_;  // sorted
   std::vector<AliasRemark> disagreements_;
 };

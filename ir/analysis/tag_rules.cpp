@@ -47,7 +47,7 @@ constexpr TagRuleText kRules[] = {
     {TagRule::kReturned, "the caller is handed its memory and a view of it that backward makes", "saved",
      "the caller is handed its memory and a view of it that backward makes", "return a clone"},
     {TagRule::kKeptAnyway, "a view of memory that is kept anyway (an input, a saved value)", "not copied",
-     "it is a view of memory that is kept anyway, so that a copy would free nothing", "tag what it is a view of"},
+     "it is a view of memory that stays live anyway: a copy would free nothing", "tag what it is a view of"},
     {TagRule::kExcluded, "read only by modules that the option `exclude` of remat names", "saved",
      "only modules that `exclude` names read it", "take the module out of `exclude`"},
     {TagRule::kMerged, "two tagged nodes that cse merges", "the stronger tag", "it was merged with another node", ""},
@@ -174,17 +174,17 @@ class Decider {
       if (is_random_call(graph_, node)) decision.rule = TagRule::kRandomSlot;
       return;
     }
-    if (effects_.has(node, Effect::kOpaque) && decision.effective == Tag::kPreferRecompute) {
+    if (decision.effective == Tag::kPreferRecompute) {
       decision.recompute = false;
       decision.rule = TagRule::kUnrepeatable;
-      remark(node, "opaque-saved", "saved although tagged PREFER_RECOMPUTE: it " + std::string(reason));
+      remark(node, "unrepeatable", "saved although tagged PREFER_RECOMPUTE: it " + std::string(reason));
       return;
     }
     decisions_.unrepeatable.push_back({node, reason});
   }
 
-  // A saved view that backward reads keeps its whole storage, so recomputing what made the storage would only hold it
-  // twice.
+  // A saved view of forward that backward reads keeps its whole storage, so recomputing what made the storage would only
+  // hold it twice.
   void save_bases_of_saved_views() {
     IdMap<NodeId, bool> read_by_backward(graph_.num_ids(), false);
     for (const NodeId node : graph_.nodes()) {
@@ -194,6 +194,7 @@ class Decider {
     for (const NodeId node : graph_.nodes()) {
       const TagDecision& decision = decisions_.of.get(node);
       if (decision.effective == Tag::kNone || decision.recompute || !read_by_backward.get(node)) continue;
+      if (phases_.is_backward(node)) continue;
       for (const BufferId buffer : storages_.buffers(node)) save_base(node, storages_.buffer(buffer));
     }
   }

@@ -31,6 +31,8 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 using Json = nlohmann::json;
 
+constexpr const char* kWhatJsonIs =
+    "a graph has the keys \"version\" and \"module\"; a report of fxopt mem is for its option --baseline";
 // A dict among arguments takes four levels: argument, dict, items, item.
 constexpr uint32_t kLevelsPerNesting = 4;
 constexpr uint32_t kLevelsAround = 16;
@@ -233,10 +235,13 @@ bool JsonReader::read(const Json& root) {
       continue;
     }
     const std::string_view close = closest_name(key, {"version", "module"});
-    return fail(ErrorCode::kBadValue, "no key " + quote(key) + " is known here",
-                close.empty() ? "" : "did you mean \"" + std::string(close) + "\"?");
+    return fail(ErrorCode::kBadValue, "the file is JSON, but not a graph of fxopt: it has the key " + quote(key),
+                close.empty() ? kWhatJsonIs : "did you mean \"" + std::string(close) + "\"?");
   }
-  if (!root.contains("module")) return fail(ErrorCode::kMalformed, "the key \"module\" is missing");
+  if (!root.contains("module")) {
+    return fail(ErrorCode::kMalformed, "the file is JSON, but not a graph of fxopt: the key \"module\" is missing",
+                kWhatJsonIs);
+  }
   return true;
 }
 

@@ -45,14 +45,16 @@ Error error_at(ErrorCode code, std::string message, std::string hint, size_t byt
 
 std::string guess(std::string_view bytes) {
   const auto begins = [bytes](std::string_view magic) { return bytes.starts_with(magic); };
-  if (begins("\x1f\x8b")) return "it looks like gzip: decompress it first";
+  if (begins("\x1f\x8b")) return "it begins like gzip: decompress it first";
   if (begins("PK\x03\x04"))
-    return "it looks like a zip archive, as an exported program of the framework is: convert it first";
-  if (begins("\x28\xb5\x2f\xfd")) return "it looks like zstd inside of what was decompressed";
+    return "it begins like a zip archive, as what torch.save and torch.export.save write: an exported program can be "
+           "written by fxopt_torch.save; a checkpoint holds no graph";
+  if (begins("\x28\xb5\x2f\xfd")) return "it begins like zstd inside of what was decompressed";
   if (begins("\x80\x02") || begins("\x80\x04") || begins("\x80\x05")) {
-    return "it looks like a pickle, which is never read: convert it first";
+    return "it begins like a pickle, which is never read; graphs are written by fxopt_torch.save";
   }
-  return "the form is protobuf message fxopt.schema.File";
+  if (begins("\x89PNG")) return "it begins like a PNG image; graphs are written by fxopt_torch.save";
+  return "graphs are written by fxopt_torch.save, as .pb (protobuf message fxopt.schema.File), .fxg or .json";
 }
 
 Error not_a_file(std::string_view bytes) {
@@ -61,7 +63,8 @@ Error not_a_file(std::string_view bytes) {
     return error_at(ErrorCode::kTruncated, "the file ends inside its first field", "copy or write it again",
                     bytes.size());
   }
-  return error_at(ErrorCode::kNotAFile, "the magic number FXG1 is missing", guess(bytes), 0);
+  return error_at(ErrorCode::kNotAFile, "the file is not a graph of fxopt: it does not begin with FXG1", guess(bytes),
+                  0);
 }
 
 Result<Fields> scan(std::string_view bytes) {

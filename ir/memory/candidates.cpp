@@ -6,6 +6,7 @@
 #include "core/saturate.h"
 #include "ir/analysis/effect_map.h"
 #include "ir/analysis/origins.h"
+#include "ir/analysis/repeat.h"
 #include "ir/analysis/tag_rules.h"
 
 namespace fxopt {
@@ -22,7 +23,8 @@ class Finder {
         device_(device),
         place_(place),
         work_(work),
-        effects_(graph) {}
+        effects_(graph),
+        repeats_(graph, phases, storages) {}
 
   std::vector<RecomputeCandidate> run() {
     for (const NodeId node : graph_.nodes()) schedule_.push_back(node);
@@ -70,11 +72,7 @@ class Finder {
 
   // A copy right before `reader` would read and give what the node did.
   bool can_stand_before(NodeId node, NodeId reader) {
-    if (!why_unrepeatable(graph_, node, effects_).empty()) return false;
-    const auto is_as_it_was = [&](BufferId id) { return !storages_.written_between(id, node, reader); };
-    const std::span<const BufferId> reads = storages_.reads(node), made = storages_.buffers(node);
-    return std::all_of(reads.begin(), reads.end(), is_as_it_was) &&
-           std::all_of(made.begin(), made.end(), [&](BufferId id) { return !id.is_valid() || is_as_it_was(id); });
+    return why_unrepeatable(graph_, node, effects_).empty() && repeats_.obstacle(node, reader) == TagRule::kNone;
   }
 
   static bool is_cheaper(const RecomputeCandidate& a, const RecomputeCandidate& b) {
@@ -99,6 +97,7 @@ class Finder {
   uint32_t place_;
   WorkModel& work_;
   EffectMap effects_;
+  RepeatRules repeats_;
   std::vector<NodeId> schedule_;
   IdMap<BufferId, bool> is_counted_;
   std::vector<RecomputeCandidate> found_;

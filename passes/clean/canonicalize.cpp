@@ -13,8 +13,8 @@
 //        that carry a control dependency or an event, that a later in-place op gives other sizes, strides or storage
 //        (`t_`, `set_`, under any name the tensor has), and returned ones whose removal would hand the caller an input,
 //        or the same output twice.
-//        Where autograd may run through the graph (torch.export, Dynamo, pre-dispatch traces), a detach stops gradients
-//        and stays, and a view is replaced only by what was made under the same gradient mode.
+//        Where autograd may run through the graph (torch.export, Dynamo, pre-dispatch traces), a detach and a view as
+//        another type stop gradients and stay, and a view is replaced only by what was made under the same gradient mode.
 // Names  view and _unsafe_view are reshape wherever they are defined at all, and become it when told.
 // Tags   A tag on a removed view merges into nothing: it goes to the ledger.
 // Cost   A chain is walked up at most kMaxChain steps.
@@ -196,10 +196,7 @@ class Planner {
     } else if (is_needed_by_caller(view, base)) {
       result_.remark(graph_, view, "returned-alias", "equal to '%" + text(base) + "', but the caller is handed both");
     } else {
-      if (is_marked(view, returned_)) {
-        mark(base, returned_);
-        mark(base, known_);
-      }
+      join(view, base);
       stands_for_[view] = base;
       identities_[view] = is_direct;
       plan_.push_back({view, base, is_direct});
@@ -231,7 +228,15 @@ class Planner {
 
   bool can_look_through(NodeId link) {
     if (!is_view(graph_, link) || hides_change(graph_, link) || storages_.metadata_changes_after(link)) return false;
-    return graph_.op(link).name != kDetach || !stops_gradients(link, first_argument(graph_, link));
+    const bool is_stop = graph_.op(link).name == kDetach || changes_dtype(link);
+    return !is_stop || !is_differentiated();
+  }
+
+  // A view of the same bytes as another type has no gradient.
+  bool changes_dtype(NodeId link) const {
+    const Tensor* before = single_tensor(graph_, first_argument(graph_, link));
+    const Tensor* after = single_tensor(graph_, link);
+    return before != nullptr && after != nullptr && before->dtype != after->dtype;
   }
 
   bool equals(NodeId view, NodeId base) const {
@@ -255,23 +260,43 @@ class Planner {
   // Where autograd runs through the graph later, a detach is no identity, nor is a view made under no_grad. PyTorch's
   // own passes do not ask.
   bool stops_gradients(NodeId view, NodeId base) {
-    if (compat_ == Compat::kTorch) return false;
     if (graph_.op(view).name != kDetach && modes_.of(view) == modes_.of(base)) return false;
+    return is_differentiated();
+  }
+  bool is_differentiated() {
+    if (compat_ == Compat::kTorch) return false;
     if (!differentiated_.has_value()) differentiated_ = may_be_differentiated(graph_);
     return *differentiated_;
   }
 
-  bool is_needed_by_caller(NodeId view, NodeId base) const {
+  bool is_needed_by_caller(NodeId view, NodeId base) {
     return compat_ != Compat::kTorch && is_marked(view, returned_) && is_marked(base, known_);
   }
 
-  // Tensors, by class of objects: an in-place op hands back the one that it was given.
-  void mark(NodeId node, IdMap<ObjectId, bool>& marks) const {
-    for (const ObjectId id : storages_.objects(node)) marks[storages_.object_class(id)] = true;
+  // Tensors, by class of objects: an in-place op hands back the one that it was given, and a removed view is its base.
+  void mark(NodeId node, IdMap<ObjectId, bool>& marks) {
+    for (const ObjectId id : storages_.objects(node)) marks[tensor(id)] = true;
   }
-  bool is_marked(NodeId node, const IdMap<ObjectId, bool>& marks) const {
+  bool is_marked(NodeId node, const IdMap<ObjectId, bool>& marks) {
     const std::span<const ObjectId> objects = storages_.objects(node);
-    return std::any_of(objects.begin(), objects.end(), [&](ObjectId id) { return marks[storages_.object_class(id)]; });
+    return std::any_of(objects.begin(), objects.end(), [&](ObjectId id) { return marks.get(tensor(id)); });
+  }
+  void join(NodeId view, NodeId base) {
+    const ObjectId one = tensor(storages_.objects(view)[0]), other = tensor(storages_.objects(base)[0]);
+    if (one == other) return;
+    joined_[one] = other;
+    if (returned_.get(one)) returned_[other] = true;
+    if (known_.get(one)) known_[other] = true;
+  }
+  // What stands for the object's class, by union and find.
+  ObjectId tensor(ObjectId id) {
+    id = storages_.object_class(id);
+    while (joined_.get(id).is_valid()) {
+      const ObjectId next = joined_.get(id), after = joined_.get(next);
+      if (after.is_valid()) joined_[id] = after;
+      id = next;
+    }
+    return id;
   }
 
   const Graph& graph_;
@@ -283,6 +308,7 @@ class Planner {
   std::optional<bool> differentiated_;  // once asked
   IdMap<NodeId, NodeId> stands_for_;    // removed view -> a node that stays
   IdMap<NodeId, bool> identities_;      // removed views equal to their own input
+  IdMap<ObjectId, ObjectId> joined_;    // class of a removed view -> that of its base, or nearer to the last
   IdMap<ObjectId, bool> returned_;      // tensors that the caller is handed
   IdMap<ObjectId, bool> known_;         // those, and the inputs and attributes, which the caller has
   std::vector<Replacement> plan_;
@@ -327,7 +353,7 @@ Status CanonicalizeOptions::check() const {
     std::vector<std::string> names;
     for (const RuleName& rule : kRules) names.emplace_back(rule.name);
     Error error{ErrorCode::kBadOptionValue,
-                "'" + std::string(name) + "' is no rule of 'canonicalize'",
+                "'" + std::string(name) + "' is not a rule of 'canonicalize'",
                 "its rules: " + join(names, ", "),
                 {}};
     error.where.field = "rules";

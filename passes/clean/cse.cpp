@@ -11,7 +11,7 @@
 //        - nothing changes sizes, strides or storage of what the node is given between the two (`t_`, `set_`);
 //        - the storage either node makes is never written, and the metadata of neither tensor changes in place: one of
 //          two tensors would stand for both;
-//        - not both storages are returned: the caller was handed two;
+//        - not both storages are returned, nor both tensors: the caller was handed two;
 //        - recorded values agree; control dependencies of the later node are also the earlier one's.
 //        An op with unknown writes may write whatever it is given.
 // Tags   The survivor gets the merged tag (rule 12) and both origins; a tagged loser goes to the ledger.
@@ -189,12 +189,16 @@ class Planner {
                        [&](BufferId b) { return is_own(node, b) && storages_.is_written(b); });
   }
 
-  // True when the metadata of the tensors that `node` makes changes later. What two nodes take from one place (a
-  // getitem of a tuple, an attribute) is one tensor and changes for both.
-  bool changes_in_place(NodeId node, NodeId other) const {
+  // What two nodes take from one place (a getitem of a tuple, an attribute) is one tensor, whatever becomes of it.
+  bool are_one_tensor(NodeId node, NodeId other) const {
     const std::span<const ObjectId> one = storages_.objects(node);
     const std::span<const ObjectId> two = storages_.objects(other);
-    return !std::equal(one.begin(), one.end(), two.begin(), two.end()) && storages_.metadata_changes_after(node);
+    return std::equal(one.begin(), one.end(), two.begin(), two.end());
+  }
+
+  // True when the metadata of the tensors that `node` makes changes later.
+  bool changes_in_place(NodeId node, NodeId other) const {
+    return !are_one_tensor(node, other) && storages_.metadata_changes_after(node);
   }
 
   bool makes_returned_storage(NodeId node) const {
@@ -202,6 +206,18 @@ class Planner {
     return std::any_of(made.begin(), made.end(), [&](BufferId b) {
       return is_own(node, b) && (storages_.is_returned(b) || returned_too_.get(storages_.alias_class(b)));
     });
+  }
+
+  bool is_returned(NodeId node) const {
+    const std::span<const ObjectId> tensors = storages_.objects(node);
+    return std::any_of(tensors.begin(), tensors.end(), [this](ObjectId id) {
+      return storages_.is_returned(id) || returned_objects_too_.get(storages_.object_class(id));
+    });
+  }
+
+  bool are_both_returned(NodeId kept, NodeId node) const {
+    if (makes_returned_storage(kept) && makes_returned_storage(node)) return true;
+    return !are_one_tensor(kept, node) && is_returned(kept) && is_returned(node);
   }
 
   bool waits_for_more(NodeId node, NodeId kept) const {
@@ -221,21 +237,26 @@ class Planner {
       result_.remark(graph_, node, "changed-in-place", same + "an in-place op changes its sizes, strides or storage");
     } else if (!same_metadata(graph_, graph_[kept].value, graph_[node].value)) {
       result_.remark(graph_, node, "values-differ", same + "their recorded values differ");
-    } else if (makes_returned_storage(kept) && makes_returned_storage(node)) {
-      result_.remark(graph_, node, "both-returned", same + "the caller is handed both storages");
+    } else if (are_both_returned(kept, node)) {
+      result_.remark(graph_, node, "both-returned", same + "the caller is handed both");
     } else if (waits_for_more(node, kept)) {
       result_.remark(graph_, node, "ordered", same + "it waits for a control dependency");
     } else {
       stands_for_[node] = kept;
-      if (makes_returned_storage(node)) mark_returned(kept);
+      mark_returned(kept, node);
       plan_.push_back({node, kept});
     }
   }
 
-  void mark_returned(NodeId node) {
-    for (const BufferId buffer : storages_.buffers(node)) {
-      if (buffer.is_valid()) returned_too_[storages_.alias_class(buffer)] = true;
+  // `kept` stands for `node` from here on.
+  void mark_returned(NodeId kept, NodeId node) {
+    if (makes_returned_storage(node)) {
+      for (const BufferId buffer : storages_.buffers(kept)) {
+        if (buffer.is_valid()) returned_too_[storages_.alias_class(buffer)] = true;
+      }
     }
+    if (!is_returned(node)) return;
+    for (const ObjectId id : storages_.objects(kept)) returned_objects_too_[storages_.object_class(id)] = true;
   }
 
   const Graph& graph_;
@@ -248,6 +269,7 @@ class Planner {
   IdMap<NodeId, NodeId> stands_for_;
   IdMap<NodeId, NodeId> chain_;         // of the table: node -> the one before with its hash
   IdMap<BufferId, bool> returned_too_;  // by alias class: stands for a returned one
+  IdMap<ObjectId, bool> returned_objects_too_;
   // 32 bits keep the table small, which is what its speed hangs on; a chain tells equal hashes apart anyway.
   HashMap<uint32_t, NodeId> table_;  // hash -> last node of a chain, told apart by computes_same()
   std::vector<Merge> plan_;

@@ -56,7 +56,7 @@ class PassResult {
       for (const NodeId node : graph.nodes()) is_met = is_met || matches(node, name);
       if (is_met || !output.is_valid()) continue;
       remark(graph, output, kNamesNothing,
-             "'" + std::string(name) + "' of " + std::string(option) + " is nothing that this graph has");
+             "no node of this graph matches '" + std::string(name) + "' of " + std::string(option));
     }
   }
 

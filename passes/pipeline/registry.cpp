@@ -73,8 +73,8 @@ Error bad_option_error(std::string_view pass, std::string_view option, std::stri
                        const std::vector<std::string_view>& choices) {
   Error error;
   error.code = ErrorCode::kBadOptionValue;
-  error.message =
-      "'" + std::string(value) + "' is no value of option '" + std::string(option) + "' of '" + std::string(pass) + "'";
+  error.message = "'" + std::string(value) + "' is not a value of option '" + std::string(option) + "' of '" +
+                  std::string(pass) + "'";
   if (!choices.empty()) {
     error.hint = hint_for(value, choices, "choices");
   } else {

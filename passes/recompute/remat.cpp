@@ -12,9 +12,10 @@
 //         which is saving it.
 // Place   Right before the first node of the region that needs it, in forward order. Only edges of nodes after the
 //         copy, in the same region, are redirected.
-// Legal   The op can be repeated; nothing writes what it reads between the original and the copy; nothing at all writes
-//         the original's own result, since the write would go to one of two tensors; and of several tensors on its
-//         memory that the caller is handed, backward made none.
+// Legal   The op can be repeated; and RepeatRules (ir/analysis/repeat.h): nothing writes what it reads between the original
+//         and the copy, nor, in a joint graph, forward at all after the original; nothing writes the original's own
+//         result, since the write would go to one of two tensors; of several tensors on its memory that the caller is
+//         handed, backward made none. What is tagged PREFER_RECOMPUTE and cannot be repeated is saved.
 // Offload A copy reads an offloaded value from its reload, which moves before it where it comes after it; views of the
 //         value between the two are copied too, and where that cannot be the reader is saved.
 // Copies  get their own metadata and storages, an origin, phase backward, no tag: running remat twice copies nothing

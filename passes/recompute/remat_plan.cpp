@@ -24,15 +24,11 @@ class Planner {
       : graph_(graph),
         facts_(facts),
         phases_(facts.phases),
-        storages_(facts.storages),
         decisions_(facts.decisions),
         reloads_(facts.reloads),
         compat_(options.compat),
         on_error_(on_error),
-        hoisted_(graph.num_ids(), false),
-        returned_(facts.storages.num_buffers(), 0),
-        returned_by_backward_(facts.storages.num_buffers(), false) {
-    find_returned();
+        hoisted_(graph.num_ids(), false) {
     plan_.recomputed = IdMap<NodeId, bool>(graph.num_ids(), false);
     plan_.blocked = IdMap<NodeId, TagRule>(graph.num_ids(), TagRule::kNone);
     plan_.excluded = IdMap<NodeId, bool>(graph.num_ids(), false);
@@ -138,7 +134,7 @@ class Planner {
       pending_.pop_back();
       if (is_copied(node)) continue;
       if (!is_on_reload(node, by_copy)) {
-        if (!decisions_.of[node].recompute || is_view_of_saved(node)) continue;
+        if (!decisions_.of[node].recompute || is_view_of_saved(node, consumer)) continue;
         if (reloads_.is_offload(node)) {
           block_once(node, TagRule::kOffload, "offloaded", "saved: it is what backward reloads");
           continue;
@@ -201,8 +197,18 @@ class Planner {
     });
   }
 
-  // A copy of a view whose storage stays alive anyway would free nothing.
-  bool is_view_of_saved(NodeId node) const { return compat_ == Compat::kFxopt && is_view_of_kept(facts_, node); }
+  // A copy of a view whose storage stays alive anyway would free nothing: of what is not recomputed, or cannot be.
+  bool is_view_of_saved(NodeId node, NodeId consumer) {
+    if (compat_ != Compat::kFxopt) return false;
+    for (const BufferId id : facts_.storages.buffers(node)) {
+      const Buffer& buffer = facts_.storages.buffer(id);
+      if (buffer.source != BufferSource::kNode || buffer.producer == node) continue;
+      if (decisions_.of[buffer.producer].recompute && !is_copied(buffer.producer)) {
+        static_cast<void>(is_legal(buffer.producer, consumer));
+      }
+    }
+    return is_view_of_kept(facts_, plan_, node);
+  }
 
   // Why a copy of a value must not be made.
   struct Obstacle {
@@ -223,21 +229,14 @@ class Planner {
   }
 
   Obstacle find_obstacle(NodeId node, NodeId consumer) const {
-    for (const BufferId buffer : storages_.reads(node)) {
-      if (!buffer.is_valid() || !storages_.written_between(buffer, node, consumer)) continue;
-      return {TagRule::kWritten, "mutated", "what it reads is written before backward would recompute it"};
+    const TagRule rule = facts_.repeats.obstacle(node, consumer);
+    if (rule == TagRule::kNone) return {};
+    if (rule == TagRule::kReturned) {
+      return {rule, "returned-alias", "the caller is handed its memory and a view that backward makes of it"};
     }
-    for (const BufferId buffer : storages_.buffers(node)) {
-      if (!buffer.is_valid()) continue;
-      if (storages_.written_after(buffer, node)) {
-        return {TagRule::kWritten, "mutated", "its result is written in place, and a copy would not see the write"};
-      }
-      if (is_returned_as_view(buffer)) {
-        return {TagRule::kReturned, "returned-alias",
-                "the caller is handed its memory and a view that backward makes of it"};
-      }
-    }
-    return {};
+    return {rule, "mutated",
+            facts_.repeats.is_written_later(node) ? "its result is written in place, and a copy would not see the write"
+                                                  : "what it reads is written before backward would recompute it"};
   }
 
   // PyTorch makes the copy all the same, and computes with other values.
@@ -246,24 +245,6 @@ class Planner {
     is_said_wrong_[node] = true;
     plan_.blocked_remarks.push_back(
         {node, kNotExact, "recomputed as PyTorch does, which is not exact here: " + std::string(obstacle.text)});
-  }
-
-  // True when the caller is handed several tensors on the class of `buffer`, and backward made one of them: that one
-  // would be on the memory of the copy.
-  bool is_returned_as_view(BufferId buffer) const {
-    const BufferId memory = storages_.alias_class(buffer);
-    return returned_by_backward_.get(memory) && returned_.get(memory) > 1;
-  }
-
-  void find_returned() {
-    if (!graph_.output().is_valid()) return;
-    graph_.for_each_input(graph_.output(), [this](NodeId leaf) {
-      for (const BufferId buffer : storages_.buffers(leaf)) {
-        if (!buffer.is_valid()) continue;
-        ++returned_[storages_.alias_class(buffer)];
-        if (phases_.is_backward(leaf)) returned_by_backward_[storages_.alias_class(buffer)] = true;
-      }
-    });
   }
 
   void block_once(NodeId node, TagRule rule, std::string_view code, std::string text) {
@@ -277,7 +258,7 @@ class Planner {
     error.code = ErrorCode::kTagUnrepeatable;
     error.message = "'%" + std::string(graph_.name_of(node)) + "' is tagged for recompute and backward needs it ('%" +
                     std::string(graph_.name_of(consumer)) + "'), but it " + std::string(unrepeatable_.get(node));
-    error.hint = "tag it MUST_SAVE, or let `sac` tag the graph, which saves such values";
+    error.hint = "tag it MUST_SAVE; tagged PREFER_RECOMPUTE it is saved, too, with a remark";
     error.where.graph = graph_.module().text(graph_.name());
     error.where.node = graph_.name_of(node);
     error.where.module_path = graph_.module().text(graph_[node].module_path);
@@ -287,7 +268,6 @@ class Planner {
   const Graph& graph_;
   const RematFacts& facts_;
   const PhaseMap& phases_;
-  const StorageMap& storages_;
   const TagDecisions& decisions_;
   const Reloads& reloads_;
   Compat compat_;
@@ -298,8 +278,6 @@ class Planner {
   IdMap<NodeId, std::string_view> unrepeatable_;  // why
   IdMap<NodeId, bool> hoisted_;
   IdMap<NodeId, bool> is_said_wrong_;
-  IdMap<BufferId, uint32_t> returned_;  // by alias class: how many tensors on it the caller is handed
-  IdMap<BufferId, bool> returned_by_backward_;
   std::vector<Wanted> pending_;
 };
 

@@ -64,16 +64,23 @@ class Judge {
     if (plan_.recomputed[node]) return verdict(Verdict::kHonoured, decided);
     if (!is_needed(node)) return verdict(Verdict::kMoot, decided);
     if (plan_.blocked[node] == TagRule::kUnrepeatable) return verdict(Verdict::kConflicting, decided);
-    if (is_view_of_kept(facts_, node)) {
+    if (is_view_of_kept(facts_, plan_, node)) {
       return verdict(read_.get(node) ? Verdict::kImplied : Verdict::kMoot, TagRule::kKeptAnyway);
     }
-    return verdict(Verdict::kOverridden, read_in_plan_.get(node) ? decided : TagRule::kExcluded);
+    return verdict(Verdict::kOverridden, read_in_plan_.get(node) ? why_kept(node, decided) : TagRule::kExcluded);
   }
 
   bool is_needed(NodeId node) const { return read_.get(node) || read_in_plan_.get(node); }
   const IdMap<NodeId, bool>& read() const { return read_; }
 
  private:
+  // The rule that says recompute decides nothing where only a view of the value, or what it has become by a write in
+  // place, is read, and that is saved.
+  TagRule why_kept(NodeId node, TagRule decided) const {
+    if (plan_.blocked[node] != TagRule::kNone || !facts_.decisions.of[node].recompute) return decided;
+    return facts_.repeats.is_written_later(node) ? TagRule::kWritten : TagRule::kInherited;
+  }
+
   static TagVerdict verdict(Verdict verdict, TagRule rule) { return {verdict, rule, {}, {}}; }
 
   const Graph& graph_;
@@ -94,12 +101,14 @@ IdMap<NodeId, TagVerdict> judge_all(const Graph& graph, const Judge& judge) {
 
 }  // namespace
 
-bool is_view_of_kept(const RematFacts& facts, NodeId node) {
+bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node) {
   const std::span<const BufferId> buffers = facts.storages.buffers(node);
   return !buffers.empty() && std::all_of(buffers.begin(), buffers.end(), [&](BufferId id) {
     const Buffer& buffer = facts.storages.buffer(id);
-    return buffer.source != BufferSource::kNode ||
-           (buffer.producer != node && !facts.decisions.of[buffer.producer].recompute);
+    if (buffer.source != BufferSource::kNode) return true;
+    const bool is_kept =
+        !facts.decisions.of[buffer.producer].recompute || plan.blocked[buffer.producer] != TagRule::kNone;
+    return buffer.producer != node && is_kept;
   });
 }
 
@@ -108,6 +117,7 @@ RematFacts::RematFacts(const Graph& graph, Compat compat)
       holds_backward(any_backward(graph, phases)),
       effects(graph),
       storages(graph, effects),
+      repeats(graph, phases, storages),
       decisions(decide_tags(graph, phases, storages, effects,
                             compat == Compat::kTorch ? TagRules::kTorch : TagRules::kFxopt)),
       reloads(graph, phases, storages) {}

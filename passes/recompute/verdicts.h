@@ -2,6 +2,7 @@
 
 #include "core/result.h"
 #include "ir/analysis/phases.h"
+#include "ir/analysis/repeat.h"
 #include "ir/analysis/storages.h"
 #include "ir/analysis/tag_rules.h"
 #include "passes/recompute/reloads.h"
@@ -20,12 +21,14 @@ struct RematFacts {
   bool holds_backward = false;  // some node is backward, marked or inferred
   EffectMap effects;
   StorageMap storages;
+  RepeatRules repeats;
   TagDecisions decisions;
   Reloads reloads;
 };
 
-// True for a view whose memory stays, whatever becomes of the view: of an input, of what is not recomputed.
-bool is_view_of_kept(const RematFacts& facts, NodeId node);
+// True for a view whose memory stays, whatever becomes of the view: of an input, of what is not recomputed, as far as
+// `plan` is made.
+bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node);
 
 // The verdict on each tagged node:
 //   honoured     the value is recomputed, or saved, as tagged

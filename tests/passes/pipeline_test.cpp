@@ -165,7 +165,7 @@ TEST_CASE("pipeline errors point at the place", "[passes][pipeline]") {
       {"dce{random=}", ErrorCode::kBadPipeline, 12, "expected a value after '='"},
       {"dce{random=\"remove}", ErrorCode::kBadPipeline, 12, "quoted value is never closed"},
       {"dce{random=keep,}", ErrorCode::kBadPipeline, 17, "expected an option after ','"},
-      {"dce{random=keep;}", ErrorCode::kBadOptionValue, 12, "'keep;' is no value of option 'random' of 'dce'"},
+      {"dce{random=keep;}", ErrorCode::kBadOptionValue, 12, "'keep;' is not a value of option 'random' of 'dce'"},
       {"dce{random=keep random=keep}", ErrorCode::kBadPipeline, 17, "expected ',' or '}' after an option"},
       {"dce{random=keep,random=keep}", ErrorCode::kBadPipeline, 17, "option 'random' is given twice"},
       {"cse,dec", ErrorCode::kUnknownPass, 5, "there is no pass 'dec'"},
@@ -173,8 +173,8 @@ TEST_CASE("pipeline errors point at the place", "[passes][pipeline]") {
       {"dce,sac{policy=full,recompute-every=-1}", ErrorCode::kBadOptionValue, 37,
        "'recompute-every' of 'sac' must be 0 or more"},
       {"canonicalize{rules=\"aliases,detach\"}", ErrorCode::kBadOptionValue, 20,
-       "'detach' is no rule of 'canonicalize'"},
-      {"cse{collectives=1}", ErrorCode::kBadOptionValue, 17, "'1' is no value of option 'collectives' of 'cse'"},
+       "'detach' is not a rule of 'canonicalize'"},
+      {"cse{collectives=1}", ErrorCode::kBadOptionValue, 17, "'1' is not a value of option 'collectives' of 'cse'"},
   };
   for (const Bad& expected : bad) {
     const Error error = pipeline_error(expected.text);
