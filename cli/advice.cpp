@@ -1,16 +1,24 @@
 #include "cli/advice.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
+#include "ir/analysis/tags.h"
 #include "ir/device/work.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace fxopt {
 namespace {
 
-// The cheapest first.
-constexpr std::string_view kPolicies[] = {"sac{policy=per-op},remat", "sac{policy=full},remat"};
+// Without a matmul, with every second one, with all: the cheapest first.
+constexpr std::string_view kPolicies[] = {"sac{policy=per-op,recompute-every=0},remat", "sac{policy=per-op},remat",
+                                          "sac{policy=full},remat"};
+
+bool has_recompute_tags(const Graph& graph) {
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) { return wants_recompute(graph[node].tag); });
+}
 
 class Adviser {
  public:
@@ -22,9 +30,11 @@ class Adviser {
 
   std::optional<Advice> run() const {
     std::optional<Advice> best;
-    const std::string first = footprint_.phases.has_markers ? "" : "infer-phase,";
-    for (const std::string_view policy : kPolicies) {
-      std::optional<Advice> tried = attempt(first + std::string(policy));
+    std::vector<std::string_view> policies(std::begin(kPolicies), std::end(kPolicies));
+    if (has_recompute_tags(*footprint_.graph)) policies.insert(policies.begin(), default_pipeline_text());
+    const Work before = work_of(*footprint_.graph);
+    for (const std::string_view policy : policies) {
+      std::optional<Advice> tried = attempt(std::string(policy), before);
       if (!tried.has_value()) continue;
       if (tried->holds) return tried;
       const int64_t bar = best.has_value() ? best->after : measured_.requested.bytes;
@@ -35,7 +45,7 @@ class Adviser {
 
  private:
   // Nothing where the pipeline cannot be run on the graph.
-  std::optional<Advice> attempt(const std::string& text) const {
+  std::optional<Advice> attempt(const std::string& text, const Work& before) const {
     const Result<Pipeline> pipeline = parse_pipeline(text);
     const std::unique_ptr<Module> copy = footprint_.graph->module().clone();
     if (!pipeline.ok() || !run_pipeline(*copy, *pipeline).ok()) return std::nullopt;
@@ -47,8 +57,11 @@ class Adviser {
       advice.pipeline = text;
       advice.holds = holds(device);
       fill_peaks(device, advice);
-      advice.flops_before = flops(*footprint_.graph);
-      advice.flops_after = flops(graph);
+      const Work after = work_of(graph);
+      advice.flops_before = before.flops;
+      advice.flops_after = after.flops;
+      advice.moved_before = before.bytes;
+      advice.moved_after = after.bytes;
       return advice;
     }
     return std::nullopt;
@@ -77,14 +90,16 @@ class Adviser {
     if (after.has_value()) advice.after = after->bytes;
     if (const std::optional<Fit> then = device.fit(goal_.expandable); advice.holds && then.has_value()) {
       advice.spare = then->spare;
+      advice.is_certain = then->is_certain;
     }
+    advice.is_for_budget = !runs_out;
   }
 
-  int64_t flops(const Graph& graph) const {
+  Work work_of(const Graph& graph) const {
     WorkModel model(graph, work_, options_.memory.symbols);
     Work sum;
     for (const NodeId node : graph.nodes()) sum.add(model.of(node));
-    return sum.flops;
+    return sum;
   }
 
   const Footprint& footprint_;

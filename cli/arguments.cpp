@@ -117,7 +117,7 @@ class Checker {
       }
       if (find_option(root_, word) != nullptr) return std::nullopt;
       return is_of_some_command(word) ? error_of(ErrorCode::kUsage, "'" + word + "' stands before the command",
-                                                 "write it behind the command, as in `fxopt COMMAND " + word + "`")
+                                                 "write it after the command, as in `fxopt COMMAND " + word + "`")
                                       : no_option(word);
     }
     return error_of(ErrorCode::kUsage, "a command is missing", "`fxopt help` lists the commands");

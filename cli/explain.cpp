@@ -135,6 +135,7 @@ class Explain {
   void try_it(Module& module, const Found& found, const MemoryView& view, const std::vector<NodeId>& nodes,
               const Result<Trial>& before, Explanation& explanation) const {
     WhatIf what_if;
+    what_if.has_carried_out = has_tags(*found.graph);
     what_if.tag = explanation.is_recomputed ? Tag::kMustSave : Tag::kMustRecompute;
     Graph& graph = module.graph(module.find_graph(found.graph->name()));
     for (const NodeId node : nodes) graph[node].tag = what_if.tag;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -22,6 +23,7 @@ namespace fxopt {
 namespace {
 
 constexpr int kDocumentVersion = 1;
+constexpr std::string_view kNoReport = "the baseline is not a memory report";
 constexpr uint64_t kMaxBaselineBytes = uint64_t{1} << 30;
 constexpr size_t kMaxNamed = 5;
 constexpr size_t kMaxListed = 20;
@@ -204,7 +206,7 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
 Result<nlohmann::ordered_json> MemoryGates::read_document(const MemoryPlan& plan) const {
   const Result<std::string> text = read_file(flags_.baseline, kMaxBaselineBytes);
   if (!text.ok()) return text.error();
-  Error error{ErrorCode::kBadBaseline, "the baseline is not a memory report", "write one with --update-baseline", {}};
+  Error error{ErrorCode::kBadBaseline, std::string(kNoReport), "write one with --update-baseline", {}};
   error.where.file = flags_.baseline;
   const nlohmann::ordered_json whole = nlohmann::ordered_json::parse(*text, nullptr, false);
   if (!whole.is_object()) return error;
@@ -244,7 +246,7 @@ Status MemoryGates::read_baseline(const MemoryPlan& plan) {
       for (const nlohmann::ordered_json& graph : file.at("graphs")) added.graphs.push_back(memory_from_json(graph));
     }
   } catch (const nlohmann::json::exception&) {
-    Error error{ErrorCode::kBadBaseline, "the baseline is not a memory report", "write one with --update-baseline", {}};
+    Error error{ErrorCode::kBadBaseline, std::string(kNoReport), "write one with --update-baseline", {}};
     error.where.file = flags_.baseline;
     return error;
   }
@@ -288,11 +290,9 @@ std::vector<Error> MemoryGates::check(const std::string& path, const GraphMemory
   if (flags_.update_baseline || growths_.empty()) return errors;
   const GraphMemory* before = baseline_of(path, memory.graph);
   if (before == nullptr) {
-    errors.push_back(
-        {ErrorCode::kBadBaseline, "the baseline " + flags_.baseline + " does not have this graph",
-         "graphs are found by the file's place, as far as the baseline tells it, and their own name; write the "
-         "baseline anew with --update-baseline",
-         where_of(path, memory, "")});
+    errors.push_back({ErrorCode::kBadBaseline, "the baseline " + flags_.baseline + " does not have this graph",
+                      "graphs are matched by file path and graph name; add this one with --update-baseline",
+                      where_of(path, memory, "")});
     return errors;
   }
   for (const Limit& limit : growths_) add(check_growth(path, memory, *before, limit));
@@ -324,7 +324,10 @@ std::vector<Error> MemoryGates::check_fit(const std::string& path, const GraphMe
       errors.push_back(runs_out(ErrorCode::kBudgetExceeded, path, memory, device, MemoryMetric::kReserved));
     }
   }
-  if (!is_checked) return {lacks_metric(path, memory, MemoryMetric::kReserved)};
+  if (!is_checked) {
+    return {{ErrorCode::kUnknownSize, "--must-fit has nothing to judge: " + std::string(kNoGpuTensors),
+             std::string(kNoGpuTensorsHint), where_of(path, memory, "")}};
+  }
   if (errors.empty() && memory.unknown > 0) errors.push_back(unknown_sizes(path, memory));
   return errors;
 }
@@ -347,12 +350,12 @@ std::vector<Error> MemoryGates::check_budget(const std::string& path, const Grap
     if (peak->cut) {
       errors.push_back(runs_out(ErrorCode::kBudgetExceeded, path, memory, device, metric));
     } else if (peak->bytes > limit.bytes) {
-      errors.push_back(
-          {ErrorCode::kBudgetExceeded,
-           "the " + std::string(metric_name(metric)) + " peak of " + bytes_text(peak->bytes) + " on " +
-               device_name(device) + " is above the budget of " + bytes_text(limit.bytes),
-           "the peak is reached at this node; " + advice_hint(device, "no recompute policy of `fxopt opt` lowers it"),
-           where_of(path, memory, peak->node)});
+      errors.push_back({ErrorCode::kBudgetExceeded,
+                        "the " + std::string(metric_name(metric)) + " peak of " + bytes_text(peak->bytes) + " on " +
+                            device_name(device) + " is above the budget of " + bytes_text(limit.bytes),
+                        (peak->node.empty() ? "" : "the peak is reached at this node; ") +
+                            advice_hint(device, "no recompute policy of `fxopt opt` lowers it"),
+                        where_of(path, memory, peak->node)});
     }
   }
   if (!is_checked) {
@@ -400,7 +403,7 @@ std::vector<Error> MemoryGates::check_growth(const std::string& path, const Grap
          "the " + std::string(metric_name(metric)) + " peak on " + device_name(device) + " went from " +
              growth_text(base->bytes, peak->bytes) + ", beyond the limit of " + (limit.is_ratio ? "a ratio of " : "") +
              limit.text + "; " + grown_text(*earlier, *base, device, *peak),
-         "when it is meant, write the baseline anew with --update-baseline", where_of(path, memory, peak->node)});
+         "if the growth is intended, update the baseline with --update-baseline", where_of(path, memory, peak->node)});
   }
   if (!is_checked) errors.push_back(lacks_metric(path, memory, *limit.metric));
   return errors;
@@ -455,11 +458,18 @@ std::string MemoryGates::text() const {
   return join(words, " ");
 }
 
-nlohmann::ordered_json MemoryGates::document(const MemoryPlan& plan, const nlohmann::ordered_json& files,
-                                             std::string& replaced) const {
+Result<nlohmann::ordered_json> MemoryGates::document(const MemoryPlan& plan, const nlohmann::ordered_json& files,
+                                                     std::string& replaced) const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   const Result<nlohmann::ordered_json> earlier = read_document(plan);
-  if (!earlier.ok() && earlier.error().code != ErrorCode::kFileOpen) replaced = earlier.error().message;
+  std::error_code unknown;
+  const bool is_empty = std::filesystem::file_size(flags_.baseline, unknown) == 0 && !unknown;
+  if (!earlier.ok() && earlier.error().message == kNoReport && !is_empty) {
+    Error error = earlier.error();
+    error.hint = "--update-baseline replaces memory reports alone: remove this file first if it is not needed";
+    return error;
+  }
+  if (!earlier.ok() && earlier.error().code != ErrorCode::kFileOpen && !is_empty) replaced = earlier.error().message;
   if (earlier.ok()) list = earlier->at("files");
   const std::vector<std::string> given = distinct_names(flags_.inputs);
   for (const nlohmann::ordered_json& file : files) {
@@ -476,7 +486,8 @@ nlohmann::ordered_json MemoryGates::document(const MemoryPlan& plan, const nlohm
       list.push_back(std::move(entry));
     }
   }
-  return {{"memory_report", kDocumentVersion}, {"fxopt", kVersion}, {"options", plan.json()}, {"files", list}};
+  return nlohmann::ordered_json{
+      {"memory_report", kDocumentVersion}, {"fxopt", kVersion}, {"options", plan.json()}, {"files", list}};
 }
 
 std::string growth_text(int64_t before, int64_t after) {

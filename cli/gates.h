@@ -75,9 +75,10 @@ class MemoryGates {
   const GraphMemory* baseline_of(const std::string& path, const std::string& graph) const;
 
   // The report of the call's files as one document: what --update-baseline writes. `files`: as in the envelope, with
-  // all storages. What the baseline holds of other files stays in it; where that cannot be, `replaced` says why.
-  nlohmann::ordered_json document(const MemoryPlan& plan, const nlohmann::ordered_json& files,
-                                  std::string& replaced) const;
+  // all storages. What the baseline holds of other files stays in it; where that cannot be, `replaced` says why. Error:
+  // kBadBaseline where the file is there and is something else.
+  Result<nlohmann::ordered_json> document(const MemoryPlan& plan, const nlohmann::ordered_json& files,
+                                          std::string& replaced) const;
 
   // The limits, for the envelope.
   nlohmann::ordered_json json() const;

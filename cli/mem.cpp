@@ -159,11 +159,12 @@ class Mem {
       return;
     }
     std::string replaced;
-    const nlohmann::ordered_json document = gates_.document(plan_, baseline_, replaced);
+    const Result<nlohmann::ordered_json> document = gates_.document(plan_, baseline_, replaced);
+    if (!document.ok()) return console_.error(document.error());
     if (!replaced.empty()) {
       console_.warning("baseline-replaced", {}, "nothing of the earlier baseline is kept: " + replaced);
     }
-    const Status status = write_file(gates_.baseline_path(), json_text(document));
+    const Status status = write_file(gates_.baseline_path(), json_text(*document));
     if (!status.ok()) return console_.error(status.error());
     console_.notes() << "baseline written: " << printable_line(gates_.baseline_path()) << '\n';
   }

@@ -122,6 +122,13 @@ void warn_of_memory(Console& console, const std::string& path, const Footprint& 
                     "the hidden memory of " + count_text(calls, "call") +
                         " is unknown, so all peaks but the ideal one are lower bounds");
   }
+  const bool is_served = std::any_of(footprint.devices.begin(), footprint.devices.end(),
+                                     [](const DeviceFootprint& device) { return !device.replays.empty(); });
+  if (!view.target.empty() && !footprint.devices.empty() && !is_served) {
+    console.warning("no-gpu-tensors", where,
+                    std::string(kNoGpuTensors) + ", so nothing is judged by --device or --device-memory; " +
+                        std::string(kNoGpuTensorsHint));
+  }
   if (view.measure.trace.steady.has_value() && footprint.memory.trained.empty()) {
     console.warning("no-gradients", where,
                     "no gradient of a parameter leaves the graph, so --steady adds neither gradients nor optimizer "

@@ -40,6 +40,11 @@ struct MemoryFlags {
 // Declares them. `flags` must outlive the parsing.
 void declare_memory_flags(CLI::App& app, MemoryFlags& flags);
 
+// Of a graph that --device and --device-memory say nothing about, and what to do.
+inline constexpr std::string_view kNoGpuTensors = "no tensor of this graph is on a GPU";
+inline constexpr std::string_view kNoGpuTensorsHint =
+    "trace the step for cuda: fake tensors need no GPU, as scripts/README.md shows";
+
 // The options, understood.
 class MemoryPlan {
  public:

@@ -15,10 +15,12 @@
 #include "cli/products.h"
 #include "cli/report/json.h"
 #include "cli/report/stats.h"
+#include "cli/report/table.h"
 #include "cli/report/tags.h"
 #include "cli/reproducer.h"
 #include "core/file.h"
 #include "ir/analysis/tag_rules.h"
+#include "ir/analysis/tags.h"
 #include "ir/io/control_deps.h"
 #include "passes/pipeline/pipeline.h"
 
@@ -136,7 +138,19 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
     console.error(error);
     ok = false;
   }
-  return ok;
+  const ptrdiff_t unjudged = std::count_if(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
+    return outcome.verdict == Verdict::kNone && wants_recompute(outcome.tag);
+  });
+  if (unjudged > 0) {
+    Error error{
+        ErrorCode::kTagConflict,
+        count_text(static_cast<size_t>(unjudged), "recompute tag") + " that no pass of this pipeline carries out",
+        "put remat into the pipeline, or leave --strict-tags to the call that has it",
+        {}};
+    error.where.file = shown_input(path);
+    console.error(error);
+  }
+  return ok && unjudged == 0;
 }
 
 // Recompute tags of a graph where nothing is backward: a warning, and an error under --strict-tags.
@@ -166,8 +180,10 @@ bool check_backward(Console& console, const OptFlags& flags, const std::string& 
 void print_outcomes(Console& console, const OptFlags& flags, const std::vector<TagOutcome>& outcomes,
                     const std::string& product) {
   if (outcomes.empty() || flags.files.report == "-") return;
-  const std::string where = product == "-" ? "on the result" : printable_line(product);
-  console.notes() << "tags: " << outcomes_text(outcomes) << " (see fxopt tags " << where << ")\n";
+  console.notes() << "tags: " << outcomes_text(outcomes);
+  if (product != "-" && !is_special_file(product))
+    console.notes() << " (see fxopt tags " << printable_line(product) << ")";
+  console.notes() << '\n';
 }
 
 void deliver_report(Console& console, const OptFlags& flags, const OptReport& report, const std::string& path,
@@ -190,8 +206,10 @@ void deliver_report(Console& console, const OptFlags& flags, const OptReport& re
 
 // The remarks that nobody should have to ask for: what an option names and no graph has is the caller's slip, and where a
 // result is not exact the caller must know.
-void warn_of_remarks(Console& console, const std::string& path, const Module& module,
+// Under --strict-tags what a selection of tags names, and nothing has, is an error: false then.
+bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string& path, const Module& module,
                      const std::vector<StepReport>& steps) {
+  bool ok = true;
   for (const StepReport& step : steps) {
     for (const PassRemark& remark : step.result.remarks()) {
       if (remark.code != kNamesNothing && remark.code != kNotExact) continue;
@@ -199,9 +217,15 @@ void warn_of_remarks(Console& console, const std::string& path, const Module& mo
       where.file = shown_input(path);
       where.graph = module.text(remark.graph);
       if (remark.code == kNotExact) where.node = remark.node_name;
-      console.warning(remark.code, where, step.pass + ": " + remark.text);
+      if (flags.strict_tags && remark.code == kNamesNothing) {
+        console.error(Error{ErrorCode::kTagConflict, step.pass + ": " + remark.text, "correct the option", where});
+        ok = false;
+      } else {
+        console.warning(remark.code, where, step.pass + ": " + remark.text);
+      }
     }
   }
+  return ok;
 }
 
 // One input. Errors go to the console.
@@ -237,7 +261,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
     return console.error(error);
   }
   report.steps = std::move(run->steps);
-  warn_of_remarks(console, path, module, report.steps);
+  if (!warn_of_remarks(console, flags, path, module, report.steps)) return;
   const std::vector<TagOutcome> outcomes = tag_outcomes(module);
   if (!check_backward(console, flags, path, module, report.steps)) return;
   if (flags.strict_tags && !check_tags(console, outcomes, path)) return;

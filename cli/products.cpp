@@ -76,7 +76,9 @@ Result<std::vector<std::string>> paths_in_folder(const FileFlags& flags, std::op
       return usage("standard input has no name, so no file in '" + flags.output + "' can be named after it",
                    "read it in a call of its own, with -o FILE");
     }
-    const std::string name = product_name(names[i], format);
+    // Reading a folder fails and says so, and nothing is written for it: any form will do.
+    const std::optional<Format> form = is_folder(flags.inputs[i]) ? Format::kPb : format;
+    const std::string name = product_name(names[i], form);
     if (!seen.insert(name).second) {
       return usage("two inputs would be written to '" + name + "' in '" + flags.output + "'",
                    "give each input once, and in one form");

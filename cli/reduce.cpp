@@ -287,7 +287,7 @@ CommandBody declare_reduce(CLI::App& app) {
   const std::shared_ptr<ReduceFlags> flags = std::make_shared<ReduceFlags>();
   flags->files.inputs.resize(1);
   app.add_option("IN", flags->files.inputs.front(), "a graph file; '-' is standard input")->type_name("IN")->required();
-  app.add_option("COMMAND", flags->command, "a command after '--' whose end says whether a graph is interesting")
+  app.add_option("COMMAND", flags->command, "a command after '--' whose exit status says whether the graph still fails")
       ->type_name("COMMAND")
       ->required();
   app.add_option("-o,--output", flags->files.output, "where the graph goes, as text unless it ends in .pb or .json")

@@ -1,8 +1,9 @@
-// fxopt tags: what became of every save and recompute tag, and of those that nobody carried out.
+// fxopt tags: what became of every save and recompute tag, including those that no pass carried out.
 
 #include "cli/report/tags.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -19,16 +20,16 @@ namespace {
 
 struct TagsFlags {
   std::vector<std::string> inputs;
-  size_t top = 40;
+  size_t top = 32;
   bool strict = false;
 };
 
 void refuse(Console& console, const std::string& path, const std::vector<TagOutcome>& outcomes) {
-  const auto broken = std::count_if(outcomes.begin(), outcomes.end(), breaks_strict_tags);
-  if (broken == 0) return;
+  if (std::none_of(outcomes.begin(), outcomes.end(), breaks_strict_tags)) return;
+  std::vector<TagOutcome> bad;
+  std::copy_if(outcomes.begin(), outcomes.end(), std::back_inserter(bad), breaks_strict_tags);
   Error error{ErrorCode::kTagConflict,
-              count_text(static_cast<size_t>(broken), "tag") +
-                  " ignored, dropped, conflicting, or MUST_RECOMPUTE and overridden",
+              count_text(bad.size(), "tag") + " not carried out: " + outcomes_text(bad),
               "the table says why; `fxopt help verdicts` explains the words",
               {}};
   error.where.file = shown_input(path);
@@ -58,7 +59,7 @@ void list_tags(Console& console, const TagsFlags& flags, const std::string& path
 CommandBody declare_tags(CLI::App& app) {
   const std::shared_ptr<TagsFlags> flags = std::make_shared<TagsFlags>();
   app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  app.add_option("--top", flags->top, "print at most N rows; identical layers share a row (default: 40)")
+  app.add_option("--top", flags->top, "print at most N rows; identical layers share a row (default: 32)")
       ->type_name("N");
   app.add_flag("--strict-tags", flags->strict,
                "exit with 4 when a tag is ignored, dropped or conflicting, or a MUST_RECOMPUTE is overridden");

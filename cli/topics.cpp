@@ -14,9 +14,9 @@ constexpr std::string_view kExitCodes =
 1   a mistake in fxopt; opt writes a reproducer and prints its place
 2   the command line is not understood
 3   an input is malformed, or breaks an invariant where a valid graph is needed
-4   an answer: broken invariants (verify), a pass's output failed the verifier, a pass refused a tag
+4   a result, not a malfunction: broken invariants (verify), a pass's output failed the verifier, a pass refused a tag
     or a phase mark, or a tag that --strict-tags does not accept
-5   an answer: a gate failed, such as --budget
+5   a result, not a malfunction: a limit was exceeded, such as --budget
 6   ranks diverge (unused so far)
 7   infeasible (unused so far)
 8   unsupported op, or a size that the request needs is unknown
@@ -132,7 +132,8 @@ Limits, each an exit code of 5 when it is broken:
 
 A baseline knows a graph by its file's place, as far as it takes to tell it from the other files of the
 call (A/step.pb and B/step.pb, else step.pb), and by its own name. An update replaces the files of the call
-and keeps the others. End its name in .zst: it is then 50 times smaller. --json has each growth as fields.
+and keeps the others, if they were measured with the same options. End its name in .zst: it is then about
+40 times smaller. --json has each growth as fields.
 )";
 
 constexpr std::string_view kDevices =

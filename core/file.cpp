@@ -222,41 +222,67 @@ std::string follow_links(std::filesystem::path path) {
   return path.string();
 }
 
-// The new file beside the target that becomes the target when it is complete; removed if it never does.
+// The new file beside the target that becomes the target when it is complete; removed if it never does. Where the file
+// system can, it has no name until then, so that nothing is left of a process that is killed while it writes.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& target, mode_t mode) {
     const size_t slash = target.rfind('/');
     const std::string folder = slash == std::string::npos ? "" : target.substr(0, slash + 1);
-    const std::string stem = folder + ".fxopt-" + std::to_string(::getpid()) + "-";
-    do {
-      path_ = stem + std::to_string(number_++) + ".tmp";
-      fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    } while (fd_ < 0 && errno == EEXIST && number_ < kMaxAttempts);
-    exists_ = fd_ >= 0;
+    stem_ = folder + ".fxopt-" + std::to_string(::getpid()) + "-";
+#ifdef O_TMPFILE
+    if (::access(kOwnDescriptors, X_OK) == 0) {
+      fd_ = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+      if (fd_ >= 0) return;
+    }
+#endif
+    has_name_ = take_name([&](const char* path) {
+      fd_ = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+      return fd_ >= 0;
+    });
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
     if (fd_ >= 0) ::close(fd_);
-    if (exists_) ::unlink(path_.c_str());
+    if (has_name_) ::unlink(path_.c_str());
   }
 
   int fd() const { return fd_; }
-  bool flush_and_close() { return ::fsync(fd_) == 0 && ::close(std::exchange(fd_, -1)) == 0; }
+  bool flush_and_close() {
+    if (::fsync(fd_) != 0) return false;
+    if (!has_name_) {
+      const std::string open_file = kOwnDescriptors + std::to_string(fd_);
+      has_name_ = take_name([&](const char* path) {
+        return ::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+      });
+    }
+    return has_name_ && ::close(std::exchange(fd_, -1)) == 0;
+  }
   bool rename_to(const std::string& target) {
     if (::rename(path_.c_str(), target.c_str()) != 0) return false;
-    exists_ = false;
+    has_name_ = false;
     return true;
   }
 
  private:
   static constexpr int kMaxAttempts = 10000;  // as many files may lie here after crashes of processes of our number
+  static constexpr const char* kOwnDescriptors = "/proc/self/fd/";
 
-  std::string path_;
+  // Tries names until `make(name)` succeeds, or fails for another reason than that the name is taken.
+  template <class Make>
+  bool take_name(Make make) {
+    for (int number = 0; number < kMaxAttempts; ++number) {
+      path_ = stem_ + std::to_string(number) + ".tmp";
+      if (make(path_.c_str())) return true;
+      if (errno != EEXIST) return false;
+    }
+    return false;
+  }
+
+  std::string stem_, path_;
   int fd_ = -1;
-  int number_ = 0;
-  bool exists_ = false;
+  bool has_name_ = false;
 };
 
 // `existing` describes the file that is replaced, null when there is none.

@@ -157,7 +157,8 @@ class Explainer {
     const std::string reason = std::string(tag_rule(verdict.rule).reason);
     if (graph_[node_].tag != Tag::kNone) {
       result_.verdict = name_of(verdict.verdict);
-      if (verdict.verdict != Verdict::kMoot) result_.verdict += ": " + reason;
+      result_.verdict += ": " + (verdict.verdict == Verdict::kMoot ? "backward does not read it" : reason);
+      result_.is_forecast = !is_judged;
     }
     if (phases_.is_backward(node_) || !forecast.needed[node_]) return;
     result_.is_recomputed = forecast.recomputed[node_];
@@ -233,7 +234,7 @@ void print_what_if(std::ostream& out, const WhatIf& what_if, bool has_seconds) {
   if (what_if.work.collectives > 0) out << ", and " << count_text(what_if.work.collectives, "collective");
   out << '\n';
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
-  table.add({"peak", "as it is", "then", "change"});
+  table.add({"peak", what_if.has_carried_out ? "after remat" : "as it is", "then", "change"});
   for (const DevicePeaks& before : what_if.before) {
     for (const DevicePeaks& after : what_if.after) {
       if (after.device != before.device) continue;
@@ -307,10 +308,14 @@ void print_explanation(std::ostream& out, const Explanation& explanation, bool h
   }
   out << '\n';
   if (!explanation.tag.empty()) {
-    out << "  tagged     " << explanation.tag << (explanation.verdict.empty() ? "" : ", " + explanation.verdict)
+    out << "  tagged     " << explanation.tag
+        << (explanation.is_forecast ? "; no pass has judged it, and remat makes it " : ", ") << explanation.verdict
         << '\n';
   }
-  if (!explanation.decision.empty()) out << "  backward   " << explanation.decision << '\n';
+  const bool is_future = explanation.is_forecast && explanation.is_recomputed;
+  if (!explanation.decision.empty()) {
+    out << "  backward   " << (is_future ? "reads it; after remat " : "") << explanation.decision << '\n';
+  }
   if (explanation.storages.empty()) out << "  it has no storage: nothing of it is live\n";
   for (const StorageFacts& facts : explanation.storages) print_storage(out, explanation, facts);
   print_kept(out, explanation.kept);

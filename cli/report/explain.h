@@ -54,13 +54,15 @@ struct WhatIf {
   std::vector<std::string> copies;         // nodes computed again because of it, or no longer where it were saved
   Work work;                               // of these
   std::vector<DevicePeaks> before, after;  // both after remat, which carries out the tags that are there
+  bool has_carried_out = false;            // the graph has tags, so that `before` need not be the step as it is
   bool expandable = false;                 // whose segments the allocator's peaks are of
 };
 
 struct Explanation {
   std::string node, type, target, module_path, source, phase;
   std::string tag;             // its own; empty without one
-  std::string verdict;         // what became of the tag, or would in remat, and why; empty without a tag
+  std::string verdict;         // what became of the tag, and why; empty without a tag
+  bool is_forecast = false;    // no pass has judged it: verdict and decision are what they would be after remat
   std::string decision;        // what becomes of the value for backward, and why; empty for what backward does not read
   bool is_recomputed = false;  // the decision
   std::string peak_device, peak_node;

@@ -82,7 +82,10 @@ struct Advice {
   std::optional<int64_t> before;  // absent: memory runs out before it is reached
   int64_t after = 0;
   std::optional<int64_t> spare;  // of what the allocator may take, then
+  bool is_certain = true;        // false: it may be less
+  bool is_for_budget = false;    // the step fits as it is, and a budget does not hold
   int64_t flops_before = 0, flops_after = 0;
+  int64_t moved_before = 0, moved_after = 0;  // bytes that the calls read and write
 };
 
 // Offsets for all storages ahead of time.

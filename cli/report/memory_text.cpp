@@ -216,20 +216,19 @@ std::string verdict_text(const DeviceMemory& device) {
 }
 
 std::string advice_text(const Advice& advice) {
-  const std::string_view goal = advice.spare.has_value() ? "makes it fit" : "keeps the budget";
-  const std::string command = "`fxopt opt " + advice.input + " -o OUT --passes '" + advice.pipeline + "'` ";
-  std::string text = advice.holds ? command + std::string(goal) + ": "
-                                  : "no recompute policy is enough; " + command + "lowers the peak most: ";
+  const std::string_view goal = advice.is_for_budget ? "keeps the budget" : "makes it fit";
+  const std::string command = "`fxopt opt " + advice.input + " -o smaller.pb --passes '" + advice.pipeline + "'` ";
+  const std::string_view known = advice.is_certain ? "" : " as far as is known";
+  std::string text = advice.holds
+                         ? command + std::string(goal) + std::string(known) + ": "
+                         : "no recompute policy that was tried is enough; " + command + "lowers the peak most: ";
   text += advice.metric + " peak " + size_text(advice.after);
   if (advice.before.has_value()) text += " (now " + size_text(*advice.before) + ")";
-  if (advice.spare.has_value()) text += ", " + size_text(*advice.spare) + " to spare";
-  if (advice.flops_before > 0) {
-    char percent[48];
-    std::snprintf(percent, sizeof percent, ", %.1f %% more operations",
-                  100.0 * static_cast<double>(advice.flops_after - advice.flops_before) /
-                      static_cast<double>(advice.flops_before));
-    text += percent;
+  if (advice.spare.has_value()) {
+    text += std::string(advice.is_certain ? ", " : ", at most ") + size_text(*advice.spare) + " to spare";
   }
+  text += ", " + signed_percent_text(advice.flops_after - advice.flops_before, advice.flops_before) + " operations, " +
+          signed_percent_text(advice.moved_after - advice.moved_before, advice.moved_before) + " bytes moved";
   return text;
 }
 

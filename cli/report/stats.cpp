@@ -1,6 +1,8 @@
 #include "cli/report/stats.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "cli/report/json.h"
@@ -54,22 +56,17 @@ std::string peak_name(const PeakBytes& peak) {
   return "ideal peak, " + (peak.device.empty() ? "no device" : peak.device) + ", @" + peak.graph;
 }
 
-const PeakBytes* find_peak(const ModuleStats& stats, const PeakBytes& like) {
-  for (const PeakBytes& peak : stats.peaks) {
-    if (peak.graph == like.graph && peak.device == like.device) return &peak;
-  }
-  return nullptr;
-}
-
 void add_number(Table& table, const std::string& name, size_t before, size_t after) {
   table.add({name, std::to_string(before), std::to_string(after),
              signed_text(static_cast<int64_t>(after) - static_cast<int64_t>(before))});
 }
 
 void print_peaks(Table& table, const OptReport& report) {
+  using Place = std::pair<std::string_view, std::string_view>;  // graph and device
+  std::map<Place, int64_t> after;
+  for (const PeakBytes& peak : report.after.peaks) after.emplace(Place(peak.graph, peak.device), peak.bytes);
   for (const PeakBytes& before : report.before.peaks) {
-    const PeakBytes* after = find_peak(report.after, before);
-    const int64_t after_bytes = after == nullptr ? 0 : after->bytes;
+    const int64_t after_bytes = after[Place(before.graph, before.device)];
     const std::string bound = before.unknown_buffers > 0 ? "at least " : "";
     const std::string change = percent_text(after_bytes - before.bytes, before.bytes);
     table.add({peak_name(before), bound + bytes_text(before.bytes), bound + bytes_text(after_bytes), change});

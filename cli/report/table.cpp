@@ -73,6 +73,10 @@ std::string percent_text(int64_t part, int64_t whole) {
   return text.data();
 }
 
+std::string signed_percent_text(int64_t part, int64_t whole) {
+  return whole == 0 ? "+0.0 %" : (part < 0 ? "" : "+") + percent_text(part, whole);
+}
+
 std::string signed_text(int64_t number) { return (number > 0 ? "+" : "") + std::to_string(number); }
 
 std::string seconds_text(double seconds) {

@@ -44,6 +44,9 @@ std::string count_text(size_t count, std::string_view noun);
 // "12.3 %" of `part` in `whole`; empty when `whole` is 0.
 std::string percent_text(int64_t part, int64_t whole);
 
+// "+12.3 %", "-4.0 %"; "+0.0 %" when `whole` is 0.
+std::string signed_percent_text(int64_t part, int64_t whole);
+
 // "+3", "-12", "0".
 std::string signed_text(int64_t number);
 

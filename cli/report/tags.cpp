@@ -108,7 +108,12 @@ class Auditor {
     outcome.rule = foretold.rule;
     if (!wants_recompute(outcome.tag) || foretold.rule == TagRule::kBackwardTag) return;
     outcome.is_ignored = forecast_.read[node];
-    if (!outcome.is_ignored && has_copy(node)) outcome.verdict = Verdict::kHonoured;
+    if (outcome.is_ignored) return;
+    if (has_copy(node)) {
+      outcome.verdict = Verdict::kHonoured;
+    } else if (outcome.verdict == Verdict::kHonoured) {
+      outcome.verdict = Verdict::kMoot;  // so far: only the copies that remat would make read it
+    }
   }
 
  private:
@@ -130,11 +135,21 @@ size_t rank_of(std::string_view word) {
   return static_cast<size_t>(std::find(kWords.begin(), kWords.end(), word) - kWords.begin());
 }
 
+bool decides_recompute(TagRule rule) {
+  return rule == TagRule::kMustRecompute || rule == TagRule::kPreference || rule == TagRule::kInherited;
+}
+
 std::string why_text(const TagOutcome& outcome) {
   if (outcome.is_ignored) {
     std::string text = "backward reads it, and no pass has recomputed it; remat would ";
     if (outcome.verdict == Verdict::kHonoured) return text + "recompute it";
     return text + "save it: " + std::string(tag_rule(outcome.rule).reason);
+  }
+  if (outcome.verdict == Verdict::kMoot && outcome.is_forecast && decides_recompute(outcome.rule)) {
+    return "backward does not read it; what remat would recompute does";
+  }
+  if (outcome.verdict == Verdict::kMoot && outcome.rule == TagRule::kKeptAnyway) {
+    return "backward does not read it, or only a copy does, and it is a view of memory that is kept anyway";
   }
   if (outcome.verdict == Verdict::kMoot) return "backward does not read it";
   if (outcome.verdict == Verdict::kDropped) return "erased by " + outcome.pass;
@@ -143,7 +158,8 @@ std::string why_text(const TagOutcome& outcome) {
 }
 
 std::string remedy_text(const TagOutcome& outcome) {
-  if (outcome.is_ignored && outcome.verdict == Verdict::kHonoured) return "run `fxopt opt` with remat";
+  if (outcome.is_ignored && outcome.verdict == Verdict::kHonoured)
+    return "run `fxopt opt IN -o OUT --passes remat,dce`";
   const bool is_settled = outcome.verdict == Verdict::kHonoured || outcome.verdict == Verdict::kMoot;
   return is_settled && !outcome.is_ignored ? "" : std::string(tag_rule(outcome.rule).remedy);
 }
@@ -252,7 +268,7 @@ void print_tags(std::ostream& out, const std::vector<TagOutcome>& outcomes, size
     }
   }
   table.print(out);
-  if (left_out > 0) out << "  and " << left_out << " more tags, which --top N or --json list\n";
+  if (left_out > 0) out << "  and " << left_out << " more tags; --top N or --json lists them\n";
   if (remedies.empty()) return;
   out << "what to do\n";
   for (const std::string& remedy : remedies) out << "  " << printable_line(remedy) << '\n';

@@ -153,16 +153,34 @@ TEST_CASE("cli opt: a name in an option that the graph does not have is warned o
     return result.err;
   };
   CHECK(contains(err("sac{exclude=\"head\"}"), "warning[names-nothing]"));
-  CHECK(contains(err("sac{exclude=\"head\"}"), "'head' of exclude is nothing that this graph has"));
+  CHECK(contains(err("sac{exclude=\"head\"}"), "no node of this graph matches 'head' of exclude"));
   CHECK_FALSE(contains(err("sac{exclude=\"layers.0\"}"), "warning"));
   CHECK_FALSE(contains(err("sac"), "warning"));  // the defaults are for graphs that have them
+}
+
+TEST_CASE("cli opt --strict-tags: what no pass judges and what an option does not find is an error") {
+  const Files files;
+  const std::string tagged = files.folder / "tagged.fxg", out = files.folder / "out.fxg";
+  write_text(tagged,
+             "graph @g {\n  %x: f32[4] = placeholder()\n  %a: f32[4] = aten.sin.default(%x) {tag=PREFER_RECOMPUTE}\n"
+             "  %b: f32[4] = aten.mul.Tensor(%a, %x) {phase=backward}\n  return %b\n}\n");
+  const auto exit = [&](const char* passes) {
+    return run_fxopt({"opt", tagged, "-o", out, "--passes", passes, "--strict-tags"}).exit;
+  };
+  CHECK(exit("cse,dce") == 4);
+  CHECK(exit("cse,remat,dce") == 0);
+  CHECK(exit("sac{policy=none,recompute=aten.nothing.default},remat") == 4);
+  CHECK(exit("sac{policy=none,recompute=aten.sin.default},remat") == 0);
 }
 
 TEST_CASE("cli mem --must-fit: a graph that no CUDA device runs is no step that fits") {
   const Files files;
   const CliResult host = run_fxopt({"mem", files.twins, "--must-fit", "--device-memory", "1GiB"});
-  CHECK(host.exit == 2);
-  CHECK(contains(host.err, "no device of this graph has a peak 'reserved'"));
+  CHECK(host.exit == 8);
+  CHECK(contains(host.err, "FX0801"));
+  const CliResult told = run_fxopt({"mem", files.twins, "--device-memory", "1GiB"});
+  CHECK(told.exit == 0);
+  CHECK(contains(told.err, "warning[no-gpu-tensors]"));
   const std::string device = files.folder / "device.fxg";
   std::string text(kTwins);
   for (size_t at = 0; (at = text.find("f32[1024]", at)) != std::string::npos; at += 9) text.insert(at + 9, "@cuda:0");

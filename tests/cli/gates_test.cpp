@@ -555,7 +555,8 @@ TEST_CASE("cli mem: the verdict first, and what makes it fit") {
   const nlohmann::json& advice = tight["advice"];
   REQUIRE(advice.is_object());
   CHECK(advice["holds"] == true);
-  CHECK(advice["pipeline"].get<std::string>().ends_with("sac{policy=per-op},remat"));  // the cheapest is enough
+  CHECK(advice["pipeline"].get<std::string>() ==
+        "sac{policy=per-op,recompute-every=0},remat");  // the cheapest is enough
   CHECK(advice["flops_after"].get<int64_t>() >= advice["flops_before"].get<int64_t>());
   // It is what that pipeline gives.
   const std::string after = steps.folder / "after.fxg";
@@ -566,7 +567,7 @@ TEST_CASE("cli mem: the verdict first, and what makes it fit") {
   const CliResult gate = steps.mem({"--device-memory", std::to_string(reserved - 1), "--must-fit"});
   CHECK(gate.exit == 5);
   CHECK(gate.out.starts_with("does not fit in "));
-  CHECK(contains(gate.err, "sac{policy=per-op},remat"));
+  CHECK(contains(gate.err, "sac{policy=per-op,recompute-every=0},remat"));
   // Too little for any policy: the lowest peak that was reached.
   const nlohmann::json hopeless = device("130MiB")["advice"];
   REQUIRE(hopeless.is_object());

@@ -3,9 +3,12 @@
 // Work is measured as processor time, for there is no one thing to count: what these shapes have caught was filled
 // tables, walked graphs and searched lists. So that a busy machine does not decide, a shape is made eight times larger,
 // where linear time grows 8 times, time of exponent 1.2 (caches) 12 times and quadratic time 64 times; the limit, 23, is
-// exponent 1.5; and times are the best of several runs, of the larger graph until one is below the limit.
+// exponent 1.5; and times are the best of several runs, of the larger graph until one is below the limit. Exponents are
+// printed.
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -23,7 +26,7 @@ constexpr int kRuns = 3;
 constexpr size_t kDeep = 100000;  // more graphs than a stack of 8 MiB takes calls
 
 const std::vector<std::vector<std::string>> kCommands = {
-    {"verify"}, {"show"}, {"show", "--summary"}, {"mem"}, {"opt", "--report", "-o", "/dev/null"},
+    {"verify"}, {"show"}, {"show", "--summary"}, {"mem"}, {"opt", "--report", "-o", "/dev/null"}, {"diff"},
 };
 
 double seconds(const std::vector<std::string>& command, const std::string& file) {
@@ -50,10 +53,14 @@ void check_shape(const Shape& shape) {
   const std::string small = folder / "small.fxg", large = folder / "large.fxg";
   write_text(small, shape.text(shape.size));
   write_text(large, shape.text(shape.size * kFactor));
+  std::printf("%-33s", shape.name);
   for (const std::vector<std::string>& command : kCommands) {
     CAPTURE(shape.name, command);
-    CHECK(growth(command, small, large) < kLimit);
+    const double times = growth(command, small, large);
+    CHECK(times < kLimit);
+    std::printf("  %s %.2f", command[0].c_str(), std::log(times) / std::log(kFactor));
   }
+  std::printf("\n");
 }
 
 TEST_CASE("scaling: the time of commands grows with the graph, whatever is large in it") {
