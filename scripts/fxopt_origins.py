@@ -112,9 +112,10 @@ def exported(program: ExportedProgram) -> Saved:
             spec["of"] = names[target]
             if target != names[target]:
                 spec["fqn"] = target
-    has_gradients = any(spec["role"] == "gradient" for spec in outputs)
-    kind = "forward_loss_backward" if has_gradients else "inference"
-    return program.graph_module, {"kind": kind, "roles": roles, "outputs": outputs}
+    told: Told = {"roles": roles, "outputs": outputs}
+    if any(spec["role"] == "gradient" for spec in outputs):
+        told["kind"] = "forward_loss_backward"  # else nobody knows: autograd may run through an exported program
+    return program.graph_module, told
 
 
 def _exported_outputs(signature: Any) -> tuple[list[Told], set[str]]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the pass tests of torchtitan's graph trainer, out of the installed package, with fxopt in the place of its passes.
+"""Runs the pass tests of torchtitan's graph trainer, out of the installed package, with fxopt replacing its passes.
 
     scripts/titan_suite.py [--fxopt PROGRAM] [--ours] [--json FILE]
 
@@ -200,7 +200,7 @@ def run_weak_graphs(fxopt: str | None) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="torchtitan's pass tests with fxopt in the place of its passes.")
+    parser = argparse.ArgumentParser(description="torchtitan's pass tests with fxopt replacing its passes.")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument("--ours", action="store_true", help="leave out the classes of passes that fxopt does not have")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows of all classes there")

@@ -3,8 +3,8 @@
 
     scripts/peers/differential.py [--runs N] [--seeds A:B] [--jobs N] [--pipelines N] [--stop-at-first] [--ignore-objects]
                                   [--json FILE]
-    scripts/peers/differential.py --reproduce SEED --passes PIPELINE [--write FILE.fxg] [--reduce FILE.fxg]
-    scripts/peers/differential.py --judge FILE --passes PIPELINE
+    scripts/peers/differential.py --reproduce SEED --passes PIPELINE [--apply] [--write FILE.fxg] [--reduce FILE.fxg]
+    scripts/peers/differential.py --judge FILE --passes PIPELINE [--apply] [--values FILE.pt]
 
 A seed gives a program (in the same version of PyTorch: the same graph, inputs and pipelines), traced by make_fx, torch.export,
 Dynamo or AOTAutograd. The graph is executed on the CPU before and after each of its pipelines. Compared: outputs and mutated
@@ -12,11 +12,12 @@ inputs and attributes (values, dtype, sizes, strides, offset, bytes of the stora
 the state of the generator, what is raised; and where autograd runs through a graph, gradients, within a tolerance of 1e-4, as
 merging equal values changes the order of summation. A program whose own two runs differ is skipped and counted.
 
---reduce needs a difference that --judge sees: with inputs like the values that the file records, and without gradients.
+--judge makes inputs like the values that the file records, and asks for gradients where the file may be differentiated. --reduce
+needs a difference that --judge sees; it gives a placeholder the value that its name had in the whole program.
 
 Left out, because another result is their purpose: `compat` of every pass, dce{random=remove}, dce{assertions=remove},
 dce{collectives=remove}, and passes that are not of class exact. Collectives are simulated: what other ranks hold differs from
-what this one holds, and a result is there only after its wait.
+what this one holds, and a result is there only after its wait. Strides of dimensions of size 1 are not compared.
 
 One line for each disagreement, then tables by pass and by feature. Exits with 1 when anything is wrong. --judge loads one file
 and exits with 1 when the two executions differ, 0 when they are equal, 2 when it cannot be run. Needs torch; no GPU.
@@ -34,11 +35,15 @@ import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 
+import torch
+
 import fxopt_json
 from fxopt_apply import FxoptError
 
-from differential_parts import campaign, files, observe, pipelines, tables, workers
+from differential_parts import campaign, files, judging, observe, pipelines, tables, workers
 from differential_parts.programs import Unusable
+
+VALUES = "values.pt"
 
 
 def run_campaign(options: argparse.Namespace) -> int:
@@ -82,20 +87,35 @@ def reproduce(options: argparse.Namespace) -> int:
         if options.reduce is not None and run.differences:
             source = pathlib.Path(name) / "failing.fxg"
             subject.optimizer.write(source)
-            return reduce(source, options.reduce, options.passes, options.fxopt)
+            torch.save(files.values_of(subject.program), source.with_name(VALUES))
+            return reduce(source, options)
         return 1 if run.differences else 0
 
 
-def reduce(source: pathlib.Path, target: pathlib.Path, passes: str, fxopt: str) -> int:
-    """Lets fxopt shrink a failing file and its pipeline, with --judge of this script as its judge."""
-    judge = [sys.executable, str(pathlib.Path(__file__).resolve()), "--fxopt", fxopt, "--passes", "{passes}", "--judge", "{}"]
-    command = [fxopt, "reduce", str(source), "-o", str(target), "--passes", passes, "--", *judge]
-    return subprocess.run(command).returncode
+def reduce(source: pathlib.Path, options: argparse.Namespace) -> int:
+    """Lets fxopt shrink a failing file and its pipeline; what judges as --judge does is loaded once."""
+    told = ["--fxopt", options.fxopt, "--values", str(source.with_name(VALUES)), *(["--apply"] if options.apply else [])]
+    if judge_file(source, options.passes, parser().parse_args(told)) != 1:
+        print("not reduced: --judge sees no difference in the file", file=sys.stderr)
+        return 2
+    place = source.with_name("judge")
+    # A process of its own: autograd does not run in forks of one that has used it.
+    server = [sys.executable, str(pathlib.Path(__file__).resolve()), *told, "--serve", str(place)]
+    with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as judge:
+        try:
+            while not place.exists() and judge.poll() is None:
+                time.sleep(0.05)
+            client = [sys.executable, "-I", "-S", judging.__file__, str(place), "{passes}", "{}"]
+            command = [options.fxopt, "reduce", str(source), "-o", str(options.reduce), "--passes", options.passes, "--", *client]
+            return subprocess.run(command).returncode
+        finally:
+            judge.kill()
 
 
-def judge_file(options: argparse.Namespace) -> int:
+def judge_file(file: pathlib.Path, passes: str, options: argparse.Namespace) -> int:
     try:
-        found = files.judge(options.judge, options.passes, options.fxopt)
+        known = torch.load(options.values) if options.values is not None else {}
+        found = files.judge(file, passes, options.fxopt, known, by_apply=options.apply)
     except (Unusable, FxoptError, RuntimeError, ValueError, OSError) as error:
         print(f"cannot be run: {error}", file=sys.stderr)
         return 2
@@ -133,9 +153,11 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write counts and disagreements here")
     result.add_argument("--reproduce", type=int, metavar="SEED", help="show one program and what --passes makes of it")
-    result.add_argument("--apply", action="store_true", help="with --reproduce: by fxopt_torch.apply, in place of a file")
+    result.add_argument("--apply", action="store_true", help="with --reproduce or --judge: by fxopt_torch.apply, in place of a file")
     result.add_argument("--write", type=pathlib.Path, metavar="FILE", help="with --reproduce: write the program as a graph file")
     result.add_argument("--reduce", type=pathlib.Path, metavar="FILE", help="with --reproduce: write it shrunk by fxopt reduce")
+    result.add_argument("--serve", metavar="SOCKET", help="judge the files that clients of this socket name (judging.py)")
+    result.add_argument("--values", type=pathlib.Path, metavar="FILE", help="with --judge: inputs by name, as torch.save writes")
     result.add_argument("--judge", type=pathlib.Path, metavar="FILE", help="execute this graph before and after --passes")
     return result
 
@@ -147,10 +169,12 @@ def main(arguments: list[str] | None = None) -> int:
         print("differential: no fxopt program: build it, then give --fxopt or set FXOPT", file=sys.stderr)
         return 2
     campaign.prepare_process()
+    if options.serve is not None:
+        judging.serve(options.serve, lambda file, passes: judge_file(pathlib.Path(file), passes, options))
     if options.judge is not None:
         if options.passes is None:
             parser().error("--judge needs --passes")
-        return judge_file(options)
+        return judge_file(options.judge, options.passes, options)
     if options.reproduce is None:
         return run_campaign(options)
     try:

@@ -99,10 +99,13 @@ class Subject:
             return run
         run.changed, run.recomputed = result.changed, result.recomputed
         after = run_graph(self.program, result.graph_module)
-        # Recomputed collectives are launched again, and merging them is what that option is for.
-        same = "remat" not in passes and "collectives=true" not in passes
-        run.differences = observe.differences(self.seen, after, same_collectives=same)
+        run.differences = observe.differences(self.seen, after, same_collectives=keeps_collectives(passes))
         return run
+
+
+def keeps_collectives(passes: str) -> bool:
+    """Recomputed collectives are launched again, and merging them is what that option is for."""
+    return "remat" not in passes and "collectives=true" not in passes
 
 
 def _sharing(seen: Seen) -> set[str]:

@@ -15,10 +15,10 @@ from differential_parts import modules, observe, soup, training
 from differential_parts.programs import Dice, Program, Unusable
 
 FAMILIES: dict[str, tuple[Callable[[Dice], Program], int]] = {
-    "soup": (soup.soup, 42),
-    "forward-loss-backward": (training.flb, 29),
+    "soup": (soup.soup, 40),
+    "forward-loss-backward": (training.flb, 34),
     "joint": (training.joint, 8),
-    "dynamo": (modules.dynamo, 11),
+    "dynamo": (modules.dynamo, 13),
     "torch.export": (modules.exported, 7),
     "AOTAutograd": (modules.aot, 6),
 }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import pathlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -18,12 +19,14 @@ import fxopt_torch
 from differential_parts import campaign, observe
 from differential_parts.collectives import SimulatedRanks, join_group
 from differential_parts.optimize import Optimizer
-from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable
+from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable, asking_gradients
 
 
-def judge(path: pathlib.Path, passes: str, fxopt: str) -> list[str]:
+def judge(
+    path: pathlib.Path, passes: str, fxopt: str, known: Mapping[str, Tensor] | None = None, *, by_apply: bool = False
+) -> list[str]:
     """What differs. Unusable where the file cannot be executed or its own executions differ, FxoptError where it is
-    refused."""
+    refused. known: what to give placeholders of these names, where it fits what the file says of them."""
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "before.json"
         module = fxopt_torch.read_module(path, fxopt)
@@ -32,15 +35,33 @@ def judge(path: pathlib.Path, passes: str, fxopt: str) -> list[str]:
         if "_c10d_functional." in source.read_text(encoding="utf-8"):
             join_group(WORLD)
         graph_module = fxopt_torch.load(source, fxopt=fxopt)
-        program = Program(graph_module, inputs_of(graph_module))
+        program = Program(graph_module, inputs_of(graph_module, known or {}), told=_told(module))
         check_values(graph_module, program.inputs())
         before = campaign.run_graph(program, graph_module)
+        if may_be_differentiated(module):
+            asking = dataclasses.replace(program, inputs=asking_gradients(program.inputs), has_gradients=True)
+            seen = campaign.run_graph(asking, graph_module)
+            if seen.error is None:
+                program, before = asking, seen
         if before.error is not None and FAILING not in before.error:
             raise Unusable(before.error)
         if observe.differences(before, campaign.run_graph(program, graph_module)):
             raise Unusable("two runs of the original differ")
-        after = Optimizer(program, fxopt, source).run(passes)
-        return observe.differences(before, campaign.run_graph(program, after.graph_module))
+        optimizer = Optimizer(program, fxopt, source)
+        after = optimizer.apply(passes) if by_apply else optimizer.run(passes)
+        seen = campaign.run_graph(program, after.graph_module)
+        return observe.differences(before, seen, same_collectives=campaign.keeps_collectives(passes))
+
+
+def _told(module: dict) -> dict[str, object]:
+    graph = module["graphs"][0]
+    return {"kind": graph["kind"]} if "kind" in graph else {}
+
+
+def may_be_differentiated(module: dict) -> bool:
+    """Whether nothing in the file says that its main graph has a backward already."""
+    graph = module["graphs"][0]
+    return "kind" not in graph and not any("phase_markers" in node or "phase" in node for node in graph["nodes"])
 
 
 class _Checked(torch.fx.Interpreter):
@@ -79,19 +100,21 @@ def put_on_cpu(message: object) -> None:
             put_on_cpu(item)
 
 
-def inputs_of(graph_module: GraphModule) -> Callable[[], list[object]]:
+def inputs_of(graph_module: GraphModule, known: Mapping[str, Tensor]) -> Callable[[], list[object]]:
     """Real inputs like the values of the placeholders; those on one storage share one. Unusable where one has none."""
     nodes = graph_module.graph.find_nodes(op="placeholder")
 
     def inputs() -> list[object]:
         dice, storages = Dice(1), {}
-        return [_input(node, dice, storages) for node in nodes]
+        return [_input(node, dice, storages, known.get(node.name)) for node in nodes]
 
     return inputs
 
 
-def _input(node: Node, dice: Dice, storages: dict[object, Tensor]) -> object:
+def _input(node: Node, dice: Dice, storages: dict[object, Tensor], known: Tensor | None) -> object:
     value = node.meta.get("val", node.meta.get("example_value"))
+    if value is None and known is not None:
+        return known.clone()
     if isinstance(value, torch.SymInt | torch.SymFloat):
         return value.node.hint
     if value is None:
@@ -102,9 +125,36 @@ def _input(node: Node, dice: Dice, storages: dict[object, Tensor]) -> object:
     elements = offset[0] + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides)) if 0 not in sizes else offset[0]
     key = value.untyped_storage()._cdata
     base = storages.get(key)
-    if base is None or base.numel() < elements or base.dtype != value.dtype:
+    is_new = base is None or base.numel() < elements or base.dtype != value.dtype
+    if is_new:
         storages[key] = base = _numbers(elements, value.dtype, dice)
-    return torch.as_strided(base, sizes, strides, offset[0])
+    result = torch.as_strided(base, sizes, strides, offset[0])
+    if is_new and 0 not in strides and known is not None and (known.shape, known.dtype) == (result.shape, result.dtype):
+        result.copy_(known)
+    return result
+
+
+def values_of(program: Program) -> dict[str, Tensor]:
+    """What each node gives, by name, when the program is executed."""
+    graph_module = program.graph_module
+    values = _Values(graph_module)
+    with observe.kept(observe.attributes_of(graph_module)), torch.no_grad(), SimulatedRanks(), contextlib.suppress(RuntimeError):
+        values.run(*program.inputs())
+    return values.found
+
+
+class _Values(torch.fx.Interpreter):
+    """Executes a graph and keeps copies of the tensors that its nodes give."""
+
+    def __init__(self, graph_module: GraphModule) -> None:
+        super().__init__(graph_module)
+        self.found: dict[str, Tensor] = {}
+
+    def run_node(self, node: Node) -> object:
+        result = super().run_node(node)
+        if isinstance(result, Tensor):
+            self.found[node.name] = result.detach().clone()
+        return result
 
 
 def _number(size: object) -> int:

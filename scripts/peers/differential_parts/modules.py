@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from differential_parts import blocks, steps
 from differential_parts.observe import attributes_of
-from differential_parts.programs import Dice, Program, Unusable, features_of, give_marks
+from differential_parts.programs import Dice, Program, Unusable, asking_gradients, features_of, give_marks
 from differential_parts.soup import make_inputs, record
 from differential_parts.tape import Tape, tensors_in
 from differential_parts.training import Step
@@ -99,30 +99,36 @@ def _source(tape: Tape, outputs: Sequence[int]) -> Callable[..., tuple]:
 
 def dynamo(dice: Dice) -> Program:
     """What torch.compile hands to a backend: calls of methods, Python operators, indexes of every kind."""
-    allowed = ["pure", "view", "nothing", "again", "write", "dynamo index", "dynamo index"]
+    allowed = ["pure", "view", "nothing", "again", "write", "pairs", "dynamo index", "dynamo index"]
     rare = ["binary", "reduction", "binary write", "size change", "draw", "index", "join", "factory", "types", "out="]
     kinds = [*allowed, *dice.sample(rare, 3)]
+    has_gradients = dice.chance(0.35)  # of leaves, which nothing may write
+    if has_gradients:
+        kinds = steps.FOR_GRADIENTS
     inputs = make_inputs(dice, dice.choices(((2, 4), (4,), (4, 2), (2, 2)), k=dice.randint(1, 2)))
     tape, outputs = record(dice, inputs(), kinds, dice.randint(3, 12))
     tape.first = inputs()
     torch.manual_seed(0)
     function = _source(tape, outputs)
-    graph_module = _captured(function, inputs(), dynamic=dice.chance(0.15))
+    if has_gradients:
+        inputs = asking_gradients(inputs)
+    graph_module = _captured(function, inputs(), dynamic=dice.chance(0.15), has_gradients=has_gradients)
     if sum(node.op == "placeholder" for node in graph_module.graph.nodes) != len(inputs()):
         places = _used_inputs(graph_module, len(inputs()))
         every = inputs
         inputs = lambda: [every()[place] for place in places]  # noqa: E731
     program = Program(graph_module, inputs)
-    if dice.chance(0.15):
+    if dice.chance(0.15) and not has_gradients:
         nodes = [node for node in graph_module.graph.nodes if node.op in ("call_function", "call_method")]
         give_marks(graph_module, dice, nodes[dice.randrange(len(nodes)) :] if nodes else (), marks=True)
         program.told["kind"] = "forward_loss_backward"
     program.features |= {"dynamo"} | features_of(graph_module)
-    program.has_gradients = "mutated input" not in program.features and "size change" not in program.features
+    program.has_gradients = has_gradients
+    program.features |= {"dynamo with gradients"} if has_gradients else set()
     return program
 
 
-def _captured(function: Callable, inputs: list[Tensor], *, dynamic: bool) -> GraphModule:
+def _captured(function: Callable, inputs: list[Tensor], *, dynamic: bool, has_gradients: bool) -> GraphModule:
     """The one graph of the function."""
     got: list[GraphModule] = []
 
@@ -130,7 +136,7 @@ def _captured(function: Callable, inputs: list[Tensor], *, dynamic: bool) -> Gra
         got.append(graph_module)
         return graph_module.forward
 
-    with quietly(), torch.no_grad():
+    with quietly(), torch.set_grad_enabled(has_gradients):
         torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)(*inputs)
     if len(got) != 1:
         raise Unusable("no graph")

@@ -102,7 +102,7 @@ def copy_of(graph_module: GraphModule) -> GraphModule:
 def copied(tensor: Tensor) -> Tensor:
     if isinstance(tensor, torch.nn.Parameter):
         return torch.nn.Parameter(tensor.detach().clone(), tensor.requires_grad)
-    return tensor.detach().clone()
+    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
 def _get(root: torch.nn.Module, path: str) -> object:

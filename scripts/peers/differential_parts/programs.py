@@ -53,6 +53,19 @@ class Dice(random.Random):
         return result
 
 
+def asking_gradients(inputs: Callable[[], list[object]]) -> Callable[[], list[object]]:
+    """The same inputs, of which those of a floating-point type require gradients."""
+
+    def asking() -> list[object]:
+        given = inputs()
+        for value in given:
+            if isinstance(value, Tensor) and value.is_floating_point():
+                value.requires_grad_()
+        return given
+
+    return asking
+
+
 def schema_of(node: Node) -> torch._C.FunctionSchema | None:
     return getattr(node.target, "_schema", None)
 
@@ -65,6 +78,17 @@ def writes(node: Node) -> bool:
         return False
     schema = schema_of(node)
     return node.target is operator.setitem or schema is not None and schema.is_mutable
+
+
+def returns_its_argument(node: Node) -> bool:
+    """Whether a call writes its first argument and hands it back, as in-place ops do."""
+    schema = schema_of(node)
+    if schema is None or len(schema.returns) != 1 or not schema.arguments or not node.args:
+        return False
+    given, result = schema.arguments[0].alias_info, schema.returns[0].alias_info
+    if given is None or result is None or not given.is_write or not isinstance(node.args[0], Node):
+        return False
+    return given.before_set == result.before_set
 
 
 def is_random(node: Node) -> bool:

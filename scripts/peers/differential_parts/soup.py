@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable
 
@@ -12,12 +13,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from differential_parts import steps
 from differential_parts.collectives import join_group
-from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable, aten, features_of, give_marks, writes
+from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable, asking_gradients, aten, features_of, give_marks, returns_its_argument, writes
 from differential_parts.tape import Tape
 
 SIZES = ((2, 4), (4,), (4, 2), (2, 2), (4, 4), (8,), (2, 2, 2), (1, 4), (2, 4))
 # (tracing_mode, pre_dispatch) and how often
-MODES = ((("fake", False), 10), (("fake", True), 3), (("real", False), 2), (("real", True), 3), (("symbolic", False), 3))
+MODES = ((("fake", False), 9), (("fake", True), 5), (("real", False), 2), (("real", True), 4), (("symbolic", False), 3))
 
 
 def make_inputs(dice: Dice, sizes: list[tuple[int, ...]]) -> Callable[[], list[Tensor]]:
@@ -40,7 +41,10 @@ def record(dice: Dice, inputs: list[Tensor], kinds: list[str], length: int) -> t
     tape = Tape(dice, inputs)
     torch.manual_seed(dice.randrange(2**31))
     for _ in range(length):
-        steps.KINDS[dice.choice(kinds)](tape)
+        kind = dice.choice(kinds)
+        steps.KINDS[kind](tape)
+        if kind in steps.RARE and dice.chance(0.35):
+            tape.again(1)
     if not tape.steps:
         raise Unusable("no step runs")
     return tape, tape.choose_outputs()
@@ -59,19 +63,24 @@ def soup(dice: Dice) -> Program:
     """Random steps; at times with marks, tags, attributes in place of inputs, copies of nodes, values left out."""
     kinds = [*steps.COMMON, *dice.sample(steps.RARE, dice.randint(2, 5))]
     kinds += dice.choices(kinds, k=3)
+    mode, pre_dispatch = dice.choices([mode for mode, _ in MODES], [weight for _, weight in MODES])[0]
+    has_gradients = pre_dispatch and dice.chance(0.35)  # its graph has the changes of gradient mode
+    kinds = steps.FOR_GRADIENTS if has_gradients else kinds
     if "collective" in kinds:
         join_group(WORLD)
     inputs = make_inputs(dice, dice.choices(SIZES, k=dice.randint(1, 3)))
     tape, outputs = record(dice, inputs(), kinds, dice.randint(3, 22))
-    mode, pre_dispatch = dice.choices([mode for mode, _ in MODES], [weight for _, weight in MODES])[0]
     is_list = dice.chance(0.5)
 
     def function(*given: Tensor) -> object:
         result = tape.replay(given, outputs)
         return result if is_list else tuple(result)
 
+    if has_gradients:
+        inputs = asking_gradients(inputs)
     graph_module = trace(function, inputs(), mode, pre_dispatch)
-    program = Program(graph_module, inputs)
+    program = Program(graph_module, inputs, has_gradients=has_gradients)
+    program.features |= {"pre_dispatch with gradients"} if has_gradients else set()
     program.features |= {f"make_fx {mode}"} | ({"pre_dispatch"} if pre_dispatch else set())
     vary(program, dice)
     program.features |= features_of(graph_module)
@@ -81,18 +90,47 @@ def soup(dice: Dice) -> Program:
 def vary(program: Program, dice: Dice) -> None:
     """Changes that keep what the graph computes, or that no trace would have made."""
     graph_module = program.graph_module
-    if dice.chance(0.15):
-        _attributes_for_inputs(program, dice)
+    if dice.chance(0.5):
+        _by_arguments(program, dice)
     if dice.chance(0.4):
+        _by_indexes(program, dice)
+    if dice.chance(0.2):
+        _attributes_for_inputs(program, dice)
+    if dice.chance(0.45) and not program.has_gradients:  # what has a backward is not differentiated again
         _mark(program, dice)
-    if dice.chance(0.1):
+    if dice.chance(0.2):
+        share = dice.choice([0.5, 0.8, 1.0])
         for node in graph_module.graph.nodes:
-            if dice.chance(0.7):
+            if dice.chance(share):
                 node.meta.pop("val", None)
         program.features.add("no values")
-    if dice.chance(0.09):
+    if dice.chance(0.11):
         _fail(program, dice)
     graph_module.recompile()
+
+
+def _by_arguments(program: Program, dice: Dice) -> None:
+    """What reads the result of an in-place op reads the argument that it changed, which is the same tensor."""
+    for node in program.graph_module.graph.nodes:
+        if not returns_its_argument(node):
+            continue
+        for user in list(node.users):
+            if dice.chance(0.6):
+                user.replace_input_with(node, node.args[0])
+                program.features.add("read by argument")
+
+
+def _by_indexes(program: Program, dice: Dice) -> None:
+    """Selects and slices of the first dimension by operator.getitem, as Python writes them."""
+    for node in program.graph_module.graph.nodes:
+        if node.target not in (aten.select.int, aten.slice.Tensor) or not dice.chance(0.8):
+            continue
+        source, dim, *told = node.args if len(node.args) > 1 else (*node.args, 0)
+        if dim != 0:
+            continue
+        index = told[0] if node.target is aten.select.int else slice(*told) if len(told) > 1 else slice(*told, None)
+        node.target, node.args = operator.getitem, (source, index)
+        program.features.add("getitem of a tensor")
 
 
 def _fail(program: Program, dice: Dice) -> None:
@@ -132,7 +170,7 @@ def _attributes_for_inputs(program: Program, dice: Dice) -> None:
     chosen = [place for place in range(len(placeholders)) if dice.chance(0.5)]
     for place in chosen:
         node = placeholders[place]
-        graph_module.register_buffer(f"buffer_{place}", given[place].clone())
+        graph_module.register_buffer(f"buffer_{place}", given[place].detach().clone())
         with graph_module.graph.inserting_before(_first_call(graph_module)):
             attribute = graph_module.graph.get_attr(f"buffer_{place}")
         attribute.meta = dict(node.meta)

@@ -35,7 +35,8 @@ VIEWS = (
     lambda a: a.detach(), lambda a: aten.alias(a), lambda a: a.view_as(a), lambda a: a.view(torch.int32).view(torch.float32),
     lambda a: torch.as_strided(a, (2, 2), (1, 2)), lambda a: torch.as_strided(a, (2,), (1,), 1),
     lambda a: torch.view_as_real(torch.complex(a, a)), lambda a: torch._neg_view(a), lambda a: a.swapaxes(0, 1),
-    lambda a: torch.broadcast_to(a, (2, *a.shape)), lambda a: a.ravel(), lambda a: a.T,
+    lambda a: torch.broadcast_to(a, (2, *a.shape)), lambda a: a.ravel(), lambda a: a.T, lambda a: a.t().reshape(-1),
+    lambda a: a.t().contiguous(), lambda a: a.expand(2, *a.shape).reshape(-1), lambda a: a.t().flatten(), lambda a: a[..., ::2].reshape(-1),
 )  # fmt: skip
 # What nearly does nothing, and what differs in little from another step.
 NEARLY = (
@@ -51,6 +52,53 @@ NEARLY = (
     lambda a: a.squeeze(0), lambda a: a.squeeze(-1), lambda a: a.select(0, -1), lambda a: a.narrow(0, 1, 1), lambda a: a[-1:],
     lambda a: aten.slice.Tensor(a, 0, 0, 9223372036854775807, 2), lambda a: a.swapaxes(0, -1), lambda a: a.transpose(-1, -2).t(),
     lambda a: a.contiguous(memory_format=torch.contiguous_format), lambda a: a.view(a.shape[0], -1, 1).squeeze(0),
+    lambda a: a.clamp(max=0.5) - a.clamp(0, 0.5), lambda a: a.clamp(None, 0.0) - a.clamp(0.0, None), lambda a: a.add(a, alpha=2) - (a + a),
+)  # fmt: skip
+
+
+def _copies_around_a_write(a: Tensor) -> Tensor:
+    """A reshape that copies, before and after its memory is written through another view."""
+    turned = a.transpose(0, -1)
+    first = turned.reshape(-1)
+    a.view(-1).add_(1.0)
+    return torch.cat([first, turned.reshape(-1)])
+
+
+def _second_view_changes(a: Tensor) -> Tensor:
+    """Two equal views, of which an op changes the sizes of one."""
+    first, second = a.view(-1), a.view(-1)
+    second.unsqueeze_(0)
+    return torch.cat([first.sum(0).view(-1), second.sum(0).view(-1)])
+
+
+def _first_view_changes(a: Tensor) -> Tensor:
+    first, second = a.view(-1), a.view(-1)
+    first.unsqueeze_(0)
+    return torch.cat([first.sum(0).view(-1), second.sum(0).view(-1)])
+
+
+def _sizes_change_between(a: Tensor) -> Tensor:
+    """The same call before and after its argument is transposed in place; a make_fx trace names the result instead."""
+    copy = aten.clone.default(a)
+    first = aten.sum.dim_IntList(copy, [0])
+    aten.transpose_.default(copy, 0, -1)
+    return torch.cat([first.view(-1), aten.sum.dim_IntList(copy, [0]).view(-1)])
+
+
+def _written_after_set(a: Tensor) -> Tensor:
+    """A write to the memory that another tensor was moved to."""
+    moved, memory = torch.zeros_like(a), a.clone()
+    moved.set_(memory)
+    memory.view(-1).add_(1.0)
+    return moved * 2.0
+
+
+# Each has two calls that are nearly one, in what a caller sees.
+PAIRS = (
+    lambda a: torch.stack([a * 0.0, a * -0.0]), lambda a: torch.stack([torch.full((4,), 0.0), torch.full((4,), -0.0)]),
+    lambda a: torch.stack([a.clamp(max=0.5), a.clamp(0, 0.5)]), lambda a: torch.stack([a.add(a, alpha=2), a + a]),
+    _copies_around_a_write, _copies_around_a_write, _second_view_changes, _second_view_changes, _first_view_changes,
+    _sizes_change_between, _sizes_change_between, _written_after_set, _written_after_set,
 )  # fmt: skip
 CUSTOM = (
     lambda a: custom_ops.ops.twice(a), lambda a: custom_ops.ops.add_into(a, 1.0), lambda a: custom_ops.ops.add_into(a.view(-1), 2.0),
@@ -120,6 +168,20 @@ DRAWS = (
     lambda a: torch.multinomial(torch.ones(4), 2).float(), lambda a: torch.rrelu(a, 0.1, 0.9, True), lambda a: a.exponential_(),
     lambda a: a + torch.rand_like(a), lambda a: torch.randint_like(a, 5), lambda a: aten.native_dropout(a, 0.0, True),
 )  # fmt: skip
+def _half_stopped(a: Tensor) -> Tensor:
+    """The same call with and without gradients."""
+    with torch.no_grad():
+        scale = a.sin()
+    return a.sin() * scale
+
+
+def _stopped_view(a: Tensor) -> Tensor:
+    with torch.no_grad():
+        same = a.view_as(a)
+    return a.view_as(a) * same.view(same.shape)
+
+
+MODES = (_half_stopped, _stopped_view, lambda a: a.detach() * a, lambda a: a * 2.0 + (a * 2.0).detach())
 CHECKS = (
     lambda a: aten._assert_async.msg(a.isnan().any().logical_not() | True, "never"),
     lambda a: torch._check(a.shape[0] >= 0), lambda a: aten._assert_tensor_metadata(a, None, None, torch.float32),
@@ -154,15 +216,33 @@ def c10d() -> object:
     return torch.ops._c10d_functional
 
 
-def _unary(table: tuple, fits=is_float, *, writes: bool = False):
+def unary(table: tuple, fits=is_float, *, writes: bool = False, wanted: bool = False):
     def step(tape: Tape) -> None:
         place = tape.pick(fits)
         if place is not None:
-            tape.do(tape.dice.choice(table), place)
+            made = tape.do(tape.dice.choice(table), place)
+            if wanted:
+                tape.want(made)
             if writes:
                 tape.written.append(place)
 
     return step
+
+
+def _around(tape: Tape) -> None:
+    """The same step before and after a write, or a change of sizes, of what it reads or of a view of that."""
+    place = tape.pick(has_dims(1))
+    if place is None or not is_float(tape.pool[place]):
+        return
+    function = tape.dice.choice(tape.dice.choice([UNARY, UNARY, VIEWS, REDUCTIONS, NEARLY, CUSTOM]))
+    first = tape.do(function, place)
+    written = place
+    if tape.dice.chance(0.6):
+        view = tape.do(tape.dice.choice(VIEWS), place)
+        written = place if view is None or not is_float(tape.pool[view]) else view
+    tape.do(tape.dice.choice(WRITES if tape.dice.chance(0.8) else SIZE_CHANGES), written)
+    tape.written.append(written)
+    tape.want(first, tape.do(function, place))
 
 
 def _two(table: tuple, *, writes: bool = False):
@@ -208,29 +288,34 @@ def _mixed_types(tape: Tape) -> None:
 
 
 KINDS = {
-    "pure": _unary(UNARY),
+    "pure": unary(UNARY),
     "binary": _two(BINARY),
-    "reduction": _unary(REDUCTIONS),
-    "view": _unary(VIEWS),
-    "nothing": _unary(NOTHINGS),
-    "write": _unary(WRITES, writes=True),
+    "reduction": unary(REDUCTIONS),
+    "view": unary(VIEWS),
+    "nothing": unary(NOTHINGS),
+    "write": unary(WRITES, writes=True),
     "binary write": _two(BINARY_WRITES, writes=True),
-    "size change": _unary(SIZE_CHANGES, writes=True),
-    "resize_": _unary(RESIZES, writes=True),
+    "size change": unary(SIZE_CHANGES, writes=True),
+    "resize_": unary(RESIZES, writes=True),
     "set_": _two(SETS, writes=True),
     "out=": _out,
-    "draw": _unary(DRAWS, writes=True),
-    "check": _unary(CHECKS),
-    "index": _unary(INDEXES, has_dims(1)),
+    "draw": unary(DRAWS, writes=True, wanted=True),
+    "check": unary(CHECKS),
+    "index": unary(INDEXES, has_dims(1)),
     "join": _two(JOINS),
-    "collective": _unary(COLLECTIVES, has_dims(1), writes=True),
+    "collective": unary(COLLECTIVES, has_dims(1), writes=True),
     "factory": _factory,
     "types": _mixed_types,
-    "nearly": _unary(NEARLY),
-    "custom": _unary(CUSTOM, writes=True),
+    "nearly": unary(NEARLY, wanted=True),
+    "custom": unary(CUSTOM, writes=True, wanted=True),
     "higher-order": higher_order.step,
     "again": Tape.again,
+    "around": _around,
+    "pairs": unary(PAIRS, writes=True, wanted=True),
+    "modes": unary(MODES, wanted=True),
 }
+# Of leaves, which nothing may write.
+FOR_GRADIENTS = ("pure", "view", "nothing", "again", "modes", "modes", "modes", "index")
 # Besides these, each program has some of the others.
-COMMON = ("pure", "view", "nothing", "again", "write", "nearly")
-RARE = tuple(kind for kind in KINDS if kind not in COMMON)
+COMMON = ("pure", "view", "nothing", "again", "write", "nearly", "around", "pairs")
+RARE = tuple(kind for kind in KINDS if kind not in (*COMMON, "modes"))

@@ -37,6 +37,7 @@ class Tape:
         self.steps: list[Step] = []
         self.inputs = len(inputs)
         self.written: list[int] = []  # positions that a step wrote or changed
+        self.wanted: list[int] = []  # positions that are rather returned than others
 
     def do(self, function: Function, *reads: int) -> int | None:
         """Takes the step if it runs; the position of its first result, None where it has none."""
@@ -50,11 +51,14 @@ class Tape:
         self.pool.extend(results)
         return len(self.pool) - len(results) if results else None
 
-    def again(self) -> None:
-        """An earlier step once more, with the same arguments."""
+    def again(self, last: int = 8) -> None:
+        """One of the last steps once more, with the same arguments."""
         if self.steps:
-            step = self.dice.choice(self.steps[-8:])
-            self.do(step.function, *step.reads)
+            step = self.dice.choice(self.steps[-last:])
+            self.want(self.do(step.function, *step.reads))
+
+    def want(self, *places: int | None) -> None:
+        self.wanted += [place for place in places if place is not None]
 
     def pick(self, fits: Callable[[Tensor], bool] = lambda value: True) -> int | None:
         """A position, more often a late one, one on a storage that was written, or an input."""
@@ -81,6 +85,8 @@ class Tape:
         last = len(self.pool) - 1
         count = self.dice.randint(1, 4)
         chosen = [self.dice.choice([last, max(0, last - 1), self.dice.randint(0, last)])]
+        if self.wanted and self.dice.chance(0.7):
+            chosen += self.dice.choices(self.wanted, k=2)
         for _ in range(count):
             place = self.pick()
             chosen.append(self.dice.randint(0, last) if place is None else place)

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Plants known mistakes in a copy of fxopt, one at a time, and asks whether differential.py finds them.
+
+    scripts/peers/planted_bugs.py --build FOLDER                   copy the sources, build one program with all of them
+    scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt [--runs N] [--jobs N] [--only NAME] [--json FILE]
+
+The mistakes are those of differential_parts/planted.py, each of them a legality rule that no longer holds. The program makes the
+one whose number FXOPT_PLANTED gives, and none without it. Each campaign stops at its first find, whose graph and pipeline
+`fxopt reduce` then shrinks. Prints a row for each mistake; exits with 1 when one was not found. --build needs what
+scripts/setup.sh installs; the rest needs torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent)]
+
+from differential_parts.planted import PLANTED, Edit, Planted
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCES = ("CMakeLists.txt", "CMakePresets.json", "cli", "core", "ir", "passes", "runtime", "schemas", "scripts")
+ENOUGH_NODES = 12
+SWITCH = """#pragma once
+#include <cstdlib>
+namespace fxopt {
+inline bool is_planted(int number) {
+  static const char* asked = std::getenv("FXOPT_PLANTED");
+  return asked != nullptr && std::atoi(asked) == number;
+}
+}  // namespace fxopt
+"""
+
+
+def build(folder: pathlib.Path) -> int:
+    """Copies the sources, plants every mistake under its number, builds the program."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in SOURCES:
+        path = ROOT / name
+        (shutil.copytree if path.is_dir() else shutil.copy2)(path, folder / name)
+    (folder / "core" / "planted.h").write_text(SWITCH, encoding="utf-8")
+    edits = [(number, edit) for number, planted in enumerate(PLANTED, 1) for edit in planted.edits]
+    for file in sorted({edit.file for _, edit in edits}):
+        path = folder / file
+        text = plant(path.read_text(encoding="utf-8"), [(number, edit) for number, edit in edits if edit.file == file])
+        path.write_text(f'#include "core/planted.h"\n{text}', encoding="utf-8")
+    subprocess.run(["cmake", "--preset", "gcc", "-DBUILD_TESTING=OFF"], cwd=folder, check=True)
+    return subprocess.run(["cmake", "--build", folder / "build" / "gcc", "--target", "fxopt"]).returncode
+
+
+def plant(text: str, edits: list[tuple[int, Edit]]) -> str:
+    """The source with `is_planted(n) ? instead : expression` for each edit. ValueError where one does not fit it."""
+    found: dict[tuple[int, int], list[tuple[int, str]]] = {}
+    for number, edit in edits:
+        before, _, rest = edit.code.partition("«")
+        expression, _, after = rest.partition("»")
+        pattern = r"\s+".join(re.escape(word) for word in (before + "\0" + expression + "\1" + after).split())
+        places = list(re.finditer(pattern.replace("\0", "()").replace("\1", "()"), text))
+        if len(places) != 1:
+            raise ValueError(f"{edit.file}: {len(places)} places, not one, with: {edit.code}")
+        found.setdefault((places[0].start(1), places[0].start(2)), []).append((number, edit.instead))
+    last = len(text)
+    for (start, end), choices in sorted(found.items(), reverse=True):
+        if end > last:
+            raise ValueError(f"two mistakes overlap at: {text[start:end]}")
+        chosen = text[start:end]
+        for number, instead in choices:
+            chosen = f"is_planted({number}) ? ({instead}) : ({chosen})"
+        text, last = f"{text[:start]}({chosen}){text[end:]}", start
+    return text
+
+
+def hunt(planted: Planted, options: argparse.Namespace, folder: pathlib.Path) -> dict[str, object]:
+    """One campaign with the mistake, and its find reduced."""
+    script = [sys.executable, str(pathlib.Path(__file__).resolve().parent / "differential.py"), "--fxopt", options.fxopt]
+    environment = {**os.environ, "FXOPT_PLANTED": str(PLANTED.index(planted) + 1)}
+    told = ["--stop-at-first", "--pipelines", "2", "--runs", str(options.runs), "--jobs", str(options.jobs)]
+    report, small = folder / "report.json", folder / "small.fxg"
+    subprocess.run([*script, *told, "--json", str(report)], env=environment, stdout=subprocess.DEVNULL)
+    result = json.loads(report.read_text(encoding="utf-8"))
+    row: dict[str, object] = {"name": planted.name, "rule": planted.rule, "runs": result["runs"], "found": result["wrong"] > 0}
+    for line in result["disagreements"]:
+        seed, passes = re.match(r"WRONG seed (\d+) .* --passes '(.*?)'", line).groups()
+        row |= {"seed": int(seed), "passes": passes, "seen": line.rpartition("': ")[2] or line}
+        small.unlink(missing_ok=True)
+        how = ["--apply"] if " by apply: " in line else []
+        reduced = [*script, "--reproduce", seed, "--passes", passes, *how, "--reduce", str(small)]
+        subprocess.run(reduced, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if small.exists():
+            shown = subprocess.run([options.fxopt, "show", "--summary", "--json", str(small)], capture_output=True, text=True)
+            row["nodes"] = sum(graph["nodes"] for graph in json.loads(shown.stdout)["result"]["files"][0]["graphs"])
+            break
+    return row
+
+
+def shown(row: dict[str, object]) -> str:
+    nodes = row.get("nodes", "-")
+    found = f"found, seed {row['seed']}, {row['passes']}" if row["found"] else "NOT FOUND"
+    return f"{row['name']:34}{row['runs']:6} runs {nodes!s:>4} nodes  {found}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Asks whether differential.py finds mistakes that are planted in fxopt.")
+    parser.add_argument("--build", type=pathlib.Path, metavar="FOLDER", help="build the program with the mistakes here")
+    parser.add_argument("--fxopt", metavar="PROGRAM", help="the program with the mistakes")
+    parser.add_argument("--runs", type=int, default=2000, metavar="N", help="at most, for each mistake (default: 2000)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes of a campaign (default: 1)")
+    parser.add_argument("--only", metavar="NAME", help="only the mistakes whose name holds this")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows here")
+    options = parser.parse_args()
+    if options.build is not None:
+        return build(options.build.resolve())
+    if options.fxopt is None:
+        parser.error("--build FOLDER or --fxopt PROGRAM")
+    rows = []
+    for planted in PLANTED:
+        if options.only is not None and options.only not in planted.name:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append(hunt(planted, options, pathlib.Path(folder)))
+        print(shown(rows[-1]), flush=True)
+        if options.json is not None:
+            options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    found = sum(bool(row["found"]) for row in rows)
+    small = sum(isinstance(row.get("nodes"), int) and row["nodes"] <= ENOUGH_NODES for row in rows)
+    print(f"{found} of {len(rows)} found, {small} of them reduced to at most {ENOUGH_NODES} nodes")
+    return 0 if found == len(rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
