@@ -9,7 +9,7 @@
 //
 // Rules that keep the result well formed:
 //   - nodes are removed last first, so that the users of a removed node are nodes that stay
-//   - a stand-in stands before the node it stands for: its inputs do, and so do placeholders
+//   - a stand-in stands before the node it stands for: what it is computed from does, and so do placeholders
 //   - a new placeholder comes after all others, so that the places of inputs stay what records say
 
 #include "passes/reduce/edits.h"
@@ -144,6 +144,8 @@ bool is_branch(const Arg& arg) {
   return arg.is(ArgKind::kList) || arg.is(ArgKind::kTuple) || arg.is(ArgKind::kDict) || arg.is(ArgKind::kSet);
 }
 
+constexpr size_t kMaxAncestors = 32;
+
 // One edit of one graph.
 class Editor {
  public:
@@ -161,6 +163,18 @@ class Editor {
       rebuild_output();
     }
     for (size_t i = order.size(); i-- > 0;) remove(order[i], stand_in, goes);
+    return finish();
+  }
+
+  bool return_input(NodeId returned, NodeId input) {
+    const NodeId output = graph_.output();
+    if (!output.is_valid()) return false;
+    for (const UseId edge : graph_.edges(output)) {
+      if (graph_.use(edge).input != returned) continue;
+      graph_.set_use(edge, input);
+      lost_a_user_.push_back(returned);
+      has_changed_ = true;
+    }
     return finish();
   }
 
@@ -197,13 +211,19 @@ class Editor {
     erase(node);
   }
 
-  // An input of the node, else a placeholder that stays, of its metadata; invalid when there is none.
+  // The nearest of what the node is computed from, among the kMaxAncestors first, else a placeholder that stays, of its
+  // metadata; invalid when there is none.
   NodeId alike(NodeId node, const IdMap<NodeId, bool>& goes) const {
     const auto has_its_value = [&](NodeId other) {
       return other != node && same_metadata(graph_, graph_[other].value, graph_[node].value);
     };
-    for (const NodeId input : graph_.inputs(node)) {
-      if (has_its_value(input)) return input;
+    std::vector<NodeId> ancestors = graph_.inputs(node);
+    for (size_t i = 0; i < ancestors.size(); ++i) {
+      if (has_its_value(ancestors[i])) return ancestors[i];
+      for (const NodeId input : graph_.inputs(ancestors[i])) {
+        const bool is_known = std::find(ancestors.begin(), ancestors.end(), input) != ancestors.end();
+        if (!is_known && ancestors.size() < kMaxAncestors) ancestors.push_back(input);
+      }
     }
     for (const NodeId input : inputs_) {
       if (!graph_[input].erased && !goes[input] && has_its_value(input)) return input;
@@ -317,6 +337,10 @@ bool remove_nodes(Graph& graph, const std::vector<NodeId>& nodes, StandIn stand_
 
 bool remove_outputs(Graph& graph, const std::vector<bool>& gone, Sweep sweep) {
   return Editor(graph, sweep).remove_leaves(gone);
+}
+
+bool return_input(Graph& graph, NodeId returned, NodeId input, Sweep sweep) {
+  return Editor(graph, sweep).return_input(returned, input);
 }
 
 }  // namespace fxopt

@@ -12,7 +12,7 @@ namespace fxopt {
 
 // What users of a removed node read instead.
 enum class StandIn : uint8_t {
-  kInput,        // one of its inputs, else a placeholder, of the same metadata; else as kPlaceholder
+  kInput,  // the nearest of what it is computed from, else a placeholder, of the same metadata; else as kPlaceholder
   kPlaceholder,  // the node itself, which becomes a placeholder with its name, value and phase
   kNothing,      // users go too, and the leaves of the output that name one of them
 };
@@ -29,5 +29,8 @@ bool remove_nodes(Graph& graph, const std::vector<NodeId>& nodes, StandIn stand_
 // Removes the leaves of the output whose place (in the order of output_leaves()) is marked in `gone`, and lists that
 // are empty after that. True when something changed. O(nodes + edges).
 bool remove_outputs(Graph& graph, const std::vector<bool>& gone, Sweep sweep);
+
+// Makes the output return an input of `returned` in its place. True when something changed. O(nodes + edges).
+bool return_input(Graph& graph, NodeId returned, NodeId input, Sweep sweep);
 
 }  // namespace fxopt

@@ -94,6 +94,7 @@ class Reducer {
       modules();
       nodes();
       outputs(Sweep::kNone);
+      inputs_of_outputs();
       records();
       details();
       has_changed = best_.graph != before.graph || best_.passes != before.passes;
@@ -219,6 +220,28 @@ class Reducer {
       return true;
     };
     delta_debug(gone.size(), without, [&](size_t leaf) { return !gone[leaf]; });
+  }
+
+  // Returns what a returned node reads in its place: the last steps of a computation go, whatever they do to sizes.
+  void inputs_of_outputs() {
+    stage_ = "last steps";
+    for (bool has_moved = true; has_moved && report_.is_complete;) {
+      const std::unique_ptr<Module> module = parse_case(best_.graph);  // ids are those of the module that is edited
+      has_moved = false;
+      for (size_t i = 0; i < module->num_graphs() && !has_moved; ++i) has_moved = move_up_output(*module, GraphId(i));
+    }
+  }
+
+  bool move_up_output(const Module& module, GraphId id) {
+    const Graph& graph = module.graph(id);
+    for (const NodeId leaf : output_leaves(graph)) {
+      if (!leaf.is_valid()) continue;
+      for (const NodeId input : graph.inputs(leaf)) {
+        const auto edit = [&](Module& edited) { return return_input(edited.graph(id), leaf, input, Sweep::kUnread); };
+        if (try_edit(edit)) return true;
+      }
+    }
+    return false;
   }
 
   bool try_without(const std::set<NodeKey>& keys) {

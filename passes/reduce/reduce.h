@@ -40,8 +40,8 @@ struct ReduceOptions {
 
 // Makes an interesting case as small as it can, and keeps it interesting: by delta debugging, the largest pieces first:
 //
-//   passes and their options; outputs; modules, outer ones first; runs of nodes, then single nodes; records that have
-//   names; what nodes and the module carry
+//   passes and their options; outputs; modules, outer ones first; runs of nodes, then single nodes; the last steps of
+//   what is returned; records that have names; what nodes and the module carry
 //
 // and that again until nothing can go. Sizes, dtypes and names of nodes stay. Every case that is judged passes the
 // verifier, and none is judged twice. The same case and answers give the same result.

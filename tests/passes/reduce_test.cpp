@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/hash.h"
+#include "ir/analysis/values.h"
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
 #include "passes/reduce/details.h"
@@ -168,6 +169,43 @@ graph @g {
   %x: f32[4] = placeholder()
   %b: f32[4] = aten.sin.default(%x)
   return ()
+}
+)");
+}
+
+TEST_CASE("reduce goes up to a far ancestor of the same sizes, and past the last steps of what is returned") {
+  const Reduced reduced = reduce({R"(fxg 0
+graph @g {
+  %x: f32[2, 3] = placeholder()
+  %w: f32[3, 2] = placeholder()
+  %a: f32[2, 3] = aten.relu.default(%x)
+  %b: f32[3, 2](1, 3) = aten.t.default(%a)
+  %c: f32[2, 3] = aten.t.default(%b)
+  %d: f32[2, 3] = aten.sin.default(%c)
+  %e: f32[2, 2] = aten.mm.default(%d, %w)
+  %f: f32[] = aten.sum.default(%e)
+  return (%f,)
+}
+)",
+                                  std::nullopt},
+                                 [](const Module& module, const ReduceCase&) {
+                                   const Graph& graph = module.main();  // sin of something, after relu, returned
+                                   const std::vector<NodeId> leaves = output_leaves(graph);
+                                   std::vector<NodeId> read(leaves.begin(), leaves.end());
+                                   bool has_relu = false, has_sin = false;
+                                   for (size_t i = 0; i < read.size(); ++i) {
+                                     has_relu = has_relu || graph.op(read[i]).name == "aten.relu.default";
+                                     has_sin = has_sin || graph.op(read[i]).name == "aten.sin.default";
+                                     for (const NodeId input : graph.inputs(read[i])) read.push_back(input);
+                                   }
+                                   return has_relu && has_sin;
+                                 });
+  CHECK(reduced.smallest.graph == R"(fxg 0
+graph @g {
+  %x: f32[2, 3] = placeholder()
+  %a: f32[2, 3] = aten.relu.default(%x)
+  %d: f32[2, 3] = aten.sin.default(%a)
+  return (%d,)
 }
 )");
 }

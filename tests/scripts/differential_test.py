@@ -17,7 +17,8 @@ with imports_torch():
     from torch.fx.experimental.proxy_tensor import make_fx
 
     import differential
-    from differential_parts import campaign, collectives, families, files, observe, pipelines, tables
+    from differential_parts import campaign, collectives, families, files, observe, pipelines, soup, tables
+    from differential_parts.programs import Program
 need_program()
 
 aten = torch.ops.aten
@@ -136,6 +137,23 @@ class Programs(unittest.TestCase):
         for item in known:
             self.assertIn(item.name, text)
 
+    def test_variations_keep_what_a_graph_computes(self):
+        def function(x):
+            y = x.clone()
+            y.t_()
+            return y[1:].sum(0), y[0] * 2, x.view(-1)[2:8:3].add_(1)
+
+        for vary in (soup._by_arguments, soup._by_indexes):
+            with self.subTest(vary.__name__):
+                graph_module = make_fx(function)(torch.arange(12.0).view(3, 4))
+                program = Program(graph_module, lambda: [torch.arange(12.0).view(3, 4)])
+                seen, before = campaign.run_graph(program, graph_module), str(graph_module.graph)
+                for seed in range(4):
+                    vary(program, pipelines.Dice(seed))
+                graph_module.recompile()
+                self.assertNotEqual(str(graph_module.graph), before)
+                self.assertEqual(observe.differences(seen, campaign.run_graph(program, graph_module)), [])
+
     def test_symbols_are_given_other_sizes(self):
         for seed in range(60):
             program, _ = families.make(seed, "soup") if _is_program(seed) else (None, None)
@@ -172,6 +190,20 @@ class Files(unittest.TestCase):
         for known, wrong in (("%x: f32[2, 4]", "%x"), ("(1, 2)", ""), ("f32[2] =", "f64[2] =")):
             self.path.write_text(CSE.replace(known, wrong), encoding="utf-8")
             self.assertEqual(self.main("--judge", self.path, "--passes", "cse")[0], 2)
+
+    def test_values_are_given_to_placeholders_by_name_also_where_the_file_has_none(self):
+        values = self.path.with_name("values.pt")
+        torch.save({"x": torch.full((2, 4), -0.0), "t": torch.ones(2, 4)}, values)
+        for value in ("%x: f32[2, 4]", "%x"):
+            self.path.write_text(CSE.replace("%x: f32[2, 4]", value), encoding="utf-8")
+            with mock.patch.object(files.campaign, "run_graph", wraps=campaign.run_graph) as run:
+                self.assertEqual(self.main("--judge", self.path, "--passes", "cse", "--values", values), (0, "equal\n"))
+            self.assertTrue(torch.signbit(run.call_args_list[0].args[0].inputs()[0]).all())
+
+    def test_apply_is_judged_too(self):
+        with mock.patch.object(files.Optimizer, "apply", autospec=True, side_effect=files.Optimizer.apply) as applied:
+            self.assertEqual(self.main("--judge", self.path, "--passes", "cse", "--apply"), (0, "equal\n"))
+        applied.assert_called_once()
 
     def test_a_difference_exits_with_1(self):
         run = files.Optimizer.run

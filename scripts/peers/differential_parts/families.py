@@ -15,8 +15,8 @@ from differential_parts import modules, observe, soup, training
 from differential_parts.programs import Dice, Program, Unusable
 
 FAMILIES: dict[str, tuple[Callable[[Dice], Program], int]] = {
-    "soup": (soup.soup, 40),
-    "forward-loss-backward": (training.flb, 34),
+    "soup": (soup.soup, 44),
+    "forward-loss-backward": (training.flb, 32),
     "joint": (training.joint, 8),
     "dynamo": (modules.dynamo, 13),
     "torch.export": (modules.exported, 7),

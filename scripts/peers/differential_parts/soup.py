@@ -90,21 +90,22 @@ def soup(dice: Dice) -> Program:
 def vary(program: Program, dice: Dice) -> None:
     """Changes that keep what the graph computes, or that no trace would have made."""
     graph_module = program.graph_module
-    if dice.chance(0.5):
+    is_bare = dice.chance(0.25)  # as somebody would write it by hand
+    if is_bare or dice.chance(0.5):
         _by_arguments(program, dice)
-    if dice.chance(0.4):
+    if is_bare or dice.chance(0.4):
         _by_indexes(program, dice)
     if dice.chance(0.2):
         _attributes_for_inputs(program, dice)
     if dice.chance(0.45) and not program.has_gradients:  # what has a backward is not differentiated again
         _mark(program, dice)
-    if dice.chance(0.2):
-        share = dice.choice([0.5, 0.8, 1.0])
+    if is_bare:
+        share = dice.choice([0.6, 1.0, 1.0])
         for node in graph_module.graph.nodes:
             if dice.chance(share):
                 node.meta.pop("val", None)
         program.features.add("no values")
-    if dice.chance(0.11):
+    if dice.chance(0.15):
         _fail(program, dice)
     graph_module.recompile()
 

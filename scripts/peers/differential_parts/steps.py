@@ -85,6 +85,33 @@ def _sizes_change_between(a: Tensor) -> Tensor:
     return torch.cat([first.view(-1), aten.sum.dim_IntList(copy, [0]).view(-1)])
 
 
+def _transposed_between(a: Tensor) -> Tensor:
+    """A transpose of a transpose, of which the inner one is turned in place first."""
+    turned = aten.t.default(a)
+    aten.t_.default(turned)
+    return aten.t.default(turned)
+
+
+def _row_of_what_is_turned(a: Tensor) -> Tensor:
+    copy = aten.clone.default(a)
+    aten.transpose_.default(copy, 0, -1)
+    return copy[0] * 2.0
+
+
+def _two_names(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Two views that both are the tensor they view, which has no name itself."""
+    made = a * 2.0
+    return made.view(made.shape), aten.alias(made)
+
+
+def _views_around_set(a: Tensor) -> Tensor:
+    """The same view of a tensor before and after it is moved to other memory."""
+    moved = torch.zeros_like(a)
+    first = aten.view.default(moved, [-1])
+    aten.set_.source_Tensor(moved, a.clone())
+    return torch.cat([first * 2.0, aten.view.default(moved, [-1]) * 2.0])
+
+
 def _written_after_set(a: Tensor) -> Tensor:
     """A write to the memory that another tensor was moved to."""
     moved, memory = torch.zeros_like(a), a.clone()
@@ -98,7 +125,8 @@ PAIRS = (
     lambda a: torch.stack([a * 0.0, a * -0.0]), lambda a: torch.stack([torch.full((4,), 0.0), torch.full((4,), -0.0)]),
     lambda a: torch.stack([a.clamp(max=0.5), a.clamp(0, 0.5)]), lambda a: torch.stack([a.add(a, alpha=2), a + a]),
     _copies_around_a_write, _copies_around_a_write, _second_view_changes, _second_view_changes, _first_view_changes,
-    _sizes_change_between, _sizes_change_between, _written_after_set, _written_after_set,
+    _sizes_change_between, _two_names, _written_after_set, _written_after_set, _transposed_between, _transposed_between,
+    _row_of_what_is_turned, _row_of_what_is_turned, _row_of_what_is_turned, _views_around_set, _views_around_set, _two_names,
 )  # fmt: skip
 CUSTOM = (
     lambda a: custom_ops.ops.twice(a), lambda a: custom_ops.ops.add_into(a, 1.0), lambda a: custom_ops.ops.add_into(a.view(-1), 2.0),
@@ -218,11 +246,11 @@ def c10d() -> object:
 
 def unary(table: tuple, fits=is_float, *, writes: bool = False, wanted: bool = False):
     def step(tape: Tape) -> None:
-        place = tape.pick(fits)
+        place, first = tape.pick(fits), len(tape.pool)
         if place is not None:
-            made = tape.do(tape.dice.choice(table), place)
+            tape.do(tape.dice.choice(table), place)
             if wanted:
-                tape.want(made)
+                tape.want(*range(first, len(tape.pool)))
             if writes:
                 tape.written.append(place)
 
@@ -317,5 +345,5 @@ KINDS = {
 # Of leaves, which nothing may write.
 FOR_GRADIENTS = ("pure", "view", "nothing", "again", "modes", "modes", "modes", "index")
 # Besides these, each program has some of the others.
-COMMON = ("pure", "view", "nothing", "again", "write", "nearly", "around", "pairs")
+COMMON = ("pure", "view", "nothing", "again", "write", "nearly", "around", "pairs", "pairs")
 RARE = tuple(kind for kind in KINDS if kind not in (*COMMON, "modes"))

@@ -11,6 +11,7 @@ from torch import Tensor
 from differential_parts.programs import Dice
 
 MAX_ELEMENTS = 96
+MAX_GATHERED = 12
 
 Function = Callable[..., object]
 
@@ -80,17 +81,34 @@ class Tape:
             pool.extend(tensors_in(step.function(*(pool[read] for read in step.reads))))
         return [pool[place] for place in outputs]
 
+    def gather(self) -> int:
+        """All elements of what is rather returned and of some others in one tensor: returned, it shows them all, none of
+        them is."""
+        places = self.wanted[-MAX_GATHERED:]
+        places += self.dice.choices(range(len(self.pool)), k=2)
+        places = list(dict.fromkeys(places))
+        self.steps.append(Step(_gathered, tuple(places)))
+        self.pool.append(_gathered(*(self.pool[place] for place in places)))
+        return len(self.pool) - 1
+
     def choose_outputs(self) -> list[int]:
         """Some of the pool: the latest, what was written, views, at times an input or one tensor twice."""
+        if self.dice.chance(0.4):
+            return [self.gather()]
         last = len(self.pool) - 1
         count = self.dice.randint(1, 4)
         chosen = [self.dice.choice([last, max(0, last - 1), self.dice.randint(0, last)])]
         if self.wanted and self.dice.chance(0.7):
-            chosen += self.dice.choices(self.wanted, k=2)
+            first = self.dice.randrange(len(self.wanted))
+            chosen += [*self.wanted[first : first + 2], self.dice.choice(self.wanted)]
         for _ in range(count):
             place = self.pick()
             chosen.append(self.dice.randint(0, last) if place is None else place)
         return chosen if self.dice.chance(0.2) else list(dict.fromkeys(chosen))
+
+
+def _gathered(*values: Tensor) -> Tensor:
+    return torch.cat([value.reshape(-1).to(torch.float32) for value in values])
 
 
 def is_float(value: Tensor) -> bool:
