@@ -57,7 +57,7 @@ class Step:
         self.loss = dice.choice(list(blocks.LOSSES))
         self.chunks = 2 if dice.chance(0.15) else 1
         self.end = dice.choice(ENDS)
-        self.extra = dice.choice(["none", "activation", "view", "both", "none"])
+        self.extra = dice.choice(["none", "activation", "view", "both", "late view", "none"])
         self.keeps = dice.randrange(len(self.blocks))  # the activation that `extra` hands out and `reuse` writes
         self.parameters = [dice.tensor(size) * 0.5 for block in self.blocks for size in block.parameters]
         self.state = [dice.tensor(size).abs() for block in self.blocks for size in block.state]
@@ -136,8 +136,10 @@ class Step:
         return total
 
     def _extra(self, kept: Tensor) -> list[Tensor]:
-        activation, view = [kept], [kept.view(-1)[1:]]
-        return {"none": [], "activation": activation, "view": view, "both": activation + view}[self.extra]
+        with self.backward if self.extra == "late view" else contextlib.nullcontext():
+            activation, view = [kept], [kept.view(-1)[1:]]
+        both = activation + view
+        return {"none": [], "activation": activation, "view": view, "both": both, "late view": both}[self.extra]
 
 
 def _sum(old: Tensor | None, new: Tensor | None) -> Tensor | None:
