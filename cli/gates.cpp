@@ -23,7 +23,6 @@ namespace fxopt {
 namespace {
 
 constexpr int kDocumentVersion = 1;
-constexpr std::string_view kNoReport = "the baseline is not a memory report";
 constexpr uint64_t kMaxBaselineBytes = uint64_t{1} << 30;
 constexpr size_t kMaxNamed = 5;
 constexpr size_t kMaxListed = 20;
@@ -203,52 +202,65 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
   return gates;
 }
 
-Result<nlohmann::ordered_json> MemoryGates::read_document(const MemoryPlan& plan) const {
+Error MemoryGates::not_a_report(std::string hint) const {
+  Error error{ErrorCode::kBadBaseline, "the baseline is not a memory report", std::move(hint), {}};
+  error.where.file = flags_.baseline;
+  return error;
+}
+
+Result<nlohmann::ordered_json> MemoryGates::read_report(std::string hint) const {
   const Result<std::string> text = read_file(flags_.baseline, kMaxBaselineBytes);
   if (!text.ok()) return text.error();
-  Error error{ErrorCode::kBadBaseline, std::string(kNoReport), "write one with --update-baseline", {}};
-  error.where.file = flags_.baseline;
-  const nlohmann::ordered_json whole = nlohmann::ordered_json::parse(*text, nullptr, false);
-  if (!whole.is_object()) return error;
-  const nlohmann::ordered_json& document = whole.contains("result") ? whole["result"] : whole;
+  nlohmann::ordered_json whole = nlohmann::ordered_json::parse(*text, nullptr, false);
+  if (!whole.is_object()) return not_a_report(std::move(hint));
+  nlohmann::ordered_json report = whole.contains("result") ? std::move(whole["result"]) : std::move(whole);
   try {
-    if (document.at("memory_report") != kDocumentVersion) {
-      error.message = "the baseline is a memory report of version " + document.at("memory_report").dump() +
-                      ", and this fxopt reads version " + std::to_string(kDocumentVersion);
-      return error;
-    }
-    const nlohmann::ordered_json options = plan.json();
-    nlohmann::ordered_json given = document.at("options");
-    given.emplace("comm_lifetime", "wait");  // which reports did not say while there was no other
-    for (const auto& [key, value] : options.items()) {
-      if (given.at(key) == value) continue;
-      error.message = "the baseline was made with other options: " + key + " was " + given.at(key).dump() + " and is " +
-                      value.dump();
-      error.hint = "measure with the same options, or write the baseline anew with --update-baseline";
-      return error;
-    }
-    for (const nlohmann::ordered_json& file : document.at("files")) {
+    if (report.at("memory_report") != kDocumentVersion) return report;
+    static_cast<void>(report.at("options").get_ref<const nlohmann::ordered_json::object_t&>());
+    for (const nlohmann::ordered_json& file : report.at("files")) {
       static_cast<void>(file.at("file").get_ref<const std::string&>());
     }
   } catch (const nlohmann::json::exception&) {
+    return not_a_report(std::move(hint));
+  }
+  return report;
+}
+
+Status MemoryGates::check_comparable(const nlohmann::ordered_json& report, const MemoryPlan& plan) const {
+  Error error = not_a_report("write one with --update-baseline");
+  if (report.at("memory_report") != kDocumentVersion) {
+    error.message = "the baseline is a memory report of version " + report.at("memory_report").dump() +
+                    ", and this fxopt reads version " + std::to_string(kDocumentVersion);
     return error;
   }
-  return document;
+  const nlohmann::ordered_json options = plan.json();
+  nlohmann::ordered_json given = report.at("options");
+  given.emplace("comm_lifetime", "wait");  // which reports did not say while there was no other
+  for (const auto& [key, value] : options.items()) {
+    const nlohmann::ordered_json was = given.value(key, nlohmann::ordered_json());
+    if (was == value) continue;
+    error.message =
+        "the baseline was made with other options: " + key + " was " + was.dump() + " and is " + value.dump();
+    error.hint = "measure with the same options, or write the baseline anew with --update-baseline";
+    return error;
+  }
+  return ok_status();
 }
 
 Status MemoryGates::read_baseline(const MemoryPlan& plan) {
-  const Result<nlohmann::ordered_json> document = read_document(plan);
-  if (!document.ok()) return document.error();
+  const std::string hint = "write one with --update-baseline";
+  const Result<nlohmann::ordered_json> report = read_report(hint);
+  if (!report.ok()) return report.error();
+  const Status comparable = check_comparable(*report, plan);
+  if (!comparable.ok()) return comparable.error();
   try {
-    for (const nlohmann::ordered_json& file : document->at("files")) {
+    for (const nlohmann::ordered_json& file : report->at("files")) {
       BaselineFile& added = baseline_.emplace_back();
       added.name = file.at("file").get<std::string>();
       for (const nlohmann::ordered_json& graph : file.at("graphs")) added.graphs.push_back(memory_from_json(graph));
     }
   } catch (const nlohmann::json::exception&) {
-    Error error{ErrorCode::kBadBaseline, std::string(kNoReport), "write one with --update-baseline", {}};
-    error.where.file = flags_.baseline;
-    return error;
+    return not_a_report(hint);
   }
   return ok_status();
 }
@@ -461,16 +473,20 @@ std::string MemoryGates::text() const {
 Result<nlohmann::ordered_json> MemoryGates::document(const MemoryPlan& plan, const nlohmann::ordered_json& files,
                                                      std::string& replaced) const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  const Result<nlohmann::ordered_json> earlier = read_document(plan);
   std::error_code unknown;
-  const bool is_empty = std::filesystem::file_size(flags_.baseline, unknown) == 0 && !unknown;
-  if (!earlier.ok() && earlier.error().message == kNoReport && !is_empty) {
-    Error error = earlier.error();
-    error.hint = "--update-baseline replaces memory reports alone: remove this file first if it is not needed";
-    return error;
+  const bool is_new = !std::filesystem::exists(flags_.baseline, unknown) ||
+                      (std::filesystem::file_size(flags_.baseline, unknown) == 0 && !unknown);
+  if (!is_new) {
+    const Result<nlohmann::ordered_json> earlier =
+        read_report("--update-baseline replaces memory reports alone: remove this file first if it is not needed");
+    if (!earlier.ok()) return earlier.error();
+    const Status comparable = check_comparable(*earlier, plan);
+    if (comparable.ok()) {
+      list = earlier->at("files");
+    } else {
+      replaced = comparable.error().message;
+    }
   }
-  if (!earlier.ok() && earlier.error().code != ErrorCode::kFileOpen && !is_empty) replaced = earlier.error().message;
-  if (earlier.ok()) list = earlier->at("files");
   const std::vector<std::string> given = distinct_names(flags_.inputs);
   for (const nlohmann::ordered_json& file : files) {
     const std::string path = file.at("file").get<std::string>();

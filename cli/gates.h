@@ -101,7 +101,11 @@ class MemoryGates {
   static bool read_decimal(const std::string& text, Limit& limit);
   static bool is_beyond(int64_t before, int64_t after, const Limit& limit);
   static Result<std::vector<Limit>> parse_limits(const std::string& option, const std::string& text);
-  Result<nlohmann::ordered_json> read_document(const MemoryPlan& plan) const;
+  Error not_a_report(std::string hint) const;
+  // The memory report that the baseline is, of any version. Errors: those of read_file(); not_a_report(hint).
+  Result<nlohmann::ordered_json> read_report(std::string hint) const;
+  // An error when the report says nothing of growth: made with other options, or of another version.
+  Status check_comparable(const nlohmann::ordered_json& report, const MemoryPlan& plan) const;
   Status read_baseline(const MemoryPlan& plan);
   // The file of `names` that an input is, by its place; nothing where there is none, or no one alone.
   std::optional<size_t> find_file(const std::vector<std::string>& names, const std::string& path) const;

@@ -9,7 +9,8 @@
 //        view or a copy, no part of the node it reads, and stays where it is. Where no value is recorded, a getitem may
 //        be either, and stays after what changes the sizes of its input in place.
 // Place  The canonical order is depth first: a getitem of a getitem comes after it, before the next sibling. That makes
-//        the pass idempotent.
+//        the pass idempotent. No call stands before a placeholder: getitems of inputs, and of attributes among them,
+//        come after the last one, in the order they had.
 
 #include "passes/clean/raise_getitems.h"
 
@@ -60,14 +61,34 @@ class Finder {
   std::optional<StorageMap> storages_;  // asked for only where no value is recorded
 };
 
+// What getitems of a node come after: the node, or the last placeholder where that stands further down.
+class Parents {
+ public:
+  explicit Parents(const Graph& graph) : above_inputs_end_(graph.num_ids(), false) {
+    for (const NodeId node : graph.nodes()) {
+      if (graph[node].is_call()) break;
+      if (graph[node].kind == NodeKind::kPlaceholder) inputs_end_ = node;
+    }
+    if (!inputs_end_.is_valid()) return;
+    for (NodeId node = graph.first(); node != inputs_end_; node = graph.next(node)) above_inputs_end_[node] = true;
+  }
+
+  NodeId of(NodeId node) const { return above_inputs_end_.get(node) ? inputs_end_ : node; }
+
+ private:
+  NodeId inputs_end_;
+  IdMap<NodeId, bool> above_inputs_end_;  // inputs and attributes
+};
+
 }  // namespace
 
 Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions&) {
   PassResult result;
   const std::vector<NodeId> getitems = Finder(graph, result).run();
+  const Parents parents(graph);
   IdMap<NodeId, NodeId> last_child(graph.num_ids());
   for (const NodeId node : getitems) {
-    const NodeId parent = graph.arg(node, 0)->as_node();
+    const NodeId parent = parents.of(graph.arg(node, 0)->as_node());
     NodeId anchor = parent;
     while (last_child.get(anchor).is_valid()) anchor = last_child.get(anchor);
     last_child[parent] = node;

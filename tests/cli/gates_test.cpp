@@ -199,7 +199,7 @@ TEST_CASE("cli mem --baseline: a report that does not say how collectives hold")
   CHECK(contains(result.err, R"(comm_lifetime was "wait" and is "record_stream")"));
   base["options"].erase("steady");
   write_text(steps.base, base.dump());
-  CHECK(contains(steps.mem(gate).err, "the baseline is not a memory report"));
+  CHECK(contains(steps.mem(gate).err, "steady was null and is false"));
 }
 
 // What is live: %x of 1 MiB throughout, %a of 4 KiB from 1 to 2, %b of 1 KiB from 2 to 3, %c of 2 KiB from 3 to 4, %d.

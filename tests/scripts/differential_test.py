@@ -17,6 +17,7 @@ with imports_torch():
     from torch.fx.experimental.proxy_tensor import make_fx
 
     import differential
+    from fxopt_apply import FxoptError
     from differential_parts import campaign, collectives, families, files, observe, pipelines, soup, tables
     from differential_parts.programs import Program
 need_program()
@@ -223,6 +224,15 @@ class Files(unittest.TestCase):
 
 
 class Campaign(unittest.TestCase):
+    def test_a_result_that_the_verifier_refuses_is_wrong_and_a_refused_option_is_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subject = campaign.Subject(3, differential.fxopt_json.find_fxopt(), pathlib.Path(folder), "soup")
+            refused = FxoptError("error[FX0405]: after pass 1 (cse): alias", "FX0405", 4, [])
+            with mock.patch.object(subject, "optimize", side_effect=refused):
+                self.assertEqual(subject.judge("cse").differences, ["exit 4: error[FX0405]: after pass 1 (cse): alias"])
+            run = subject.judge("cse{collectives=maybe}")
+            self.assertEqual((run.differences, bool(run.refused)), ([], True))
+
     def test_some_programs_are_equal_before_and_after(self):
         fxopt = differential.fxopt_json.find_fxopt()
         known = pipelines.known_passes(fxopt)

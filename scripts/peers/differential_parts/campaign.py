@@ -20,6 +20,7 @@ from differential_parts.observe import Seen
 from differential_parts.optimize import Optimized, Optimizer
 from differential_parts.programs import FAILING, Dice, Program, Unusable
 
+BROKEN_OUTPUT = "]: after pass "  # the verifier does not let pass what that pass made
 APPLY_SHARE = 0.08  # of the runs, by fxopt_torch.apply in place of a file
 
 
@@ -91,7 +92,7 @@ class Subject:
             result = self.optimize(passes, by_apply=by_apply)
         except FxoptError as error:
             run.refused = error.code or f"exit {error.exit_code}"
-            if error.exit_code not in (2, 3, 4, 8):
+            if error.exit_code not in (2, 3, 4, 8) or BROKEN_OUTPUT in str(error):
                 run.differences.append(f"exit {error.exit_code}: {str(error).splitlines()[0][:120]}")
             return run
         except LoadError as error:

@@ -23,6 +23,8 @@ from fxopt_save import Exporter
 from differential_parts.observe import attributes_of
 from differential_parts.programs import Program
 
+NO_REPRODUCER = "--no-reproducer"
+
 
 @dataclass
 class Optimized:
@@ -66,7 +68,7 @@ class Optimizer:
     def apply(self, passes: str) -> Optimized:
         """The same by fxopt_torch.apply, on a copy."""
         graph_module = copy_of(self.program.graph_module)
-        fxopt_torch.apply(graph_module, passes, fxopt=self.fxopt, **self.program.told)
+        fxopt_torch.apply(graph_module, passes, options=(NO_REPRODUCER,), fxopt=self.fxopt, **self.program.told)
         return Optimized(graph_module, {}, 0)
 
     def write(self, path: pathlib.Path) -> None:
@@ -74,7 +76,7 @@ class Optimizer:
         fxopt_torch.save(self.program.graph_module, path, fxopt=self.fxopt, **self.program.told)
 
     def _call(self, passes: str, target: pathlib.Path) -> Json:
-        arguments = ["opt", str(self.source), "-o", str(target), "--passes", passes]
+        arguments = ["opt", str(self.source), "-o", str(target), "--passes", passes, NO_REPRODUCER]
         return fxopt_apply.run_fxopt(self.fxopt, arguments, self.folder)["files"][0]
 
 

@@ -24,8 +24,8 @@ MODES = ((("fake", False), 9), (("fake", True), 5), (("real", False), 2), (("rea
 def make_inputs(dice: Dice, sizes: list[tuple[int, ...]]) -> Callable[[], list[Tensor]]:
     """Inputs that at times are views of one another."""
     held = [dice.tensor(size, special=dice.chance(0.2)) for size in sizes]
-    shared = dice.chance(0.15) and held[0].numel() >= held[-1].numel() and len(held) > 1
-    layout = dice.choice(["same", "flat"])
+    shared = dice.chance(0.4) and held[0].numel() >= held[-1].numel() and len(held) > 1
+    layout = dice.choice(["same", "flat", "flat", "flat"])
 
     def inputs() -> list[Tensor]:
         result = [value.clone() for value in held]

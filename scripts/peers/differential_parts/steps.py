@@ -258,14 +258,16 @@ def unary(table: tuple, fits=is_float, *, writes: bool = False, wanted: bool = F
 
 
 def _around(tape: Tape) -> None:
-    """The same step before and after a write, or a change of sizes, of what it reads or of a view of that."""
+    """The same step before and after a write, or a change of sizes, of what it reads or of what shares its memory."""
     place = tape.pick(has_dims(1))
     if place is None or not is_float(tape.pool[place]):
         return
     function = tape.dice.choice(tape.dice.choice([UNARY, UNARY, VIEWS, REDUCTIONS, NEARLY, CUSTOM]))
     first = tape.do(function, place)
     written = place
-    if tape.dice.chance(0.6):
+    if tape.dice.chance(0.4):
+        written = tape.beside(place)
+    elif tape.dice.chance(0.6):
         view = tape.do(tape.dice.choice(VIEWS), place)
         written = place if view is None or not is_float(tape.pool[view]) else view
     tape.do(tape.dice.choice(WRITES if tape.dice.chance(0.8) else SIZE_CHANGES), written)

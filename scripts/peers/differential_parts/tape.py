@@ -69,11 +69,18 @@ class Tape:
         if self.dice.chance(0.4):
             return self.dice.choice(places[-4:])
         if self.written and self.dice.chance(0.35):
-            storage = self.pool[self.dice.choice(self.written)].untyped_storage().data_ptr()
-            near = [place for place in places if self.pool[place].untyped_storage().data_ptr() == storage]
-            if near:
-                return self.dice.choice(near)
+            beside = [place for place in self._on_storage_of(self.dice.choice(self.written)) if fits(self.pool[place])]
+            if beside:
+                return self.dice.choice(beside)
         return self.dice.choice(places)
+
+    def beside(self, place: int) -> int:
+        """A position on the same memory, which may be another input."""
+        return self.dice.choice([other for other in self._on_storage_of(place) if is_float(self.pool[other])])
+
+    def _on_storage_of(self, place: int) -> list[int]:
+        storage = self.pool[place].untyped_storage().data_ptr()
+        return [other for other, value in enumerate(self.pool) if value.untyped_storage().data_ptr() == storage]
 
     def replay(self, inputs: Sequence[Tensor], outputs: Sequence[int]) -> list[Tensor]:
         pool = list(inputs)
