@@ -37,6 +37,7 @@ class Tape:
         self.pool: list[Tensor] = list(inputs)
         self.steps: list[Step] = []
         self.inputs = len(inputs)
+        self.has_shared_inputs = len({value.untyped_storage().data_ptr() for value in inputs}) < len(inputs)
         self.written: list[int] = []  # positions that a step wrote or changed
         self.wanted: list[int] = []  # positions that are rather returned than others
 
@@ -66,6 +67,8 @@ class Tape:
         places = [place for place, value in enumerate(self.pool) if fits(value)]
         if not places:
             return None
+        if self.has_shared_inputs and places[0] < self.inputs and self.dice.chance(0.3):
+            return self.dice.choice([place for place in places if place < self.inputs])
         if self.dice.chance(0.4):
             return self.dice.choice(places[-4:])
         if self.written and self.dice.chance(0.35):
