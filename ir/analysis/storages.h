@@ -12,7 +12,8 @@ namespace fxopt {
 
 // A storage as this graph's ops make it: views share one, everything else owns its own. Not the file's storage ids,
 // which tracers get wrong (a wait does not share its collective's storage in fake metadata, copies made by recompute
-// share their original's); those are used where the op table is silent.
+// share their original's); those are used where the op table is silent, and for inputs, of which only the caller knows:
+// two inputs share a storage where the file gives both one id, and nowhere else.
 using BufferId = Id<struct BufferTag>;
 
 // A tensor as PyTorch holds it: sizes, strides, and the storage it is on. An in-place op returns the object it was

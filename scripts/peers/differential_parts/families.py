@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from differential_parts import modules, observe, soup, training
-from differential_parts.programs import Dice, Program, Unusable
+from differential_parts.programs import Dice, Program, Unusable, share_memory
 
 FAMILIES: dict[str, tuple[Callable[[Dice], Program], int]] = {
     "soup": (soup.soup, 44),
@@ -63,7 +63,7 @@ def _resize(program: Program, dice: Dice) -> None:
     given = program.inputs()
     values: dict[sympy.Symbol, int] = {}
     sizes = []
-    if len({value.untyped_storage().data_ptr() for value in given if isinstance(value, Tensor)}) != len(given):
+    if share_memory(given):
         return
     for node, value in zip(graph_module.graph.find_nodes(op="placeholder"), given):
         fake = node.meta.get("val")

@@ -53,6 +53,11 @@ class Dice(random.Random):
         return result
 
 
+def share_memory(inputs: Sequence[object]) -> bool:
+    tensors = [value for value in inputs if isinstance(value, Tensor)]
+    return len({value.untyped_storage().data_ptr() for value in tensors}) < len(tensors)
+
+
 def asking_gradients(inputs: Callable[[], list[object]]) -> Callable[[], list[object]]:
     """The same inputs, of which those of a floating-point type require gradients."""
 

@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from differential_parts import steps
 from differential_parts.collectives import join_group
-from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable, asking_gradients, aten, features_of, give_marks, returns_its_argument, writes
+from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable, asking_gradients, aten, features_of, give_marks, returns_its_argument, share_memory, writes
 from differential_parts.tape import Tape
 
 SIZES = ((2, 4), (4,), (4, 2), (2, 2), (4, 4), (8,), (2, 2, 2), (1, 4), (2, 4))
@@ -103,8 +103,9 @@ def vary(program: Program, dice: Dice) -> None:
         _mark(program, dice)
     if is_bare:
         share = dice.choice([0.6, 1.0, 1.0])
+        kept = "placeholder" if share_memory(program.inputs()) else ""  # which only their values say
         for node in graph_module.graph.nodes:
-            if dice.chance(share):
+            if dice.chance(share) and node.op != kept:
                 node.meta.pop("val", None)
         program.features.add("no values")
     if dice.chance(0.15):
@@ -168,7 +169,7 @@ def _attributes_for_inputs(program: Program, dice: Dice) -> None:
     graph_module = program.graph_module
     placeholders = graph_module.graph.find_nodes(op="placeholder")
     given = program.inputs()
-    if len({value.untyped_storage().data_ptr() for value in given}) != len(given):
+    if share_memory(given):
         return
     chosen = [place for place in range(len(placeholders)) if dice.chance(0.5)]
     for place in chosen:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from differential_parts.programs import Dice
+from differential_parts.programs import Dice, share_memory
 
 MAX_ELEMENTS = 96
 MAX_GATHERED = 12
@@ -37,7 +37,7 @@ class Tape:
         self.pool: list[Tensor] = list(inputs)
         self.steps: list[Step] = []
         self.inputs = len(inputs)
-        self.has_shared_inputs = len({value.untyped_storage().data_ptr() for value in inputs}) < len(inputs)
+        self.has_shared_inputs = share_memory(inputs)
         self.written: list[int] = []  # positions that a step wrote or changed
         self.wanted: list[int] = []  # positions that are rather returned than others
 
