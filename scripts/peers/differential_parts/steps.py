@@ -127,6 +127,8 @@ PAIRS = (
     _copies_around_a_write, _copies_around_a_write, _second_view_changes, _second_view_changes, _first_view_changes,
     _sizes_change_between, _two_names, _written_after_set, _written_after_set, _transposed_between, _transposed_between,
     _row_of_what_is_turned, _row_of_what_is_turned, _row_of_what_is_turned, _views_around_set, _views_around_set, _two_names,
+    lambda a: aten.t.default(a.narrow(0, 0, 2)) * 2.0, lambda a: aten.t.default(a.view(a.shape[-1], -1)) + 1.0,
+    lambda a: a.t().reshape(a.shape) * 2.0, lambda a: a.transpose(0, -1).contiguous() + 1.0,
 )  # fmt: skip
 CUSTOM = (
     lambda a: custom_ops.ops.twice(a), lambda a: custom_ops.ops.add_into(a, 1.0), lambda a: custom_ops.ops.add_into(a.view(-1), 2.0),
