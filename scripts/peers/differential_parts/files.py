@@ -7,7 +7,7 @@ import dataclasses
 import io
 import pathlib
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -70,11 +70,19 @@ class _Checked(torch.fx.Interpreter):
     def run_node(self, node: Node) -> object:
         result, value = super().run_node(node), node.meta.get("val")
         if isinstance(result, Tensor) and isinstance(value, Tensor):
-            known = [*value.shape, *value.stride()], [*result.shape, *result.stride()]
-            wrong = any(isinstance(left, int) and left != right for left, right in zip(*known)) or len(known[0]) != len(known[1])
-            if wrong or value.dtype != result.dtype:
+            if value.dtype != result.dtype or not _agree(value.shape, result.shape) or not _agree(_strides(value), _strides(result)):
                 raise Unusable(f"%{node.name} is not what the file says of it")
         return result
+
+
+def _strides(value: Tensor) -> list[int | torch.SymInt]:
+    """Of dimensions of size 1 they mean nothing, and kernels and fake tensors do not agree on them."""
+    return [1 if isinstance(size, int) and size == 1 else stride for size, stride in zip(value.shape, value.stride())]
+
+
+def _agree(told: Sequence[int | torch.SymInt], found: Sequence[int]) -> bool:
+    """Whether sizes or strides are as told, of which symbols say nothing."""
+    return len(told) == len(found) and all(left == right for left, right in zip(told, found) if isinstance(left, int))
 
 
 def check_values(graph_module: GraphModule, inputs: list[object]) -> None:

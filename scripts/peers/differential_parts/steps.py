@@ -104,6 +104,12 @@ def _two_names(a: Tensor) -> tuple[Tensor, Tensor]:
     return made.view(made.shape), aten.alias(made)
 
 
+def _thrice(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Three equal calls, of which the first is not returned."""
+    aten.sin.default(a)
+    return aten.sin.default(a), aten.sin.default(a)
+
+
 def _views_around_set(a: Tensor) -> Tensor:
     """The same view of a tensor before and after it is moved to other memory."""
     moved = torch.zeros_like(a)
@@ -126,8 +132,8 @@ PAIRS = (
     lambda a: torch.stack([a.clamp(max=0.5), a.clamp(0, 0.5)]), lambda a: torch.stack([a.add(a, alpha=2), a + a]),
     _copies_around_a_write, _copies_around_a_write, _second_view_changes, _second_view_changes, _first_view_changes,
     _sizes_change_between, _two_names, _written_after_set, _written_after_set, _transposed_between, _transposed_between,
-    _row_of_what_is_turned, _row_of_what_is_turned, _row_of_what_is_turned, _views_around_set, _views_around_set, _two_names,
-    lambda a: aten.t.default(a.narrow(0, 0, 2)) * 2.0, lambda a: aten.t.default(a.view(a.shape[-1], -1)) + 1.0,
+    _row_of_what_is_turned, _row_of_what_is_turned, _row_of_what_is_turned, _views_around_set, _views_around_set, _two_names, _thrice,
+    _transposed_between, lambda a: aten.t.default(a.narrow(0, 0, 2)) * 2.0, lambda a: aten.t.default(a.view(a.shape[-1], -1)) + 1.0,
     lambda a: a.t().reshape(a.shape) * 2.0, lambda a: a.transpose(0, -1).contiguous() + 1.0,
 )  # fmt: skip
 CUSTOM = (
