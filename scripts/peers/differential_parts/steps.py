@@ -139,6 +139,8 @@ PAIRS = (
 CUSTOM = (
     lambda a: custom_ops.ops.twice(a), lambda a: custom_ops.ops.add_into(a, 1.0), lambda a: custom_ops.ops.add_into(a.view(-1), 2.0),
     lambda a: custom_ops.ops.add_into(a[0], 3.0), lambda a: custom_ops.ops.swap_into(a, a.sin()), lambda a: custom_ops.ops.twice(a.t()),
+    lambda a: custom_ops.ops.shift_(a, 1.0), lambda a: custom_ops.ops.flat(a), lambda a: custom_ops.ops.flat(a).mul_(2.0),
+    lambda a: custom_ops.ops.shift_(a.view(-1), 1.0),
 )  # fmt: skip
 NOTHINGS = (
     lambda a: aten.alias(a), lambda a: a.detach(), lambda a: a.view(a.shape), lambda a: a.t().t(),
