@@ -11,8 +11,9 @@
 //        bit nobody recorded.
 // Legal  The views are pure and on one storage by the op table, so writes to it are seen through either. Kept are views
 //        that carry a control dependency or an event, that a later in-place op gives other sizes, strides or storage
-//        (`t_`, `set_`, under any name the tensor has), and returned ones whose removal would hand the caller an input,
-//        or the same output twice.
+//        (`t_`, `set_`, under any name the tensor has), those that an op that writes is given together with what they
+//        view (many refuse one tensor twice), and returned ones whose removal would hand the caller an input, or the
+//        same output twice.
 //        Where autograd may run through the graph (torch.export, Dynamo, pre-dispatch traces), a detach and a view as
 //        another type stop gradients and stay, and a view is replaced only by what was made under the same gradient mode.
 // Names  view and _unsafe_view are reshape wherever they are defined at all, and become it when told.
@@ -32,7 +33,9 @@
 
 #include "core/text.h"
 #include "ir/analysis/autograd.h"
+#include "ir/analysis/effect_map.h"
 #include "ir/analysis/effects.h"
+#include "ir/analysis/operands.h"
 #include "ir/analysis/order.h"
 #include "ir/analysis/storages.h"
 #include "ir/analysis/values.h"
@@ -143,7 +146,9 @@ class Planner {
         rules_(rules),
         compat_(compat),
         result_(result),
-        storages_(graph),
+        effects_(graph),
+        storages_(graph, effects_),
+        operands_(graph, effects_),
         modes_(graph),
         stands_for_(graph.num_ids()),
         identities_(graph.num_ids(), false) {
@@ -195,8 +200,11 @@ class Planner {
           "equal to '%" + text(base) + "', but gradients would flow through it: autograd may run through this graph");
     } else if (is_needed_by_caller(view, base)) {
       result_.remark(graph_, view, "returned-alias", "equal to '%" + text(base) + "', but the caller is handed both");
+    } else if (operands_.has_both(view, base)) {
+      result_.remark(graph_, view, "given-both", "equal to '%" + text(base) + "', but an op that writes is given both");
     } else {
       join(view, base);
+      operands_.replace(view, base);
       stands_for_[view] = base;
       identities_[view] = is_direct;
       plan_.push_back({view, base, is_direct});
@@ -303,7 +311,9 @@ class Planner {
   Rules rules_;
   Compat compat_;
   PassResult& result_;
+  EffectMap effects_;
   StorageMap storages_;
+  WrittenOperands operands_;
   ModeMap modes_;
   std::optional<bool> differentiated_;  // once asked
   IdMap<NodeId, NodeId> stands_for_;    // removed view -> a node that stays

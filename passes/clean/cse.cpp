@@ -12,6 +12,7 @@
 //        - the storage either node makes is never written, and the metadata of neither tensor changes in place: one of
 //          two tensors would stand for both;
 //        - not both storages are returned, nor both tensors: the caller was handed two;
+//        - no op that writes is given both: many refuse one tensor twice, and take two equal views;
 //        - recorded values agree; control dependencies of the later node are also the earlier one's.
 //        An op with unknown writes may write whatever it is given.
 // Tags   The survivor gets the merged tag (rule 12) and both origins; a tagged loser goes to the ledger.
@@ -28,6 +29,7 @@
 #include "core/hash_table.h"
 #include "ir/analysis/autograd.h"
 #include "ir/analysis/effect_map.h"
+#include "ir/analysis/operands.h"
 #include "ir/analysis/order.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/storages.h"
@@ -54,6 +56,7 @@ class Planner {
         phases_(resolve_phases(graph)),
         effects_(graph),
         storages_(graph, effects_),
+        operands_(graph, effects_),
         modes_(graph),
         stands_for_(graph.num_ids()),
         chain_(graph.num_ids()),
@@ -239,11 +242,14 @@ class Planner {
       result_.remark(graph_, node, "values-differ", same + "their recorded values differ");
     } else if (are_both_returned(kept, node)) {
       result_.remark(graph_, node, "both-returned", same + "the caller is handed both");
+    } else if (operands_.has_both(node, kept)) {
+      result_.remark(graph_, node, "given-both", same + "an op that writes is given both");
     } else if (waits_for_more(node, kept)) {
       result_.remark(graph_, node, "ordered", same + "it waits for a control dependency");
     } else {
       stands_for_[node] = kept;
       mark_returned(kept, node);
+      operands_.replace(node, kept);
       plan_.push_back({node, kept});
     }
   }
@@ -265,6 +271,7 @@ class Planner {
   PhaseMap phases_;
   EffectMap effects_;
   StorageMap storages_;
+  WrittenOperands operands_;
   ModeMap modes_;
   IdMap<NodeId, NodeId> stands_for_;
   IdMap<NodeId, NodeId> chain_;         // of the table: node -> the one before with its hash

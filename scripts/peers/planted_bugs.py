@@ -83,7 +83,7 @@ def hunt(planted: Planted, options: argparse.Namespace, folder: pathlib.Path) ->
     """One campaign with the mistake, and its find reduced."""
     script = [sys.executable, str(pathlib.Path(__file__).resolve().parent / "differential.py"), "--fxopt", options.fxopt]
     environment = {**os.environ, "FXOPT_PLANTED": str(PLANTED.index(planted) + 1)}
-    told = ["--stop-at-first", "--pipelines", "2", "--runs", str(options.runs), "--jobs", str(options.jobs)]
+    told = ["--stop-at-first", "--pipelines", "1", "--runs", str(options.runs), "--jobs", str(options.jobs)]
     report, small = folder / "report.json", folder / "small.fxg"
     subprocess.run([*script, *told, "--json", str(report)], env=environment, stdout=subprocess.DEVNULL)
     result = json.loads(report.read_text(encoding="utf-8"))
