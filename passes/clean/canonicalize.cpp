@@ -268,8 +268,20 @@ class Planner {
   // Where autograd runs through the graph later, a detach is no identity, nor is a view made under no_grad. PyTorch's
   // own passes do not ask.
   bool stops_gradients(NodeId view, NodeId base) {
-    if (graph_.op(view).name != kDetach && modes_.of(view) == modes_.of(base)) return false;
-    return is_differentiated();
+    if (!is_differentiated()) return false;
+    const NodeId made_by = maker(base);
+    return graph_.op(view).name == kDetach || !made_by.is_valid() || modes_.of(view) != modes_.of(made_by);
+  }
+  // The call that made the tensor: a getitem takes it from a tuple, an in-place op hands it back. Invalid: too far up.
+  NodeId maker(NodeId node) const {
+    for (int step = 0; step < kMaxChain; ++step) {
+      if (!graph_[node].is_call()) return node;
+      const ViewKind kind = view_of_call(graph_, node);
+      const NodeId first = first_argument(graph_, node);
+      if ((kind != ViewKind::kProjection && kind != ViewKind::kIdentity) || !first.is_valid()) return node;
+      node = first;
+    }
+    return NodeId();
   }
   bool is_differentiated() {
     if (compat_ == Compat::kTorch) return false;
