@@ -71,6 +71,8 @@ def soup(dice: Dice) -> Program:
     if "collective" in kinds:
         join_group(WORLD)
     inputs = make_inputs(dice, dice.choices(SIZES, k=dice.randint(1, 3)))
+    if share_memory(inputs()):
+        mode = "fake" if mode == "real" else mode  # values of a real trace have no storages that could say so
     tape, outputs = record(dice, inputs(), kinds, dice.randint(3, 22))
     is_list = dice.chance(0.5)
 
