@@ -154,8 +154,7 @@ constexpr Row kRows[] = {
      "With --strict-tags no tag may be dropped by a pass or conflict, no MUST_RECOMPUTE may be overridden, some pass "
      "must judge each recompute tag, and what an option selects must be there. The message names the rule that decided "
      "where there is one; `fxopt help tag-rules` lists the rules and `fxopt tags` all tags. Change the tags, the "
-     "policy "
-     "or the pipeline, or leave the flag out."},
+     "policy or the pipeline, or leave the flag out."},
     {ErrorCode::kTagUnrepeatable, "a node tagged for recompute cannot be repeated",
      "The node has an effect, or draws random numbers without a recorded slot, so a second run would not give the "
      "same value. Tag its output to be saved, or record the random state when the graph is traced."},

@@ -268,9 +268,9 @@ class Planner {
   // Where autograd runs through the graph later, a detach is no identity, nor is a view made under no_grad. PyTorch's
   // own passes do not ask.
   bool stops_gradients(NodeId view, NodeId base) {
-    if (!is_differentiated()) return false;
     const NodeId made_by = maker(base);
-    return graph_.op(view).name == kDetach || !made_by.is_valid() || modes_.of(view) != modes_.of(made_by);
+    const bool has_one_mode = made_by.is_valid() && modes_.of(view) == modes_.of(made_by);
+    return (graph_.op(view).name == kDetach || !has_one_mode) && is_differentiated();
   }
   // The call that made the tensor: a getitem takes it from a tuple, an in-place op hands it back. Invalid: too far up.
   NodeId maker(NodeId node) const {

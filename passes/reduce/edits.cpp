@@ -221,8 +221,8 @@ class Editor {
     for (size_t i = 0; i < ancestors.size(); ++i) {
       if (has_its_value(ancestors[i])) return ancestors[i];
       for (const NodeId input : graph_.inputs(ancestors[i])) {
-        const bool is_known = std::find(ancestors.begin(), ancestors.end(), input) != ancestors.end();
-        if (!is_known && ancestors.size() < kMaxAncestors) ancestors.push_back(input);
+        if (ancestors.size() >= kMaxAncestors) break;
+        if (std::find(ancestors.begin(), ancestors.end(), input) == ancestors.end()) ancestors.push_back(input);
       }
     }
     for (const NodeId input : inputs_) {

@@ -94,8 +94,9 @@ def reproduce(options: argparse.Namespace) -> int:
 
 def reduce(source: pathlib.Path, options: argparse.Namespace) -> int:
     """Lets fxopt shrink a failing file and its pipeline; what judges as --judge does is loaded once."""
-    told = ["--fxopt", options.fxopt, "--values", str(source.with_name(VALUES)), *(["--apply"] if options.apply else [])]
-    if judge_file(source, options.passes, parser().parse_args(told)) != 1:
+    values = source.with_name(VALUES)
+    told = ["--fxopt", options.fxopt, "--values", str(values), *(["--apply"] if options.apply else [])]
+    if judge_file(source, options.passes, options, torch.load(values)) != 1:
         print("not reduced: --judge sees no difference in the file", file=sys.stderr)
         return 2
     place = source.with_name("judge")
@@ -112,9 +113,8 @@ def reduce(source: pathlib.Path, options: argparse.Namespace) -> int:
             judge.kill()
 
 
-def judge_file(file: pathlib.Path, passes: str, options: argparse.Namespace) -> int:
+def judge_file(file: pathlib.Path, passes: str, options: argparse.Namespace, known: dict[str, torch.Tensor]) -> int:
     try:
-        known = torch.load(options.values) if options.values is not None else {}
         found = files.judge(file, passes, options.fxopt, known, by_apply=options.apply)
     except (Unusable, FxoptError, RuntimeError, ValueError, OSError) as error:
         print(f"cannot be run: {error}", file=sys.stderr)
@@ -169,12 +169,13 @@ def main(arguments: list[str] | None = None) -> int:
         print("differential: no fxopt program: build it, then give --fxopt or set FXOPT", file=sys.stderr)
         return 2
     campaign.prepare_process()
+    known = torch.load(options.values) if options.values is not None else {}
     if options.serve is not None:
-        judging.serve(options.serve, lambda file, passes: judge_file(pathlib.Path(file), passes, options))
+        judging.serve(options.serve, lambda file, passes: judge_file(pathlib.Path(file), passes, options, known))
     if options.judge is not None:
         if options.passes is None:
             parser().error("--judge needs --passes")
-        return judge_file(options.judge, options.passes, options)
+        return judge_file(options.judge, options.passes, options, known)
     if options.reproduce is None:
         return run_campaign(options)
     try:
