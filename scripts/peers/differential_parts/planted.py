@@ -89,6 +89,7 @@ PLANTED: tuple[Planted, ...] = (
     _one("cse-kept-changes", "cse: the metadata of the first tensor does not change in place", CSE, "makes_written_storage(kept) || «changes_in_place(kept, node)»", "false"),
     _one("cse-later-changes", "cse: the metadata of the later tensor does not change in place", CSE, "} else if («changes_in_place(node, kept)») {", "false"),
     _one("cse-both-returned", "cse: not both storages are returned", CSE, "} else if («are_both_returned(kept, node)») {", "false"),
+    _one("cse-operands", "cse: no op that writes is given both", CSE, "} else if («operands_.has_both(node, kept)») {", "false"),
     Planted(
         "cse-stands-for-returned",
         "cse: what stands for a returned storage or tensor is returned",
@@ -110,7 +111,9 @@ PLANTED: tuple[Planted, ...] = (
     _one("canonicalize-base-changes", "canonicalize: no in-place op changes the base's sizes later", CANONICALIZE, "|| «storages_.metadata_changes_after(base)») {", "false"),
     _one("canonicalize-way-changes", "canonicalize: nor those of a view on the way", CANONICALIZE, "|| «storages_.metadata_changes_after(link)») return false;", "false"),
     _one("canonicalize-detach", "canonicalize: where autograd may run through, a detach stays", CANONICALIZE, "} else if («stops_gradients(view, base)») {", "false"),
-    _one("canonicalize-modes", "canonicalize: a view is replaced only by what was made under the same gradient mode", CANONICALIZE, "kDetach && «modes_.of(view) == modes_.of(base)») return false;", "true"),
+    _one("canonicalize-modes", "canonicalize: a view is replaced only by what was made under the same gradient mode", CANONICALIZE, "made_by.is_valid() && «modes_.of(view) == modes_.of(made_by)»;", "true"),
+    _one("canonicalize-maker", "canonicalize: the mode asked is that of the call that made the tensor", CANONICALIZE, "const NodeId made_by = «maker(base)»;", "base"),
+    _one("canonicalize-operands", "canonicalize: no op that writes is given a view and what stands for it", CANONICALIZE, "} else if («operands_.has_both(view, base)») {", "false"),
     _one("canonicalize-returned", "canonicalize: the caller is not handed an input, nor one output twice", CANONICALIZE, "} else if («is_needed_by_caller(view, base)») {", "false"),
     _one("canonicalize-stands-for-returned", "canonicalize: what stands for a returned view, or for an input, is one that the caller has", CANONICALIZE, "if («known_.get(one)») known_[other] = true;", "false"),
     _one("canonicalize-transpose", "canonicalize: unrecorded, only a transpose of a transpose is its base", CANONICALIZE, "«graph_.op(inner).name == kTranspose» &&", "true"),

@@ -110,6 +110,20 @@ def _thrice(a: Tensor) -> tuple[Tensor, Tensor]:
     return aten.sin.default(a), aten.sin.default(a)
 
 
+def _written_with_its_alias(a: Tensor) -> Tensor:
+    """An op that refuses one tensor twice, as its memory is not dense, and takes an alias of it."""
+    part = aten.clone.default(a)[..., ::2]
+    aten.index_put_.default(part, [torch.arange(part.shape[0])], aten.alias.default(part))
+    return part * 2.0
+
+
+def _written_with_its_equal(a: Tensor) -> Tensor:
+    copy = aten.clone.default(a)
+    part, same = copy[..., ::2], copy[..., ::2]
+    aten.index_put_.default(part, [torch.arange(part.shape[0])], same)
+    return part * 2.0
+
+
 def _views_around_set(a: Tensor) -> Tensor:
     """The same view of a tensor before and after it is moved to other memory."""
     moved = torch.zeros_like(a)
@@ -133,6 +147,7 @@ PAIRS = (
     _copies_around_a_write, _copies_around_a_write, _second_view_changes, _second_view_changes, _first_view_changes,
     _sizes_change_between, _two_names, _written_after_set, _written_after_set, _transposed_between, _transposed_between,
     _row_of_what_is_turned, _row_of_what_is_turned, _row_of_what_is_turned, _views_around_set, _views_around_set, _two_names, _thrice,
+    _written_with_its_alias, _written_with_its_equal,
     _transposed_between, lambda a: aten.t.default(a.narrow(0, 0, 2)) * 2.0, lambda a: aten.t.default(a.view(a.shape[-1], -1)) + 1.0,
     lambda a: a.t().reshape(a.shape) * 2.0, lambda a: a.transpose(0, -1).contiguous() + 1.0,
 )  # fmt: skip
