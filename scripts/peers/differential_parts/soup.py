@@ -94,7 +94,7 @@ def soup(dice: Dice) -> Program:
 def vary(program: Program, dice: Dice) -> None:
     """Changes that keep what the graph computes, or that no trace would have made."""
     graph_module = program.graph_module
-    is_bare = dice.chance(0.25)  # as somebody would write it by hand
+    is_bare = dice.chance(0.35)  # as somebody would write it by hand
     if is_bare or dice.chance(0.5):
         _by_arguments(program, dice)
     if is_bare or dice.chance(0.4):

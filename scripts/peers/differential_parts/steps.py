@@ -87,7 +87,7 @@ def _sizes_change_between(a: Tensor) -> Tensor:
 
 def _transposed_between(a: Tensor) -> Tensor:
     """A transpose of a transpose, of which the inner one is turned in place first."""
-    turned = aten.t.default(a)
+    turned = aten.t.default(a.view(a.shape[0], -1))
     aten.t_.default(turned)
     return aten.t.default(turned)
 
@@ -104,10 +104,24 @@ def _two_names(a: Tensor) -> tuple[Tensor, Tensor]:
     return made.view(made.shape), aten.alias(made)
 
 
-def _thrice(a: Tensor) -> tuple[Tensor, Tensor]:
+def _thrice(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Three equal calls, of which the first is not returned."""
-    aten.sin.default(a)
-    return aten.sin.default(a), aten.sin.default(a)
+    total = aten.sin.default(a).sum()
+    return aten.sin.default(a), aten.sin.default(a), total
+
+
+def _written_through_alias(a: Tensor) -> Tensor:
+    """A write through what another library's operator says is a view."""
+    copy = aten.clone.default(a)
+    custom_ops.ops.flat(copy).mul_(2.0)
+    return copy + 1.0
+
+
+def _read_around_alias(a: Tensor) -> Tensor:
+    copy = aten.clone.default(a)
+    flat, before = custom_ops.ops.flat(copy), copy * 2.0
+    flat.add_(1.0)
+    return before.view(-1) - (copy * 2.0).view(-1)
 
 
 def _written_with_its_alias(a: Tensor) -> Tensor:
@@ -147,7 +161,7 @@ PAIRS = (
     _copies_around_a_write, _copies_around_a_write, _second_view_changes, _second_view_changes, _first_view_changes,
     _sizes_change_between, _two_names, _written_after_set, _written_after_set, _transposed_between, _transposed_between,
     _row_of_what_is_turned, _row_of_what_is_turned, _row_of_what_is_turned, _views_around_set, _views_around_set, _two_names, _thrice,
-    _written_with_its_alias, _written_with_its_equal,
+    _written_with_its_alias, _written_with_its_equal, _written_through_alias, _read_around_alias, _thrice, _transposed_between, _transposed_between,
     _transposed_between, lambda a: aten.t.default(a.narrow(0, 0, 2)) * 2.0, lambda a: aten.t.default(a.view(a.shape[-1], -1)) + 1.0,
     lambda a: a.t().reshape(a.shape) * 2.0, lambda a: a.transpose(0, -1).contiguous() + 1.0,
 )  # fmt: skip
