@@ -202,6 +202,7 @@ class Files(unittest.TestCase):
             self.assertTrue(torch.signbit(run.call_args_list[0].args[0].inputs()[0]).all())
 
     def test_apply_is_judged_too(self):
+        self.path.write_text(CSE.replace("@main {", "@main {kind=forward_loss_backward} {"), encoding="utf-8")
         with mock.patch.object(files.Optimizer, "apply", autospec=True, side_effect=files.Optimizer.apply) as applied:
             self.assertEqual(self.main("--judge", self.path, "--passes", "cse", "--apply"), (0, "equal\n"))
         applied.assert_called_once()

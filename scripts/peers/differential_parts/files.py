@@ -55,7 +55,7 @@ def judge(
 
 def _told(module: dict) -> dict[str, object]:
     graph = module["graphs"][0]
-    return {"kind": graph["kind"]} if "kind" in graph else {}
+    return {"kind": graph["kind"].removeprefix("GRAPH_KIND_").lower()} if "kind" in graph else {}
 
 
 def may_be_differentiated(module: dict) -> bool:
