@@ -70,10 +70,22 @@ def soup(dice: Dice) -> Program:
     kinds = steps.FOR_GRADIENTS if has_gradients else kinds
     if "collective" in kinds:
         join_group(WORLD)
+    return _program(dice, kinds, 22, mode, pre_dispatch, has_gradients, bare=0.35)
+
+
+def pairs(dice: Dice) -> Program:
+    """Calls that are nearly one, close together and often without values: what rules of unrecorded graphs go by."""
+    kinds = ["pairs", "pairs", "pairs", "around", "view", "write"]
+    return _program(dice, kinds, 10, "fake", False, False, bare=0.7)
+
+
+def _program(
+    dice: Dice, kinds: list[str], longest: int, mode: str, pre_dispatch: bool, has_gradients: bool, *, bare: float
+) -> Program:
     inputs = make_inputs(dice, dice.choices(SIZES, k=dice.randint(1, 3)))
     if share_memory(inputs()):
         mode = "fake" if mode == "real" else mode  # values of a real trace have no storages that could say so
-    tape, outputs = record(dice, inputs(), kinds, dice.randint(3, 22))
+    tape, outputs = record(dice, inputs(), kinds, dice.randint(3, longest))
     is_list = dice.chance(0.5)
 
     def function(*given: Tensor) -> object:
@@ -86,15 +98,16 @@ def soup(dice: Dice) -> Program:
     program = Program(graph_module, inputs, has_gradients=has_gradients)
     program.features |= {"pre_dispatch with gradients"} if has_gradients else set()
     program.features |= {f"make_fx {mode}"} | ({"pre_dispatch"} if pre_dispatch else set())
-    vary(program, dice)
+    vary(program, dice, bare)
     program.features |= features_of(graph_module)
     return program
 
 
-def vary(program: Program, dice: Dice) -> None:
-    """Changes that keep what the graph computes, or that no trace would have made."""
+def vary(program: Program, dice: Dice, bare: float) -> None:
+    """Changes that keep what the graph computes, or that no trace would have made. bare: the share of programs as somebody
+    would write them by hand."""
     graph_module = program.graph_module
-    is_bare = dice.chance(0.35)  # as somebody would write it by hand
+    is_bare = dice.chance(bare)
     if is_bare or dice.chance(0.5):
         _by_arguments(program, dice)
     if is_bare or dice.chance(0.4):

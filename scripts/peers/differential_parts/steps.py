@@ -248,7 +248,15 @@ def _stopped_view(a: Tensor) -> Tensor:
     return a.view_as(a) * same.view(same.shape)
 
 
-MODES = (_half_stopped, _stopped_view, lambda a: a.detach() * a, lambda a: a * 2.0 + (a * 2.0).detach())
+def _stopped_view_of_a_part(a: Tensor) -> Tensor:
+    """A view without gradients of a tensor with them, which one node makes and another takes apart."""
+    part = a.split(1)[0]
+    with torch.no_grad():
+        same = part.view(part.shape)
+    return same * 2.0 + part
+
+
+MODES = (_half_stopped, _stopped_view, _stopped_view_of_a_part, lambda a: a.detach() * a, lambda a: a * 2.0 + (a * 2.0).detach())
 CHECKS = (
     lambda a: aten._assert_async.msg(a.isnan().any().logical_not() | True, "never"),
     lambda a: torch._check(a.shape[0] >= 0), lambda a: aten._assert_tensor_metadata(a, None, None, torch.float32),
