@@ -122,6 +122,12 @@ void warn_of_memory(Console& console, const std::string& path, const Footprint& 
                     "the hidden memory of " + count_text(calls, "call") +
                         " is unknown, so all peaks but the ideal one are lower bounds");
   }
+  if (const size_t left_out = footprint.num_unmeasured(); left_out > 0) {
+    console.warning("unmeasured-devices", where,
+                    count_text(left_out, "device") + " with smaller ideal peaks than the " +
+                        std::to_string(footprint.devices.size()) + " measured ones " + (left_out == 1 ? "is" : "are") +
+                        " neither measured nor judged");
+  }
   const bool is_served = std::any_of(footprint.devices.begin(), footprint.devices.end(),
                                      [](const DeviceFootprint& device) { return !device.replays.empty(); });
   if (!view.target.empty() && !footprint.devices.empty() && !is_served) {

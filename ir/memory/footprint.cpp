@@ -202,7 +202,10 @@ Footprint measure(const Graph& graph, const MeasureOptions& options) {
   result.memory = analyze_memory(graph, result.storages, options.memory, &result.phases);
   result.ranges = size_ranges(graph, result.storages, options.memory);
   const Meter meter(result, options);
-  for (const DevicePeak& peak : result.memory.devices) result.devices.push_back(meter.measure(peak.device));
+  for (const DevicePeak& peak : result.memory.devices) {
+    if (result.devices.size() == kMaxMeasuredDevices) break;
+    result.devices.push_back(meter.measure(peak.device));
+  }
   std::stable_sort(
       result.devices.begin(), result.devices.end(),
       [](const DeviceFootprint& a, const DeviceFootprint& b) { return a.requested.bytes > b.requested.bytes; });

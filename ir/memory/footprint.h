@@ -102,9 +102,16 @@ struct Footprint {
   MemoryReport memory;
   SizeRanges ranges;
   std::vector<DeviceFootprint> devices;  // largest requested peak first, ties as in `memory`
+
+  // Devices that `memory` has and `devices` has not: see kMaxMeasuredDevices.
+  size_t num_unmeasured() const { return memory.devices.size() - devices.size(); }
 };
 
-// O(devices * (nodes + edges + storages log storages)), and what the arena's search may take.
+// Of more devices than any machine has, those with the largest ideal peaks are measured: each has a trace of the whole
+// schedule, so that time and memory would grow with devices times nodes.
+inline constexpr size_t kMaxMeasuredDevices = 256;
+
+// O(measured devices * (nodes + edges + storages log storages)), and what the arena's search may take.
 Footprint measure(const Graph& graph, const MeasureOptions& options);
 
 // How the allocator is run for a device: over all of it, of which others than the allocator have their part.

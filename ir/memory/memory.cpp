@@ -1,6 +1,9 @@
 #include "ir/memory/memory.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "core/saturate.h"
@@ -294,56 +297,74 @@ class Analyzer {
     return gradients_;
   }
 
-  // Those that something is on, of unknown size, too. What may be no tensor has no device: it counts where nothing
-  // does.
-  std::vector<StringId> devices() const {
-    std::vector<StringId> devices;
-    for (const Lifetime& life : lifetimes_) {
-      const Buffer& buffer = storages_.buffer(life.buffer);
-      const bool is_tensor = life.bytes > 0 || (!life.known && buffer.value.is_valid());
-      if (is_tensor && std::find(devices.begin(), devices.end(), buffer.device) == devices.end()) {
-        devices.push_back(buffer.device);
-      }
-    }
-    if (devices.empty() && report_.unknown_buffers > 0) devices.emplace_back();
-    return devices;
+  // What begins or ends at a place, on a device by its number.
+  struct Change {
+    uint32_t device = 0;
+    WideSum bytes = 0;
+  };
+  struct Live {
+    WideSum now = 0, most = 0, inputs = 0;
+    uint32_t place = 0;  // of `most`
+  };
+
+  // Those that something is on, of unknown size, too. What may be no tensor has no device: it counts where nothing does.
+  bool is_on_device(const Lifetime& life) const {
+    return life.bytes > 0 || (!life.known && storages_.buffer(life.buffer).value.is_valid());
   }
 
+  // One walk for all devices, of which there may be many.
   void find_peaks() {
+    std::vector<uint32_t> begins(graph_.num_nodes() + 2, 0);  // by place, of its changes
+    for (const Lifetime& life : lifetimes_) {
+      if (!is_on_device(life)) continue;
+      ++begins[life.first + 1];
+      ++begins[life.last + 2];
+    }
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    std::vector<Change> changes(begins.back());
+    std::vector<uint32_t> next(begins.begin(), begins.end() - 1);
+    std::vector<Live> devices;
+    std::unordered_map<StringId, uint32_t> numbers;
+    for (const Lifetime& life : lifetimes_) {
+      if (!is_on_device(life)) continue;
+      const Buffer& buffer = storages_.buffer(life.buffer);
+      const uint32_t device = numbers.try_emplace(buffer.device, static_cast<uint32_t>(devices.size())).first->second;
+      if (device == devices.size()) {
+        devices.emplace_back();
+        report_.devices.push_back({buffer.device, 0, NodeId(), 0});
+      }
+      if (buffer.source != BufferSource::kNode) devices[device].inputs += life.bytes;
+      changes[next[life.first]++] = {device, life.bytes};
+      changes[next[life.last + 1]++] = {device, -WideSum{life.bytes}};
+    }
+    find_most(begins, changes, devices);
     std::vector<NodeId> schedule;
     for (const NodeId node : graph_.nodes()) schedule.push_back(node);
-    for (const StringId device : devices()) report_.devices.push_back(peak_of(device, schedule));
+    for (size_t i = 0; i < devices.size(); ++i) {
+      DevicePeak& peak = report_.devices[i];
+      peak.bytes = saturate(devices[i].most);
+      peak.input_bytes = saturate(devices[i].inputs);
+      peak.node = schedule[devices[i].place];
+    }
+    if (devices.empty() && report_.unknown_buffers > 0) report_.devices.push_back({StringId(), 0, schedule.front(), 0});
     std::sort(report_.devices.begin(), report_.devices.end(), [this](const DevicePeak& a, const DevicePeak& b) {
       if (a.bytes != b.bytes) return a.bytes > b.bytes;
       return graph_.module().text(a.device) < graph_.module().text(b.device);
     });
   }
 
-  DevicePeak peak_of(StringId device, const std::vector<NodeId>& schedule) const {
-    DevicePeak peak;
-    peak.device = device;
-    std::vector<WideSum> change(schedule.size() + 1, 0);
-    WideSum inputs = 0;
-    for (const Lifetime& life : lifetimes_) {
-      if (storages_.buffer(life.buffer).device != device) continue;
-      change[life.first] += life.bytes;
-      change[life.last + 1] -= life.bytes;
-      if (storages_.buffer(life.buffer).source != BufferSource::kNode) inputs += life.bytes;
-    }
-    WideSum live = 0;
-    WideSum most = 0;
-    uint32_t place = 0;
-    for (uint32_t i = 0; i < schedule.size(); ++i) {
-      live += change[i];
-      if (live > most) {
-        most = live;
-        place = i;
+  static void find_most(const std::vector<uint32_t>& begins, const std::vector<Change>& changes,
+                        std::vector<Live>& devices) {
+    for (uint32_t place = 0; place + 2 < begins.size(); ++place) {
+      const std::span<const Change> here = std::span(changes).subspan(begins[place], begins[place + 1] - begins[place]);
+      for (const Change& change : here) devices[change.device].now += change.bytes;
+      for (const Change& change : here) {
+        Live& live = devices[change.device];
+        if (live.now <= live.most) continue;
+        live.most = live.now;
+        live.place = place;
       }
     }
-    peak.bytes = saturate(most);
-    peak.input_bytes = saturate(inputs);
-    peak.node = schedule[place];
-    return peak;
   }
 
   const Graph& graph_;

@@ -188,6 +188,22 @@ TEST_CASE("cli mem --must-fit: a graph that no CUDA device runs is no step that 
   CHECK(run_fxopt({"mem", device, "--must-fit", "--device-memory", "1GiB"}).exit == 0);
 }
 
+TEST_CASE("cli mem: devices beyond those that are measured are counted in a warning") {
+  const Files files;
+  const std::string many = files.folder / "many.fxg";
+  for (const bool is_one_more : {false, true}) {
+    const int devices = 256 + (is_one_more ? 1 : 0);
+    std::string text = "graph @main {\n";
+    for (int i = 0; i < devices; ++i) {
+      text += "  %n" + std::to_string(i) + ": f32[4]@cuda:" + std::to_string(i) + " = aten.zeros.default([4])\n";
+    }
+    write_text(many, text + "  return (%n0,)\n}\n");
+    const CliResult told = run_fxopt({"mem", many, "--json"});
+    CHECK(told.exit == 0);
+    CHECK(contains(told.err, "warning[unmeasured-devices]: 1 device ") == is_one_more);
+  }
+}
+
 TEST_CASE("cli mem: one device in a call, and a step's state only for a later one") {
   const Files files;
   const CliResult two = run_fxopt({"mem", files.twins, "--device", "h100,a100"});

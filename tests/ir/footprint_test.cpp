@@ -71,6 +71,28 @@ TEST_CASE("footprint: fits to the last byte of a segment, and tells where it doe
   CHECK_FALSE(footprint.devices.front().peak(MemoryMetric::kIdeal, false)->cut);
 }
 
+TEST_CASE("footprint: of more devices than are measured those with the largest ideal peaks are", "[memory]") {
+  for (const size_t more : {size_t{0}, size_t{1}, size_t{44}}) {
+    const size_t num_devices = kMaxMeasuredDevices + more;
+    std::string text = "fxg 0\ngraph @main {\n";
+    for (size_t i = 1; i <= num_devices; ++i) {
+      const std::string number = std::to_string(i);
+      text += "  %n" + number + ": f32[" + number + "]@cuda:" + number + " = aten.zeros.default([" + number + "])\n";
+    }
+    const std::unique_ptr<Module> module = parse(text + "  return (%n1,)\n}\n");
+    const Footprint footprint = measured(*module, std::nullopt);
+    CAPTURE(more);
+    REQUIRE(footprint.memory.devices.size() == num_devices);
+    REQUIRE(footprint.devices.size() == kMaxMeasuredDevices);
+    CHECK(footprint.num_unmeasured() == more);
+    for (size_t i = 0; i < num_devices; ++i) {
+      const int64_t bytes = static_cast<int64_t>(num_devices - i) * 4;
+      CHECK(footprint.memory.devices[i].bytes == bytes);
+      if (i < kMaxMeasuredDevices) CHECK(footprint.devices[i].ideal.bytes == bytes);
+    }
+  }
+}
+
 TEST_CASE("footprint: what is drawn is one step, the first where memory ran out in it", "[memory]") {
   const std::unique_ptr<Module> module = parse(
       "fxg 0\ngraph @main {\n  output_spec {role=gradient, of=\"w\"}\n"

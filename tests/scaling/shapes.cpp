@@ -118,6 +118,15 @@ std::string separate_graphs(size_t size) {
 
 }  // namespace
 
+// Each node on a GPU of its own.
+std::string devices(size_t size) {
+  std::string body;
+  for (size_t i = 0; i < size; ++i) {
+    body += "  %n" + number(i) + ": f32[64]@cuda:" + number(i) + " = aten.neg.default(%x)\n";
+  }
+  return graph(body, "%n0,");
+}
+
 std::string nested_graphs(size_t depth) {
   std::string text = graph(run("", "@g1", "x"), "%c,");
   for (size_t i = 1; i < depth; ++i) {
@@ -144,6 +153,7 @@ const std::vector<Shape>& shapes() {
       {"bodies by attribute", bodies_by_attribute, 500},
       {"bodies by name", bodies_by_name, 1000},
       {"separate graphs", separate_graphs, 1000},
+      {"devices", devices, 1000},
   };
   return kShapes;
 }
