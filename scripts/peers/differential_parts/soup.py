@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from differential_parts import steps
@@ -75,8 +75,10 @@ def soup(dice: Dice) -> Program:
 
 def pairs(dice: Dice) -> Program:
     """Calls that are nearly one, close together and often without values: what rules of unrecorded graphs go by."""
-    kinds = ["pairs", "pairs", "pairs", "around", "view", "write"]
-    return _program(dice, kinds, 10, "fake", False, False, bare=0.7)
+    kinds = ["unrecorded", "unrecorded", "unrecorded", "around", "view", "write"]
+    program = _program(dice, kinds, 10, "fake", dice.chance(0.5), False, bare=0.7)
+    _by_outs(program)
+    return program
 
 
 def _program(
@@ -137,6 +139,14 @@ def _by_arguments(program: Program, dice: Dice) -> None:
             if dice.chance(0.6):
                 user.replace_input_with(node, node.args[0])
                 program.features.add("read by argument")
+
+
+def _by_outs(program: Program) -> None:
+    """What reads the result of an out-variant reads the tensor that it was given, which is the same one."""
+    for node in program.graph_module.graph.nodes:
+        if isinstance(given := node.kwargs.get("out"), Node):
+            node.replace_all_uses_with(given, delete_user_cb=lambda user: user.op != "output")
+    program.graph_module.recompile()
 
 
 def _by_indexes(program: Program, dice: Dice) -> None:

@@ -98,6 +98,13 @@ def _row_of_what_is_turned(a: Tensor) -> Tensor:
     return copy[0] * 2.0
 
 
+def _column_of_what_is_turned(a: Tensor) -> Tensor:
+    """The same of two dimensions, however many there are."""
+    copy = aten.view.default(aten.clone.default(a), [a.shape[0], -1])
+    aten.transpose_.default(copy, 0, 1)
+    return copy[0] * 2.0
+
+
 def _two_names(a: Tensor) -> tuple[Tensor, Tensor]:
     """Two views that both are the tensor they view, which has no name itself."""
     made = a * 2.0
@@ -154,6 +161,28 @@ def _written_after_set(a: Tensor) -> Tensor:
     return moved * 2.0
 
 
+def _views_around_out(a: Tensor) -> Tensor:
+    """The same view of a tensor before and after out= makes it larger."""
+    held = torch.zeros(0)
+    first = aten.view.default(held, [-1])
+    torch.mul(a, 2.0, out=held)
+    return torch.cat([first * 2.0, aten.view.default(held, [-1]) * 2.0])
+
+
+def _row_around_out(a: Tensor) -> Tensor:
+    held = torch.zeros(2, 1)
+    first = held[0] * 2.0
+    torch.mul(a, 2.0, out=held.resize_(0))
+    return torch.cat([first.view(-1), (held[0] * 2.0).view(-1)])
+
+
+def _written_through_reshape(a: Tensor) -> Tensor:
+    """A write through a view that only strides tell from a copy."""
+    copy = aten.clone.default(a)
+    aten.reshape.default(copy, [-1]).mul_(2.0)
+    return copy + 1.0
+
+
 # Each has two calls that are nearly one, in what a caller sees.
 PAIRS = (
     lambda a: torch.stack([a * 0.0, a * -0.0]), lambda a: torch.stack([torch.full((4,), 0.0), torch.full((4,), -0.0)]),
@@ -165,6 +194,8 @@ PAIRS = (
     _transposed_between, lambda a: aten.t.default(a.narrow(0, 0, 2)) * 2.0, lambda a: aten.t.default(a.view(a.shape[-1], -1)) + 1.0,
     lambda a: a.t().reshape(a.shape) * 2.0, lambda a: a.transpose(0, -1).contiguous() + 1.0,
 )  # fmt: skip
+# Those whose difference only a graph without values hides.
+UNRECORDED = (*PAIRS, *3 * (_column_of_what_is_turned, _views_around_out), _row_around_out, _transposed_between, _written_through_reshape, _written_through_reshape)
 CUSTOM = (
     lambda a: custom_ops.ops.twice(a), lambda a: custom_ops.ops.add_into(a, 1.0), lambda a: custom_ops.ops.add_into(a.view(-1), 2.0),
     lambda a: custom_ops.ops.add_into(a[0], 3.0), lambda a: custom_ops.ops.swap_into(a, a.sin()), lambda a: custom_ops.ops.twice(a.t()),
@@ -390,9 +421,10 @@ KINDS = {
     "around": _around,
     "pairs": unary(PAIRS, writes=True, wanted=True),
     "modes": unary(MODES, wanted=True),
+    "unrecorded": unary(UNRECORDED, writes=True, wanted=True),
 }
 # Of leaves, which nothing may write.
 FOR_GRADIENTS = ("pure", "view", "nothing", "again", "modes", "modes", "modes", "index")
 # Besides these, each program has some of the others.
 COMMON = ("pure", "view", "nothing", "again", "write", "nearly", "around", "pairs", "pairs")
-RARE = tuple(kind for kind in KINDS if kind not in (*COMMON, "modes"))
+RARE = tuple(kind for kind in KINDS if kind not in (*COMMON, "modes", "unrecorded"))
