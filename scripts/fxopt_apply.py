@@ -10,7 +10,9 @@ import dataclasses
 import json
 import pathlib
 import subprocess
+import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -39,8 +41,13 @@ class FxoptError(RuntimeError):
         self.errors = errors
 
 
+class FxoptWarning(UserWarning):
+    """What the fxopt program warned of, with its code, or tags that it did not carry out."""
+
+
 def run_fxopt(program: str, arguments: Sequence[str], folder: pathlib.Path) -> Json:
-    """The result in the JSON envelope of one call. FxoptError when the program does not exit with 0."""
+    """The result in the JSON envelope of one call, whose warnings are issued as FxoptWarning. FxoptError when the program
+    does not exit with 0."""
     envelope = folder / "envelope.json"
     run = subprocess.run([program, *arguments, f"--json={envelope}"], capture_output=True, text=True)
     told = json.loads(envelope.read_text(encoding="utf-8")) if envelope.exists() else {}
@@ -49,7 +56,30 @@ def run_fxopt(program: str, arguments: Sequence[str], folder: pathlib.Path) -> J
         code = str(errors[0].get("code", "")) if errors else ""
         message = run.stderr.strip() or f"{program} exited with {run.returncode}"
         raise FxoptError(message, code, run.returncode, errors)
+    for each in told.get("warnings", []):
+        _warn(f"fxopt: {each['message']} [{each['code']}]")
     return told.get("result", {})
+
+
+def _warn(message: str) -> None:
+    """Says it once for each line that calls, as seen by whoever imports fxopt_torch."""
+    warnings.warn(message, FxoptWarning, stacklevel=_frames_here())
+
+
+def _frames_here() -> int:
+    """The frames from _warn up to the first outside of these scripts."""
+    folder = str(pathlib.Path(__file__).resolve().parent)
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and str(pathlib.Path(frame.f_code.co_filename).resolve().parent) == folder:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _warn_of_tags(counts: Mapping[str, int]) -> None:
+    """Says which tags had no effect, as the program's line on standard error does."""
+    if any(word not in ("honoured", "implied", "moot") for word in counts):
+        listed = ", ".join(f"{count} {word}" for word, count in counts.items())
+        _warn(f"fxopt: tags: {listed}; `fxopt help verdicts` explains the words, remat carries out recompute tags")
 
 
 def apply(
@@ -66,9 +96,11 @@ def apply(
         folder = pathlib.Path(name)
         source, target = folder / "before.json", folder / "after.json"
         form.write_json(before, source)
-        run_fxopt(program, [*_command(passes), str(source), "-o", str(target), *options], folder)
+        done = run_fxopt(program, [*_command(passes), str(source), "-o", str(target), *options], folder)
         after = json.loads(target.read_text(encoding="utf-8"))["module"]
     _Patch(exporter, before, after).run(graph_module)
+    for file in done.get("files", []):
+        _warn_of_tags(file.get("tags", {}))
 
 
 def _command(passes: str | None) -> list[str]:

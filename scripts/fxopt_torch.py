@@ -40,7 +40,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 import fxopt_apply
 import fxopt_json as form
 import fxopt_origins
-from fxopt_apply import FxoptError
+from fxopt_apply import FxoptError, FxoptWarning
 from fxopt_json import Json
 from fxopt_load import Importer, LoadError, init_fake_groups, located
 from fxopt_objects import name_of as target_name
@@ -51,6 +51,7 @@ __all__ = [
     "NOT_CARRIED_THINGS",
     "ExportError",
     "FxoptError",
+    "FxoptWarning",
     "LoadError",
     "Written",
     "apply",
@@ -174,8 +175,8 @@ def apply(
     told: kind, roles, outputs, num_forward_outputs as of save(), where the graph does not say them itself.
 
     Nodes that stay are the same objects with the same metadata, but for tags and phases that a pass wrote; copies have
-    metadata and a fake value of their own. FxoptError, with the tool's code, when the program refuses; the module is
-    then as it was.
+    metadata and a fake value of their own. FxoptWarning for what the program warns of and for tags that it did not carry
+    out. FxoptError, with the tool's code, when the program refuses; the module is then as it was.
     """
     program = _program(fxopt, "apply passes")
     with _disable_current_modes(), form.no_collection():

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import types
 import unittest
+import warnings
 
 from setting import SCRIPTS, imports_torch, need_program
 
@@ -385,6 +386,37 @@ class Documented(Case):
         places = {(node.get("module_path"), node.get("phase")) for node in main["nodes"]}
         backward = "PHASE_BACKWARD"
         self.assertLessEqual({("0", None), ("1", None), ("2", None), ("0", backward), ("1", backward)}, places)
+
+
+class Warnings(unittest.TestCase):
+    """What the command line prints, Python code is told."""
+
+    def applied(self, passes, *, marks_backward):
+        """The warnings of apply() on a graph with one tag for recompute."""
+        graph_module = make_fx(lambda x: x.sin().cos())(torch.ones(4))
+        sin, cos = graph_module.graph.find_nodes(op="call_function")
+        sin.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy.MUST_RECOMPUTE
+        if marks_backward:
+            cos.meta["autograd_backward"] = True
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            fxopt_torch.apply(graph_module, passes)
+        for each in told:
+            self.assertIs(each.category, fxopt_torch.FxoptWarning)
+            self.assertEqual(each.filename, __file__)
+        return [str(each.message) for each in told]
+
+    def test_what_is_carried_out_is_not_warned_of(self):
+        self.assertEqual(self.applied("remat,dce", marks_backward=True), [])
+
+    def test_tags_that_nobody_carries_out(self):
+        (told,) = self.applied("cse", marks_backward=True)
+        self.assertIn("tags: 1 not judged", told)
+
+    def test_warnings_of_the_program(self):
+        self.assertIn("[no-backward]", self.applied("remat", marks_backward=False)[0])
+        named = self.applied('sac{policy=none,recompute="nosuch"},remat', marks_backward=True)
+        self.assertIn("[names-nothing]", named[0])
 
 
 class Result(Case):
