@@ -181,6 +181,10 @@ void print_outcomes(Console& console, const OptFlags& flags, const std::vector<T
                     const std::string& product) {
   if (outcomes.empty() || flags.files.report == "-") return;
   console.notes() << "tags: " << outcomes_text(outcomes);
+  const bool is_any_left = std::any_of(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
+    return outcome.verdict == Verdict::kNone && wants_recompute(outcome.tag);
+  });
+  if (is_any_left) console.notes() << ", as no pass of this pipeline carries out recompute tags";
   if (product != "-" && !is_special_file(product))
     console.notes() << " (see fxopt tags " << printable_line(product) << ")";
   console.notes() << '\n';

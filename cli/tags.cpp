@@ -14,6 +14,8 @@
 #include "cli/report/json.h"
 #include "cli/report/table.h"
 #include "core/text.h"
+#include "ir/analysis/tags.h"
+#include "passes/pipeline/pass.h"
 
 namespace fxopt {
 namespace {
@@ -40,6 +42,7 @@ void list_tags(Console& console, const TagsFlags& flags, const std::string& path
   const std::unique_ptr<Module> module = import_input(console, path);
   if (module == nullptr) return;
   const std::vector<TagOutcome> outcomes = audit_tags(*module);
+  std::string warned;
   std::ostream& out = console.product();
   out << printable_line(shown_input(path)) << ": " << count_text(outcomes.size(), "tag");
   if (!outcomes.empty()) {
@@ -51,7 +54,15 @@ void list_tags(Console& console, const TagsFlags& flags, const std::string& path
   file["counts"] = nlohmann::ordered_json::object();
   for (const auto& [word, count] : count_outcomes(outcomes)) file["counts"][word] = count;
   file["tags"] = tags_json(outcomes);
-  if (flags.strict) refuse(console, path, outcomes);
+  if (flags.strict) return refuse(console, path, outcomes);
+  for (const TagOutcome& each : outcomes) {
+    if (!each.lacks_backward || !wants_recompute(each.tag) || each.graph == warned) continue;
+    warned = each.graph;
+    Where where;
+    where.file = shown_input(path);
+    where.graph = each.graph;
+    console.warning(kNoBackward, where, "tags for recompute, and no node is backward");
+  }
 }
 
 }  // namespace
@@ -61,8 +72,10 @@ CommandBody declare_tags(CLI::App& app) {
   app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
   app.add_option("--top", flags->top, "print at most N rows; identical layers share a row (default: 32)")
       ->type_name("N");
-  app.add_flag("--strict-tags", flags->strict,
-               "exit with 4 when a tag is ignored, dropped or conflicting, or a MUST_RECOMPUTE is overridden");
+  app.add_flag(
+      "--strict-tags", flags->strict,
+      "exit with 4 when a tag is ignored, dropped or conflicting, a MUST_RECOMPUTE is overridden, or the graph has "
+      "recompute tags and no backward");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     const Status inputs = check_inputs(flags->inputs);

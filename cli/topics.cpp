@@ -206,8 +206,9 @@ constexpr std::string_view kVerdicts =
                carried it out
   not judged   no pass has looked at the tag; remat does
 
-opt --strict-tags exits with 4 when a tag is dropped or conflicting, a MUST_RECOMPUTE is overridden, or
-recompute tags stand in a graph without backward; tags --strict-tags also when one is ignored.
+--strict-tags exits with 4 when a tag is dropped or conflicting, a MUST_RECOMPUTE is overridden, or a
+graph has recompute tags and no backward; with `fxopt tags` also when one is ignored, with `fxopt opt`
+also when no pass has judged one.
 )";
 
 constexpr std::string_view kPhases =

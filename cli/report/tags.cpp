@@ -101,18 +101,21 @@ class Auditor {
       : graph_(graph), forecast_(forecast_tags(graph, RematOptions())), copied_(copied_uids(graph)) {}
 
   void complete(NodeId node, TagOutcome& outcome) const {
+    outcome.lacks_backward = !forecast_.holds_backward;
     if (outcome.verdict != Verdict::kNone) return;
     const TagVerdict& foretold = forecast_.verdicts[node];
     outcome.is_forecast = true;
     outcome.verdict = foretold.verdict;
     outcome.rule = foretold.rule;
     if (!wants_recompute(outcome.tag) || foretold.rule == TagRule::kBackwardTag) return;
+    if (foretold.verdict == Verdict::kConflicting) return;
     outcome.is_ignored = forecast_.read[node];
     if (outcome.is_ignored) return;
     if (has_copy(node)) {
       outcome.verdict = Verdict::kHonoured;
     } else if (outcome.verdict == Verdict::kHonoured) {
-      outcome.verdict = Verdict::kMoot;  // so far: only the copies that remat would make read it
+      outcome.verdict = Verdict::kMoot;
+      outcome.awaits_copies = true;
     }
   }
 
@@ -135,21 +138,16 @@ size_t rank_of(std::string_view word) {
   return static_cast<size_t>(std::find(kWords.begin(), kWords.end(), word) - kWords.begin());
 }
 
-bool decides_recompute(TagRule rule) {
-  return rule == TagRule::kMustRecompute || rule == TagRule::kPreference || rule == TagRule::kInherited;
-}
-
 std::string why_text(const TagOutcome& outcome) {
+  if (outcome.lacks_backward && wants_recompute(outcome.tag)) return "no node of this graph is backward";
   if (outcome.is_ignored) {
     std::string text = "backward reads it, and no pass has recomputed it; remat would ";
     if (outcome.verdict == Verdict::kHonoured) return text + "recompute it";
     return text + "save it: " + std::string(tag_rule(outcome.rule).reason);
   }
-  if (outcome.verdict == Verdict::kMoot && outcome.is_forecast && decides_recompute(outcome.rule)) {
-    return "backward does not read it; what remat would recompute does";
-  }
+  if (outcome.awaits_copies) return "backward does not read it; what remat would recompute does";
   if (outcome.verdict == Verdict::kMoot && outcome.rule == TagRule::kKeptAnyway) {
-    return "backward does not read it, or only a copy does, and it is a view of memory that is kept anyway";
+    return "a view of memory that is kept anyway; backward reads at most a copy of it";
   }
   if (outcome.verdict == Verdict::kMoot) return "backward does not read it";
   if (outcome.verdict == Verdict::kDropped) return "erased by " + outcome.pass;
@@ -160,7 +158,11 @@ std::string why_text(const TagOutcome& outcome) {
 std::string remedy_text(const TagOutcome& outcome) {
   if (outcome.is_ignored && outcome.verdict == Verdict::kHonoured)
     return "run `fxopt opt IN -o OUT --passes remat,dce`";
-  const bool is_settled = outcome.verdict == Verdict::kHonoured || outcome.verdict == Verdict::kMoot;
+  if (outcome.lacks_backward && wants_recompute(outcome.tag)) {
+    return "trace the backward pass into the graph, or mark its nodes";
+  }
+  const bool is_merged = outcome.verdict == Verdict::kImplied && outcome.rule == TagRule::kNone;
+  const bool is_settled = outcome.verdict == Verdict::kHonoured || outcome.verdict == Verdict::kMoot || is_merged;
   return is_settled && !outcome.is_ignored ? "" : std::string(tag_rule(outcome.rule).remedy);
 }
 
@@ -227,7 +229,7 @@ std::string_view outcome_word(const TagOutcome& outcome) {
 }
 
 bool breaks_strict_tags(const TagOutcome& outcome) {
-  if (outcome.is_ignored) return true;
+  if (outcome.is_ignored || (outcome.lacks_backward && wants_recompute(outcome.tag))) return true;
   if (outcome.verdict == Verdict::kDropped || outcome.verdict == Verdict::kConflicting) return true;
   return outcome.verdict == Verdict::kOverridden && outcome.tag == Tag::kMustRecompute;
 }

@@ -28,6 +28,8 @@ struct TagOutcome {
   bool is_forecast = false;
   // Tagged for recompute, read by backward, and no pass has made a copy that backward reads in its place.
   bool is_ignored = false;
+  bool awaits_copies = false;   // moot so far: backward does not read the value, and copies that remat would make do
+  bool lacks_backward = false;  // no node of its graph is backward
 };
 
 // Of all tagged nodes: those of the graphs in schedule order, then those of the ledger of erased nodes. An erased node
@@ -42,7 +44,8 @@ std::vector<TagOutcome> audit_tags(const Module& module);
 // The word for what became of a tag: "ignored", else the name of the verdict; "not judged" without one.
 std::string_view outcome_word(const TagOutcome& outcome);
 
-// True for what --strict-tags refuses: a tag dropped, conflicting or ignored, a MUST_RECOMPUTE overridden.
+// True for what --strict-tags refuses: a tag dropped, conflicting or ignored, a MUST_RECOMPUTE overridden, a tag for
+// recompute where nothing is backward.
 bool breaks_strict_tags(const TagOutcome& outcome);
 
 // Counts by word, in the order ignored, honoured, implied, moot, overridden, dropped, conflicting, not judged; without

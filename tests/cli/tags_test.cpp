@@ -77,6 +77,62 @@ TEST_CASE("cli tags: --strict-tags refuses what is ignored, not what is honoured
   CHECK(run_fxopt({"tags", graphs.out, "--strict-tags"}).exit == 0);
 }
 
+std::string reason_of(const std::string& path, const std::string& node, std::string& outcome) {
+  const nlohmann::json file = tags_of(path);
+  for (const nlohmann::json& tag : file["tags"]) {
+    if (tag["node"] != node) continue;
+    outcome = tag["outcome"];
+    return tag["reason"];
+  }
+  return "";
+}
+
+TEST_CASE("cli tags: what only copies would read is told from what nothing would") {
+  const Graphs graphs;
+  write_text(graphs.tagged,
+             "fxg 0\ngraph @main {\n  %x: f32[4] = placeholder()\n"
+             "  %a: f32[4] = aten.exp.default(%x) {tag=MUST_RECOMPUTE}\n"
+             "  %b: f32[4] = aten.sin.default(%a) {tag=MUST_RECOMPUTE}\n"
+             "  %c: f32[4] = aten.cos.default(%b) {tag=MUST_RECOMPUTE}\n"
+             "  %g: f32[4] = aten.mul.Tensor(%x, %b) {phase=backward}\n  return (%c, %g)\n}\n");
+  std::string outcome;
+  CHECK(reason_of(graphs.tagged, "a", outcome) == "backward does not read it; what remat would recompute does");
+  CHECK(outcome == "moot");
+  CHECK(contains(reason_of(graphs.tagged, "b", outcome), "remat would recompute it"));
+  CHECK(outcome == "ignored");
+  CHECK(reason_of(graphs.tagged, "c", outcome) == "backward does not read it");
+  CHECK(outcome == "moot");
+}
+
+TEST_CASE("cli tags: what remat would refuse conflicts, as remat says") {
+  const Graphs graphs;
+  write_text(graphs.tagged,
+             "fxg 0\ngraph @main {\n  %x: f32[4] = placeholder()\n"
+             "  %a: f32[4] = aten.bernoulli.p(%x, 0.5) {tag=MUST_RECOMPUTE}\n"
+             "  %g: f32[4] = aten.mul.Tensor(%x, %a) {phase=backward}\n  return (%g,)\n}\n");
+  std::string outcome;
+  reason_of(graphs.tagged, "a", outcome);
+  CHECK(outcome == "conflicting");
+  CHECK(run_fxopt({"opt", graphs.tagged, "-o", graphs.out, "--passes", "remat"}).exit == 4);
+}
+
+TEST_CASE("cli tags: tags for recompute in a graph without backward are a warning, and an error when strict") {
+  const Graphs graphs;
+  const CliResult loose = run_fxopt({"tags", graphs.forward_only});
+  CHECK(loose.exit == 0);
+  CHECK(contains(loose.err, "warning[no-backward]"));
+  CHECK(contains(loose.out, "no node of this graph is backward"));
+  CHECK(run_fxopt({"tags", graphs.forward_only, "--strict-tags"}).exit == 4);
+  CHECK_FALSE(contains(run_fxopt({"tags", graphs.tagged}).err, "no-backward"));
+}
+
+TEST_CASE("cli opt: tags that no pass of the pipeline carries out are said so") {
+  const Graphs graphs;
+  const std::string words = "as no pass of this pipeline carries out recompute tags";
+  CHECK(contains(run_fxopt({"opt", graphs.tagged, "-o", graphs.out, "--passes", "cse"}).err, words));
+  CHECK_FALSE(contains(run_fxopt({"opt", graphs.tagged, "-o", graphs.out, "--passes", "cse,remat"}).err, words));
+}
+
 TEST_CASE("cli tags: a copy under PyTorch's name counts as carried out") {
   const Graphs graphs;
   std::string text = two_layers();
