@@ -37,8 +37,8 @@ class Adviser {
       std::optional<Advice> tried = attempt(std::string(policy), before);
       if (!tried.has_value()) continue;
       if (tried->holds) return tried;
-      const int64_t bar = best.has_value() ? best->after : measured_.requested.bytes;
-      if (tried->after < bar) best = std::move(tried);
+      const std::optional<int64_t> bar = best.has_value() ? best->after : tried->before;
+      if (bar.has_value() && tried->after < *bar) best = std::move(tried);
     }
     return best;
   }
@@ -76,13 +76,14 @@ class Adviser {
   }
 
   // Of the peak that was too high: a budget's, or the reserved one. A run that ends early has none of the allocator's,
-  // so that without success the requested peaks are compared.
+  // so that without success the requested peaks are compared then.
   void fill_peaks(const DeviceFootprint& device, Advice& advice) const {
     const std::optional<Fit> fit = measured_.fit(goal_.expandable);
     const bool runs_out = fit.has_value() && !fit->fits;
-    const MemoryMetric metric = !advice.holds                       ? MemoryMetric::kRequested
-                                : runs_out || goal_.budgets.empty() ? MemoryMetric::kReserved
-                                                                    : goal_.budgets.front().first;
+    const bool is_for_budget = !runs_out && !goal_.budgets.empty();
+    const MemoryMetric metric = is_for_budget  ? goal_.budgets.front().first
+                                : advice.holds ? MemoryMetric::kReserved
+                                               : MemoryMetric::kRequested;
     const std::optional<FootprintPeak> before = measured_.peak(metric, goal_.expandable);
     const std::optional<FootprintPeak> after = device.peak(metric, goal_.expandable);
     advice.metric = metric_name(metric);

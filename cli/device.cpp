@@ -99,6 +99,12 @@ bool is_framework_profile(std::string_view name) { return name.starts_with(kFram
 
 Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& names) {
   std::vector<std::string> parts;
+  if (has_empty_part(names)) {
+    return Error{ErrorCode::kBadOptionValue,
+                 "'" + names + "' is not a valid value of --device: a name in it is empty",
+                 "write names with one comma between them, as in h100,torch-2.11",
+                 {}};
+  }
   for (const std::string_view part : split_list(names)) parts.emplace_back(part);
   const bool has_framework =
       std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return is_framework_profile(part); });

@@ -81,13 +81,15 @@ std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, c
 }  // namespace
 
 void declare_gate_flags(CLI::App& app, GateFlags& flags) {
-  app.add_option("--budget", flags.budget,
-                 "exit with 5 when a peak is above this: 70GiB, or reserved=70GiB,allocated=64GiB")
+  app.add_option(
+         "--budget", flags.budget,
+         "exit with 5 when the ideal peak (with --device: the requested one) is above this: 70GiB; or name peaks: "
+         "reserved=70GiB,allocated=64GiB")
       ->type_name("LIMITS");
   app.add_option("--baseline", flags.baseline, "a saved report to compare with, or to write with --update-baseline")
       ->type_name("FILE");
   app.add_option("--max-growth", flags.max_growth,
-                 "exit with 5 when a peak has grown by more than this: 1%, or reserved=1%")
+                 "exit with 5 when the same peak has grown by more than this: 1%, or reserved=1%")
       ->type_name("LIMITS");
   app.add_option("--max-ratio", flags.max_ratio,
                  "exit with 5 when a peak is above this many times the baseline's: active=1.10,reserved=1.10")
@@ -112,6 +114,12 @@ bool MemoryGates::read_decimal(const std::string& text, Limit& limit) {
 
 Result<std::vector<MemoryGates::Limit>> MemoryGates::parse_limits(const std::string& option, const std::string& text) {
   std::vector<Limit> limits;
+  if (has_empty_part(text)) {
+    return Error{ErrorCode::kBadOptionValue,
+                 "'" + text + "' is not a valid value of " + option + ": a limit in it is empty",
+                 "write limits with one comma between them, as in reserved=70GiB,allocated=64GiB",
+                 {}};
+  }
   for (const std::string_view part : split_list(text)) {
     Limit limit;
     limit.is_ratio = option == "--max-ratio";
@@ -174,6 +182,13 @@ Result<MemoryGates> MemoryGates::make(const GateFlags& flags, const MemoryPlan& 
                  std::string(has_limit ? "a limit on growth" : "--update-baseline") + " needs --baseline",
                  "name the file with --baseline FILE",
                  {}};
+  }
+  if (has_limit && flags.update_baseline) {
+    return Error{
+        ErrorCode::kUsage,
+        "--update-baseline writes the baseline and does not compare with it, so a limit on growth has no effect",
+        "compare first, with --max-growth or --max-ratio, then update in a second call",
+        {}};
   }
   if (!flags.baseline.empty() && !has_limit && !flags.update_baseline && !flags.is_shown) {
     return Error{ErrorCode::kUsage,
@@ -280,11 +295,18 @@ std::optional<size_t> MemoryGates::find_file(const std::vector<std::string>& nam
   return claims > 1 ? std::nullopt : found;
 }
 
-const GraphMemory* MemoryGates::baseline_of(const std::string& path, const std::string& graph) const {
+std::optional<size_t> MemoryGates::find_file(const std::string& path) const {
   std::vector<std::string> names;
   for (const BaselineFile& file : baseline_) names.push_back(file.name);
-  const bool is_only = baseline_.size() == 1 && flags_.inputs.size() <= 1;
-  const std::optional<size_t> found = is_only ? std::optional<size_t>(0) : find_file(names, path);
+  return find_file(names, path);
+}
+
+std::string MemoryGates::other_name(const std::string& path) const {
+  return has_one_file() && !growths_.empty() && !find_file(path).has_value() ? baseline_.front().name : "";
+}
+
+const GraphMemory* MemoryGates::baseline_of(const std::string& path, const std::string& graph) const {
+  const std::optional<size_t> found = has_one_file() ? std::optional<size_t>(0) : find_file(path);
   if (!found.has_value()) return nullptr;
   for (const GraphMemory& memory : baseline_[*found].graphs) {
     if (memory.graph == graph) return &memory;

@@ -73,6 +73,8 @@ class MemoryGates {
   // The graph as the baseline has it, found by the file, by its place as far as both tell it; where both sides are
   // about one file, names do not matter. Null: it does not have it.
   const GraphMemory* baseline_of(const std::string& path, const std::string& graph) const;
+  // The name of the baseline's only file, where the only input is compared with it under another name; else empty.
+  std::string other_name(const std::string& path) const;
 
   // The report of the call's files as one document: what --update-baseline writes. `files`: as in the envelope, with
   // all storages. What the baseline holds of other files stays in it; where that cannot be, `replaced` says why. Error:
@@ -107,6 +109,8 @@ class MemoryGates {
   // An error when the report says nothing of growth: made with other options, or of another version.
   Status check_comparable(const nlohmann::ordered_json& report, const MemoryPlan& plan) const;
   Status read_baseline(const MemoryPlan& plan);
+  bool has_one_file() const { return baseline_.size() == 1 && flags_.inputs.size() <= 1; }
+  std::optional<size_t> find_file(const std::string& path) const;
   // The file of `names` that an input is, by its place; nothing where there is none, or no one alone.
   std::optional<size_t> find_file(const std::vector<std::string>& names, const std::string& path) const;
   std::vector<Error> check_budget(const std::string& path, const GraphMemory& memory, const Limit& limit) const;

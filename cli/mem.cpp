@@ -122,6 +122,13 @@ class Mem {
 
   // Prints what the limited peaks have become since the baseline.
   nlohmann::ordered_json compare(const std::string& path, const GraphMemory& memory) {
+    if (const std::string other = gates_.other_name(path); !other.empty()) {
+      Where where;
+      where.file = shown_input(path);
+      where.graph = memory.graph;
+      console_.warning("baseline-other-name", where,
+                       "compared with '" + other + "', the only file of the baseline; no file in it has this name");
+    }
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const PeakGrowth& growth : gates_.compare(path, memory)) {
       console_.product() << "  since the baseline, on " << growth.device << ", " << metric_name(growth.metric)

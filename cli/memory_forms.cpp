@@ -39,8 +39,12 @@ MemoryForms::MemoryForms(const FormFlags& flags, size_t top, nlohmann::ordered_j
 
 void MemoryForms::add(const std::string& file, const GraphMemory& memory, const Verdict& verdict) {
   if (!flags_.markdown.empty()) {
-    MarkdownContext context{file, top_, verdict.baseline, verdict.limits, {}};
-    for (const Error& error : verdict.broken) context.broken.push_back(error.message);
+    MarkdownContext context{file, top_, verdict.baseline, verdict.limits, {}, false};
+    for (const Error& error : verdict.broken) {
+      context.broken.push_back(error.message);
+      context.is_broken =
+          context.is_broken || error.code == ErrorCode::kBudgetExceeded || error.code == ErrorCode::kGrowthExceeded;
+    }
     markdown_ += markdown_text(memory, context);
   }
   if (html_.has_value()) html_->add(file, memory, top_);

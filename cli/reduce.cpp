@@ -204,6 +204,11 @@ class Reduce {
                        flags_.files.inputs.front() + "'",
                    "give --timeout more seconds, or --exit timeout when that is what to look for");
     }
+    if (end->kind == ProcessEnd::Kind::kExited && end->number == 0) {
+      console_.warning("passes-on-input", {},
+                       "COMMAND does not fail for IN, so graphs for which it exits with 0 are kept; --exit 0 says that "
+                       "this is meant");
+    }
     const bool is_not_run =
         end->kind == ProcessEnd::Kind::kExited && (end->number == kCannotRun || end->number == kNotFound);
     if (!is_not_run) return ok_status();

@@ -26,6 +26,10 @@ std::vector<std::string_view> split_list(std::string_view text) {
   return parts;
 }
 
+bool has_empty_part(std::string_view text) {
+  return text.starts_with(',') || text.ends_with(',') || text.find(",,") != std::string_view::npos;
+}
+
 bool is_within(std::string_view path, std::string_view ancestor) {
   return path.starts_with(ancestor) && (path.size() == ancestor.size() || path[ancestor.size()] == '.');
 }

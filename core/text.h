@@ -14,6 +14,9 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // The parts of `text` between commas, empty ones left out. They point into `text`.
 std::vector<std::string_view> split_list(std::string_view text);
 
+// True for a list in which there is nothing before, after or between commas: what an unset variable leaves of it.
+bool has_empty_part(std::string_view text);
+
 // True when the dotted `path` is `ancestor` or lies below it: "layers.1.mlp" is within "layers.1", "layers.10" is not.
 bool is_within(std::string_view path, std::string_view ancestor);
 

@@ -139,7 +139,8 @@ void add_limits(std::string& out, const MarkdownContext& context) {
   std::string messages;
   for (const std::string& message : context.broken) messages += printable_line(message) + "\n";
   const std::string fence(std::max<size_t>(3, longest_run(messages) + 1), '`');
-  out += "**Limits broken**, of " + code(context.limits) + ":\n\n" + fence + "text\n" + messages + fence + "\n\n";
+  out += std::string(context.is_broken ? "**Limits broken**" : "**Limits not checked**") + ", of " +
+         code(context.limits) + ":\n\n" + fence + "text\n" + messages + fence + "\n\n";
 }
 
 void begin_details(std::string& out, const std::string& summary) {

@@ -14,7 +14,8 @@ struct MarkdownContext {
   size_t top = 20;                        // storages listed, of all that are live at the peak
   const GraphMemory* baseline = nullptr;  // adds what it was before, and the storages that grew
   std::string limits;                     // as given: "--budget 70GiB"; empty: none
-  std::vector<std::string> broken;        // what broke them
+  std::vector<std::string> broken;        // what broke them, or why they could not be checked
+  bool is_broken = false;                 // one of them is broken, not only unchecked
 };
 
 // A section for an input that has no report.

@@ -25,7 +25,7 @@ std::vector<PassInfo> make_registry() {
                          "Tell forward from backward in a graph without phase markers.",
                          {{"remat", "remat decides by phases and writes some, so there would be nothing left to infer"},
                           {"sac", "sac tags forward values, so it must know which those are"}}),
-      entry<raise_getitems>("raise-getitems", PassClass::kExact, "Move getitems right behind the node they take from."),
+      entry<raise_getitems>("raise-getitems", PassClass::kExact, "Move getitems right after the node they take from."),
       entry<remat>("remat", PassClass::kExact, "Recompute in backward what the tags do not save."),
       entry<sac>("sac", PassClass::kExact, "Tag forward values for saving or recomputing, by a policy.",
                  {{"remat", "remat carries out tags, so tags written later would have no effect"}}),

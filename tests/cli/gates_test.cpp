@@ -51,6 +51,49 @@ TEST_CASE("cli mem --budget: on the peak it names, to the byte") {
   CHECK(contains(message, "the reserved peak of 1.00 GiB (1075838976 B) on cuda:0 is above the budget"));
 }
 
+TEST_CASE("cli mem: a list of limits or devices with nothing in it limits nothing, and is refused") {
+  const Steps steps;
+  steps.bless();
+  for (const char* list : {",", ",ideal=1%", "ideal=1%,", "ideal=1%,,reserved=1%"}) {
+    CAPTURE(list);
+    CHECK(steps.mem({"--baseline", steps.base, "--max-growth", list}).exit == 2);
+    CHECK(steps.mem({"--baseline", steps.base, "--max-ratio", list}).exit == 2);
+    CHECK(steps.mem({"--budget", list}).exit == 2);
+  }
+  CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "ideal=1%,reserved=1%"}).exit == 0);
+  CHECK(steps.mem({"--device", ","}).exit == 2);
+  CHECK(steps.mem({"--device", "h100,"}).exit == 2);
+}
+
+TEST_CASE("cli mem --update-baseline: a limit on growth beside it would be ignored, and is refused") {
+  const Steps steps;
+  CHECK(steps.mem({"--baseline", steps.base, "--update-baseline", "--max-growth", "1%"}).exit == 2);
+  CHECK(steps.mem({"--baseline", steps.base, "--update-baseline", "--budget", "2GiB"}).exit == 0);
+}
+
+TEST_CASE("cli mem --baseline: the only file is compared under another name, and the user is told") {
+  const Steps steps;
+  steps.bless();
+  const auto gate = [&](const std::string& path) {
+    return run_fxopt({"mem", path, "--baseline", steps.base, "--max-growth", "0%"}).err;
+  };
+  CHECK_FALSE(contains(gate(steps.path), "baseline-other-name"));
+  const std::string other = steps.folder / "other.fxg";
+  write_text(other, step("1000000"));
+  CHECK(contains(gate(other), "warning[baseline-other-name]: compared with 'step.fxg'"));
+}
+
+TEST_CASE("cli mem --markdown: a limit that could not be checked is not called broken") {
+  const Steps steps;
+  const std::string page = steps.folder / "page.md";
+  steps.write(std::string(kSymbolic));
+  CHECK(steps.mem({"--markdown", page, "--budget", "1GiB"}).exit == 8);
+  CHECK(contains(read_text(page), "**Limits not checked**"));
+  steps.write(step("1000000"));
+  CHECK(steps.mem({"--markdown", page, "--budget", "1KiB"}).exit == 5);
+  CHECK(contains(read_text(page), "**Limits broken**"));
+}
+
 TEST_CASE("cli mem --max-growth: the text says what became of the peaks that are limited, also where all is well") {
   const Steps steps;
   steps.bless();

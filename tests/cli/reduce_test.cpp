@@ -68,6 +68,14 @@ TEST_CASE("cli reduce: the path is the last argument where no {} stands, and may
   CHECK(read_text(setting.out) == kOnlyBad);
 }
 
+TEST_CASE("cli reduce: a command that does not fail is warned of, unless --exit 0 asks for it") {
+  const Setting setting;
+  const std::string words = "warning[passes-on-input]";
+  CHECK(contains(setting.reduce({}, {"true"}).err, words));
+  CHECK_FALSE(contains(setting.reduce({"--exit", "0"}, {"true"}).err, words));
+  CHECK_FALSE(contains(setting.reduce({}, {"false"}).err, words));
+}
+
 TEST_CASE("cli reduce: the exit status of IN decides, or the one that --exit names") {
   const Setting setting;
   const std::vector<std::string> seven = {"sh", "-c", "if grep -q aten.cos {}; then exit 7; else exit 8; fi"};
