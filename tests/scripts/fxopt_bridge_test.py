@@ -394,7 +394,7 @@ class Warnings(unittest.TestCase):
     def applied(self, passes, *, marks_backward):
         """The warnings of apply() on a graph with one tag for recompute."""
         graph_module = make_fx(lambda x: x.sin().cos())(torch.ones(4))
-        sin, cos = graph_module.graph.find_nodes(op="call_function")
+        sin, cos = [node for node in graph_module.graph.nodes if node.op == "call_function"]
         sin.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy.MUST_RECOMPUTE
         if marks_backward:
             cos.meta["autograd_backward"] = True
