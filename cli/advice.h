@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 
 #include "cli/report/memory.h"
 #include "ir/device/profile.h"
+#include "ir/device/work.h"
 #include "ir/graph/module.h"
 #include "ir/memory/footprint.h"
 
@@ -18,10 +20,29 @@ struct AdviceGoal {
   std::vector<std::pair<MemoryMetric, int64_t>> budgets;
 };
 
-// Tries recompute policies on copies of the module, the cheapest first, and tells the first with which the goal is
-// reached on `measured`'s device, else the one with the lowest requested peak. Nothing where none lowers it. O(policies
-// * passes).
-std::optional<Advice> advise(const Footprint& footprint, const DeviceFootprint& measured, const MeasureOptions& options,
-                             const DeviceProfile& work, const AdviceGoal& goal);
+// Tries recompute policies on copies of a graph's module: each once, however many devices ask. Refers to the footprint and
+// the profile.
+class Adviser {
+ public:
+  Adviser(const Footprint& footprint, const MeasureOptions& options, const DeviceProfile& work);
+  ~Adviser();
+
+  // The first policy, the cheapest first, with which the goal is reached on `measured`'s device, else the one with the
+  // lowest of the peaks that are too high. Nothing where none lowers it. O(policies * passes) once, then O(policies *
+  // devices).
+  std::optional<Advice> advise(const DeviceFootprint& measured, const AdviceGoal& goal);
+
+ private:
+  struct Trial;
+
+  const Trial& trial(size_t policy);
+
+  const Footprint& footprint_;
+  MeasureOptions options_;
+  const DeviceProfile& profile_;
+  std::vector<std::string> policies_;
+  std::vector<std::unique_ptr<Trial>> trials_;
+  std::optional<Work> work_;  // of the graph as it is
+};
 
 }  // namespace fxopt

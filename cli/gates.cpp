@@ -81,10 +81,10 @@ std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, c
 }  // namespace
 
 void declare_gate_flags(CLI::App& app, GateFlags& flags) {
-  app.add_option(
-         "--budget", flags.budget,
-         "exit with 5 when the ideal peak (with --device: the requested one) is above this: 70GiB; or name peaks: "
-         "reserved=70GiB,allocated=64GiB")
+  app.add_option("--budget", flags.budget,
+                 "exit with 5 when the ideal peak (of a GPU with --device: the requested one) is above this: 70GiB; or "
+                 "name peaks: "
+                 "reserved=70GiB,allocated=64GiB")
       ->type_name("LIMITS");
   app.add_option("--baseline", flags.baseline, "a saved report to compare with, or to write with --update-baseline")
       ->type_name("FILE");
@@ -302,7 +302,7 @@ std::optional<size_t> MemoryGates::find_file(const std::string& path) const {
 }
 
 std::string MemoryGates::other_name(const std::string& path) const {
-  return has_one_file() && !growths_.empty() && !find_file(path).has_value() ? baseline_.front().name : "";
+  return has_one_file() && !find_file(path).has_value() ? baseline_.front().name : "";
 }
 
 const GraphMemory* MemoryGates::baseline_of(const std::string& path, const std::string& graph) const {

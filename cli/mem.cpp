@@ -55,6 +55,7 @@ class Mem {
       errors = console_.num_errors();
       path_ = flags_.inputs[i];
       is_measured_ = false;
+      is_name_told_ = false;
       measure_file(path_, file);
     });
     note_failure(errors);
@@ -110,22 +111,24 @@ class Mem {
   // Where it does not fit, or a budget is broken.
   void add_advice(const std::string& path, const Footprint& footprint, const MemoryView& view,
                   GraphMemory& memory) const {
+    Adviser adviser(footprint, view.measure, plan_.profile());
     for (size_t i = 0; i < memory.devices.size(); ++i) {
       DeviceMemory& device = memory.devices[i];
       AdviceGoal goal{plan_.expandable(), gates_.broken_budgets(device)};
       const bool fits = !device.fit.has_value() || device.fit->fits;
       if (fits && goal.budgets.empty()) continue;
-      device.advice = advise(footprint, footprint.devices[i], view.measure, plan_.profile(), goal);
+      device.advice = adviser.advise(footprint.devices[i], goal);
       if (device.advice.has_value()) device.advice->input = shell_quoted(path);
     }
   }
 
   // Prints what the limited peaks have become since the baseline.
   nlohmann::ordered_json compare(const std::string& path, const GraphMemory& memory) {
-    if (const std::string other = gates_.other_name(path); !other.empty()) {
+    const std::string other = gates_.other_name(path);
+    if (!other.empty() && gates_.baseline_of(path, memory.graph) != nullptr && !is_name_told_) {
+      is_name_told_ = true;
       Where where;
       where.file = shown_input(path);
-      where.graph = memory.graph;
       console_.warning("baseline-other-name", where,
                        "compared with '" + other + "', the only file of the baseline; no file in it has this name");
     }
@@ -196,8 +199,9 @@ class Mem {
   MemoryForms forms_;
   nlohmann::ordered_json baseline_ = nlohmann::ordered_json::array();
   std::string snapshot_;
-  std::string path_;         // at hand
-  bool is_measured_ = true;  // it has a report
+  std::string path_;           // at hand
+  bool is_measured_ = true;    // it has a report
+  bool is_name_told_ = false;  // that it is compared with a file of another name
 };
 
 Status check_snapshot(const MemFlags& flags) {

@@ -124,9 +124,9 @@ void warn_of_memory(Console& console, const std::string& path, const Footprint& 
   }
   if (const size_t left_out = footprint.num_unmeasured(); left_out > 0) {
     console.warning("unmeasured-devices", where,
-                    count_text(left_out, "device") + " with smaller ideal peaks than the " +
-                        std::to_string(footprint.devices.size()) + " measured ones " + (left_out == 1 ? "is" : "are") +
-                        " neither measured nor judged");
+                    "only the " + std::to_string(footprint.devices.size()) +
+                        " devices with the largest ideal peaks are measured; " + std::to_string(left_out) +
+                        " more are neither measured nor judged");
   }
   const bool is_served = std::any_of(footprint.devices.begin(), footprint.devices.end(),
                                      [](const DeviceFootprint& device) { return !device.replays.empty(); });

@@ -138,15 +138,12 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
     console.error(error);
     ok = false;
   }
-  const ptrdiff_t unjudged = std::count_if(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
-    return outcome.verdict == Verdict::kNone && wants_recompute(outcome.tag);
-  });
+  const ptrdiff_t unjudged = std::count_if(outcomes.begin(), outcomes.end(), awaits_remat);
   if (unjudged > 0) {
-    Error error{
-        ErrorCode::kTagConflict,
-        count_text(static_cast<size_t>(unjudged), "recompute tag") + " that no pass of this pipeline carries out",
-        "put remat into the pipeline, or leave --strict-tags to the call that has it",
-        {}};
+    Error error{ErrorCode::kTagConflict,
+                count_text(static_cast<size_t>(unjudged), "recompute tag") + " that no pass which ran carries out",
+                "put remat into the pipeline, or leave --strict-tags to the call that has it",
+                {}};
     error.where.file = shown_input(path);
     console.error(error);
   }
@@ -181,10 +178,9 @@ void print_outcomes(Console& console, const OptFlags& flags, const std::vector<T
                     const std::string& product) {
   if (outcomes.empty() || flags.files.report == "-") return;
   console.notes() << "tags: " << outcomes_text(outcomes);
-  const bool is_any_left = std::any_of(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
-    return outcome.verdict == Verdict::kNone && wants_recompute(outcome.tag);
-  });
-  if (is_any_left) console.notes() << ", as no pass of this pipeline carries out recompute tags";
+  if (std::any_of(outcomes.begin(), outcomes.end(), awaits_remat)) {
+    console.notes() << ", as no pass that ran carries out recompute tags";
+  }
   if (product != "-" && !is_special_file(product))
     console.notes() << " (see fxopt tags " << printable_line(product) << ")";
   console.notes() << '\n';
@@ -272,6 +268,9 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   if (wants_report) {
     report.after = module_stats(module);
     for (const auto& [word, count] : count_outcomes(outcomes)) report.verdicts[word] = count;
+    report.tags_without_effect = std::count_if(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
+      return awaits_remat(outcome) || breaks_strict_tags(outcome);
+    });
   }
   watch.lap();
   if (flags.raise_control_deps) raise_control_deps(module);

@@ -191,7 +191,8 @@ constexpr std::string_view kVerdicts =
 
   honoured     the tag was carried out: MUST_SAVE on a value that backward reads, or PREFER_RECOMPUTE on
                %mm when backward reads %mm_recomputed
-  moot         backward does not read the value: PREFER_RECOMPUTE on %t = t(%w), which only forward reads
+  moot         backward does not read the value: PREFER_RECOMPUTE on %t = t(%w), which only forward reads; or
+               there is no backward
   implied      there is nothing to do: a view of an input or of a saved value, which stays in memory
                anyway, or a node that another one took the place of (cse)
   overridden   backward reads the value, and a rule decided against the tag: PREFER_RECOMPUTE on a value

@@ -14,7 +14,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // The parts of `text` between commas, empty ones left out. They point into `text`.
 std::vector<std::string_view> split_list(std::string_view text);
 
-// True for a list in which there is nothing before, after or between commas: what an unset variable leaves of it.
+// True for a list in which there is nothing, or only blanks, before, after or between commas: what an unset variable
+// leaves of it. False for a text without a comma.
 bool has_empty_part(std::string_view text);
 
 // True when the dotted `path` is `ancestor` or lies below it: "layers.1.mlp" is within "layers.1", "layers.10" is not.

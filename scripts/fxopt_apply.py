@@ -48,6 +48,13 @@ class FxoptWarning(UserWarning):
 def run_fxopt(program: str, arguments: Sequence[str], folder: pathlib.Path) -> Json:
     """The result in the JSON envelope of one call, whose warnings are issued as FxoptWarning. FxoptError when the program
     does not exit with 0."""
+    told = _call(program, arguments, folder)
+    _warn_of(told)
+    return told.get("result", {})
+
+
+def _call(program: str, arguments: Sequence[str], folder: pathlib.Path) -> Json:
+    """The whole envelope."""
     envelope = folder / "envelope.json"
     run = subprocess.run([program, *arguments, f"--json={envelope}"], capture_output=True, text=True)
     told = json.loads(envelope.read_text(encoding="utf-8")) if envelope.exists() else {}
@@ -56,9 +63,18 @@ def run_fxopt(program: str, arguments: Sequence[str], folder: pathlib.Path) -> J
         code = str(errors[0].get("code", "")) if errors else ""
         message = run.stderr.strip() or f"{program} exited with {run.returncode}"
         raise FxoptError(message, code, run.returncode, errors)
+    return told
+
+
+def _warn_of(told: Json) -> None:
+    """Issues the warnings of an envelope, and one for tags that had no effect."""
     for each in told.get("warnings", []):
         _warn(f"fxopt: {each['message']} [{each['code']}]")
-    return told.get("result", {})
+    for file in told.get("result", {}).get("files", []):
+        if count := file.get("tags_without_effect", 0):
+            listed = ", ".join(f"{number} {word}" for word, number in file["tags"].items())
+            of = f"{count} {'tag' if count == 1 else 'tags'}"
+            _warn(f"fxopt: {of} without effect (tags: {listed}); `fxopt help verdicts` explains the words")
 
 
 def _warn(message: str) -> None:
@@ -75,13 +91,6 @@ def _frames_here() -> int:
     return level
 
 
-def _warn_of_tags(counts: Mapping[str, int]) -> None:
-    """Says which tags had no effect, as the program's line on standard error does."""
-    if any(word not in ("honoured", "implied", "moot") for word in counts):
-        listed = ", ".join(f"{count} {word}" for word, count in counts.items())
-        _warn(f"fxopt: tags: {listed}; `fxopt help verdicts` explains the words, remat carries out recompute tags")
-
-
 def apply(
     graph_module: GraphModule,
     passes: str | None,
@@ -96,11 +105,10 @@ def apply(
         folder = pathlib.Path(name)
         source, target = folder / "before.json", folder / "after.json"
         form.write_json(before, source)
-        done = run_fxopt(program, [*_command(passes), str(source), "-o", str(target), *options], folder)
+        envelope = _call(program, [*_command(passes), str(source), "-o", str(target), *options], folder)
         after = json.loads(target.read_text(encoding="utf-8"))["module"]
     _Patch(exporter, before, after).run(graph_module)
-    for file in done.get("files", []):
-        _warn_of_tags(file.get("tags", {}))
+    _warn_of(envelope)
 
 
 def _command(passes: str | None) -> list[str]:

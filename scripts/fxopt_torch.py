@@ -175,8 +175,8 @@ def apply(
     told: kind, roles, outputs, num_forward_outputs as of save(), where the graph does not say them itself.
 
     Nodes that stay are the same objects with the same metadata, but for tags and phases that a pass wrote; copies have
-    metadata and a fake value of their own. FxoptWarning for what the program warns of and for tags that it did not carry
-    out. FxoptError, with the tool's code, when the program refuses; the module is then as it was.
+    metadata and a fake value of their own. FxoptWarning, after the module was changed, for what the program warns of and
+    for tags that had no effect. FxoptError, with the tool's code, when the program refuses; the module is then as it was.
     """
     program = _program(fxopt, "apply passes")
     with _disable_current_modes(), form.no_collection():

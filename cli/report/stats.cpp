@@ -214,6 +214,7 @@ nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, R
       {"after", stats_json(report.after)},
       {"calls_changed", ops},
       {"tags", report.verdicts},
+      {"tags_without_effect", report.tags_without_effect},
       {"passes", steps},
   };
   if (timing == Timing::kOn) {

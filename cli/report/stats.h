@@ -51,7 +51,8 @@ struct OptReport {
   std::vector<StepReport> steps;
   std::map<std::string, int64_t> verdicts;  // see count_outcomes()
   RunTimes times;
-  ControlDepsResult lowered;  // of the input
+  ControlDepsResult lowered;        // of the input
+  int64_t tags_without_effect = 0;  // refused by --strict-tags, or left to a remat that did not run
 };
 
 enum class Timing { kOff, kOn };  // times differ from run to run, so they are shown only when asked for

@@ -234,6 +234,10 @@ bool breaks_strict_tags(const TagOutcome& outcome) {
   return outcome.verdict == Verdict::kOverridden && outcome.tag == Tag::kMustRecompute;
 }
 
+bool awaits_remat(const TagOutcome& outcome) {
+  return outcome.verdict == Verdict::kNone && wants_recompute(outcome.tag);
+}
+
 std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<TagOutcome>& outcomes) {
   std::array<int64_t, kWords.size()> counts{};
   for (const TagOutcome& each : outcomes) ++counts[rank_of(outcome_word(each))];

@@ -48,6 +48,9 @@ std::string_view outcome_word(const TagOutcome& outcome);
 // recompute where nothing is backward.
 bool breaks_strict_tags(const TagOutcome& outcome);
 
+// True for a recompute tag that no pass has judged: no remat ran.
+bool awaits_remat(const TagOutcome& outcome);
+
 // Counts by word, in the order ignored, honoured, implied, moot, overridden, dropped, conflicting, not judged; without
 // zeros.
 std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<TagOutcome>& outcomes);

@@ -54,13 +54,19 @@ TEST_CASE("cli mem --budget: on the peak it names, to the byte") {
 TEST_CASE("cli mem: a list of limits or devices with nothing in it limits nothing, and is refused") {
   const Steps steps;
   steps.bless();
-  for (const char* list : {",", ",ideal=1%", "ideal=1%,", "ideal=1%,,reserved=1%"}) {
-    CAPTURE(list);
-    CHECK(steps.mem({"--baseline", steps.base, "--max-growth", list}).exit == 2);
-    CHECK(steps.mem({"--baseline", steps.base, "--max-ratio", list}).exit == 2);
-    CHECK(steps.mem({"--budget", list}).exit == 2);
-  }
-  CHECK(steps.mem({"--baseline", steps.base, "--max-growth", "ideal=1%,reserved=1%"}).exit == 0);
+  const auto check = [&](const std::string& option, const std::string& one, const std::string& other) {
+    for (const std::string& list : {std::string(","), "," + one, one + ",", one + ",," + other, one + ", ," + other}) {
+      CAPTURE(option, list);
+      const CliResult result = steps.mem({"--baseline", steps.base, option, list});
+      CHECK(result.exit == 2);
+      CHECK(contains(result.err, "a limit in it is empty"));
+    }
+    CHECK(steps.mem({"--baseline", steps.base, "--markdown", steps.folder / "m.md", option, one + "," + other}).exit ==
+          0);
+  };
+  check("--max-growth", "ideal=1%", "reserved=1%");
+  check("--max-ratio", "ideal=1.1", "reserved=1.1");
+  check("--budget", "ideal=2GiB", "reserved=2GiB");
   CHECK(steps.mem({"--device", ","}).exit == 2);
   CHECK(steps.mem({"--device", "h100,"}).exit == 2);
 }
@@ -81,6 +87,8 @@ TEST_CASE("cli mem --baseline: the only file is compared under another name, and
   const std::string other = steps.folder / "other.fxg";
   write_text(other, step("1000000"));
   CHECK(contains(gate(other), "warning[baseline-other-name]: compared with 'step.fxg'"));
+  const std::string page = steps.folder / "page.md";
+  CHECK(contains(run_fxopt({"mem", other, "--baseline", steps.base, "--markdown", page}).err, "baseline-other-name"));
 }
 
 TEST_CASE("cli mem --markdown: a limit that could not be checked is not called broken") {

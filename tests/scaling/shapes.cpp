@@ -116,8 +116,6 @@ std::string separate_graphs(size_t size) {
   return graphs;
 }
 
-}  // namespace
-
 // Each node on a GPU of its own.
 std::string devices(size_t size) {
   std::string body;
@@ -126,6 +124,8 @@ std::string devices(size_t size) {
   }
   return graph(body, "%n0,");
 }
+
+}  // namespace
 
 std::string nested_graphs(size_t depth) {
   std::string text = graph(run("", "@g1", "x"), "%c,");

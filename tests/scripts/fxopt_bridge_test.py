@@ -391,11 +391,11 @@ class Documented(Case):
 class Warnings(unittest.TestCase):
     """What the command line prints, Python code is told."""
 
-    def applied(self, passes, *, marks_backward):
+    def applied(self, passes, *, marks_backward, policy="MUST_RECOMPUTE"):
         """The warnings of apply() on a graph with one tag for recompute."""
         graph_module = make_fx(lambda x: x.sin().cos())(torch.ones(4))
         sin, cos = [node for node in graph_module.graph.nodes if node.op == "call_function"]
-        sin.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy.MUST_RECOMPUTE
+        sin.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy[policy]
         if marks_backward:
             cos.meta["autograd_backward"] = True
         with warnings.catch_warnings(record=True) as told:
@@ -408,10 +408,11 @@ class Warnings(unittest.TestCase):
 
     def test_what_is_carried_out_is_not_warned_of(self):
         self.assertEqual(self.applied("remat,dce", marks_backward=True), [])
+        self.assertEqual(self.applied("cse", marks_backward=True, policy="MUST_SAVE"), [])
 
     def test_tags_that_nobody_carries_out(self):
         (told,) = self.applied("cse", marks_backward=True)
-        self.assertIn("tags: 1 not judged", told)
+        self.assertIn("1 tag without effect (tags: 1 not judged)", told)
 
     def test_warnings_of_the_program(self):
         self.assertIn("[no-backward]", self.applied("remat", marks_backward=False)[0])
