@@ -1,6 +1,8 @@
 // fxopt diff: what changed between two graphs.
 
 #include <memory>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -48,11 +50,13 @@ std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const
   return facts;
 }
 
-const GraphFacts* find_graph(const std::vector<GraphFacts>& facts, const std::string& name) {
-  for (const GraphFacts& side : facts) {
-    if (side.graph == name) return &side;
-  }
-  return nullptr;
+using GraphsByName = std::unordered_map<std::string_view, const GraphFacts*>;
+
+// Looked up, never iterated. The first of a name counts.
+GraphsByName by_name(const std::vector<GraphFacts>& facts) {
+  GraphsByName found;
+  for (const GraphFacts& side : facts) found.try_emplace(side.graph, &side);
+  return found;
 }
 
 void warn_of_lonely(Console& console, const std::string& path, const std::string& graph) {
@@ -81,12 +85,13 @@ void run_diff(Console& console, const DiffFlags& flags) {
   if (before.size() == 1 && after.size() == 1) {
     compare(before.front(), after.front());  // whatever they are called
   } else {
+    const GraphsByName names_before = by_name(before), names_after = by_name(after);
     for (const GraphFacts& left : before) {
-      const GraphFacts* right = find_graph(after, left.graph);
-      right == nullptr ? warn_of_lonely(console, flags.before, left.graph) : compare(left, *right);
+      const auto right = names_after.find(left.graph);
+      right == names_after.end() ? warn_of_lonely(console, flags.before, left.graph) : compare(left, *right->second);
     }
     for (const GraphFacts& right : after) {
-      if (find_graph(before, right.graph) == nullptr) warn_of_lonely(console, flags.after, right.graph);
+      if (!names_before.contains(right.graph)) warn_of_lonely(console, flags.after, right.graph);
     }
   }
   console.result()["graphs"] = std::move(graphs);
