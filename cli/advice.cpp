@@ -67,54 +67,39 @@ bool fill_peaks(const DeviceFootprint& measured, const DeviceFootprint& device, 
 
 }  // namespace
 
-struct Adviser::Trial {
-  std::unique_ptr<Module> module;  // null where the pipeline cannot be run on the graph
-  std::optional<Footprint> footprint;
-  Work work;
-};
-
-Adviser::Adviser(const Footprint& footprint, const MeasureOptions& options, const DeviceProfile& work)
-    : footprint_(footprint), options_(options), profile_(work), policies_(policies_for(*footprint.graph)) {
-  options_.timelines = false;
-}
-
-Adviser::~Adviser() = default;
-
-const Adviser::Trial& Adviser::trial(size_t policy) {
-  if (policy < trials_.size()) return *trials_[policy];
-  Trial& added = *trials_.emplace_back(std::make_unique<Trial>());
-  const Result<Pipeline> pipeline = parse_pipeline(policies_[policy]);
-  std::unique_ptr<Module> copy = footprint_.graph->module().clone();
-  if (!pipeline.ok() || !run_pipeline(*copy, *pipeline).ok()) return added;
-  added.module = std::move(copy);
-  const Graph& graph = added.module->graph(added.module->find_graph(footprint_.graph->name()));
-  added.footprint = measure(graph, options_);
-  added.work = work_of(graph, profile_, options_.memory.symbols);
-  return added;
-}
-
-std::optional<Advice> Adviser::advise(const DeviceFootprint& measured, const AdviceGoal& goal) {
-  if (!work_.has_value()) work_ = work_of(*footprint_.graph, profile_, options_.memory.symbols);
-  std::optional<Advice> best;
-  for (size_t i = 0; i < policies_.size(); ++i) {
-    const Trial& tried = trial(i);
-    if (tried.module == nullptr) continue;
-    const std::vector<DeviceFootprint>& devices = tried.footprint->devices;
-    const auto device = std::find_if(devices.begin(), devices.end(), [&measured](const DeviceFootprint& each) {
-      return each.device == measured.device;
-    });
-    if (device == devices.end()) continue;
-    Advice advice;
-    advice.pipeline = policies_[i];
-    advice.holds = holds(*device, goal);
-    if (!fill_peaks(measured, *device, goal, advice)) continue;
-    advice.flops_before = work_->flops;
-    advice.flops_after = tried.work.flops;
-    advice.moved_before = work_->bytes;
-    advice.moved_after = tried.work.bytes;
-    if (advice.holds) return advice;
-    const std::optional<int64_t> bar = best.has_value() ? best->after : advice.before;
-    if (bar.has_value() && advice.after < *bar) best = std::move(advice);
+std::vector<std::optional<Advice>> advise(const Footprint& footprint, MeasureOptions options,
+                                          const DeviceProfile& profile, const std::vector<AdviceGoal>& goals) {
+  std::vector<std::optional<Advice>> best(goals.size());
+  if (goals.empty()) return best;
+  options.timelines = false;
+  const Graph& original = *footprint.graph;
+  const Work before = work_of(original, profile, options.memory.symbols);
+  for (const std::string& policy : policies_for(original)) {
+    const Result<Pipeline> pipeline = parse_pipeline(policy);
+    const std::unique_ptr<Module> copy = original.module().clone();
+    if (!pipeline.ok() || !run_pipeline(*copy, *pipeline).ok()) continue;
+    const Graph& graph = copy->graph(copy->find_graph(original.name()));
+    const Footprint tried = measure(graph, options);
+    const Work after = work_of(graph, profile, options.memory.symbols);
+    bool is_done = true;
+    for (size_t i = 0; i < goals.size(); ++i) {
+      if (best[i].has_value() && best[i]->holds) continue;
+      const DeviceFootprint& measured = footprint.devices[goals[i].device];
+      const auto device = std::find_if(tried.devices.begin(), tried.devices.end(),
+                                       [&](const DeviceFootprint& each) { return each.device == measured.device; });
+      Advice advice;
+      advice.pipeline = policy;
+      advice.holds = device != tried.devices.end() && holds(*device, goals[i]);
+      is_done = is_done && advice.holds;
+      if (device == tried.devices.end() || !fill_peaks(measured, *device, goals[i], advice)) continue;
+      advice.flops_before = before.flops;
+      advice.flops_after = after.flops;
+      advice.moved_before = before.bytes;
+      advice.moved_after = after.bytes;
+      const std::optional<int64_t> bar = best[i].has_value() ? best[i]->after : advice.before;
+      if (advice.holds || (bar.has_value() && advice.after < *bar)) best[i] = std::move(advice);
+    }
+    if (is_done) break;
   }
   return best;
 }

@@ -83,8 +83,7 @@ std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, c
 void declare_gate_flags(CLI::App& app, GateFlags& flags) {
   app.add_option("--budget", flags.budget,
                  "exit with 5 when the ideal peak (of a GPU with --device: the requested one) is above this: 70GiB; or "
-                 "name peaks: "
-                 "reserved=70GiB,allocated=64GiB")
+                 "name peaks: reserved=70GiB,allocated=64GiB")
       ->type_name("LIMITS");
   app.add_option("--baseline", flags.baseline, "a saved report to compare with, or to write with --update-baseline")
       ->type_name("FILE");

@@ -111,14 +111,16 @@ class Mem {
   // Where it does not fit, or a budget is broken.
   void add_advice(const std::string& path, const Footprint& footprint, const MemoryView& view,
                   GraphMemory& memory) const {
-    Adviser adviser(footprint, view.measure, plan_.profile());
+    std::vector<AdviceGoal> goals;
     for (size_t i = 0; i < memory.devices.size(); ++i) {
-      DeviceMemory& device = memory.devices[i];
-      AdviceGoal goal{plan_.expandable(), gates_.broken_budgets(device)};
-      const bool fits = !device.fit.has_value() || device.fit->fits;
-      if (fits && goal.budgets.empty()) continue;
-      device.advice = adviser.advise(footprint.devices[i], goal);
-      if (device.advice.has_value()) device.advice->input = shell_quoted(path);
+      AdviceGoal goal{i, plan_.expandable(), gates_.broken_budgets(memory.devices[i])};
+      const std::optional<FitRow>& fit = memory.devices[i].fit;
+      if ((fit.has_value() && !fit->fits) || !goal.budgets.empty()) goals.push_back(std::move(goal));
+    }
+    std::vector<std::optional<Advice>> found = advise(footprint, view.measure, plan_.profile(), goals);
+    for (size_t i = 0; i < goals.size(); ++i) {
+      if (found[i].has_value()) found[i]->input = shell_quoted(path);
+      memory.devices[goals[i].device].advice = std::move(found[i]);
     }
   }
 

@@ -27,13 +27,13 @@ std::vector<std::string_view> split_list(std::string_view text) {
 }
 
 bool has_empty_part(std::string_view text) {
-  bool is_empty = true, is_list = false;
+  if (text.find(',') == std::string_view::npos) return false;
+  bool is_empty = true;
   for (const char each : text) {
     if (each == ',' && is_empty) return true;
-    is_list = is_list || each == ',';
     is_empty = each == ',' || (is_empty && each == ' ');
   }
-  return is_empty && is_list;
+  return is_empty;
 }
 
 bool is_within(std::string_view path, std::string_view ancestor) {

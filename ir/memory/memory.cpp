@@ -300,11 +300,11 @@ class Analyzer {
   // What begins or ends at a place, on a device by its number.
   struct Change {
     uint32_t device = 0;
-    WideSum bytes = 0;
+    int64_t bytes = 0;
   };
   struct Live {
     WideSum now = 0, most = 0, inputs = 0;
-    uint32_t place = 0;  // of `most`
+    NodeId node;  // of `most`
   };
 
   // Those that something is on, of unknown size, too. What may be no tensor has no device: it counts where nothing does.
@@ -323,6 +323,7 @@ class Analyzer {
     std::partial_sum(begins.begin(), begins.end(), begins.begin());
     std::vector<Change> changes(begins.back());
     std::vector<uint32_t> next(begins.begin(), begins.end() - 1);
+    const NodeId first = graph_.num_nodes() == 0 ? NodeId() : *graph_.nodes().begin();
     std::vector<Live> devices;
     std::unordered_map<StringId, uint32_t> numbers;
     for (const Lifetime& life : lifetimes_) {
@@ -330,40 +331,40 @@ class Analyzer {
       const Buffer& buffer = storages_.buffer(life.buffer);
       const uint32_t device = numbers.try_emplace(buffer.device, static_cast<uint32_t>(devices.size())).first->second;
       if (device == devices.size()) {
-        devices.emplace_back();
+        devices.emplace_back().node = first;
         report_.devices.push_back({buffer.device, 0, NodeId(), 0});
       }
       if (buffer.source != BufferSource::kNode) devices[device].inputs += life.bytes;
       changes[next[life.first]++] = {device, life.bytes};
-      changes[next[life.last + 1]++] = {device, -WideSum{life.bytes}};
+      changes[next[life.last + 1]++] = {device, -life.bytes};
     }
     find_most(begins, changes, devices);
-    std::vector<NodeId> schedule;
-    for (const NodeId node : graph_.nodes()) schedule.push_back(node);
     for (size_t i = 0; i < devices.size(); ++i) {
       DevicePeak& peak = report_.devices[i];
       peak.bytes = saturate(devices[i].most);
       peak.input_bytes = saturate(devices[i].inputs);
-      peak.node = schedule[devices[i].place];
+      peak.node = devices[i].node;
     }
-    if (devices.empty() && report_.unknown_buffers > 0) report_.devices.push_back({StringId(), 0, schedule.front(), 0});
+    if (devices.empty() && report_.unknown_buffers > 0) report_.devices.push_back({StringId(), 0, first, 0});
     std::sort(report_.devices.begin(), report_.devices.end(), [this](const DevicePeak& a, const DevicePeak& b) {
       if (a.bytes != b.bytes) return a.bytes > b.bytes;
       return graph_.module().text(a.device) < graph_.module().text(b.device);
     });
   }
 
-  static void find_most(const std::vector<uint32_t>& begins, const std::vector<Change>& changes,
-                        std::vector<Live>& devices) {
-    for (uint32_t place = 0; place + 2 < begins.size(); ++place) {
+  void find_most(const std::vector<uint32_t>& begins, const std::vector<Change>& changes,
+                 std::vector<Live>& devices) const {
+    size_t place = 0;
+    for (const NodeId node : graph_.nodes()) {
       const std::span<const Change> here = std::span(changes).subspan(begins[place], begins[place + 1] - begins[place]);
       for (const Change& change : here) devices[change.device].now += change.bytes;
       for (const Change& change : here) {
         Live& live = devices[change.device];
         if (live.now <= live.most) continue;
         live.most = live.now;
-        live.place = place;
+        live.node = node;
       }
+      ++place;
     }
   }
 
