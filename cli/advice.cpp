@@ -4,8 +4,8 @@
 #include <iterator>
 #include <memory>
 
-#include "ir/analysis/tags.h"
 #include "ir/device/work.h"
+#include "ir/step/tags.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace fxopt {

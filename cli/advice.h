@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/report/memory.h"
+#include "cli/report/memory/report.h"
 #include "ir/device/profile.h"
 #include "ir/graph/module.h"
 #include "ir/memory/footprint.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/report/usage.h"

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/app.h"
 #include "cli/files.h"

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/report/json.h"
+#include <nlohmann/json.hpp>
+
+#include "cli/print/json.h"
 #include "core/file.h"
 #include "core/version.h"
 
@@ -29,8 +31,22 @@ std::string find_json_path(const std::vector<std::string>& args) {
 
 }  // namespace
 
+struct Console::Data {
+  std::vector<nlohmann::ordered_json> errors;
+  std::vector<nlohmann::ordered_json> warnings;
+  nlohmann::ordered_json result = nlohmann::ordered_json::object();
+};
+
 Console::Console(const Output& output, std::vector<std::string> args)
-    : output_(output), args_(std::move(args)), json_path_(find_json_path(args_)) {}
+    : output_(output), args_(std::move(args)), json_path_(find_json_path(args_)), data_(std::make_unique<Data>()) {}
+
+Console::~Console() = default;
+
+size_t Console::num_errors() const { return data_->errors.size(); }
+
+const std::vector<nlohmann::ordered_json>& Console::errors() const { return data_->errors; }
+
+nlohmann::ordered_json& Console::result() { return data_->result; }
 
 bool wants_colours(bool is_terminal, const char* no_color, const char* term) {
   const bool is_refused = no_color != nullptr && *no_color != '\0';
@@ -98,14 +114,14 @@ void Console::error(const Error& error, ExitCode exit) {
   const std::string meant = is_about_input && !error.where.file.empty() ? misread_hint(error.where.file) : "";
   if (!meant.empty()) told.hint += (told.hint.empty() ? "" : "; ") + meant;
   print(told);
-  errors_.push_back(error_json(told));
+  data_->errors.push_back(error_json(told));
   if (exit_ == ExitCode::kDone) exit_ = exit;
 }
 
 void Console::warning(std::string_view code, const Where& where, std::string_view message) {
   if (!where.file.empty()) output_.err << printable_line(where.file) << ": ";
   output_.err << "warning[" << code << "]: " << printable_line(message) << '\n';
-  warnings_.push_back({{"code", code}, {"message", message}, {"where", where_json(where)}});
+  data_->warnings.push_back({{"code", code}, {"message", message}, {"where", where_json(where)}});
 }
 
 std::string Console::envelope() const {
@@ -117,9 +133,9 @@ std::string Console::envelope() const {
       {"command", command},
       {"ok", exit_ == ExitCode::kDone},
       {"exit", static_cast<int>(exit_)},
-      {"errors", errors_},
-      {"warnings", warnings_},
-      {"result", result_},
+      {"errors", data_->errors},
+      {"warnings", data_->warnings},
+      {"result", data_->result},
   };
   return json_text(json);
 }

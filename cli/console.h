@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -7,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "core/error.h"
 #include "core/result.h"
@@ -33,6 +34,7 @@ class Console {
   Console(const Output& output, std::vector<std::string> args);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
+  ~Console();
 
   // The subcommand, once it is known.
   void set_command(std::string_view name) { command_ = name; }
@@ -56,12 +58,12 @@ class Console {
   // Something the user should know that breaks nothing. `code` is stable and dashed: "unknown-sizes".
   void warning(std::string_view code, const Where& where, std::string_view message);
 
-  size_t num_errors() const { return errors_.size(); }
+  size_t num_errors() const;
   // As in the envelope, in the order they were printed.
-  const std::vector<nlohmann::ordered_json>& errors() const { return errors_; }
+  const std::vector<nlohmann::ordered_json>& errors() const;
 
   // Command-specific part of the envelope.
-  nlohmann::ordered_json& result() { return result_; }
+  nlohmann::ordered_json& result();
   // True when someone will read result(): what only it needs is then worth computing.
   bool wants_json() const { return !json_path_.empty(); }
   bool json_takes_stdout() const { return json_path_ == "-"; }
@@ -78,6 +80,8 @@ class Console {
   int finish();
 
  private:
+  struct Data;  // the parts of the envelope
+
   std::string envelope() const;
   void print(const Error& error);
   void check_stdout();
@@ -91,9 +95,7 @@ class Console {
   bool has_lost_output_ = false;  // and said so
   bool is_withheld_ = false;      // the envelope
   std::vector<std::pair<std::string, std::string>> misread_;
-  std::vector<nlohmann::ordered_json> errors_;
-  std::vector<nlohmann::ordered_json> warnings_;
-  nlohmann::ordered_json result_ = nlohmann::ordered_json::object();
+  std::unique_ptr<Data> data_;
 };
 
 }  // namespace fxopt

@@ -6,13 +6,14 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
 #include "cli/memory_options.h"
+#include "cli/print/json.h"
 #include "cli/report/graph_diff.h"
-#include "cli/report/json.h"
 
 namespace fxopt {
 namespace {

@@ -8,13 +8,14 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
 #include "cli/memory_options.h"
-#include "ir/analysis/origins.h"
 #include "ir/memory/footprint.h"
+#include "ir/step/origins.h"
 #include "passes/recompute/remat.h"
 
 namespace fxopt {
@@ -151,7 +152,8 @@ class Explain {
   // Changes the module, in which the graph is `found`'s or a copy of it. Errors: those of remat().
   Result<Trial> run_trial(Module& module, const Found& found, const MemoryView& view) const {
     Graph& graph = module.graph(module.find_graph(found.graph->name()));
-    const Result<PassResult> done = remat(graph, RematOptions());
+    PassContext context(module);
+    const Result<PassResult> done = remat(graph, RematOptions(), context);
     if (!done.ok()) return done.error();
     return trial_of(measure(graph, view.measure), view);
   }

@@ -9,8 +9,10 @@
 #include <set>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/console.h"
-#include "cli/report/json.h"
+#include "cli/print/json.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -189,12 +191,6 @@ std::optional<int64_t> parse_bytes(std::string_view text) {
   const double bytes = std::floor(*number * factor);
   if (bytes >= 9223372036854775808.0) return std::nullopt;
   return static_cast<int64_t>(bytes);
-}
-
-std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
-                       std::string_view otherwise) {
-  const std::string_view near = closest_name(name, candidates);
-  return near.empty() ? std::string(otherwise) : "did you mean '" + std::string(near) + "'?";
 }
 
 }  // namespace fxopt

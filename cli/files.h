@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "core/result.h"
 #include "ir/io/control_deps.h"
@@ -64,9 +64,5 @@ Result<std::vector<const Graph*>> select_graphs(const Module& module, const std:
 // "70GiB", "70GB", "512MiB", "1.5 GiB", "1000": GiB is 2^30, GB is 10^9. Nothing for anything else, for negative and
 // for more than 2^63 - 1 bytes.
 std::optional<int64_t> parse_bytes(std::string_view text);
-
-// "did you mean 'x'?", or `otherwise` when no candidate is near.
-std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
-                       std::string_view otherwise);
 
 }  // namespace fxopt

@@ -8,12 +8,13 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/files.h"
 #include "cli/memory_options.h"
-#include "cli/report/json.h"
-#include "cli/report/memory_diff.h"
-#include "cli/report/table.h"
+#include "cli/print/json.h"
+#include "cli/print/table.h"
+#include "cli/report/memory/diff.h"
 #include "core/file.h"
 #include "core/saturate.h"
 #include "core/text.h"

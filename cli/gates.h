@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
-#include "cli/report/memory.h"
-#include "cli/report/memory_diff.h"
+#include "cli/report/memory/diff.h"
+#include "cli/report/memory/report.h"
 #include "core/result.h"
 
 namespace CLI {

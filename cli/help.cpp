@@ -4,11 +4,12 @@
 #include <sstream>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/app.h"
 #include "cli/files.h"
+#include "cli/print/table.h"
 #include "cli/report/passes.h"
-#include "cli/report/table.h"
 #include "cli/report/usage.h"
 #include "cli/topics.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/advice.h"
 #include "cli/command.h"
@@ -12,11 +13,11 @@
 #include "cli/gates.h"
 #include "cli/memory_forms.h"
 #include "cli/memory_options.h"
+#include "cli/print/json.h"
+#include "cli/print/table.h"
 #include "cli/products.h"
-#include "cli/report/json.h"
-#include "cli/report/memory.h"
-#include "cli/report/memory_snapshot.h"
-#include "cli/report/table.h"
+#include "cli/report/memory/report.h"
+#include "cli/report/memory/snapshot.h"
 #include "cli/shell.h"
 #include "core/file.h"
 

@@ -1,9 +1,10 @@
 #include "cli/memory_forms.h"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/console.h"
-#include "cli/report/memory_markdown.h"
+#include "cli/report/memory/markdown.h"
 #include "core/file.h"
 
 namespace fxopt {

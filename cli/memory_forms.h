@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cli/products.h"
-#include "cli/report/memory.h"
-#include "cli/report/memory_html.h"
-#include "cli/report/memory_trace.h"
+#include "cli/report/memory/html.h"
+#include "cli/report/memory/report.h"
+#include "cli/report/memory/trace.h"
 #include "core/error.h"
 #include "core/result.h"
 

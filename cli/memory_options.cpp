@@ -1,12 +1,13 @@
 #include "cli/memory_options.h"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/console.h"
 #include "cli/device.h"
 #include "cli/files.h"
-#include "cli/report/table.h"
+#include "cli/print/table.h"
 #include "core/text.h"
 
 namespace fxopt {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
-#include "cli/report/memory.h"
+#include "cli/report/memory/report.h"
 #include "cli/symbols.h"
 #include "core/allocator/config.h"
 #include "core/result.h"

@@ -1,27 +1,28 @@
 // fxopt opt: load, verify, run the pipeline, write.
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "cli/print/json.h"
+#include "cli/print/table.h"
 #include "cli/products.h"
-#include "cli/report/json.h"
 #include "cli/report/stats.h"
-#include "cli/report/table.h"
 #include "cli/report/tags.h"
 #include "cli/reproducer.h"
 #include "core/file.h"
-#include "ir/analysis/tag_rules.h"
-#include "ir/analysis/tags.h"
+#include "core/stopwatch.h"
 #include "ir/io/control_deps.h"
+#include "ir/step/tag_rules.h"
+#include "ir/step/tags.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace fxopt {
@@ -45,20 +46,6 @@ struct OptFlags {
 struct OptPlan {
   Pipeline pipeline;
   std::vector<Product> products;
-};
-
-class Stopwatch {
- public:
-  // Seconds since the last call, or since it was made.
-  double lap() {
-    const std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();
-    const double seconds = std::chrono::duration<double>(now - start_).count();
-    start_ = now;
-    return seconds;
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 // True when --print-after, written as a pass or as the pipeline writes the step, means this one.
@@ -238,14 +225,18 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   Result<std::unique_ptr<Module>> loaded = parse_module(*bytes, format_of_bytes(*bytes), shown_input(path));
   if (!loaded.ok()) return console.error(loaded.error());
   Module& module = **loaded;
-  OptReport report{shown_input(path), plan.products[index].path, plan.pipeline.text(), {}, {}, {}, {}, {}, {}};
+  OptReport report;
+  report.file = shown_input(path);
+  report.output = plan.products[index].path;
+  report.pipeline = plan.pipeline.text();
   report.times.load = watch.lap();
   const std::optional<ControlDepsResult> lowered = prepare_input(console, module, path);
   if (!lowered.has_value()) return;
   report.lowered = *lowered;
   report.times.verify = watch.lap();
   const bool wants_report = !flags.files.report.empty() || console.wants_json();
-  if (wants_report) report.before = module_stats(module);
+  PassContext context(module);
+  if (wants_report) report.before = module_stats(module, context.facts);
 
   RunOptions options;
   options.verify = !flags.no_verify;
@@ -253,7 +244,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   options.observer = [&](size_t step_index, const PipelineStep& step, const StepReport& done, const Module& now) {
     print_graph_after(console, flags, path, step_index, step, done, now);
   };
-  Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, *bytes,
+  Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, context, *bytes,
                                               flags.no_reproducer ? Reproducer::kNone : Reproducer::kWritten);
   if (!run.ok()) {
     Error error = std::move(run).error();
@@ -266,12 +257,13 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   if (!check_backward(console, flags, path, module, report.steps)) return;
   if (flags.strict_tags && !check_tags(console, outcomes, path)) return;
   if (wants_report) {
-    report.after = module_stats(module);
+    report.after = module_stats(module, context.facts);
     for (const auto& [word, count] : count_outcomes(outcomes)) report.verdicts[word] = count;
     report.tags_without_effect = std::count_if(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
       return awaits_remat(outcome) || breaks_strict_tags(outcome);
     });
   }
+  report.analyses = context.facts.counts();
   watch.lap();
   if (flags.raise_control_deps) raise_control_deps(module);
   if (!save_product(console, module, plan.products[index])) return;

@@ -11,14 +11,15 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "cli/print/json.h"
 #include "cli/process.h"
 #include "cli/products.h"
-#include "cli/report/json.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "ir/io/io.h"

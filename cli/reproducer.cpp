@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/report/json.h"
+#include "cli/print/json.h"
 #include "cli/shell.h"
 #include "core/check.h"
 #include "core/file.h"
@@ -98,7 +98,7 @@ Result<ReproducerFile> write_reproducer(std::string_view input_bytes, const Pipe
 }
 
 Result<RunReport> run_with_reproducer(Module& module, const Pipeline& pipeline, const RunOptions& options,
-                                      std::string_view input_bytes, Reproducer reproducer) {
+                                      PassContext& context, std::string_view input_bytes, Reproducer reproducer) {
   const auto add_file = [&](Error& error, size_t failing) {
     if (reproducer == Reproducer::kWritten) return add_reproducer(error, input_bytes, pipeline, failing);
     error.hint = "this is a mistake in fxopt; please report it with this file and the command line, which reproduce it";
@@ -110,7 +110,7 @@ Result<RunReport> run_with_reproducer(Module& module, const Pipeline& pipeline, 
     if (options.observer) options.observer(index, step, report, now);
   };
   try {
-    Result<RunReport> report = run_pipeline(module, pipeline, counting);
+    Result<RunReport> report = run_pipeline(module, pipeline, counting, context);
     if (!report.ok() && is_verifier_code(report.error().code)) add_file(report.error(), done);
     return report;
   } catch (const InternalError& failure) {

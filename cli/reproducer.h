@@ -27,6 +27,7 @@ enum class Reproducer : uint8_t { kWritten, kNone };
 // back as an error whose hint names the reproducer and the command that makes it small. `input_bytes` is what the
 // module was read from.
 Result<RunReport> run_with_reproducer(Module& module, const Pipeline& pipeline, const RunOptions& options,
-                                      std::string_view input_bytes, Reproducer reproducer = Reproducer::kWritten);
+                                      PassContext& context, std::string_view input_bytes,
+                                      Reproducer reproducer = Reproducer::kWritten);
 
 }  // namespace fxopt

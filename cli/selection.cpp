@@ -6,10 +6,9 @@
 
 #include "cli/console.h"
 #include "cli/files.h"
-#include "cli/report/table.h"
+#include "cli/print/table.h"
 #include "core/text.h"
-#include "ir/analysis/neighbours.h"
-#include "ir/analysis/phases.h"
+#include "ir/summary/neighbours.h"
 
 namespace fxopt {
 namespace {
@@ -163,13 +162,6 @@ Status check_selection(const SelectionFlags& flags) {
                "'" + flags.phase + "' is not a phase",
                suggestion(flags.phase, names, "the phases are forward, loss, backward, optimizer and unspecified"),
                {}};
-}
-
-IdMap<NodeId, Phase> visible_phases(const Graph& graph, Validity validity) {
-  if (validity == Validity::kValid) return resolve_phases(graph).phase;
-  IdMap<NodeId, Phase> phases(graph.num_ids());
-  for (const NodeId node : graph.nodes()) phases[node] = graph[node].phase;
-  return phases;
 }
 
 std::vector<Selection> select_nodes(Console& console, const Module& module, const SelectionFlags& flags,

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/print/nodes.h"
 #include "core/result.h"
-#include "ir/analysis/opaque.h"
 #include "ir/graph/module.h"
+#include "ir/summary/opaque.h"
 
 namespace fxopt {
 
@@ -25,17 +26,8 @@ struct SelectionFlags {
   bool has_any() const { return !nodes.empty() || !phase.empty() || !module_prefix.empty(); }
 };
 
-// The selected nodes of one graph, in schedule order.
-struct Selection {
-  const Graph* graph = nullptr;
-  std::vector<NodeId> nodes;
-};
-
 // Checks what can be checked before a file is read. Errors: kBadOptionValue (no such phase), kUsage (--depth alone).
 Status check_selection(const SelectionFlags& flags);
-
-// True phases in a valid graph, as passes and `mem` see them; stored ones in a broken graph, where they cannot be told.
-IdMap<NodeId, Phase> visible_phases(const Graph& graph, Validity validity);
 
 // The graphs of the module that have selected nodes; all nodes of each where nothing selects. A name that no graph has
 // is an error (kUnknownNode, with a near match), a selection without nodes a warning; both go to the console.

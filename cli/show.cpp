@@ -6,20 +6,21 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "cli/print/json.h"
+#include "cli/print/nodes.h"
+#include "cli/print/table.h"
 #include "cli/products.h"
 #include "cli/report/dot.h"
-#include "cli/report/json.h"
-#include "cli/report/nodes.h"
 #include "cli/report/summary.h"
-#include "cli/report/table.h"
 #include "cli/selection.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "ir/analysis/effect_map.h"
+#include "ir/alias/effect_map.h"
 #include "ir/check/verify.h"
 #include "ir/graph/top_level.h"
 #include "ir/prepare.h"

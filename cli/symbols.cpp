@@ -4,9 +4,11 @@
 #include <string_view>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/files.h"
 #include "core/text.h"
-#include "ir/analysis/sizes.h"
+#include "ir/alias/sizes.h"
 
 namespace fxopt {
 namespace {

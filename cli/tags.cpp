@@ -7,15 +7,16 @@
 #include <memory>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
-#include "cli/report/json.h"
-#include "cli/report/table.h"
+#include "cli/print/json.h"
+#include "cli/print/table.h"
 #include "core/text.h"
-#include "ir/analysis/tags.h"
-#include "passes/pipeline/pass.h"
+#include "ir/step/tags.h"
+#include "passes/pass/pass.h"
 
 namespace fxopt {
 namespace {

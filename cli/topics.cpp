@@ -2,8 +2,8 @@
 #include "cli/topics.h"
 
 #include "core/text.h"
-#include "ir/analysis/tag_rules.h"
 #include "ir/device/profile.h"
+#include "ir/step/tag_rules.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace fxopt {

@@ -6,14 +6,15 @@
 #include <memory>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
-#include "cli/report/json.h"
-#include "cli/report/table.h"
-#include "ir/analysis/effect_map.h"
-#include "ir/analysis/opaque.h"
+#include "cli/print/json.h"
+#include "cli/print/table.h"
+#include "ir/alias/effect_map.h"
+#include "ir/summary/opaque.h"
 
 namespace fxopt {
 namespace {

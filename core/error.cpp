@@ -157,4 +157,10 @@ std::string_view closest_name(std::string_view name, const std::vector<std::stri
   return nearest != SIZE_MAX ? closest : longer;
 }
 
+std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
+                       std::string_view otherwise) {
+  const std::string_view near = closest_name(name, candidates);
+  return near.empty() ? std::string(otherwise) : "did you mean '" + std::string(near) + "'?";
+}
+
 }  // namespace fxopt

@@ -131,5 +131,9 @@ std::string format_error(const Error& error);
 // none is, the first candidate that begins with `name`, if that has three characters or more. Empty when there is
 // neither, and for names of one character or beyond 256. Ties go to the earlier candidate. O(candidates * length^2).
 std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates);
+// "did you mean 'x'?" of that candidate; `otherwise` when there is none. Names may come from a file: what is printed is
+// cleaned where it is printed.
+std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
+                       std::string_view otherwise = "");
 
 }  // namespace fxopt

@@ -1,7 +1,7 @@
 #include "ir/prepare.h"
 
-#include "ir/analysis/complete_values.h"
 #include "ir/check/verify.h"
+#include "ir/values/complete_values.h"
 
 namespace fxopt {
 

@@ -5,10 +5,11 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/report/json.h"
-#include "cli/report/nodes.h"
-#include "cli/report/table.h"
+#include "cli/print/json.h"
+#include "cli/print/nodes.h"
+#include "cli/print/table.h"
 #include "core/bytes.h"
+#include "ir/graph/module.h"
 
 namespace fxopt {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/selection.h"
+#include "cli/print/nodes.h"
 
 namespace fxopt {
 

@@ -4,14 +4,16 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cli/report/json.h"
-#include "cli/report/nodes.h"
-#include "cli/report/table.h"
+#include <nlohmann/json.hpp>
+
+#include "cli/print/json.h"
+#include "cli/print/nodes.h"
+#include "cli/print/table.h"
 #include "core/saturate.h"
 #include "core/text.h"
-#include "ir/analysis/effect_map.h"
-#include "ir/analysis/tag_rules.h"
-#include "ir/analysis/values.h"
+#include "ir/alias/effect_map.h"
+#include "ir/step/tag_rules.h"
+#include "ir/values/values.h"
 #include "passes/recompute/verdicts.h"
 
 namespace fxopt {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
-#include "cli/report/memory.h"
+#include "cli/report/memory/report.h"
 #include "ir/device/work.h"
 #include "ir/graph/graph.h"
 #include "ir/memory/footprint.h"

@@ -5,12 +5,14 @@
 #include <cstdlib>
 #include <tuple>
 
-#include "cli/report/json.h"
-#include "cli/report/nodes.h"
-#include "cli/report/table.h"
+#include <nlohmann/json.hpp>
+
+#include "cli/print/json.h"
+#include "cli/print/nodes.h"
+#include "cli/print/table.h"
 #include "core/saturate.h"
-#include "ir/analysis/collectives.h"
-#include "ir/analysis/sizes.h"
+#include "ir/alias/collectives.h"
+#include "ir/alias/sizes.h"
 
 namespace fxopt {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
-#include "cli/report/memory.h"
-#include "cli/report/memory_diff.h"
+#include "cli/report/memory/diff.h"
+#include "cli/report/memory/report.h"
 #include "ir/device/work.h"
 #include "ir/memory/footprint.h"
 

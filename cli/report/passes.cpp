@@ -3,9 +3,11 @@
 #include <sstream>
 #include <vector>
 
-#include "cli/files.h"
-#include "cli/report/table.h"
+#include <nlohmann/json.hpp>
+
+#include "cli/print/table.h"
 #include "cli/report/usage.h"
+#include "core/error.h"
 #include "core/text.h"
 #include "passes/pipeline/pipeline.h"
 

@@ -5,21 +5,25 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/report/json.h"
-#include "cli/report/table.h"
-#include "ir/analysis/origins.h"
-#include "ir/analysis/storages.h"
+#include <nlohmann/json.hpp>
+
+#include "cli/print/json.h"
+#include "cli/print/table.h"
+#include "core/text.h"
+#include "ir/alias/storages.h"
 #include "ir/graph/top_level.h"
 #include "ir/memory/memory.h"
+#include "ir/step/origins.h"
 
 namespace fxopt {
 namespace {
 
 constexpr size_t kMaxOpRows = 12;
 
-void add_peaks(const Graph& graph, std::vector<PeakBytes>& peaks) {
+void add_peaks(Facts& facts, std::vector<PeakBytes>& peaks) {
+  const Graph& graph = facts.graph();
   const Module& module = graph.module();
-  const MemoryReport report = analyze_memory(graph, StorageMap(graph));
+  const MemoryReport report = analyze_memory(graph, facts.storages(), {}, &facts.phases());
   for (const DevicePeak& device : report.devices) {
     peaks.push_back({std::string(module.text(graph.name())), std::string(module.text(device.device)), device.bytes,
                      report.unknown_buffers});
@@ -81,6 +85,15 @@ std::string counters_text(const StepReport& step) {
   return text.empty() ? "unchanged" : text.substr(1);
 }
 
+// "analyses made: storages 4, phases 2".
+std::string analyses_text(const FactCounts& analyses) {
+  std::vector<std::string> parts;
+  FactCounts::visit(analyses, [&](const char* name, size_t count) {
+    if (count > 0) parts.push_back(std::string(name) + " " + std::to_string(count));
+  });
+  return parts.empty() ? "" : "analyses made: " + join(parts, ", ");
+}
+
 nlohmann::ordered_json stats_json(const ModuleStats& stats) {
   nlohmann::ordered_json peaks = nlohmann::ordered_json::array();
   for (const PeakBytes& peak : stats.peaks) {
@@ -108,7 +121,7 @@ nlohmann::ordered_json remarks_json(const StepReport& step, Remarks remarks) {
 
 }  // namespace
 
-ModuleStats module_stats(const Module& module) {
+ModuleStats module_stats(const Module& module, ModuleFacts& facts) {
   ModuleStats stats;
   IdMap<TargetId, int64_t> calls(module.num_targets());
   for (size_t i = 0; i < module.num_graphs(); ++i) {
@@ -124,7 +137,7 @@ ModuleStats module_stats(const Module& module) {
     const int64_t count = calls.get(TargetId(i));
     if (count > 0) stats.ops[std::string(module.text(module.target(TargetId(i)).name))] += count;
   }
-  for (const GraphId id : top_level_graphs(module)) add_peaks(module.graph(id), stats.peaks);
+  for (const GraphId id : top_level_graphs(module)) add_peaks(facts.of(module.graph(id)), stats.peaks);
   return stats;
 }
 
@@ -161,16 +174,19 @@ void print_opt_report(std::ostream& out, const OptReport& report, Timing timing)
 
 void print_passes(std::ostream& out, const OptReport& report, Timing timing) {
   Table table({Align::kLeft, Align::kRight, Align::kLeft});
+  double checks = 0;
   double total = report.times.load + report.times.verify + report.times.write;
   for (const StepReport& step : report.steps) {
     table.add({step.pass, timing == Timing::kOn ? seconds_text(step.seconds) : "", counters_text(step)});
-    total += step.seconds;
+    checks += step.check_seconds;
+    total += step.seconds + step.check_seconds;
   }
   if (timing == Timing::kOn) {
+    table.add({"checks", seconds_text(checks), "after each pass: whether it changed what it says, and the verifier"});
     table.add({"load", seconds_text(report.times.load)});
     table.add({"verify", seconds_text(report.times.verify)});
     table.add({"write", seconds_text(report.times.write)});
-    table.add({"total", seconds_text(total)});
+    table.add({"total", seconds_text(total), analyses_text(report.analyses)});
   }
   if (!table.empty()) out << "passes\n";
   table.print(out);
@@ -198,7 +214,10 @@ nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, R
         {"notes", step.result.notes()},
         {"remarks", remarks_json(step, remarks)},
     };
-    if (timing == Timing::kOn) row["seconds"] = step.seconds;
+    if (timing == Timing::kOn) {
+      row["seconds"] = step.seconds;
+      row["check_seconds"] = step.check_seconds;
+    }
     steps.push_back(std::move(row));
   }
   nlohmann::ordered_json ops = nlohmann::ordered_json::array();
@@ -219,6 +238,7 @@ nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, R
   };
   if (timing == Timing::kOn) {
     json["seconds"] = {{"load", report.times.load}, {"verify", report.times.verify}, {"write", report.times.write}};
+    FactCounts::visit(report.analyses, [&](const char* name, size_t count) { json["analyses"][name] = count; });
   }
   return json;
 }

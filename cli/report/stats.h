@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "ir/graph/module.h"
 #include "ir/io/control_deps.h"
@@ -32,12 +32,12 @@ struct ModuleStats {
 };
 
 // Of all graphs together; peaks of the top-level ones. O(nodes + edges + storages log storages).
-ModuleStats module_stats(const Module& module);
+ModuleStats module_stats(const Module& module, ModuleFacts& facts);
 
 // Seconds of the parts of one run that are not passes.
 struct RunTimes {
   double load = 0;
-  double verify = 0;  // of the input
+  double verify = 0;  // of the input, with what prepares it
   double write = 0;
 };
 
@@ -51,6 +51,7 @@ struct OptReport {
   std::vector<StepReport> steps;
   std::map<std::string, int64_t> verdicts;  // see count_outcomes()
   RunTimes times;
+  FactCounts analyses;              // how often each was made, for reports and passes
   ControlDepsResult lowered;        // of the input
   int64_t tags_without_effect = 0;  // refused by --strict-tags, or left to a remat that did not run
 };

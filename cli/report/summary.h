@@ -5,9 +5,9 @@
 #include <ostream>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
-#include "ir/analysis/summary.h"
+#include "ir/summary/summary.h"
 
 namespace fxopt {
 

@@ -2,7 +2,9 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/report/nodes.h"
+#include <nlohmann/json.hpp>
+
+#include "cli/print/nodes.h"
 #include "cli/report/summary.h"
 #include "ir/graph/module.h"
 

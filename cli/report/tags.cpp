@@ -9,13 +9,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/report/json.h"
-#include "cli/report/memory.h"
-#include "cli/report/table.h"
+#include "cli/print/json.h"
+#include "cli/print/table.h"
+#include "cli/report/memory/report.h"
 #include "core/text.h"
-#include "ir/analysis/tag_rules.h"
-#include "ir/analysis/tags.h"
-#include "ir/analysis/values.h"
+#include "ir/step/tag_rules.h"
+#include "ir/step/tags.h"
+#include "ir/values/values.h"
 #include "passes/recompute/verdicts.h"
 
 namespace fxopt {

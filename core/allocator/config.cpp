@@ -261,10 +261,8 @@ const Key kKeys[] = {
 Error unknown_key(const Token& key) {
   std::vector<std::string_view> names;
   for (const Key& known : kKeys) names.push_back(known.name);
-  const std::string_view closest = closest_name(key.text, names);
-  std::string hint = "leave it out";
-  if (!closest.empty()) hint = "did you mean '" + std::string(closest) + "'?";
-  return error_at(ErrorCode::kAllocatorKey, key, "the allocator has no setting '" + key.text + "'", std::move(hint));
+  return error_at(ErrorCode::kAllocatorKey, key, "the allocator has no setting '" + key.text + "'",
+                  suggestion(key.text, names, "leave it out"));
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 
 #include "core/error.h"
 #include "core/hash_table.h"
-#include "ir/analysis/values.h"
 #include "ir/check/report.h"
 #include "ir/graph/module.h"
+#include "ir/values/values.h"
 
 // The parts of verify(), which lists the invariants at the head of verify.cpp.
 

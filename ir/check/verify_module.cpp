@@ -382,8 +382,7 @@ void VerifyContext::report_unknown(const NameSet& names, StringId name, const Pl
   if (!report.is_full() && names.names().size() <= kMaxCandidates) {
     std::vector<std::string_view> candidates;
     for (const StringId id : names.names()) candidates.push_back(text(id));
-    const std::string_view closest = closest_name(text(name), candidates);
-    if (!closest.empty()) hint = "did you mean " + quoted(closest) + "?";
+    hint = suggestion(text(name), candidates);
   }
   add(ErrorCode::kVerifyReference, place, "no " + std::string(names.kind()) + " " + quoted_name(name), hint);
 }

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "core/text.h"
-#include "ir/analysis/effects.h"
-#include "ir/analysis/sizes.h"
-#include "ir/analysis/values.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/sizes.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {

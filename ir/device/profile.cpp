@@ -106,11 +106,10 @@ class Reader {
                                                             "bandwidth",  "outside",   "outside-communicator",
                                                             "persistent", "temporary", "workspace",
                                                             "work"};
-    const std::string_view close = closest_name(keyword, kKeywords);
     return error("'" + std::string(keyword) + "' begins no statement",
-                 close.empty() ? "a line begins with one of " +
-                                     join(std::vector<std::string>(kKeywords.begin(), kKeywords.end()), ", ")
-                               : "did you mean '" + std::string(close) + "'?");
+                 suggestion(keyword, kKeywords,
+                            "a line begins with one of " +
+                                join(std::vector<std::string>(kKeywords.begin(), kKeywords.end()), ", ")));
   }
 
   Status name(std::string_view keyword, std::string_view rest) const {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/saturate.h"
-#include "ir/analysis/sizes.h"
-#include "ir/analysis/values.h"
+#include "ir/alias/sizes.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {

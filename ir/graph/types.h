@@ -277,7 +277,7 @@ struct EnumNames<Verdict> {
   };
 };
 
-// What decided about a tag. The list with words, in the order the rules are tried: ir/analysis/tag_rules.h.
+// What decided about a tag. The list with words, in the order the rules are tried: ir/step/tag_rules.h.
 enum class TagRule : uint8_t {
   kNone = 0,
   kBackwardTag = 1,

@@ -33,7 +33,7 @@ struct Tensor {
   DimsId strides;  // invalid for layouts that have none
   Dim offset;
   StringId device;    // invalid: not recorded
-  StorageId storage;  // as the file says; invalid: not recorded. Analyses derive their own, see ir/analysis/storages.h
+  StorageId storage;  // as the file says; invalid: not recorded. Analyses derive their own, see ir/alias/storages.h
   StringId mesh;      // of `placements`
   StringId subclass;  // Python type where it is not a plain tensor
   uint32_t placements = 0;  // 0: none, else 1 + index in Module::placements

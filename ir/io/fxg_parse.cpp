@@ -78,8 +78,7 @@ std::string suggest(std::string_view word, const std::vector<std::string_view>& 
   for (const std::string_view candidate : candidates) {
     if (candidate.size() <= word.size() + slack && word.size() <= candidate.size() + slack) likely.push_back(candidate);
   }
-  const std::string_view closest = closest_name(word, likely);
-  return closest.empty() ? std::string() : "did you mean " + shown(closest) + "?";
+  return suggestion(word, likely);
 }
 
 std::string shown(std::string_view text) {

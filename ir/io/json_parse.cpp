@@ -234,9 +234,8 @@ bool JsonReader::read(const Json& root) {
       if (!fill(module_, value)) return in("module");
       continue;
     }
-    const std::string_view close = closest_name(key, {"version", "module"});
     return fail(ErrorCode::kBadValue, "the file is JSON, but not a graph of fxopt: it has the key " + quote(key),
-                close.empty() ? kWhatJsonIs : "did you mean \"" + std::string(close) + "\"?");
+                suggestion(key, {"version", "module"}, kWhatJsonIs));
   }
   if (!root.contains("module")) {
     return fail(ErrorCode::kMalformed, "the file is JSON, but not a graph of fxopt: the key \"module\" is missing",
@@ -277,9 +276,7 @@ bool JsonReader::unknown_key(const std::string& key, const Message& message) {
   std::vector<std::string_view> names;
   const google::protobuf::Descriptor& type = *message.GetDescriptor();
   for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
-  const std::string_view close = closest_name(key, names);
-  return fail(ErrorCode::kBadValue, type.name() + " has no field " + quote(key),
-              close.empty() ? "" : "did you mean \"" + std::string(close) + "\"?");
+  return fail(ErrorCode::kBadValue, type.name() + " has no field " + quote(key), suggestion(key, names));
 }
 
 bool JsonReader::fill_field(Message& message, const std::string& key, const Json& json) {
@@ -395,9 +392,7 @@ std::optional<int> JsonReader::enum_number(const EnumDescriptor& type, const Jso
   if (const EnumValueDescriptor* known = type.FindValueByName(name)) return known->number();
   std::vector<std::string_view> names;
   for (int i = 0; i < type.value_count(); ++i) names.push_back(type.value(i)->name());
-  const std::string_view close = closest_name(name, names);
-  fail(ErrorCode::kBadValue, type.name() + " has no enumerator " + quote(name),
-       close.empty() ? "" : "did you mean \"" + std::string(close) + "\"?");
+  fail(ErrorCode::kBadValue, type.name() + " has no enumerator " + quote(name), suggestion(name, names));
   return std::nullopt;
 }
 

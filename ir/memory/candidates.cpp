@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "core/saturate.h"
-#include "ir/analysis/effect_map.h"
-#include "ir/analysis/origins.h"
-#include "ir/analysis/repeat.h"
-#include "ir/analysis/tag_rules.h"
+#include "ir/alias/effect_map.h"
+#include "ir/step/origins.h"
+#include "ir/step/repeat.h"
+#include "ir/step/tag_rules.h"
 
 namespace fxopt {
 namespace {

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/analysis/phases.h"
-#include "ir/analysis/storages.h"
+#include "ir/alias/storages.h"
 #include "ir/device/work.h"
 #include "ir/graph/graph.h"
 #include "ir/memory/memory.h"
+#include "ir/step/phases.h"
 
 namespace fxopt {
 

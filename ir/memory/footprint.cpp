@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/saturate.h"
-#include "ir/analysis/collectives.h"
-#include "ir/analysis/sizes.h"
+#include "ir/alias/collectives.h"
+#include "ir/alias/sizes.h"
 
 namespace fxopt {
 namespace {

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "core/allocator/config.h"
-#include "ir/analysis/phases.h"
-#include "ir/analysis/storages.h"
+#include "ir/alias/storages.h"
 #include "ir/device/profile.h"
 #include "ir/graph/graph.h"
 #include "ir/memory/memory.h"
 #include "ir/memory/ranges.h"
 #include "ir/memory/replay.h"
 #include "ir/memory/trace.h"
+#include "ir/step/phases.h"
 
 namespace fxopt {
 

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "core/saturate.h"
-#include "ir/analysis/infer_roles.h"
-#include "ir/analysis/origins.h"
-#include "ir/analysis/phases.h"
-#include "ir/analysis/sizes.h"
-#include "ir/analysis/values.h"
+#include "ir/alias/sizes.h"
+#include "ir/step/infer_roles.h"
+#include "ir/step/origins.h"
+#include "ir/step/phases.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {

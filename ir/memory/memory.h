@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "ir/analysis/phases.h"
-#include "ir/analysis/storages.h"
+#include "ir/alias/storages.h"
 #include "ir/graph/expr_bounds.h"
 #include "ir/graph/graph.h"
 #include "ir/graph/module.h"
+#include "ir/step/phases.h"
 
 namespace fxopt {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/saturate.h"
-#include "ir/analysis/sizes.h"
+#include "ir/alias/sizes.h"
 
 namespace fxopt {
 namespace {

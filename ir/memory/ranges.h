@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/analysis/storages.h"
+#include "ir/alias/storages.h"
 #include "ir/graph/expr_bounds.h"
 #include "ir/graph/graph.h"
 #include "ir/memory/memory.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/arena/arena.h"
-#include "ir/analysis/storages.h"
+#include "ir/alias/storages.h"
 #include "ir/device/profile.h"
 #include "ir/graph/graph.h"
 #include "ir/memory/memory.h"

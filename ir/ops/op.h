@@ -142,7 +142,7 @@ struct Op {
   bool hides_alias = false;
   bool is_multi_output = false;  // yields a tuple or a list
   // Changes sizes, strides or offset of argument 0 in place (`t_`, `resize_`). An out variant, which resizes an `out`
-  // of other sizes, is told by the call: see changes_metadata() in ir/analysis/effects.h.
+  // of other sizes, is told by the call: see changes_metadata() in ir/alias/effects.h.
   bool changes_metadata = false;
   // Puts argument 0 on another storage: that of argument 1 where it is a tensor (`set_`).
   bool moves_storage = false;

@@ -32,16 +32,16 @@
 #include <vector>
 
 #include "core/text.h"
-#include "ir/analysis/autograd.h"
-#include "ir/analysis/effect_map.h"
-#include "ir/analysis/effects.h"
-#include "ir/analysis/operands.h"
-#include "ir/analysis/order.h"
-#include "ir/analysis/storages.h"
-#include "ir/analysis/values.h"
+#include "ir/alias/effect_map.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/operands.h"
+#include "ir/alias/order.h"
+#include "ir/alias/storages.h"
 #include "ir/graph/module.h"
-#include "passes/pipeline/ledger.h"
-#include "passes/pipeline/provenance.h"
+#include "ir/step/autograd.h"
+#include "ir/values/values.h"
+#include "passes/pass/ledger.h"
+#include "passes/pass/provenance.h"
 
 namespace fxopt {
 namespace {
@@ -141,25 +141,25 @@ bool hides_change(const Graph& graph, NodeId view) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const Rules& rules, Compat compat, PassResult& result)
-      : graph_(graph),
+  Planner(Facts& facts, const Rules& rules, Compat compat, PassResult& result)
+      : graph_(facts.graph()),
+        facts_(facts),
         rules_(rules),
         compat_(compat),
         result_(result),
-        effects_(graph),
-        storages_(graph, effects_),
-        operands_(graph, effects_),
-        modes_(graph),
-        stands_for_(graph.num_ids()),
-        identities_(graph.num_ids(), false) {
-    if (graph.output().is_valid()) {
-      graph.for_each_input(graph.output(), [this](NodeId node) {
+        storages_(facts.storages()),
+        operands_(graph_, facts.effects()),
+        modes_(facts.modes()),
+        stands_for_(graph_.num_ids()),
+        identities_(graph_.num_ids(), false) {
+    if (graph_.output().is_valid()) {
+      graph_.for_each_input(graph_.output(), [this](NodeId node) {
         mark(node, returned_);
         mark(node, known_);
       });
     }
-    for (const NodeId node : graph.nodes()) {
-      const NodeKind kind = graph[node].kind;
+    for (const NodeId node : graph_.nodes()) {
+      const NodeKind kind = graph_[node].kind;
       if (kind == NodeKind::kPlaceholder || kind == NodeKind::kGetAttr) mark(node, known_);
     }
   }
@@ -283,11 +283,7 @@ class Planner {
     }
     return NodeId();
   }
-  bool is_differentiated() {
-    if (compat_ == Compat::kTorch) return false;
-    if (!differentiated_.has_value()) differentiated_ = may_be_differentiated(graph_);
-    return *differentiated_;
-  }
+  bool is_differentiated() { return compat_ != Compat::kTorch && facts_.is_differentiated(); }
 
   bool is_needed_by_caller(NodeId view, NodeId base) {
     return compat_ != Compat::kTorch && is_marked(view, returned_) && is_marked(base, known_);
@@ -320,19 +316,18 @@ class Planner {
   }
 
   const Graph& graph_;
+  Facts& facts_;
   Rules rules_;
   Compat compat_;
   PassResult& result_;
-  EffectMap effects_;
-  StorageMap storages_;
+  const StorageMap& storages_;
   WrittenOperands operands_;
-  ModeMap modes_;
-  std::optional<bool> differentiated_;  // once asked
-  IdMap<NodeId, NodeId> stands_for_;    // removed view -> a node that stays
-  IdMap<NodeId, bool> identities_;      // removed views equal to their own input
-  IdMap<ObjectId, ObjectId> joined_;    // class of a removed view -> that of its base, or nearer to the last
-  IdMap<ObjectId, bool> returned_;      // tensors that the caller is handed
-  IdMap<ObjectId, bool> known_;         // those, and the inputs and attributes, which the caller has
+  const ModeMap& modes_;
+  IdMap<NodeId, NodeId> stands_for_;  // removed view -> a node that stays
+  IdMap<NodeId, bool> identities_;    // removed views equal to their own input
+  IdMap<ObjectId, ObjectId> joined_;  // class of a removed view -> that of its base, or nearer to the last
+  IdMap<ObjectId, bool> returned_;    // tensors that the caller is handed
+  IdMap<ObjectId, bool> known_;       // those, and the inputs and attributes, which the caller has
   std::vector<Replacement> plan_;
 };
 
@@ -384,10 +379,10 @@ Status CanonicalizeOptions::check() const {
   return ok_status();
 }
 
-Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options) {
+Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options, PassContext& context) {
   PassResult result;
   const Rules rules = parse_rules(options.rules);
-  const std::vector<Replacement> plan = Planner(graph, rules, options.compat, result).run();
+  const std::vector<Replacement> plan = Planner(context.facts.of(graph), rules, options.compat, result).run();
   if (!plan.empty()) {
     Replacer replacer(graph, kPass);
     std::vector<NodeId> on_the_way;

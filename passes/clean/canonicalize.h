@@ -3,7 +3,8 @@
 #include <string>
 
 #include "core/result.h"
-#include "passes/pipeline/pass.h"
+#include "passes/pass/context.h"
+#include "passes/pass/pass.h"
 
 namespace fxopt {
 
@@ -30,6 +31,6 @@ struct CanonicalizeOptions {
 // Counters: identities (a view equal to its input), round-trips (equal to what stands further up), dead-views (views
 // that were only on the way), reshapes. Remarks: returned-alias, ordered, changed-in-place, by-keyword (a view whose
 // size is given by keyword stays one). O(nodes + edges).
-Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options);
+Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -27,16 +27,16 @@
 
 #include "core/hash.h"
 #include "core/hash_table.h"
-#include "ir/analysis/autograd.h"
-#include "ir/analysis/effect_map.h"
-#include "ir/analysis/operands.h"
-#include "ir/analysis/order.h"
-#include "ir/analysis/phases.h"
-#include "ir/analysis/storages.h"
-#include "ir/analysis/tags.h"
-#include "ir/analysis/values.h"
+#include "ir/alias/effect_map.h"
+#include "ir/alias/operands.h"
+#include "ir/alias/order.h"
+#include "ir/alias/storages.h"
 #include "ir/graph/module.h"
-#include "passes/pipeline/provenance.h"
+#include "ir/step/autograd.h"
+#include "ir/step/phases.h"
+#include "ir/step/tags.h"
+#include "ir/values/values.h"
+#include "passes/pass/provenance.h"
 
 namespace fxopt {
 namespace {
@@ -49,17 +49,17 @@ struct Merge {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const CseOptions& options, PassResult& result)
-      : graph_(graph),
+  Planner(Facts& facts, const CseOptions& options, PassResult& result)
+      : graph_(facts.graph()),
         options_(options),
         result_(result),
-        phases_(resolve_phases(graph)),
-        effects_(graph),
-        storages_(graph, effects_),
-        operands_(graph, effects_),
-        modes_(graph),
-        stands_for_(graph.num_ids()),
-        chain_(graph.num_ids()),
+        phases_(facts.phases()),
+        effects_(facts.effects()),
+        storages_(facts.storages()),
+        operands_(graph_, effects_),
+        modes_(facts.modes()),
+        stands_for_(graph_.num_ids()),
+        chain_(graph_.num_ids()),
         returned_too_(storages_.num_buffers(), false) {}
 
   std::vector<Merge> run() {
@@ -268,11 +268,11 @@ class Planner {
   const Graph& graph_;
   const CseOptions& options_;
   PassResult& result_;
-  PhaseMap phases_;
-  EffectMap effects_;
-  StorageMap storages_;
+  const PhaseMap& phases_;
+  EffectMap& effects_;
+  const StorageMap& storages_;
   WrittenOperands operands_;
-  ModeMap modes_;
+  const ModeMap& modes_;
   IdMap<NodeId, NodeId> stands_for_;
   IdMap<NodeId, NodeId> chain_;         // of the table: node -> the one before with its hash
   IdMap<BufferId, bool> returned_too_;  // by alias class: stands for a returned one
@@ -284,9 +284,9 @@ class Planner {
 
 }  // namespace
 
-Result<PassResult> cse(Graph& graph, const CseOptions& options) {
+Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context) {
   PassResult result;
-  const std::vector<Merge> plan = Planner(graph, options, result).run();
+  const std::vector<Merge> plan = Planner(context.facts.of(graph), options, result).run();
   Replacer replacer(graph, kPass);
   for (const auto& [gone, kept] : plan) {
     graph[kept].tag = merge_tags(graph[kept].tag, graph[gone].tag).tag;

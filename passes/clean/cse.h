@@ -1,7 +1,8 @@
 #pragma once
 
 #include "core/result.h"
-#include "passes/pipeline/pass.h"
+#include "passes/pass/context.h"
+#include "passes/pass/pass.h"
 
 namespace fxopt {
 
@@ -23,6 +24,6 @@ struct CseOptions {
 // Counters: merged. Notes: cross-phase (equal values of different phases, left apart).
 // Remarks: written, both-returned, values-differ, ordered.
 // O(nodes + edges + buffers) expected.
-Result<PassResult> cse(Graph& graph, const CseOptions& options);
+Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -20,12 +20,12 @@
 #include <utility>
 #include <vector>
 
-#include "ir/analysis/effect_map.h"
-#include "ir/analysis/order.h"
-#include "ir/analysis/sizes.h"
-#include "ir/analysis/storages.h"
+#include "ir/alias/effect_map.h"
+#include "ir/alias/order.h"
+#include "ir/alias/sizes.h"
+#include "ir/alias/storages.h"
 #include "ir/graph/module.h"
-#include "passes/pipeline/ledger.h"
+#include "passes/pass/ledger.h"
 
 namespace fxopt {
 namespace {
@@ -33,22 +33,22 @@ namespace {
 constexpr std::string_view kPass = "dce";
 class Liveness {
  public:
-  Liveness(const Graph& graph, const DceOptions& options, PassResult& result)
-      : graph_(graph),
+  Liveness(Facts& facts, const DceOptions& options, PassResult& result)
+      : graph_(facts.graph()),
         options_(options),
         result_(result),
-        effects_(graph),
-        live_(graph.num_ids(), false),
-        live_symbols_(graph.module().strings.size(), false),
-        seen_exprs_(graph.module().exprs.size(), false) {
-    for (const Symbol& symbol : graph.module().symbols) {
-      if (symbol.kind != SymbolKind::kUnbacked || symbol.graph != graph.name()) continue;
-      const NodeId source = graph.find(symbol.node);
+        effects_(facts.effects()),
+        live_(graph_.num_ids(), false),
+        live_symbols_(graph_.module().strings.size(), false),
+        seen_exprs_(graph_.module().exprs.size(), false) {
+    for (const Symbol& symbol : graph_.module().symbols) {
+      if (symbol.kind != SymbolKind::kUnbacked || symbol.graph != graph_.name()) continue;
+      const NodeId source = graph_.find(symbol.node);
       if (source.is_valid()) defined_.emplace_back(source, symbol.name);
     }
     std::sort(defined_.begin(), defined_.end());
     if (!any_fills_memory()) return;
-    storages_.emplace(graph, effects_);
+    storages_ = &facts.storages();
     read_later_ = IdMap<BufferId, bool>(storages_->num_buffers(), false);
   }
 
@@ -142,7 +142,7 @@ class Liveness {
 
   void visit_live(NodeId node) {
     graph_.for_each_input(node, [this](NodeId input) { live_[input] = true; });
-    if (storages_.has_value()) note_reads(node);
+    if (storages_ != nullptr) note_reads(node);
     if (const NodeExtra* extra = graph_.extra(node)) {
       for (const ControlDep& dep : extra->control) {
         if (dep.kind != ControlKind::kOrder) live_[dep.node] = true;
@@ -206,8 +206,8 @@ class Liveness {
   const Graph& graph_;
   const DceOptions& options_;
   PassResult& result_;
-  EffectMap effects_;
-  std::optional<StorageMap> storages_;  // when any_fills_memory()
+  EffectMap& effects_;
+  const StorageMap* storages_ = nullptr;  // when any_fills_memory()
   IdMap<NodeId, bool> live_;
   IdMap<BufferId, bool> read_later_;                  // by alias class: a live node behind the one at hand reads it
   std::vector<std::pair<NodeId, StringId>> defined_;  // unbacked symbols and their definitions, sorted
@@ -217,9 +217,9 @@ class Liveness {
 
 }  // namespace
 
-Result<PassResult> dce(Graph& graph, const DceOptions& options) {
+Result<PassResult> dce(Graph& graph, const DceOptions& options, PassContext& context) {
   PassResult result;
-  const std::vector<NodeId> dead = Liveness(graph, options, result).run();
+  const std::vector<NodeId> dead = Liveness(context.facts.of(graph), options, result).run();
   for (const NodeId node : dead) {
     erase_unread(graph, node, kPass);
     result.count("erased");

@@ -1,7 +1,8 @@
 #pragma once
 
 #include "core/result.h"
-#include "passes/pipeline/pass.h"
+#include "passes/pass/context.h"
+#include "passes/pass/pass.h"
 
 namespace fxopt {
 
@@ -37,6 +38,6 @@ struct DceOptions {
 //
 // Counters: erased. Remarks: collective-kept, random-kept (nobody reads the node, the policy keeps it).
 // O(nodes + edges + buffers).
-Result<PassResult> dce(Graph& graph, const DceOptions& options);
+Result<PassResult> dce(Graph& graph, const DceOptions& options, PassContext& context);
 
 }  // namespace fxopt

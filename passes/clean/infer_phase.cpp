@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/analysis/phases.h"
 #include "ir/graph/module.h"
+#include "ir/step/phases.h"
 
 namespace fxopt {
 namespace {
@@ -41,23 +41,17 @@ Error conflict_error(const Graph& graph, const PhaseMap& phases) {
   return error;
 }
 
-bool has_backward_to_find(const Graph& graph) {
-  return graph.kind == GraphKind::kUnspecified || graph.kind == GraphKind::kJoint ||
-         graph.kind == GraphKind::kForwardLossBackward;
-}
-
 }  // namespace
 
-Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions&) {
+Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions&, PassContext& context) {
   PassResult result;
-  const PhaseMap marked = analyze_phases(graph);
-  if (!marked.conflicts.empty()) return conflict_error(graph, marked);
-  if (marked.has_markers) {
+  const PhaseMap& phases = context.facts.of(graph).phases();
+  if (!phases.conflicts.empty()) return conflict_error(graph, phases);
+  if (phases.has_markers) {
     for (const NodeId node : graph.nodes()) result.note("marked", graph[node].phase != Phase::kUnspecified ? 1 : 0);
     return result;
   }
-  if (!has_backward_to_find(graph)) return result;
-  const PhaseMap phases = infer_phases(graph);
+  if (!may_hold_backward(graph)) return result;
   if (phases.seeds.empty()) {
     if (graph.kind != GraphKind::kUnspecified && graph.output().is_valid()) {
       result.remark(graph, graph.output(), "no-gradient-seed",

@@ -1,7 +1,8 @@
 #pragma once
 
 #include "core/result.h"
-#include "passes/pipeline/pass.h"
+#include "passes/pass/context.h"
+#include "passes/pass/pass.h"
 
 namespace fxopt {
 
@@ -10,12 +11,12 @@ struct InferPhaseOptions {
   static void visit(Self&, Field&&) {}
 };
 
-// Writes the phase of every node of a graph that carries no phase markers, by infer_phases() of ir/analysis/phases.h,
+// Writes the phase of every node of a graph that carries no phase markers, by infer_phases() of ir/step/phases.h,
 // with the marker `inferred`. A graph that carries markers stays as it is.
 //
 // Counters: forward, backward (nodes that got that phase). Notes: marked (nodes that had one).
 // Errors: kPhaseConflict when a node marked forward depends on a tangent.
 // O(nodes + edges).
-Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions& options);
+Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -14,20 +14,18 @@
 
 #include "passes/clean/raise_getitems.h"
 
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "ir/analysis/effects.h"
-#include "ir/analysis/order.h"
-#include "ir/analysis/storages.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/order.h"
 
 namespace fxopt {
 namespace {
 
 class Finder {
  public:
-  Finder(const Graph& graph, PassResult& result) : graph_(graph), result_(result) {}
+  Finder(Facts& facts, PassResult& result) : graph_(facts.graph()), facts_(facts), result_(result) {}
 
   // Getitems that may move, in schedule order.
   std::vector<NodeId> run() {
@@ -50,15 +48,14 @@ class Finder {
       return false;
     }
     if (graph_.value(parent).kind != ValueKind::kAbsent) return true;
-    if (!storages_.has_value()) storages_.emplace(graph_);
-    if (!storages_->input_metadata_changes(node, parent, node)) return true;
+    if (!facts_.storages().input_metadata_changes(node, parent, node)) return true;
     result_.remark(graph_, node, "changed-in-place", "what it takes from has other sizes or strides before it runs");
     return false;
   }
 
   const Graph& graph_;
+  Facts& facts_;
   PassResult& result_;
-  std::optional<StorageMap> storages_;  // asked for only where no value is recorded
 };
 
 // What getitems of a node come after: the node, or the last placeholder where that stands further down.
@@ -82,9 +79,9 @@ class Parents {
 
 }  // namespace
 
-Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions&) {
+Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions&, PassContext& context) {
   PassResult result;
-  const std::vector<NodeId> getitems = Finder(graph, result).run();
+  const std::vector<NodeId> getitems = Finder(context.facts.of(graph), result).run();
   const Parents parents(graph);
   IdMap<NodeId, NodeId> last_child(graph.num_ids());
   for (const NodeId node : getitems) {

@@ -1,7 +1,8 @@
 #pragma once
 
 #include "core/result.h"
-#include "passes/pipeline/pass.h"
+#include "passes/pass/context.h"
+#include "passes/pass/pass.h"
 
 namespace fxopt {
 
@@ -13,6 +14,6 @@ struct RaiseGetitemsOptions {
 // Moves every getitem right behind the node it takes from; getitems of one node keep their order.
 //
 // Counters: raised. Remarks: held (a control dependency or an event pins the getitem). O(nodes).
-Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions& options);
+Result<PassResult> raise_getitems(Graph& graph, const RaiseGetitemsOptions& options, PassContext& context);
 
 }  // namespace fxopt

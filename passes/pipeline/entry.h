@@ -13,7 +13,7 @@
 #include "passes/pipeline/registry.h"
 
 // How a pass function becomes a row of the registry: entry<fn>(...) deduces the options struct from the signature
-// `Result<PassResult> fn(Graph&, const Options&)` and reads names, types, defaults and help from Options::visit.
+// `Result<PassResult> fn(Graph&, const Options&, PassContext&)` and reads names, types, defaults and help from Options::visit.
 
 namespace fxopt {
 
@@ -106,7 +106,11 @@ Status set_option(std::string_view pass, Options& options, std::string_view opti
 template <class Function>
 struct PassSignature;
 template <class OptionsType>
-struct PassSignature<Result<PassResult> (*)(Graph&, const OptionsType&)> {
+struct PassSignature<Result<PassResult> (*)(Graph&, const OptionsType&, PassContext&)> {
+  using Options = OptionsType;
+};
+template <class OptionsType>
+struct PassSignature<Result<PassResult> (*)(Graph&, const OptionsType&)> {  // of a pass that asks nothing
   using Options = OptionsType;
 };
 
@@ -132,7 +136,13 @@ PassInfo entry(std::string_view name, PassClass pass_class, std::string_view sum
       Status checked = options.check();
       if (!checked.ok()) return std::move(checked).error();
     }
-    return BoundPass([options = std::move(options)](Graph& graph) { return Function(graph, options); });
+    return BoundPass([options = std::move(options)](Graph& graph, PassContext& context) {
+      if constexpr (std::is_invocable_v<decltype(Function), Graph&, const Options&, PassContext&>) {
+        return Function(graph, options, context);
+      } else {
+        return Function(graph, options);
+      }
+    });
   };
   return info;
 }

@@ -1,10 +1,10 @@
 #include "passes/pipeline/pipeline.h"
 
-#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "core/check.h"
+#include "core/stopwatch.h"
 #include "ir/check/verify.h"
 #include "ir/graph/top_level.h"
 
@@ -17,11 +17,11 @@ size_t count_nodes(const Module& module) {
   return count;
 }
 
-Result<PassResult> run_step(Module& module, const PipelineStep& step) {
+Result<PassResult> run_step(Module& module, const PipelineStep& step, PassContext& context) {
   PassResult result;
   for (const GraphId id : top_level_graphs(module)) {
     Graph& graph = module.graph(id);
-    Result<PassResult> one = step.run(graph);
+    Result<PassResult> one = step.run(graph, context);
     if (!one.ok()) {
       Error error = std::move(one).error();
       error.message = step.text + ": " + error.message;
@@ -29,6 +29,7 @@ Result<PassResult> run_step(Module& module, const PipelineStep& step) {
       return error;
     }
     graph.prune_control();
+    if (one->changed()) context.facts.of(graph).forget();
     result.merge(std::move(*one));
   }
   return result;
@@ -55,6 +56,12 @@ std::string_view default_pipeline_text() {
 }
 
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options) {
+  PassContext context(module);
+  return run_pipeline(module, pipeline, options, context);
+}
+
+Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options,
+                               PassContext& context) {
   FXOPT_CHECK(module.num_graphs() > 0, "a module without graphs");
   RunReport report;
   uint64_t hash = options.check_hash ? structural_hash(module) : 0;
@@ -63,22 +70,25 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
     StepReport done;
     done.pass = step.text;
     done.nodes_before = count_nodes(module);
-    const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-    Result<PassResult> result = run_step(module, step);
+    Stopwatch watch;
+    Result<PassResult> result = run_step(module, step, context);
     if (!result.ok()) return std::move(result).error();
-    done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    done.seconds = watch.lap();
     done.result = std::move(*result);
     done.nodes_after = count_nodes(module);
+    bool has_changed = true;  // as far as anyone has looked
     if (options.check_hash) {
       const uint64_t after = structural_hash(module);
-      FXOPT_CHECK(done.result.changed() == (after != hash),
+      has_changed = after != hash;
+      FXOPT_CHECK(done.result.changed() == has_changed,
                   "pass " + step.text +
-                      (after != hash ? " changed the module and counted nothing" : " counted a change and made none"));
+                      (has_changed ? " changed the module and counted nothing" : " counted a change and made none"));
       hash = after;
     }
-    if (options.verify) {
+    if (options.verify && has_changed) {
       if (std::optional<Error> broken = check_output(module, step, i)) return *std::move(broken);
     }
+    done.check_seconds = watch.lap();
     if (options.observer) options.observer(i, step, done, module);
     report.steps.push_back(std::move(done));
   }

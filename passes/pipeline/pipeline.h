@@ -39,12 +39,13 @@ struct StepReport {
   std::string pass;
   PassResult result;
   double seconds = 0;
+  double check_seconds = 0;  // of the structural hash and the verifier after it
   size_t nodes_before = 0;
   size_t nodes_after = 0;
 };
 
 struct RunOptions {
-  bool verify = true;            // the structural verifier after each pass; off for timing only
+  bool verify = true;            // the structural verifier after each pass that changed something; off for timing only
   bool check_hash = true;        // compare the claimed change with a structural hash
   size_t stop_after = SIZE_MAX;  // run only the first so many steps
   // Called after each step, with the step's index.
@@ -57,6 +58,9 @@ struct RunReport {
 
 // Runs the pipeline over every top-level graph of the module, pass by pass. Errors: those of the passes; kVerify...
 // when a pass's output breaks an invariant. A pass that lies about having changed the graph is an InternalError.
+// `context` is the module's; what it knew before the first pass is used, and what it knows after the last one holds.
+Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options,
+                               PassContext& context);
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options = {});
 
 // A hash of everything a pass may change: nodes in order, names, targets, arguments, values, phases, tags, control

@@ -197,10 +197,8 @@ class Parser {
   Error unknown_pass(const Token& name) const {
     std::vector<std::string_view> names;
     for (const PassInfo& info : pass_registry()) names.push_back(info.name);
-    const std::string_view closest = closest_name(name.text, names);
-    const std::string hint =
-        closest.empty() ? "'fxopt passes' lists the passes" : "did you mean '" + std::string(closest) + "'";
-    return error(ErrorCode::kUnknownPass, name.column, "there is no pass '" + name.text + "'", hint);
+    return error(ErrorCode::kUnknownPass, name.column, "there is no pass '" + name.text + "'",
+                 suggestion(name.text, names, "'fxopt passes' lists the passes"));
   }
 
   Error error(ErrorCode code, size_t column, std::string message, std::string hint) const {

@@ -41,9 +41,7 @@ std::string list(const std::vector<std::string_view>& names) {
 }
 
 std::string hint_for(std::string_view given, const std::vector<std::string_view>& names, std::string_view what) {
-  const std::string_view closest = closest_name(given, names);
-  if (!closest.empty()) return "did you mean '" + std::string(closest) + "'";
-  return std::string(what) + ": " + list(names);
+  return suggestion(given, names, std::string(what) + ": " + list(names));
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "core/result.h"
-#include "passes/pipeline/pass.h"
+#include "passes/pass/context.h"
+#include "passes/pass/pass.h"
 
 namespace fxopt {
 
@@ -29,7 +30,7 @@ struct PassOptionInfo {
 };
 
 // A pass with its options set: what a pipeline runs.
-using BoundPass = std::function<Result<PassResult>(Graph&)>;
+using BoundPass = std::function<Result<PassResult>(Graph&, PassContext&)>;
 
 // Options of a pass as a pipeline writes them: name and value.
 using OptionTexts = std::vector<std::pair<std::string, std::string>>;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "ir/analysis/values.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {

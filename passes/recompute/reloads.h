@@ -3,9 +3,9 @@
 #include <optional>
 #include <vector>
 
-#include "ir/analysis/phases.h"
-#include "ir/analysis/storages.h"
+#include "ir/alias/storages.h"
 #include "ir/graph/graph.h"
+#include "ir/step/phases.h"
 
 // Values that CPU offload took off the device, and where backward has them again.
 //

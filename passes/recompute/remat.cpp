@@ -12,7 +12,7 @@
 //         which is saving it.
 // Place   Right before the first node of the region that needs it, in forward order. Only edges of nodes after the
 //         copy, in the same region, are redirected.
-// Legal   The op can be repeated; and RepeatRules (ir/analysis/repeat.h): nothing writes what it reads between the original
+// Legal   The op can be repeated; and RepeatRules (ir/step/repeat.h): nothing writes what it reads between the original
 //         and the copy, nor, in a joint graph, forward at all after the original; nothing writes the original's own
 //         result, since the write would go to one of two tensors; of several tensors on its memory that the caller is
 //         handed, backward made none. What is tagged PREFER_RECOMPUTE and cannot be repeated is saved.
@@ -38,10 +38,10 @@
 #include <vector>
 
 #include "core/text.h"
-#include "ir/analysis/effects.h"
-#include "ir/analysis/tags.h"
-#include "ir/analysis/values.h"
-#include "passes/pipeline/ledger.h"
+#include "ir/alias/effects.h"
+#include "ir/step/tags.h"
+#include "ir/values/values.h"
+#include "passes/pass/ledger.h"
 #include "passes/recompute/reloads.h"
 #include "passes/recompute/remat_plan.h"
 #include "passes/recompute/verdicts.h"
@@ -260,9 +260,9 @@ std::optional<Error> refused_by_torch(const Graph& graph, const TagDecisions& de
 
 }  // namespace
 
-Result<PassResult> remat(Graph& graph, const RematOptions& options) {
+Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext& context) {
   PassResult result;
-  const RematFacts facts(graph, options.compat);
+  const RematFacts facts(context.facts.of(graph), options.compat);
   if (options.compat == Compat::kTorch) {
     if (const std::optional<Error> refused = refused_by_torch(graph, facts.decisions)) return *refused;
   }

@@ -3,7 +3,8 @@
 #include <string>
 
 #include "core/result.h"
-#include "passes/pipeline/pass.h"
+#include "passes/pass/context.h"
+#include "passes/pass/pass.h"
 
 namespace fxopt {
 
@@ -37,6 +38,6 @@ struct RematOptions {
 // Errors: kTagUnrepeatable when backward needs a value that must be recomputed and cannot be; with
 // compat=torch, kUnsupportedGraph where PyTorch refuses (random ops in recompute regions, several regions that need
 // copies). O(nodes + edges + copies log copies).
-Result<PassResult> remat(Graph& graph, const RematOptions& options);
+Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/text.h"
-#include "ir/analysis/effects.h"
+#include "ir/alias/effects.h"
 #include "passes/recompute/verdicts.h"
 
 namespace fxopt {

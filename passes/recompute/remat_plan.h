@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "ir/analysis/tag_rules.h"
+#include "ir/step/tag_rules.h"
 #include "passes/recompute/remat.h"
 
 // What remat will do, decided on the unchanged graph.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "ir/analysis/effects.h"
-#include "ir/analysis/tags.h"
-#include "ir/analysis/values.h"
+#include "ir/alias/effects.h"
+#include "ir/step/tags.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {
@@ -112,22 +112,23 @@ bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node
   });
 }
 
-RematFacts::RematFacts(const Graph& graph, Compat compat)
-    : phases(resolve_phases(graph)),
-      holds_backward(any_backward(graph, phases)),
-      effects(graph),
-      storages(graph, effects),
-      repeats(graph, phases, storages),
-      decisions(decide_tags(graph, phases, storages, effects,
+RematFacts::RematFacts(Facts& facts, Compat compat)
+    : phases(facts.phases()),
+      holds_backward(any_backward(facts.graph(), phases)),
+      effects(facts.effects()),
+      storages(facts.storages()),
+      repeats(facts.graph(), phases, storages),
+      decisions(decide_tags(facts.graph(), phases, storages, effects,
                             compat == Compat::kTorch ? TagRules::kTorch : TagRules::kFxopt)),
-      reloads(graph, phases, storages) {}
+      reloads(facts.graph(), phases, storages) {}
 
 IdMap<NodeId, TagVerdict> judge_tags(const Graph& graph, const RematPlan& plan, const RematFacts& facts) {
   return judge_all(graph, Judge(graph, plan, facts));
 }
 
 TagForecast forecast_tags(const Graph& graph, const RematOptions& options) {
-  const RematFacts facts(graph, options.compat);
+  ModuleFacts asked(graph.module());
+  const RematFacts facts(asked.of(graph), options.compat);
   const RematPlan plan = forecast_remat(graph, facts, options);
   const Judge judge(graph, plan, facts);
   TagForecast forecast;

@@ -1,10 +1,9 @@
 #pragma once
 
 #include "core/result.h"
-#include "ir/analysis/phases.h"
-#include "ir/analysis/repeat.h"
-#include "ir/analysis/storages.h"
-#include "ir/analysis/tag_rules.h"
+#include "ir/step/facts.h"
+#include "ir/step/repeat.h"
+#include "ir/step/tag_rules.h"
 #include "passes/recompute/reloads.h"
 #include "passes/recompute/remat.h"
 #include "passes/recompute/remat_plan.h"
@@ -13,14 +12,14 @@
 
 namespace fxopt {
 
-// What remat looks at before it plans. Refers to the graph, and is good until that changes.
+// What remat looks at before it plans. Refers to the graph and its facts, and is good until they change.
 struct RematFacts {
-  RematFacts(const Graph& graph, Compat compat);
+  RematFacts(Facts& facts, Compat compat);
 
-  PhaseMap phases;
+  const PhaseMap& phases;
   bool holds_backward = false;  // some node is backward, marked or inferred
-  EffectMap effects;
-  StorageMap storages;
+  EffectMap& effects;
+  const StorageMap& storages;
   RepeatRules repeats;
   TagDecisions decisions;
   Reloads reloads;

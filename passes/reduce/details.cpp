@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/text.h"
-#include "ir/analysis/values.h"
 #include "ir/io/io.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {

@@ -18,8 +18,8 @@
 #include <optional>
 #include <utility>
 
-#include "ir/analysis/effect_map.h"
-#include "ir/analysis/values.h"
+#include "ir/alias/effect_map.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {

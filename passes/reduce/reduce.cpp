@@ -20,9 +20,9 @@
 #include "core/delta_debug.h"
 #include "core/hash.h"
 #include "core/text.h"
-#include "ir/analysis/values.h"
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
+#include "ir/values/values.h"
 #include "passes/reduce/details.h"
 #include "passes/reduce/edits.h"
 

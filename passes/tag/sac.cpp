@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "core/text.h"
-#include "ir/analysis/effects.h"
-#include "ir/analysis/phases.h"
-#include "ir/analysis/tag_rules.h"
-#include "ir/analysis/tags.h"
+#include "ir/alias/effects.h"
+#include "ir/step/phases.h"
+#include "ir/step/tag_rules.h"
+#include "ir/step/tags.h"
 
 namespace fxopt {
 namespace {
@@ -50,18 +50,18 @@ bool selects(const std::vector<Selector>& selectors, std::string_view path, std:
 
 class Tagger {
  public:
-  Tagger(const Graph& graph, const SacOptions& options, PassResult& result)
-      : graph_(graph),
+  Tagger(Facts& facts, const SacOptions& options, PassResult& result)
+      : graph_(facts.graph()),
         options_(options),
         result_(result),
-        phases_(resolve_phases(graph)),
-        effects_(graph),
+        phases_(facts.phases()),
+        effects_(facts.effects()),
         excluded_(split_list(options.exclude)),
         uncounted_(split_list(options.recompute_matmuls_of)),
         save_ops_(split_list(options.save_ops)),
         saved_(parse_selectors(options.save)),
         recomputed_(parse_selectors(options.recompute)),
-        tags_(graph.num_ids(), Tag::kNone) {}
+        tags_(graph_.num_ids(), Tag::kNone) {}
 
   // The tag each node should carry; nodes that have one keep it.
   IdMap<NodeId, Tag> run() {
@@ -144,8 +144,8 @@ class Tagger {
   const Graph& graph_;
   const SacOptions& options_;
   PassResult& result_;
-  const PhaseMap phases_;
-  EffectMap effects_;
+  const PhaseMap& phases_;
+  EffectMap& effects_;
   const std::vector<std::string_view> excluded_;
   const std::vector<std::string_view> uncounted_;
   const std::vector<std::string_view> save_ops_;
@@ -187,10 +187,10 @@ Status SacOptions::check() const {
   return error;
 }
 
-Result<PassResult> sac(Graph& graph, const SacOptions& options) {
+Result<PassResult> sac(Graph& graph, const SacOptions& options, PassContext& context) {
   PassResult result;
   remark_names(graph, options, result);
-  const IdMap<NodeId, Tag> tags = Tagger(graph, options, result).run();
+  const IdMap<NodeId, Tag> tags = Tagger(context.facts.of(graph), options, result).run();
   for (const NodeId node : graph.nodes()) {
     if (graph[node].tag != Tag::kNone || tags[node] == Tag::kNone) continue;
     graph[node].tag = tags[node];

@@ -4,7 +4,8 @@
 #include <string>
 
 #include "core/result.h"
-#include "passes/pipeline/pass.h"
+#include "passes/pass/context.h"
+#include "passes/pass/pass.h"
 
 namespace fxopt {
 
@@ -55,6 +56,6 @@ struct SacOptions {
 //
 // Counters: tagged-save, tagged-recompute. Phases are derived where the graph marks none.
 // Policies after torchtitan's memory_policy.py (full, eager), save set `_get_default_save_ops`. O(nodes + edges).
-Result<PassResult> sac(Graph& graph, const SacOptions& options);
+Result<PassResult> sac(Graph& graph, const SacOptions& options, PassContext& context);
 
 }  // namespace fxopt

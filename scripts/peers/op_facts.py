@@ -6,7 +6,7 @@ is written, resized, moved, drawn, and whose data is read.
 
 The calls are those that the samples of PyTorch's OpInfo database make, their in-place and out variants, variations of flags, dtypes,
 sizes and strides, and some by hand; of the operators in ir/ops/*.inc. Each is one graph: placeholders without storages, the call with
-its facts as metadata `executed`, the output. tests/ir/op_facts_test.cpp holds the op table to them. The same torch gives the same file.
+its facts as metadata `executed`, the output. tests/ir/ops/op_facts_test.cpp holds the op table to them. The same torch gives the same file.
 
 Needs torch and expecttest (which OpInfo imports).
 """

@@ -19,7 +19,7 @@
 #include "core/arena/arena.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "ir/analysis/storages.h"
+#include "ir/alias/storages.h"
 #include "ir/io/io.h"
 #include "ir/memory/memory.h"
 #include "ir/memory/trace.h"

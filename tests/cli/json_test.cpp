@@ -133,7 +133,9 @@ TEST_CASE("cli json: opt says what each pass did, and seconds only with --timing
   timed.push_back("--timing");
   const nlohmann::json with_times = run_fxopt(timed).json()["result"]["files"][0];
   CHECK(with_times["passes"][0]["seconds"].is_number());
+  CHECK(with_times["passes"][0]["check_seconds"].is_number());
   CHECK(with_times["seconds"]["load"].is_number());
+  CHECK(with_times["analyses"]["storages"] == 2);  // before cse, which changed something, and after it
 }
 
 TEST_CASE("cli json: names that are not UTF-8 do not break it") {

@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "cli/report/memory_html.h"
+#include <nlohmann/json.hpp>
+
+#include "cli/report/memory/html.h"
 #include "core/file.h"
 #include "tests/catch.h"
 #include "tests/cli/run.h"

@@ -1,6 +1,6 @@
 // Pickles: the bytes that Python's pickle loads, with no more opcodes than the viewer of memory snapshots knows.
 
-#include "cli/report/pickle.h"
+#include "cli/print/pickle.h"
 
 #include <algorithm>
 #include <string>

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
 #include "tests/catch.h"

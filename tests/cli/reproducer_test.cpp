@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/files.h"
 #include "core/check.h"
 #include "core/file.h"
@@ -41,7 +43,8 @@ Pipeline cse_then(BoundPass second) {
 Error run_and_fail(const Pipeline& pipeline, Reproducer reproducer = Reproducer::kWritten) {
   const Result<std::unique_ptr<Module>> module = parse_text(kTwins, "twins.fxg");
   REQUIRE(module.ok());
-  const Result<RunReport> report = run_with_reproducer(**module, pipeline, {}, kTwins, reproducer);
+  PassContext context(**module);
+  const Result<RunReport> report = run_with_reproducer(**module, pipeline, {}, context, kTwins, reproducer);
   REQUIRE_FALSE(report.ok());
   return report.error();
 }
@@ -66,7 +69,7 @@ TEST_CASE("cli reproducer of a pass that fails a check") {
   const TempFolder folder;
   const InFolder here(folder / "");
   const Pipeline pipeline =
-      cse_then([](Graph&) -> Result<PassResult> { throw InternalError("the second pass is broken"); });
+      cse_then([](Graph&, PassContext&) -> Result<PassResult> { throw InternalError("the second pass is broken"); });
   const Error error = run_and_fail(pipeline);
   CHECK(error.code == ErrorCode::kInternal);
   CHECK(static_cast<int>(error_info(error.code).exit) == 1);
@@ -92,8 +95,8 @@ TEST_CASE("cli reproducer of a pass that fails a check") {
 TEST_CASE("cli writes no reproducer when told not to") {
   const TempFolder folder;
   const InFolder here(folder / "");
-  const Error error =
-      run_and_fail(cse_then([](Graph&) -> Result<PassResult> { throw InternalError("broken"); }), Reproducer::kNone);
+  const Error error = run_and_fail(
+      cse_then([](Graph&, PassContext&) -> Result<PassResult> { throw InternalError("broken"); }), Reproducer::kNone);
   CHECK(error.code == ErrorCode::kInternal);
   CHECK(contains(error.hint, "please report it"));
   CHECK(folder.num_entries() == 0);
@@ -102,7 +105,7 @@ TEST_CASE("cli writes no reproducer when told not to") {
 TEST_CASE("cli reproducer of a pass that breaks an invariant: exit code 4") {
   const TempFolder folder;
   const InFolder here(folder / "");
-  const Error error = run_and_fail(cse_then([](Graph& graph) -> Result<PassResult> {
+  const Error error = run_and_fail(cse_then([](Graph& graph, PassContext&) -> Result<PassResult> {
     graph.move_before(graph.prev(graph.output()), graph.first());
     PassResult result;
     result.count("moved");
@@ -116,7 +119,7 @@ TEST_CASE("cli reproducer of a pass that breaks an invariant: exit code 4") {
 TEST_CASE("cli reproducer of a pass that hides a change") {
   const TempFolder folder;
   const InFolder here(folder / "");
-  const Error error = run_and_fail(cse_then([](Graph& graph) -> Result<PassResult> {
+  const Error error = run_and_fail(cse_then([](Graph& graph, PassContext&) -> Result<PassResult> {
     graph.rename(graph.first(), graph.module().intern("renamed"));
     return PassResult();
   }));
@@ -143,7 +146,7 @@ TEST_CASE("cli: a mistake of ours in one input does not hide the others") {
 TEST_CASE("cli writes no reproducer for what the user can mend") {
   const TempFolder folder;
   const InFolder here(folder / "");
-  const Error error = run_and_fail(cse_then([](Graph&) -> Result<PassResult> {
+  const Error error = run_and_fail(cse_then([](Graph&, PassContext&) -> Result<PassResult> {
     return Error{ErrorCode::kTagUnrepeatable, "a tag that cannot be carried out", "", {}};
   }));
   CHECK(error.code == ErrorCode::kTagUnrepeatable);
@@ -153,9 +156,9 @@ TEST_CASE("cli writes no reproducer for what the user can mend") {
 TEST_CASE("cli reproducer where the steps before fail too: the input and the whole pipeline") {
   const TempFolder folder;
   const InFolder here(folder / "");
-  Pipeline pipeline = cse_then([](Graph&) -> Result<PassResult> { throw InternalError("second"); });
+  Pipeline pipeline = cse_then([](Graph&, PassContext&) -> Result<PassResult> { throw InternalError("second"); });
   bool is_first_run = true;
-  pipeline.steps[0].run = [&is_first_run](Graph&) -> Result<PassResult> {
+  pipeline.steps[0].run = [&is_first_run](Graph&, PassContext&) -> Result<PassResult> {
     if (!is_first_run) throw InternalError("first, on its second run");
     is_first_run = false;
     return PassResult();

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <map>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/catch.h"
 #include "tests/cli/run.h"
 

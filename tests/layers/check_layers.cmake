@@ -15,6 +15,34 @@ set(allowed_cli cli passes runtime ir core)
 set(allowed_tests tests cli passes runtime ir core)
 set(folders core schemas ir passes runtime cli tests)
 
+# Rooms inside a folder: for each the rooms of the same folder whose headers its files may include, besides its own. A
+# room without a row may not exist. Read from the bottom up, this is the order to read the code in.
+set(inner core ir passes cli)
+set(rooms_core "")
+set(rooms_core/allocator core)
+set(rooms_core/arena core)
+set(rooms_ir/ops "")
+set(rooms_ir/graph ir/ops)
+set(rooms_ir/values ir/graph ${rooms_ir/graph})        # what a value is
+set(rooms_ir/io ir/graph ${rooms_ir/graph})
+set(rooms_ir/check ir/values ${rooms_ir/values})
+set(rooms_ir/alias ir/values ${rooms_ir/values})       # who shares memory, who writes, what must stay in order
+set(rooms_ir/step ir/alias ${rooms_ir/alias})          # what a node is to a training step: phase, role, tag
+set(rooms_ir/device ir/alias ${rooms_ir/alias})
+set(rooms_ir/memory ir/device ir/step ${rooms_ir/step})
+set(rooms_ir/summary ir/memory ${rooms_ir/memory})     # what reports print
+set(rooms_ir ir/check ir/io ${rooms_ir/check})           # prepare.h, the one way in
+set(rooms_passes/pass "")
+set(rooms_passes/clean passes/pass)
+set(rooms_passes/tag passes/pass)
+set(rooms_passes/recompute passes/pass)
+set(rooms_passes/pipeline passes/pass passes/clean passes/tag passes/recompute)
+set(rooms_passes/reduce passes/pipeline)
+set(rooms_cli/print "")
+set(rooms_cli/report/memory cli/print)
+set(rooms_cli/report cli/print cli/report/memory)
+set(rooms_cli cli/print cli/report/memory cli/report)
+
 # Headers from outside: a name, the headers (a regular expression), and the files that may include them (another).
 set(outside protobuf json cli11 log xxhash zstd hash_table catch2 iostream posix)
 set(headers_protobuf "^google/protobuf/|\\.pb\\.h$")
@@ -49,6 +77,14 @@ function(reason file header result)
       set(why "paths have no '.' or '..'")
     elseif(NOT header_folder IN_LIST allowed_${folder})
       set(why "${folder} may include only: ${allowed_${folder}}")
+    elseif(header_folder STREQUAL folder AND folder IN_LIST inner)
+      get_filename_component(room "${file}" DIRECTORY)
+      get_filename_component(header_room "${header}" DIRECTORY)
+      if(NOT DEFINED rooms_${room})
+        set(why "${room} has no row in the table of rooms")
+      elseif(NOT header_room STREQUAL room AND NOT header_room IN_LIST rooms_${room})
+        set(why "of ${folder}, ${room} may include only: ${room} ${rooms_${room}}")
+      endif()
     endif()
   else()
     foreach(name IN LISTS outside)

@@ -16,6 +16,7 @@
 #include "ir/io/io.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
+#include "tests/parse.h"
 
 namespace fxopt {
 namespace {
@@ -140,14 +141,6 @@ std::vector<uint64_t> execute(const Graph& graph) {
     seen.push_back(first);
   }
   return seen;
-}
-
-std::unique_ptr<Module> parse(const std::string& text) {
-  Result<std::unique_ptr<Module>> module = parse_text(text, "program");
-  INFO(text);
-  INFO((module.ok() ? std::string() : format_error(module.error())));
-  REQUIRE(module.ok());
-  return std::move(*module);
 }
 
 TEST_CASE("clean-up passes keep what the caller sees", "[passes][property]") {

@@ -120,11 +120,11 @@ TEST_CASE("options are described and bound by type", "[passes][pipeline]") {
     CHECK(bound.error().where.field == "coats");
   }
   CHECK(row.bind({{"loud", "yes"}}).error().hint == "write true or false");
-  CHECK(row.bind({{"colour", "blu"}}).error().hint == "did you mean 'blue'");
+  CHECK(row.bind({{"colour", "blu"}}).error().hint == "did you mean 'blue'?");
   CHECK(row.bind({{"colour", "green-ish"}}).error().hint == "choices: red, blue");
   const Error unknown = row.bind({{"color", "red"}}).error();
   CHECK(unknown.code == ErrorCode::kUnknownOption);
-  CHECK(unknown.hint == "did you mean 'colour'");
+  CHECK(unknown.hint == "did you mean 'colour'?");
 }
 
 TEST_CASE("pipeline text prints canonically and parses back", "[passes][pipeline]") {
@@ -183,7 +183,7 @@ TEST_CASE("pipeline errors point at the place", "[passes][pipeline]") {
     CHECK(error.message == expected.message);
     CHECK(error.where.excerpt == expected.text + "\n" + std::string(expected.column - 1, ' ') + "^");
   }
-  CHECK(pipeline_error("cse,dec").hint == "did you mean 'dce'");
+  CHECK(pipeline_error("cse,dec").hint == "did you mean 'dce'?");
   CHECK(pipeline_error("zzzzzzzz").hint == "'fxopt passes' lists the passes");
   CHECK(pipeline_error("infer-phase{x=1}").hint == "it takes no options");
   CHECK(pipeline_error("sac{exclude=a,b}").hint == "a value that holds ',' is written in double quotes");

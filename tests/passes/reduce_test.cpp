@@ -6,22 +6,17 @@
 #include <set>
 
 #include "core/hash.h"
-#include "ir/analysis/values.h"
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
+#include "ir/values/values.h"
 #include "passes/reduce/details.h"
 #include "passes/reduce/edits.h"
 #include "tests/catch.h"
+#include "tests/parse.h"
 #include "tests/property/random_module.h"
 
 namespace fxopt {
 namespace {
-
-std::unique_ptr<Module> parse(std::string_view text) {
-  Result<std::unique_ptr<Module>> module = parse_text(text, "test");
-  if (!module.ok()) FAIL(format_error(module.error()) << "\n" << text);
-  return std::move(*module);
-}
 
 size_t count_nodes(const Module& module) {
   size_t count = 0;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ir/analysis/values.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {

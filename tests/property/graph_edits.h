@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/analysis/storages.h"
+#include "ir/alias/storages.h"
 #include "ir/memory/memory.h"
 #include "ir/memory/trace.h"
 

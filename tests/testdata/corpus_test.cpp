@@ -4,10 +4,11 @@
 #include <string>
 #include <string_view>
 
-#include "ir/analysis/storages.h"
+#include "ir/alias/storages.h"
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
 #include "tests/catch.h"
+#include "tests/parse.h"
 #include "tests/testdata/files.h"
 
 namespace fxopt {
@@ -17,12 +18,6 @@ std::string printed(const Module& module, Format format) {
   Result<std::string> bytes = print_module(module, format);
   if (!bytes.ok()) FAIL(format_error(bytes.error()));
   return std::move(*bytes);
-}
-
-std::unique_ptr<Module> parsed(const std::string& bytes, Format format) {
-  Result<std::unique_ptr<Module>> module = parse_module(bytes, format, "printed");
-  if (!module.ok()) FAIL(format_error(module.error()));
-  return std::move(*module);
 }
 
 TEST_CASE("testdata: every graph survives every form unchanged", "[testdata]") {
@@ -35,7 +30,7 @@ TEST_CASE("testdata: every graph survives every form unchanged", "[testdata]") {
     CHECK((printed(*module, Format::kPb) == pb));
     for (const Format format : {Format::kPb, Format::kText, Format::kJson}) {
       const std::string bytes = printed(*module, format);
-      const std::unique_ptr<Module> again = parsed(bytes, format);
+      const std::unique_ptr<Module> again = parse(bytes, format);
       CHECK((printed(*again, Format::kPb) == pb));
       CHECK((printed(*again, format) == bytes));
     }

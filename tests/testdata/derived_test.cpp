@@ -1,6 +1,6 @@
 // Storage ids, phases and roles are taken out of every file, derived again from what is left, and compared with what
-// the file carried. Each difference falls in a class with a reason (ir/analysis/README.md has the same tables), each
-// class has its exact count, and what falls in none fails.
+// the file carried. Each difference falls in a class with a reason (ir/alias/README.md and ir/step/README.md have the
+// same tables), each class has its exact count, and what falls in none fails.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "ir/analysis/infer_roles.h"
-#include "ir/analysis/phases.h"
-#include "ir/analysis/storages.h"
+#include "ir/alias/storages.h"
 #include "ir/io/io.h"
+#include "ir/step/infer_roles.h"
+#include "ir/step/phases.h"
 #include "tests/catch.h"
 #include "tests/testdata/files.h"
 

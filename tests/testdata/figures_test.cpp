@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "ir/analysis/storages.h"
+#include "ir/alias/storages.h"
 #include "ir/memory/memory.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"

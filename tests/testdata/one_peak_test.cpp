@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "ir/graph/module.h"
 #include "tests/catch.h"
 #include "tests/cli/run.h"

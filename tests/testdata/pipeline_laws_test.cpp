@@ -12,6 +12,7 @@
 #include "passes/pipeline/pipeline.h"
 #include "passes/pipeline/registry.h"
 #include "tests/catch.h"
+#include "tests/parse.h"
 #include "tests/testdata/files.h"
 
 namespace fxopt {
@@ -25,14 +26,8 @@ std::string print(const Module& module) {
   return std::move(*bytes);
 }
 
-std::unique_ptr<Module> parse(const std::string& bytes) {
-  Result<std::unique_ptr<Module>> module = parse_pb(bytes, "test.pb");
-  if (!module.ok()) FAIL(format_error(module.error()));
-  return std::move(*module);
-}
-
 std::string run(const std::string& bytes, const std::string& passes) {
-  const std::unique_ptr<Module> module = parse(bytes);
+  const std::unique_ptr<Module> module = parse(bytes, Format::kPb);
   const Result<Pipeline> pipeline = parse_pipeline(passes);
   if (!pipeline.ok()) FAIL(format_error(pipeline.error()));
   const Result<RunReport> report = run_pipeline(*module, *pipeline);
@@ -57,7 +52,7 @@ TEST_CASE("testdata: every pass gives the same bytes every time, and what it wri
     INFO(pass.name);
     const std::string output = run(input, std::string(pass.name));
     CHECK((run(input, std::string(pass.name)) == output));
-    CHECK((print(*parse(output)) == output));
+    CHECK((print(*parse(output, Format::kPb)) == output));
   }
 }
 

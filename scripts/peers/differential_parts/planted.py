@@ -28,8 +28,8 @@ class Planted:
 
 CSE, DCE = "passes/clean/cse.cpp", "passes/clean/dce.cpp"
 CANONICALIZE, RAISE = "passes/clean/canonicalize.cpp", "passes/clean/raise_getitems.cpp"
-REPEAT, TAGS = "ir/analysis/repeat.cpp", "ir/analysis/tag_rules.cpp"
-STORAGES, EFFECTS, EFFECT_MAP = "ir/analysis/storages.cpp", "ir/analysis/effects.cpp", "ir/analysis/effect_map.cpp"
+REPEAT, TAGS = "ir/step/repeat.cpp", "ir/step/tag_rules.cpp"
+STORAGES, EFFECTS, EFFECT_MAP = "ir/alias/storages.cpp", "ir/alias/effects.cpp", "ir/alias/effect_map.cpp"
 TABLE = "ir/ops/table.cpp"
 
 
@@ -119,7 +119,7 @@ PLANTED: tuple[Planted, ...] = (
     _one("canonicalize-transpose", "canonicalize: unrecorded, only a transpose of a transpose is its base", CANONICALIZE, "«graph_.op(inner).name == kTranspose» &&", "true"),
     _one("canonicalize-slice", "canonicalize: unrecorded, only a slice of everything is its base", CANONICALIZE, "|| «!is_default(call_argument(graph, view, 4), 1)») return false;", "false"),
     _one("raise-getitems-tensor", "raise-getitems: a getitem of a tensor stays", RAISE, "|| «view_of_call(graph_, node) != ViewKind::kProjection») continue;", "graph_.op(node).view != ViewKind::kProjection"),
-    _one("raise-getitems-metadata", "raise-getitems: unrecorded, a getitem stays after what changes sizes of its input", RAISE, "if («!storages_->input_metadata_changes(node, parent, node)») return true;", "true"),
+    _one("raise-getitems-metadata", "raise-getitems: unrecorded, a getitem stays after what changes sizes of its input", RAISE, "if («!facts_.storages().input_metadata_changes(node, parent, node)») return true;", "true"),
     _one("remat-random", "remat: a copy repeats no draw from an unrecorded slot", TAGS, "if («has_effect(effects, Effect::kRandom)») {", "false"),
     _one("remat-writes", "remat: a copy repeats no write", TAGS, "if («has_effect(effects, Effect::kMutates)») return", "false"),
     _one("remat-reads-written", "remat: nothing writes what it reads between the original and the copy", REPEAT, "if («storages_->written_between(buffer, node, consumer)») return", "false"),

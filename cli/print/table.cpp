@@ -1,0 +1,88 @@
+#include "cli/print/table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+#include "cli/print/json.h"
+#include "core/bytes.h"
+#include "core/check.h"
+
+namespace fxopt {
+namespace {
+
+// Characters, not bytes: names may be UTF-8.
+size_t width_of(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+void Table::add(std::vector<std::string> cells) {
+  FXOPT_CHECK(cells.size() <= columns_.size(), "a table row with too many cells");
+  for (std::string& cell : cells) cell = printable_line(cell);
+  rows_.push_back(std::move(cells));
+}
+
+void Table::print(std::ostream& out) const {
+  std::vector<size_t> widths(columns_.size(), 0);
+  for (const std::vector<std::string>& row : rows_) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+  }
+  for (const std::vector<std::string>& row : rows_) {
+    std::string line(indent_, ' ');
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - width_of(row[i]), ' ');
+      if (i > 0) line += "  ";
+      line += columns_[i] == Align::kRight ? padding + row[i] : row[i] + padding;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out << line << '\n';
+  }
+}
+
+std::string size_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+std::string bytes_text(int64_t bytes) {
+  const std::string short_form = size_text(bytes);
+  return bytes < 1024 ? short_form : short_form + " (" + std::to_string(bytes) + " B)";
+}
+
+std::string gflop_text(int64_t flops) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g GFLOP", static_cast<double>(flops) / 1e9);
+  return text;
+}
+
+std::string milliseconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g ms", seconds * 1e3);
+  return text;
+}
+
+std::string count_text(size_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string percent_text(int64_t part, int64_t whole) {
+  if (whole == 0) return {};
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  return text.data();
+}
+
+std::string signed_percent_text(int64_t part, int64_t whole) {
+  return whole == 0 ? "+0.0 %" : (part < 0 ? "" : "+") + percent_text(part, whole);
+}
+
+std::string signed_text(int64_t number) { return (number > 0 ? "+" : "") + std::to_string(number); }
+
+std::string seconds_text(double seconds) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%.4f s", seconds);
+  return text.data();
+}
+
+}  // namespace fxopt

@@ -1,0 +1,292 @@
+// Memory reports as JSON: schemas/memory_report.schema.json describes it.
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/report/memory/report.h"
+
+namespace fxopt {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value.has_value() ? Json(*value) : Json(nullptr);
+}
+
+Json shares_json(const std::vector<MemoryShare>& shares) {
+  Json list = Json::array();
+  for (const MemoryShare& share : shares) {
+    list.push_back({{"name", share.name}, {"bytes", share.bytes}, {"storages", share.storages}});
+  }
+  return list;
+}
+
+Json row_json(const StorageRow& row) {
+  return {{"node", row.node},
+          {"label", row.label},
+          {"module_path", row.module_path},
+          {"type", row.type},
+          {"target", row.target},
+          {"source", row.source},
+          {"fqn", row.fqn},
+          {"class", row.kind},
+          {"phase", row.phase},
+          {"bytes", row.bytes},
+          {"first", row.first},
+          {"last", row.last},
+          {"first_position", row.first_place},
+          {"last_position", row.last_place}};
+}
+
+Json peak_json(const PeakRow& peak) { return {{"peak_bytes", peak.bytes}, {"node", peak.node}}; }
+
+Json allocator_json(const std::vector<AllocatorRow>& rows) {
+  Json list = Json::array();
+  for (const AllocatorRow& row : rows) {
+    list.push_back({{"segments", row.segments},
+                    {"requested", peak_json(row.requested)},
+                    {"allocated", peak_json(row.allocated)},
+                    {"active", peak_json(row.active)},
+                    {"reserved", peak_json(row.reserved)},
+                    {"out_of_memory", row.out_of_memory},
+                    {"failed_bytes", row.failed_bytes},
+                    {"steps", row.steps},
+                    {"is_steady", row.is_steady}});
+  }
+  return list;
+}
+
+Json arena_json(const std::optional<ArenaRow>& arena) {
+  if (!arena.has_value()) return nullptr;
+  return {{"bytes", arena->bytes},
+          {"lower_bound", arena->lower_bound},
+          {"method", arena->method},
+          {"optimal", arena->optimal}};
+}
+
+Json outside_json(const DeviceMemory& device) {
+  Json list = Json::array();
+  for (const OutsideMemory& row : device.outside) {
+    list.push_back({{"name", row.name},
+                    {"bytes", or_null(row.bytes)},
+                    {"evidence", row.evidence},
+                    {"communicators", row.communicators}});
+  }
+  return list;
+}
+
+Json rows_json(const std::vector<StorageRow>& rows) {
+  Json list = Json::array();
+  for (const StorageRow& row : rows) list.push_back(row_json(row));
+  return list;
+}
+
+// Entries of the table from `first` to `end`.
+Json entries_json(const StorageTable& table, size_t first, size_t end) {
+  Json list = Json::array();
+  for (size_t i = first; i < end; ++i) list.push_back(row_json(table.row(table.entries[i])));
+  return list;
+}
+
+Json fit_json(const DeviceMemory& device) {
+  if (!device.fit.has_value()) return nullptr;
+  const FitRow& fit = *device.fit;
+  return {{"fits", fit.fits},
+          {"is_certain", fit.is_certain},
+          {"segments", fit.expandable ? "expandable" : "classic"},
+          {"spare_bytes", fit.fits ? Json(fit.spare) : Json(nullptr)},
+          {"node", fit.node},
+          {"position", fit.fits ? Json(nullptr) : Json(fit.place)},
+          {"asked_bytes", fit.fits ? Json(nullptr) : Json(fit.asked)},
+          {"left_bytes", fit.fits ? Json(nullptr) : Json(fit.left)},
+          {"step", fit.fits ? Json(nullptr) : Json(fit.step)},
+          {"verdict", verdict_text(device)}};
+}
+
+Json advice_json(const std::optional<Advice>& advice) {
+  if (!advice.has_value()) return nullptr;
+  return {{"text", advice_text(*advice)},
+          {"pipeline", advice->pipeline},
+          {"holds", advice->holds},
+          {"metric", advice->metric},
+          {"before_bytes", or_null(advice->before)},
+          {"after_bytes", advice->after},
+          {"spare_bytes", or_null(advice->spare)},
+          {"flops_before", advice->flops_before},
+          {"flops_after", advice->flops_after}};
+}
+
+Json recompute_json(const std::vector<RecomputeRow>& rows, bool has_seconds) {
+  Json list = Json::array();
+  for (const RecomputeRow& row : rows) {
+    const bool is_known = row.work.unknown == 0;
+    list.push_back({{"nodes", row.nodes},
+                    {"target", row.target},
+                    {"module_path", row.module_path},
+                    {"bytes", row.bytes},
+                    {"flops", is_known ? Json(row.work.flops) : Json(nullptr)},
+                    {"moved_bytes", is_known ? Json(row.work.bytes) : Json(nullptr)},
+                    {"seconds", is_known && has_seconds ? Json(row.work.seconds) : Json(nullptr)}});
+  }
+  return list;
+}
+
+Json range_json(const std::optional<PeakRange>& range) {
+  if (!range.has_value()) return nullptr;
+  return {{"min_bytes", range->min}, {"max_bytes", or_null(range->max)}};
+}
+
+Json symbols_json(const std::vector<SymbolRow>& symbols) {
+  Json list = Json::array();
+  for (const SymbolRow& symbol : symbols) {
+    list.push_back({{"name", symbol.name},
+                    {"value", or_null(symbol.value)},
+                    {"is_hint", symbol.is_hint},
+                    {"min", or_null(symbol.min)},
+                    {"max", or_null(symbol.max)}});
+  }
+  return list;
+}
+
+Json device_json(const DeviceMemory& device, bool has_seconds, Storages storages) {
+  Json json = {
+      {"device", device.device},
+      {"model", device.model},
+      {"peak_bytes", device.bytes},
+      {"ideal", peak_json(device.ideal)},
+      {"requested", peak_json(device.requested)},
+      {"ideal_range", range_json(device.ideal_range)},
+      {"input_bytes", device.input_bytes},
+      {"node", device.node},
+      {"position", device.position},
+      {"module_path", device.module_path},
+      {"source", device.source},
+      {"live_storages", device.live},
+      {"allocator", allocator_json(device.allocator)},
+      {"arena", arena_json(device.arena)},
+      {"outside", outside_json(device)},
+      {"device_bytes", or_null(device.device_bytes)},
+      {"allocator_bytes", or_null(device.allocator_bytes)},
+      {"hidden",
+       {{"blocks", device.hidden_rows}, {"estimates", device.hidden_estimates}, {"unknown", device.unknown_hidden}}},
+      {"by_class", shares_json(device.by_class)},
+      {"by_module", shares_json(device.by_module)},
+      {"by_layer", shares_json(device.by_layer)},
+      {"top",
+       storages == Storages::kAll ? entries_json(device.storages, 0, device.storages.live) : rows_json(device.top)},
+      {"recompute", recompute_json(device.recompute, has_seconds)}};
+  if (storages == Storages::kAll) {  // of baselines alone
+    json["others"] = entries_json(device.storages, device.storages.live, device.storages.entries.size());
+    return json;
+  }
+  json["fit"] = fit_json(device);
+  json["advice"] = advice_json(device.advice);
+  return json;
+}
+
+PeakRow peak_from(const Json& json) {
+  return {json.at("peak_bytes").get<int64_t>(), json.at("node").get<std::string>()};
+}
+
+std::vector<MemoryShare> shares_from(const Json& json) {
+  std::vector<MemoryShare> shares;
+  for (const Json& row : json) {
+    shares.push_back(
+        {row.at("name").get<std::string>(), row.at("bytes").get<int64_t>(), row.at("storages").get<size_t>()});
+  }
+  return shares;
+}
+
+StorageRow row_from(const Json& json) {
+  StorageRow row;
+  json.at("node").get_to(row.node);
+  json.at("label").get_to(row.label);
+  json.at("module_path").get_to(row.module_path);
+  json.at("type").get_to(row.type);
+  json.at("target").get_to(row.target);
+  json.at("source").get_to(row.source);
+  json.at("class").get_to(row.kind);
+  json.at("phase").get_to(row.phase);
+  json.at("bytes").get_to(row.bytes);
+  json.at("first").get_to(row.first);
+  json.at("last").get_to(row.last);
+  json.at("first_position").get_to(row.first_place);
+  json.at("last_position").get_to(row.last_place);
+  return row;
+}
+
+AllocatorRow allocator_from(const Json& json) {
+  AllocatorRow row;
+  json.at("segments").get_to(row.segments);
+  row.requested = peak_from(json.at("requested"));
+  row.allocated = peak_from(json.at("allocated"));
+  row.active = peak_from(json.at("active"));
+  row.reserved = peak_from(json.at("reserved"));
+  json.at("out_of_memory").get_to(row.out_of_memory);
+  json.at("failed_bytes").get_to(row.failed_bytes);
+  return row;
+}
+
+DeviceMemory device_from(const Json& json) {
+  DeviceMemory device;
+  json.at("device").get_to(device.device);
+  json.at("model").get_to(device.model);
+  json.at("peak_bytes").get_to(device.bytes);
+  device.ideal = peak_from(json.at("ideal"));
+  device.requested = peak_from(json.at("requested"));
+  json.at("input_bytes").get_to(device.input_bytes);
+  json.at("node").get_to(device.node);
+  json.at("position").get_to(device.position);
+  json.at("module_path").get_to(device.module_path);
+  json.at("source").get_to(device.source);
+  json.at("live_storages").get_to(device.live);
+  for (const Json& row : json.at("allocator")) device.allocator.push_back(allocator_from(row));
+  if (const Json& arena = json.at("arena"); !arena.is_null()) {
+    device.arena = ArenaRow{arena.at("bytes").get<int64_t>(), arena.at("lower_bound").get<int64_t>(),
+                            arena.at("method").get<std::string>(), arena.at("optimal").get<bool>()};
+  }
+  device.by_class = shares_from(json.at("by_class"));
+  device.by_module = shares_from(json.at("by_module"));
+  device.by_layer = shares_from(json.at("by_layer"));
+  StorageTable& table = device.storages;
+  table.texts = std::make_shared<Interner>();
+  for (const Json& row : json.at("top")) table.entries.push_back(table.entry(row_from(row)));
+  table.live = table.entries.size();
+  if (json.contains("others")) {
+    for (const Json& row : json["others"]) table.entries.push_back(table.entry(row_from(row)));
+  }
+  return device;
+}
+
+}  // namespace
+
+GraphMemory memory_from_json(const nlohmann::ordered_json& json) {
+  GraphMemory memory;
+  json.at("graph").get_to(memory.graph);
+  json.at("nodes").get_to(memory.nodes);
+  json.at("profile").get_to(memory.profile);
+  json.at("steady").get_to(memory.is_steady);
+  json.at("unknown_storages").get_to(memory.unknown);
+  for (const Json& device : json.at("devices")) memory.devices.push_back(device_from(device));
+  return memory;
+}
+
+nlohmann::ordered_json memory_json(const GraphMemory& memory, Storages storages) {
+  Json devices = Json::array();
+  for (const DeviceMemory& device : memory.devices)
+    devices.push_back(device_json(device, memory.has_seconds, storages));
+  return {{"graph", memory.graph},
+          {"nodes", memory.nodes},
+          {"peak_bytes", memory.peak_bytes()},
+          {"profile", memory.profile},
+          {"steady", memory.is_steady},
+          {"roles_derived", memory.roles_derived},
+          {"unknown_storages", memory.unknown},
+          {"unknown_nodes", memory.unknown_nodes},
+          {"symbols", symbols_json(memory.symbols)},
+          {"devices", std::move(devices)}};
+}
+
+}  // namespace fxopt

@@ -1,0 +1,268 @@
+// Memory reports as text.
+#include "core/text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <utility>
+
+#include "cli/print/json.h"
+#include "cli/print/table.h"
+#include "cli/report/memory/report.h"
+
+namespace fxopt {
+namespace {
+
+constexpr size_t kMaxShownShares = 20;
+constexpr size_t kMaxShownNodes = 5;
+constexpr size_t kMaxShownSymbols = 5;
+constexpr size_t kMaxShownCandidates = 8;
+
+void print_shares(std::ostream& out, std::string_view title, const std::vector<MemoryShare>& shares, int64_t whole) {
+  Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight}, 4);
+  for (size_t i = 0; i < shares.size() && i < kMaxShownShares; ++i) {
+    const MemoryShare& share = shares[i];
+    table.add(
+        {share.name, bytes_text(share.bytes), percent_text(share.bytes, whole), count_text(share.storages, "storage")});
+  }
+  out << "  " << title << '\n';
+  table.print(out);
+  if (shares.size() > kMaxShownShares) out << "    and " << shares.size() - kMaxShownShares << " more\n";
+}
+
+void print_nodes(std::ostream& out, const std::vector<std::string>& nodes) {
+  for (size_t i = 0; i < nodes.size() && i < kMaxShownNodes; ++i) {
+    out << (i == 0 ? " %" : ", %") << printable_line(nodes[i]);
+  }
+  if (nodes.size() > kMaxShownNodes) out << ", ...";
+  out << '\n';
+}
+
+// Peaks side by side, then where memory ran out.
+void print_allocator(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
+  if (device.allocator.empty()) return;
+  out << "  caching allocator"
+      << (memory.profile.empty() ? std::string(", without kernels' workspaces")
+                                 : ", with hidden memory of " + printable_line(memory.profile))
+      << '\n';
+  Table table(std::vector<Align>(1 + device.allocator.size(), Align::kLeft), 4);
+  const auto add = [&](std::string name, const std::function<std::string(const AllocatorRow&)>& cell) {
+    std::vector<std::string> cells{std::move(name)};
+    for (const AllocatorRow& row : device.allocator) cells.push_back(cell(row));
+    table.add(std::move(cells));
+  };
+  add("", [](const AllocatorRow& row) {
+    return row.segments + " segments" + (row.out_of_memory.empty() ? "" : ", until memory ran out");
+  });
+  add("requested", [](const AllocatorRow& row) { return bytes_text(row.requested.bytes); });
+  add("allocated", [](const AllocatorRow& row) { return bytes_text(row.allocated.bytes); });
+  add("active", [](const AllocatorRow& row) { return bytes_text(row.active.bytes); });
+  add("reserved", [](const AllocatorRow& row) { return bytes_text(row.reserved.bytes); });
+  add("reserved at", [&memory](const AllocatorRow& row) {
+    if (!row.reserved.node.empty()) return "%" + row.reserved.node;
+    return std::string(memory.is_steady ? "the step before" : "the inputs");
+  });
+  if (memory.is_steady) {
+    add("steps run", [](const AllocatorRow& row) {
+      if (!row.out_of_memory.empty()) return "ran out in step " + std::to_string(row.steps);
+      return std::to_string(row.steps) + (row.is_steady ? ", the last two alike" : ", no two alike");
+    });
+  }
+  table.print(out);
+  for (const AllocatorRow& row : device.allocator) {
+    if (row.out_of_memory.empty()) continue;
+    out << "    " << row.segments << " segments: out of memory at %" << printable_line(row.out_of_memory)
+        << ", which asks for " << bytes_text(row.failed_bytes) << '\n';
+  }
+}
+
+void print_arena(std::ostream& out, const DeviceMemory& device) {
+  if (!device.arena.has_value()) return;
+  out << "  arena planned ahead " << bytes_text(device.arena->bytes);
+  if (device.arena->bytes == device.arena->lower_bound) {
+    out << ", the least there is\n";
+  } else {
+    char percent[32];
+    std::snprintf(percent, sizeof percent, "%.3f %%",
+                  100.0 * static_cast<double>(device.arena->bytes - device.arena->lower_bound) /
+                      static_cast<double>(device.arena->lower_bound));
+    out << ", " << percent << " above a lower bound\n";
+  }
+}
+
+// What is not in the peaks above, and what all of it together leaves of the device.
+void print_outside(std::ostream& out, const DeviceMemory& device) {
+  if (device.outside.empty()) return;
+  out << "  outside the allocator\n";
+  Table table({Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft}, 4);
+  for (const OutsideMemory& row : device.outside) {
+    table.add({row.name, row.bytes.has_value() ? bytes_text(*row.bytes) : "unknown", row.evidence,
+               row.communicators == 0 ? "" : count_text(row.communicators, "communicator")});
+  }
+  table.print(out);
+}
+
+void print_room(std::ostream& out, const DeviceMemory& device) {
+  if (!device.allocator_bytes.has_value() || device.allocator.empty()) return;
+  if (device.device_bytes.has_value()) out << "  the device has " << bytes_text(*device.device_bytes) << '\n';
+  out << "  the allocator may take " << bytes_text(*device.allocator_bytes) << '\n';
+}
+
+void print_top(std::ostream& out, const DeviceMemory& device) {
+  if (device.top.empty()) return;
+  out << "  largest storages at the peak (" << device.top.size() << " of " << device.live << ")\n";
+  Table table({Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft}, 4);
+  table.add({"bytes", "made by", "type", "class", "phase", "live from .. to", "source"});
+  for (const StorageRow& row : device.top) {
+    table.add({std::to_string(row.bytes), "%" + row.node, row.label.empty() ? row.type : row.label, row.kind, row.phase,
+               "%" + row.first + " .. %" + row.last, row.source.empty() ? row.fqn : row.source});
+  }
+  table.print(out);
+}
+
+void print_candidates(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
+  if (device.recompute.empty()) return;
+  out << "  cheapest saved values to recompute at the peak (each row on its own)\n";
+  const bool has_seconds = memory.has_seconds;
+  std::vector<Align> columns(has_seconds ? 5 : 4, Align::kRight);
+  columns.insert(columns.end(), 3, Align::kLeft);
+  Table table(std::move(columns), 4);
+  std::vector<std::string> head = {"frees", "calls", "operations", "bytes moved", "such as", "operator", "module"};
+  if (has_seconds) head.insert(head.begin() + 4, "time (roofline)");
+  table.add(std::move(head));
+  size_t shown = 0;
+  for (const RecomputeRow& row : device.recompute) {
+    if (shown == kMaxShownCandidates) break;
+    if (row.bytes < device.bytes / 1000) continue;
+    ++shown;
+    const auto if_known = [&row](const std::string& text) { return row.work.unknown > 0 ? "unknown" : text; };
+    std::vector<std::string> cells = {bytes_text(row.bytes),
+                                      std::to_string(row.nodes.size()),
+                                      if_known(gflop_text(row.work.flops)),
+                                      if_known(bytes_text(row.work.bytes)),
+                                      "%" + row.nodes.front(),
+                                      row.target,
+                                      row.module_path};
+    if (has_seconds) cells.insert(cells.begin() + 4, if_known(milliseconds_text(row.work.seconds)));
+    table.add(std::move(cells));
+  }
+  table.print(out);
+}
+
+void print_hidden(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
+  if (memory.profile.empty() || device.allocator.empty()) return;
+  out << "  hidden memory: " << count_text(device.hidden_rows, "block") << ", of which " << device.hidden_estimates
+      << " by estimate\n";
+  if (device.unknown_hidden.empty()) return;
+  out << "  hidden memory unknown: " << count_text(device.unknown_hidden.size(), "call") << ',';
+  print_nodes(out, device.unknown_hidden);
+}
+
+// The answer to "does it fit", and what to do when it does not: before anything else.
+void print_fit(std::ostream& out, const DeviceMemory& device) {
+  if (device.fit.has_value()) out << printable_line(verdict_text(device)) << '\n';
+  if (device.other_fit.has_value() && device.other_fit->fits != device.fit->fits) {
+    out << "  with " << (device.other_fit->expandable ? "expandable" : "classic") << " segments it "
+        << (device.other_fit->fits ? "fits" : "does not fit") << '\n';
+  }
+  if (device.advice.has_value()) out << "  " << advice_text(*device.advice) << '\n';
+}
+
+void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemory& device) {
+  print_fit(out, device);
+  out << '@' << printable_line(memory.graph) << ", "
+      << (device.device.empty() ? "no device" : printable_line(device.device))
+      << (memory.steady.empty() ? "" : ", steady with " + memory.steady) << ": " << device.model << " peak "
+      << (is_lower_bound(memory, device) ? "at least " : "") << bytes_text(device.bytes) << '\n';
+  if (!device.node.empty()) {
+    out << "  at %" << printable_line(device.node) << ", node " << device.position + 1 << " of " << memory.nodes;
+    if (!device.module_path.empty()) out << ", module " << printable_line(device.module_path);
+    if (!device.source.empty()) out << ", " << printable_line(device.source);
+    out << '\n';
+  }
+  if (device.model != "ideal") {
+    out << "  ideal peak " << bytes_text(device.ideal.bytes) << ", at %" << printable_line(device.ideal.node) << '\n';
+  }
+  if (device.ideal_range.has_value()) {
+    out << "  ideal peak over the ranges of symbols " << range_text(*device.ideal_range) << '\n';
+  }
+  out << (memory.is_steady ? "  there before the step " : "  inputs and attributes ") << bytes_text(device.input_bytes)
+      << '\n';
+  print_allocator(out, memory, device);
+  print_arena(out, device);
+  print_hidden(out, memory, device);
+  print_outside(out, device);
+  print_room(out, device);
+  print_shares(out, "live at the peak, by class", device.by_class, device.bytes);
+  print_shares(out, "live at the peak, by module", device.by_module, device.bytes);
+  print_shares(out, "live at the peak, by layer", fold_shares(device.by_layer), device.bytes);
+  print_top(out, device);
+  print_candidates(out, memory, device);
+}
+
+}  // namespace
+
+bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device) {
+  return memory.unknown > 0 || (device.model != "ideal" && !device.unknown_hidden.empty());
+}
+
+std::string verdict_text(const DeviceMemory& device) {
+  const FitRow& fit = *device.fit;
+  if (!fit.fits) {
+    return "does not fit " + device.target + ": at %" + fit.node + " " + size_text(fit.asked) + " are asked for and " +
+           size_text(std::max<int64_t>(fit.left, 0)) + " are left";
+  }
+  if (fit.is_certain) return "fits " + device.target + ", " + size_text(fit.spare) + " to spare";
+  return "fits " + device.target + " as far as is known, at most " + size_text(fit.spare) + " to spare";
+}
+
+std::string advice_text(const Advice& advice) {
+  const std::string_view goal = advice.is_for_budget ? "keeps the budget" : "makes it fit";
+  const std::string command = "`fxopt opt " + advice.input + " -o smaller.pb --passes '" + advice.pipeline + "'` ";
+  const std::string_view known = advice.is_certain ? "" : " as far as is known";
+  std::string text = advice.holds
+                         ? command + std::string(goal) + std::string(known) + ": "
+                         : "no recompute policy that was tried is enough; " + command + "lowers the peak most: ";
+  text += advice.metric + " peak " + size_text(advice.after);
+  if (advice.before.has_value()) text += " (now " + size_text(*advice.before) + ")";
+  if (advice.spare.has_value()) {
+    text += std::string(advice.is_certain ? ", " : ", at most ") + size_text(*advice.spare) + " to spare";
+  }
+  text += ", " + signed_percent_text(advice.flops_after - advice.flops_before, advice.flops_before) + " operations, " +
+          signed_percent_text(advice.moved_after - advice.moved_before, advice.moved_before) + " bytes moved";
+  return text;
+}
+
+std::string symbols_text(const std::vector<SymbolRow>& symbols) {
+  std::vector<std::string> texts;
+  for (const SymbolRow& symbol : symbols) {
+    if (texts.size() == kMaxShownSymbols) break;
+    std::string text = printable_line(symbol.name);
+    text += symbol.value.has_value() ? " = " + std::to_string(*symbol.value) : " unknown";
+    const bool is_one = symbol.min.has_value() && (symbol.min == symbol.max || symbol.min == INT64_MAX);
+    if ((symbol.min.has_value() || symbol.max.has_value()) && !is_one) {
+      text += " (" + (symbol.min.has_value() ? std::to_string(*symbol.min) : "") + ".." +
+              (symbol.max.has_value() ? std::to_string(*symbol.max) : "") + ")";
+    }
+    texts.push_back(std::move(text));
+  }
+  const size_t more = symbols.size() - texts.size();
+  return join(texts, ", ") + (more == 0 ? "" : " and " + std::to_string(more) + " more");
+}
+
+std::string range_text(const PeakRange& range) {
+  if (!range.max.has_value()) return "at least " + bytes_text(range.min) + ", with no upper bound";
+  return bytes_text(range.min) + " to " + bytes_text(*range.max);
+}
+
+void print_memory(std::ostream& out, const GraphMemory& memory) {
+  if (memory.devices.empty()) out << '@' << printable_line(memory.graph) << ": no tensors, ideal peak 0 B\n";
+  for (const DeviceMemory& device : memory.devices) print_device(out, memory, device);
+  if (memory.roles_derived) out << "  the file gives inputs no roles: classes follow what the graph shows\n";
+  if (!memory.symbols.empty()) out << "  sizes depend on " << symbols_text(memory.symbols) << '\n';
+  if (memory.unknown == 0) return;
+  out << "  sizes unknown: " << count_text(memory.unknown, "storage") << ", made by";
+  print_nodes(out, memory.unknown_nodes);
+}
+
+}  // namespace fxopt

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+namespace fxopt {
+
+// Wall time, for people: no decision depends on it.
+class Stopwatch {
+ public:
+  // Seconds since the last call, or since it was made.
+  double lap() {
+    const std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(now - std::exchange(start_, now)).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace fxopt

@@ -1,0 +1,151 @@
+#include "ir/alias/effect_map.h"
+
+#include <utility>
+#include <vector>
+
+#include "ir/alias/effects.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+namespace {
+
+using SubgraphPaths = HashMap<StringId, StringId>;  // path of an attribute to the name of a graph
+
+SubgraphPaths subgraph_paths(const Graph& graph) {
+  SubgraphPaths paths;
+  for (const Attribute& attribute : graph.attributes) {
+    if (attribute.path.is_valid() && attribute.graph.is_valid()) paths.emplace(attribute.path, attribute.graph);
+  }
+  return paths;
+}
+
+// Calls visit(name) for each graph that the arguments name, themselves or by a get_attr.
+template <class Visit>
+void for_each_subgraph(const Graph& graph, const SubgraphPaths& paths, ArgRange range, Visit& visit) {
+  for (const Arg& arg : graph.pool().args(range)) {
+    if (arg.is(ArgKind::kGraph)) {
+      visit(arg.as_string());
+    } else if (arg.is(ArgKind::kNode)) {
+      const Node& input = graph[arg.as_node()];
+      if (input.kind != NodeKind::kGetAttr || !input.target.is_valid()) continue;
+      const auto found = paths.find(graph.module().target(input.target).name);
+      if (found != paths.end()) visit(found->second);
+    } else if (arg.has_children()) {
+      for_each_subgraph(graph, paths, arg.range(), visit);  // depth is bounded by every reader
+    }
+  }
+}
+
+template <class Visit>
+void for_each_subgraph(const Graph& graph, const SubgraphPaths& paths, NodeId node, Visit visit) {
+  for_each_subgraph(graph, paths, graph[node].args, visit);
+  for_each_subgraph(graph, paths, graph[node].kwargs, visit);
+}
+
+bool runs_subgraphs(const Graph& graph, NodeId node) { return graph[node].is_call() && graph.op(node).has_subgraphs; }
+
+// Of the operator the node is given to run: only its name is known here, not with what it is called.
+Effect effects_of_operator(const Graph& graph, NodeId node) {
+  const Op& op = graph.op(node);
+  const Arg* given = call_argument(graph, node, static_cast<size_t>(op.operator_arg));
+  if (given == nullptr || !given->is(ArgKind::kOp)) return kUndescribed;
+  const Op* inner = find_builtin_op(graph.module().text(given->as_string()));
+  if (inner == nullptr) return kUndescribed;
+  Effect effects = without(inner->effects, Effect::kRandom);
+  if (!has_effect(effects, Effect::kMutates)) return effects;
+  return op.functionalizes ? without(effects, Effect::kMutates) : effects | Effect::kUnknownWrites;
+}
+
+// `effects_of_graph(name)` answers for the graphs that the node runs.
+template <class OfGraph>
+Effect effects_of(const Graph& graph, const SubgraphPaths& paths, NodeId node, OfGraph effects_of_graph) {
+  switch (graph[node].kind) {
+    case NodeKind::kPlaceholder:
+    case NodeKind::kGetAttr:
+    case NodeKind::kOutput:
+      return Effect::kNone;
+    case NodeKind::kCallFunction:
+      break;
+    default:
+      return kUndescribed;
+  }
+  const Op& op = graph.op(node);
+  Effect effects = op.effects;
+  if (op.has(Effect::kRandom) && !is_random_call(graph, node)) effects = without(effects, Effect::kRandom);
+  if (op.has(Effect::kMutates) && !is_writing_call(graph, node)) effects = without(effects, Effect::kMutates);
+  if (op.operator_arg >= 0) effects = effects | effects_of_operator(graph, node);
+  if (!op.has_subgraphs) return effects;
+  bool any = false;
+  Effect inner = Effect::kNone;
+  for_each_subgraph(graph, paths, node, [&](StringId name) {
+    any = true;
+    inner = inner | effects_of_graph(name);
+  });
+  if (!any || has_effect(inner, Effect::kMutates | Effect::kUnknownWrites)) inner = inner | kUndescribed;
+  return effects | inner;
+}
+
+}  // namespace
+
+// A graph on the way down to those that it runs.
+struct SubgraphEffects::Visit {
+  GraphId id;
+  SubgraphPaths paths;
+  std::vector<GraphId> runs;
+  size_t next = 0;  // of `runs`
+};
+
+SubgraphEffects::Visit SubgraphEffects::open(GraphId id) {
+  const Graph& graph = module_->graph(id);
+  Visit visit{id, subgraph_paths(graph), {}, 0};
+  for (const NodeId node : graph.nodes()) {
+    if (!runs_subgraphs(graph, node)) continue;
+    for_each_subgraph(graph, visit.paths, node, [&](StringId name) {
+      const GraphId run = module_->find_graph(name);
+      if (run.is_valid()) visit.runs.push_back(run);
+    });
+  }
+  known_[id] = kUndescribed;
+  return visit;
+}
+
+Effect SubgraphEffects::known(StringId name) const {
+  const auto found = known_.find(module_->find_graph(name));
+  return found == known_.end() ? kUndescribed : found->second;
+}
+
+// Those that a graph runs come before it, on a stack of our own: files may nest them deeper than threads can call.
+Effect SubgraphEffects::of(StringId name) {
+  const GraphId root = module_->find_graph(name);
+  if (!root.is_valid()) return kUndescribed;
+  std::vector<Visit> path;
+  if (!known_.contains(root)) path.push_back(open(root));
+  while (!path.empty()) {
+    Visit& visit = path.back();
+    if (visit.next < visit.runs.size()) {
+      const GraphId run = visit.runs[visit.next++];
+      if (!known_.contains(run)) path.push_back(open(run));
+      continue;
+    }
+    const Graph& graph = module_->graph(visit.id);
+    Effect effects = Effect::kNone;
+    for (const NodeId node : graph.nodes()) {
+      effects = effects | effects_of(graph, visit.paths, node, [this](StringId run) { return known(run); });
+    }
+    known_[visit.id] = effects;
+    path.pop_back();
+  }
+  return known(name);
+}
+
+EffectMap::EffectMap(const Graph& graph)
+    : graph_(&graph), attributes_(subgraph_paths(graph)), own_(std::in_place, graph.module()), subgraphs_(&*own_) {}
+
+EffectMap::EffectMap(const Graph& graph, SubgraphEffects& subgraphs)
+    : graph_(&graph), attributes_(subgraph_paths(graph)), subgraphs_(&subgraphs) {}
+
+Effect EffectMap::of(NodeId node) {
+  return effects_of(*graph_, attributes_, node, [this](StringId name) { return subgraphs_->of(name); });
+}
+
+}  // namespace fxopt

@@ -1,0 +1,139 @@
+#include "ir/alias/effects.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "ir/graph/module.h"
+#include "ir/values/elements.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+bool is_zero_text(std::string_view text) { return text == "0" || text == "0." || text == "0.0"; }
+
+const SchemaArg* schema_argument(const Op& op, size_t position) {
+  return op.schema.has_value() && position < op.schema->args.size() ? &op.schema->args[position] : nullptr;
+}
+
+// An index that makes a view of a tensor. A boolean or a list copies.
+bool is_basic_index(const Graph& graph, const Arg& index) {
+  switch (index.kind()) {
+    case ArgKind::kInt:
+    case ArgKind::kExpr:
+    case ArgKind::kSlice:
+    case ArgKind::kNone:
+    case ArgKind::kEllipsis:
+      return true;
+    case ArgKind::kNode:
+      return graph.value(index.as_node()).kind == ValueKind::kSymbolic;
+    case ArgKind::kTuple: {
+      const std::span<const Arg> parts = graph.pool().children(index);
+      return std::all_of(parts.begin(), parts.end(), [&graph](const Arg& part) {
+        return !part.is(ArgKind::kTuple) && is_basic_index(graph, part);
+      });
+    }
+    default:
+      return false;
+  }
+}
+
+ViewKind view_of_getitem(const Graph& graph, NodeId node) {
+  const Arg* parent = graph.arg(node, 0);
+  const Arg* key = graph.arg(node, 1);
+  if (parent == nullptr || !parent->is(ArgKind::kNode) || key == nullptr) return ViewKind::kProjection;
+  const Value& from = graph.value(parent->as_node());
+  if (from.kind == ValueKind::kTensor) return is_basic_index(graph, *key) ? ViewKind::kView : ViewKind::kMaybeView;
+  if (from.kind != ValueKind::kAbsent || graph.op(parent->as_node()).is_multi_output) return ViewKind::kProjection;
+  // Nothing recorded: tuples are not indexed by tensors, lists, tuples or, mostly, booleans.
+  const bool is_tensor_index =
+      key->is(ArgKind::kNode) || key->is(ArgKind::kList) || key->is(ArgKind::kTuple) || key->is(ArgKind::kBool);
+  return is_tensor_index && !is_basic_index(graph, *key) ? ViewKind::kMaybeView : ViewKind::kProjection;
+}
+
+// The recorded result that aliases the argument at `position`; nullptr when there is no such tensor.
+const Tensor* result_of(const Graph& graph, NodeId node, uint8_t position) {
+  const Op& op = graph.op(node);
+  const Value& value = graph.value(node);
+  if (value.kind == ValueKind::kTensor) return &graph.pool().tensor(value);
+  const auto found = std::find(op.aliases.begin(), op.aliases.end(), position);
+  const size_t element = static_cast<size_t>(found - op.aliases.begin());
+  if (!has_elements(value) || found == op.aliases.end() || element >= value.count) return nullptr;
+  const Value& child = graph.pool().value(ValueId(value.first + element));
+  return child.kind == ValueKind::kTensor ? &graph.pool().tensor(child) : nullptr;
+}
+
+// Whether the recorded values show that `out` is as the call leaves it.
+bool is_as_left(const Graph& graph, NodeId node, uint8_t position, NodeId out) {
+  const Tensor* before = single_tensor(graph, out);
+  const Tensor* after = result_of(graph, node, position);
+  return before != nullptr && after != nullptr && same_metadata(graph.module(), *before, *after);
+}
+
+bool has_result_metadata(const Graph& graph, NodeId node, NodeId written) {
+  const Tensor* before = single_tensor(graph, written);
+  const Tensor* after = single_tensor(graph, node);
+  if (after == nullptr) return graph.value(node).kind != ValueKind::kAbsent;
+  return before != nullptr && same_metadata(graph.module(), *before, *after);
+}
+
+bool keeps_metadata(const Graph& graph, NodeId node, uint8_t position) {
+  const Op& op = graph.op(node);
+  const bool is_builtin = find_builtin_op(op.name) == &op;
+  const SchemaArg* described = schema_argument(op, position);
+  const bool is_out = described != nullptr && described->keyword_only && described->is_write;
+  if (is_builtin && !is_out) return true;
+  const Arg* arg = call_argument(graph, node, position);
+  if (arg == nullptr || !arg->is(ArgKind::kNode)) return arg == nullptr || !arg->has_children();
+  return is_out ? is_as_left(graph, node, position, arg->as_node()) : has_result_metadata(graph, node, arg->as_node());
+}
+
+}  // namespace
+
+ViewKind view_of_call(const Graph& graph, NodeId node) {
+  const ViewKind view = graph.op(node).view;
+  return view == ViewKind::kProjection ? view_of_getitem(graph, node) : view;
+}
+
+void collect_metadata_changes(const Graph& graph, NodeId node, std::vector<uint8_t>& positions) {
+  positions.clear();
+  const Op& op = graph.op(node);
+  if (op.changes_metadata) positions.push_back(0);
+  for (const uint8_t position : op.writes) {
+    if (position == 0 && op.changes_metadata) continue;
+    if (!keeps_metadata(graph, node, position)) positions.push_back(position);
+  }
+}
+
+const Arg* call_argument(const Graph& graph, NodeId node, size_t position) {
+  const SchemaArg* described = schema_argument(graph.op(node), position);
+  if (described == nullptr) return graph.arg(node, position);
+  const Arg* arg = described->keyword_only ? nullptr : graph.arg(node, position);
+  return arg != nullptr ? arg : graph.kwarg(node, described->name);
+}
+
+bool is_random_call(const Graph& graph, NodeId node) {
+  const Op& op = graph.op(node);
+  if (!op.has(Effect::kRandom)) return false;
+  if (op.dropout_arg < 0) return true;
+  const size_t position = static_cast<size_t>(op.dropout_arg);
+  const Arg* probability = call_argument(graph, node, position);
+  if (probability == nullptr) {
+    const SchemaArg* described = schema_argument(op, position);
+    return described == nullptr || !described->has_default || !is_zero_text(described->default_value);
+  }
+  if (probability->is(ArgKind::kFloat)) return probability->as_double() != 0.0;
+  if (probability->is(ArgKind::kInt)) return probability->as_int() != 0;
+  return true;
+}
+
+bool is_writing_call(const Graph& graph, NodeId node) {
+  const Op& op = graph.op(node);
+  if (op.writes.empty()) return false;
+  if (op.training_arg < 0) return true;
+  const Arg* training = call_argument(graph, node, static_cast<size_t>(op.training_arg));
+  return training == nullptr || !training->is(ArgKind::kBool) || training->as_bool();
+}
+
+}  // namespace fxopt

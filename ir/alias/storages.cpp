@@ -1,0 +1,633 @@
+// One walk over the schedule gives every tensor a buffer and an object:
+//
+//   node                  buffer                                            object
+//   placeholder           its own; one for all to which the file gives      a new one, in the class of all on its buffer
+//                         one storage (tied weights)
+//   get_attr              one per attribute                                 one per attribute
+//   identity, in place    argument 0's                                      argument 0's
+//   view                  argument 0's                                      a new one
+//   may be a view         as the two tensors prove, else as the file says;  a new one, in argument 0's class where it
+//                         where neither tells, a new one in its class       may be a view
+//   getitem of a tuple    that of the element it takes; where that cannot   as the buffer
+//                         be told, a new one in the class of all
+//   schema's (a), (a!)    that of the argument with the same alias set      (a): a new one, (a!): the argument's
+//   unknown writes        an input's where the file says so, else a new     a new one, in the class of every input
+//                         one; in the class of every input
+//   anything else         a new one                                         a new one
+//
+// `set_` puts an object on another buffer: nodes that are given the object later read that one, and both are one class.
+
+#include "ir/alias/storages.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "ir/alias/effects.h"
+#include "ir/graph/module.h"
+#include "ir/values/elements.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+bool yields_no_tensor(const Op& op) {
+  return op.schema.has_value() && std::none_of(op.schema->returns.begin(), op.schema->returns.end(),
+                                               [](const SchemaArg& item) { return item.is_tensor(); });
+}
+
+// Whether the schema says that the result is argument 0 or a view of it wherever it can be, and the call does not ask
+// for a copy.
+bool shares_where_it_can(const Graph& graph, NodeId node, const Op& op) {
+  if (!op.schema.has_value() || op.schema->returns.empty() || op.schema->returns[0].alias_set.empty()) return false;
+  for (size_t i = 0; i < op.schema->args.size(); ++i) {
+    if (op.schema->args[i].name != "copy") continue;
+    const Arg* arg = call_argument(graph, node, i);
+    return arg == nullptr || (arg->is(ArgKind::kBool) && !arg->as_bool());
+  }
+  return true;
+}
+
+}  // namespace
+
+class StorageMap::Builder {
+ public:
+  Builder(const Graph& graph, EffectMap& effects, StorageMap& map)
+      : graph_(graph), effects_(effects), map_(map), elements_(graph) {}
+
+  void run() {
+    map_.values_.resize(graph_.num_ids());
+    map_.first_objects_.resize(graph_.num_ids());
+    map_.reads_.resize(graph_.num_ids());
+    map_.writes_.resize(graph_.num_ids());
+    for (const NodeId node : graph_.nodes()) visit(node);
+    finish_classes();
+    finish_objects();
+  }
+
+ private:
+  struct Leaf {
+    ValueId value;  // invalid: nothing recorded
+    StorageId carried;
+  };
+  // A tensor at some place of the schedule.
+  struct Held {
+    BufferId buffer;  // invalid: it has no storage
+    ObjectId object;
+  };
+
+  void visit(NodeId node) {
+    collect_leaves(node);
+    result_.assign(leaves_.size(), Held());
+    takes_element_ = false;
+    view_ = view_of_call(graph_, node);
+    const bool is_projected = view_ == ViewKind::kProjection && project(node);
+    if (!takes_element_) collect_inputs(node);
+    if (!is_projected) visit_kind(node);
+    if (effects_.has(node, Effect::kUnknownWrites)) join_all();
+    for (Held& held : result_) {
+      if (!held.object.is_valid()) held.object = make_object();
+    }
+    map_.first_objects_[node.index()] = static_cast<uint32_t>(map_.objects_.size());
+    for (const Held& held : result_) map_.objects_.push_back(held.object);
+    map_.values_[node.index()] = append(result_);
+    map_.reads_[node.index()] = append_sorted(takes_element_ ? result_ : inputs_);
+    visit_writes(node);
+    visit_metadata(node);
+  }
+
+  void visit_kind(NodeId node) {
+    switch (graph_[node].kind) {
+      case NodeKind::kPlaceholder:
+        visit_placeholder(node);
+        break;
+      case NodeKind::kGetAttr:
+        visit_attribute(node);
+        break;
+      case NodeKind::kOutput:
+        result_.clear();
+        break;
+      default:
+        visit_call(node);
+        break;
+    }
+  }
+
+  // -- tensors among a node's inputs, on the buffers they have by now
+
+  Held held(NodeId node, size_t i) const {
+    const ObjectId object = map_.objects(node)[i];
+    const BufferId moved = moved_.get(object);
+    return {moved.is_valid() ? moved : map_.buffers(node)[i], object};
+  }
+
+  void append_held(NodeId node, std::vector<Held>& out) const {
+    for (size_t i = 0; i < map_.buffers(node).size(); ++i) out.push_back(held(node, i));
+  }
+
+  void collect_inputs(NodeId node) {
+    inputs_.clear();
+    graph_.for_each_input(node, [this](NodeId input) { append_held(input, inputs_); });
+  }
+
+  void collect_argument(const Arg& arg, std::vector<Held>& out) const {
+    if (arg.is(ArgKind::kNode)) {
+      append_held(arg.as_node(), out);
+    } else if (arg.has_children()) {
+      for (const Arg& child : graph_.pool().children(arg)) collect_argument(child, out);
+    }
+  }
+
+  // Good until the next question.
+  const std::vector<Held>& argument(NodeId node, size_t position) {
+    argument_.clear();
+    if (const Arg* arg = call_argument(graph_, node, position)) collect_argument(*arg, argument_);
+    return argument_;
+  }
+
+  // A node of which nothing was recorded counts as one tensor, so that aliasing can be followed through graphs without
+  // metadata.
+  void collect_leaves(NodeId node) {
+    leaves_.clear();
+    if (graph_.value(node).kind == ValueKind::kAbsent) {
+      if (!yields_no_tensor(graph_.op(node))) leaves_.push_back(Leaf());
+      return;
+    }
+    for_each_tensor(graph_, graph_[node].value, [this](ValueId id, const Tensor& tensor) {
+      leaves_.push_back({id, tensor.storage});
+    });
+  }
+
+  BufferId make(NodeId node, const Leaf& leaf, BufferSource source) {
+    Buffer buffer;
+    buffer.source = source;
+    buffer.producer = node;
+    buffer.value = leaf.value;
+    buffer.carried = leaf.carried;
+    if (leaf.value.is_valid()) buffer.device = graph_.pool().tensor(graph_.pool().value(leaf.value)).device;
+    const BufferId id(map_.buffers_.size());
+    map_.buffers_.push_back(buffer);
+    parents_.push_back(id);
+    if (leaf.carried.is_valid()) {
+      BufferId& first = first_of_carried_[leaf.carried];
+      if (first.is_valid()) {
+        map_.disagreements_.push_back({node, AliasDisagreement::kFileJoins});
+      } else {
+        first = id;
+      }
+    }
+    return id;
+  }
+
+  ObjectId make_object() {
+    const ObjectId id(object_parents_.size());
+    object_parents_.push_back(id);
+    return id;
+  }
+
+  ObjectId make_object_like(ObjectId other) {
+    const ObjectId id = make_object();
+    if (other.is_valid()) join(object_parents_, other, id);
+    return id;
+  }
+
+  void visit_placeholder(NodeId node) {
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      const StorageId carried = leaves_[i].carried;
+      const Held shared = carried.is_valid() ? placeholders_.get(carried) : Held();
+      result_[i].buffer = shared.buffer.is_valid() ? shared.buffer : make(node, leaves_[i], BufferSource::kPlaceholder);
+      result_[i].object = make_object_like(shared.object);
+      if (carried.is_valid() && !shared.buffer.is_valid()) placeholders_[carried] = result_[i];
+    }
+  }
+
+  void visit_attribute(NodeId node) {
+    const TargetId target = graph_[node].target;
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      result_[i] = target.is_valid() ? attributes_.get(target) : Held();
+      if (result_[i].buffer.is_valid()) continue;
+      result_[i] = {make(node, leaves_[i], BufferSource::kAttribute), make_object()};
+      if (target.is_valid()) attributes_[target] = result_[i];
+    }
+  }
+
+  void visit_call(NodeId node) {
+    const Op& op = graph_.op(node);
+    switch (view_) {
+      case ViewKind::kView:
+      case ViewKind::kMultiView:
+      case ViewKind::kIdentity:
+        if (alias_first_argument(node)) return;
+        break;
+      case ViewKind::kMaybeView:
+        maybe_view(node);
+        return;
+      case ViewKind::kProjection:  // of a tuple that is written out
+      case ViewKind::kNone:
+        break;
+    }
+    if (op.schema.has_value()) alias_by_schema(node, op);
+    const bool ask_file = op.is_opaque() || op.has_subgraphs;
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      if (result_[i].buffer.is_valid()) continue;
+      const Held given = ask_file ? input_with_carried(node, leaves_[i].carried) : Held();
+      result_[i].buffer = given.buffer.is_valid() ? given.buffer : make(node, leaves_[i], BufferSource::kNode);
+      result_[i].object = make_object_like(given.object);
+    }
+    join_result(node, op);
+  }
+
+  // What the result may share, though mostly it does not.
+  void join_result(NodeId node, const Op& op) {
+    if (view_ == ViewKind::kProjection) join_all();
+    for (const Held& each : result_) {
+      if (op.joins_outputs) join(parents_, result_[0].buffer, each.buffer);
+    }
+    if (op.shared_arg < 0 || (op.shares_only_empty && holds_elements(node, static_cast<size_t>(op.shared_arg)))) return;
+    for (const Held& from : argument(node, static_cast<size_t>(op.shared_arg))) {
+      for (const Held& each : result_) join_held(from, each);
+    }
+  }
+
+  // True when the argument is recorded as a tensor that is not empty.
+  bool holds_elements(NodeId node, size_t position) const {
+    const Arg* arg = call_argument(graph_, node, position);
+    const Tensor* tensor = arg != nullptr && arg->is(ArgKind::kNode) ? single_tensor(graph_, arg->as_node()) : nullptr;
+    if (tensor == nullptr || !tensor->sizes.is_valid()) return false;
+    const std::vector<Dim>& sizes = graph_.module().dims(tensor->sizes);
+    return std::all_of(sizes.begin(), sizes.end(), [](const Dim& size) { return size.is_static() && size.value > 0; });
+  }
+
+  // getitem(parent, index): the parent's tensors of that element.
+  bool project(NodeId node) {
+    const Arg* parent_arg = graph_.arg(node, 0);
+    const Arg* key = graph_.arg(node, 1);
+    if (parent_arg == nullptr || !parent_arg->is(ArgKind::kNode)) return false;
+    const NodeId parent = parent_arg->as_node();
+    if (!has_elements(graph_.value(parent))) {
+      if (map_.buffers(parent).size() != 1) return false;
+      // Nothing recorded: the parent's one stand-in. It may be a view of a tensor or an element.
+      const Held from = held(parent, 0);
+      for (Held& each : result_) each = {from.buffer, make_object_like(from.object)};
+      return true;
+    }
+    taken_.clear();
+    element_.clear();
+    const bool is_known = key != nullptr && elements_.find(parent, *key, taken_);
+    for (const size_t element : taken_) {
+      const auto [first, count] = elements_.tensors(parent, element);
+      for (size_t i = first; i < first + count; ++i) element_.push_back(held(parent, i));
+    }
+    const bool is_recorded = leaves_.size() != 1 || leaves_[0].value.is_valid();
+    if (!is_known || (is_recorded && element_.size() != leaves_.size())) return project_any(node, parent);
+    if (is_recorded) {
+      for (size_t i = 0; i < element_.size(); ++i) take(node, i, element_[i]);
+    } else {
+      result_ = element_;
+    }
+    takes_element_ = true;
+    return true;
+  }
+
+  // It may be any of the parent's tensors: of those bytes, of the class of all.
+  bool project_any(NodeId node, NodeId parent) {
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      result_[i] = {make(node, leaves_[i], BufferSource::kNode), make_object()};
+      join_held(result_[0], result_[i]);
+    }
+    if (result_.empty()) return true;
+    for (size_t i = 0; i < map_.buffers(parent).size(); ++i) join_held(result_[0], held(parent, i));
+    return true;
+  }
+
+  // The result may be any of the inputs. A call that may write those may also give one the storage of another.
+  void join_all() {
+    if (inputs_.empty()) return;
+    for (const Held& each : inputs_) join_held(inputs_[0], each);
+    for (Held& each : result_) {
+      if (!each.object.is_valid()) each.object = make_object();
+      join_held(inputs_[0], each);
+    }
+  }
+
+  bool alias_first_argument(NodeId node) {
+    const std::vector<Held>& from = argument(node, 0);
+    if (from.empty()) return false;
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      const Held& base = from.size() == leaves_.size() ? from[i] : from[0];
+      take(node, i, {base.buffer, returned_object(node, base)});
+    }
+    return true;
+  }
+
+  ObjectId returned_object(NodeId node, const Held& base) {
+    if (view_ == ViewKind::kIdentity) return base.object;
+    return graph_.op(node).may_return_argument ? make_object_like(base.object) : make_object();
+  }
+
+  void maybe_view(NodeId node) {
+    const std::vector<Held> from = argument(node, 0);
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      const Held base = from.empty() ? Held() : from[from.size() == leaves_.size() ? i : 0];
+      const ViewAnswer answer = base.buffer.is_valid() ? ask_view(node, leaves_[i]) : ViewAnswer::kCopy;
+      // What hands back its argument wherever it can may hand back the object itself.
+      const ObjectId object = answer == ViewAnswer::kCopy ? make_object() : make_object_like(base.object);
+      if (answer == ViewAnswer::kView) {
+        take(node, i, {base.buffer, object});
+      } else {
+        result_[i] = {make(node, leaves_[i], BufferSource::kNode), object};
+      }
+      if (answer == ViewAnswer::kUnknown) join(parents_, base.buffer, result_[i].buffer);
+    }
+  }
+
+  // The two tensors decide where the schema says that the op copies only where it must: a reshape that changes nothing
+  // hands back its input, whatever the file's ids. Else the file's ids, where both tensors have one.
+  ViewAnswer ask_view(NodeId node, const Leaf& leaf) const {
+    const Arg* first = graph_.arg(node, 0);
+    if (first == nullptr || !first->is(ArgKind::kNode)) return ViewAnswer::kUnknown;
+    const Tensor* from = single_tensor(graph_, first->as_node());
+    const Tensor* to = leaf.value.is_valid() ? &graph_.pool().tensor(graph_.pool().value(leaf.value)) : nullptr;
+    const bool is_comparable = from != nullptr && to != nullptr && !takes_part(node);
+    const ViewAnswer answer = is_comparable ? compare_as_view(graph_.module(), *from, *to) : ViewAnswer::kUnknown;
+    if (answer == ViewAnswer::kView && shares_where_it_can(graph_, node, graph_.op(node))) return answer;
+    const StorageId input = carried_of(graph_[first->as_node()].value);
+    if (leaf.carried.is_valid() && input.is_valid()) {
+      return leaf.carried == input ? ViewAnswer::kView : ViewAnswer::kCopy;
+    }
+    return answer == ViewAnswer::kCopy ? answer : ViewAnswer::kUnknown;
+  }
+
+  // A getitem of a tensor: its result is no other shape of all the elements.
+  bool takes_part(NodeId node) const { return graph_.op(node).view == ViewKind::kProjection; }
+
+  void alias_by_schema(NodeId node, const Op& op) {
+    for (size_t r = 0; r < op.aliases.size() && r < op.schema->returns.size(); ++r) {
+      if (op.aliases[r] < 0) continue;
+      const size_t position = static_cast<size_t>(op.aliases[r]);
+      const std::vector<Held>& from = argument(node, position);
+      if (from.empty()) continue;
+      const bool is_written = std::find(op.writes.begin(), op.writes.end(), position) != op.writes.end();
+      const auto [first, count] = return_leaves(node, *op.schema, r);
+      for (size_t i = 0; i < count; ++i) {
+        const Held& base = from.size() == count ? from[i] : from[0];
+        take(node, first + i, {base.buffer, is_written ? base.object : returned_object(node, base)});
+      }
+    }
+  }
+
+  // The leaves that belong to return `r`: first and count.
+  std::pair<size_t, size_t> return_leaves(NodeId node, const Schema& schema, size_t r) {
+    if (schema.returns.size() == 1) return {0, leaves_.size()};
+    const Value& value = graph_.value(node);
+    if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList) return {0, r == 0 ? leaves_.size() : 0};
+    return r < value.count ? elements_.tensors(node, r) : std::pair<size_t, size_t>();
+  }
+
+  void visit_writes(NodeId node) {
+    if (effects_.has(node, Effect::kUnknownWrites)) {
+      map_.writes_[node.index()] = map_.reads_[node.index()];
+      return;
+    }
+    if (!is_writing_call(graph_, node)) return;
+    written_.clear();
+    for (const uint8_t position : graph_.op(node).writes) {
+      const std::vector<Held>& given = argument(node, position);
+      written_.insert(written_.end(), given.begin(), given.end());
+    }
+    map_.writes_[node.index()] = append_sorted(written_);
+  }
+
+  // -- metadata that changes in place
+
+  void visit_metadata(NodeId node) {
+    if (!graph_[node].is_call()) return;
+    if (effects_.has(node, Effect::kUnknownWrites)) {
+      for (const Held& each : inputs_) change_metadata(each.object, node);
+    } else {
+      collect_metadata_changes(graph_, node, positions_);
+      for (const uint8_t position : positions_) {
+        for (const Held& each : argument(node, position)) change_metadata(each.object, node);
+      }
+    }
+    if (graph_.op(node).moves_storage) move_storage(node);
+  }
+
+  void change_metadata(ObjectId object, NodeId node) {
+    map_.metadata_changes_.push_back({object, graph_.position(node)});
+  }
+
+  // set_(a, b): `a`, which the node returns, is on the buffer of `b` from here on.
+  void move_storage(NodeId node) {
+    const std::vector<Held> from = argument(node, 0);
+    if (from.size() != 1) return;
+    const std::vector<Held>& to = argument(node, 1);
+    const Leaf leaf = leaves_.empty() ? Leaf() : leaves_[0];
+    const BufferId buffer =
+        to.size() == 1 && to[0].buffer.is_valid() ? to[0].buffer : make(node, leaf, BufferSource::kNode);
+    if (from[0].buffer.is_valid()) join(parents_, from[0].buffer, buffer);
+    moved_[from[0].object] = buffer;
+    if (map_.values_[node.index()].count == 1) map_.pool_[map_.values_[node.index()].first] = buffer;
+  }
+
+  StorageId carried_of(ValueId value) const {
+    if (!value.is_valid() || graph_.pool().value(value).kind != ValueKind::kTensor) return StorageId();
+    return graph_.pool().tensor(graph_.pool().value(value)).storage;
+  }
+
+  // The first of the node's inputs to which the file gives that storage.
+  Held input_with_carried(NodeId node, StorageId carried) {
+    if (!carried.is_valid()) return Held();
+    if (indexed_ != node) {
+      indexed_ = node;
+      for (size_t i = inputs_.size(); i-- > 0;) {
+        if (!inputs_[i].buffer.is_valid()) continue;
+        const StorageId given = map_.buffers_[inputs_[i].buffer.index()].carried;
+        if (given.is_valid()) input_with_[given] = {node, inputs_[i]};
+      }
+    }
+    const auto [reader, input] = input_with_.get(carried);
+    return reader == node ? input : Held();
+  }
+
+  // Leaf `i` of the current node is `from`; counts it when the file gives it another storage.
+  void take(NodeId node, size_t i, const Held& from) {
+    result_[i] = from;
+    if (!from.buffer.is_valid()) return;
+    const StorageId carried = leaves_[i].carried;
+    const StorageId expected = map_.buffers_[from.buffer.index()].carried;
+    if (!carried.is_valid() || !expected.is_valid() || carried == expected) return;
+    if (view_ == ViewKind::kProjection) return;  // said once, at the parent
+    const BufferId first = first_of_carried_.get(carried);
+    if (first.is_valid() && first != from.buffer) return;  // follows from an earlier disagreement
+    map_.disagreements_.push_back({node, AliasDisagreement::kFileSplits});
+    first_of_carried_[carried] = from.buffer;
+  }
+
+  // -- classes, by union and find
+
+  template <class IdType>
+  static IdType root(std::vector<IdType>& parents, IdType id) {
+    while (parents[id.index()] != id) {
+      parents[id.index()] = parents[parents[id.index()].index()];
+      id = parents[id.index()];
+    }
+    return id;
+  }
+
+  template <class IdType>
+  static void join(std::vector<IdType>& parents, IdType a, IdType b) {
+    const IdType root_a = root(parents, a);
+    const IdType root_b = root(parents, b);
+    if (root_a != root_b) parents[std::max(root_a, root_b).index()] = std::min(root_a, root_b);
+  }
+
+  void join_held(const Held& a, const Held& b) {
+    if (a.buffer.is_valid() && b.buffer.is_valid()) join(parents_, a.buffer, b.buffer);
+    join(object_parents_, a.object, b.object);
+  }
+
+  Slice append(const std::vector<Held>& items) {
+    const Slice slice{static_cast<uint32_t>(map_.pool_.size()), static_cast<uint32_t>(items.size())};
+    for (const Held& item : items) map_.pool_.push_back(item.buffer);
+    return slice;
+  }
+
+  Slice append_sorted(const std::vector<Held>& items) {
+    const Slice all = append(items);
+    const auto first = map_.pool_.begin() + all.first;
+    std::sort(first, map_.pool_.end());
+    map_.pool_.erase(std::unique(first, map_.pool_.end()), map_.pool_.end());
+    return {all.first, static_cast<uint32_t>(map_.pool_.size() - all.first)};
+  }
+
+  void finish_classes() {
+    const size_t count = map_.buffers_.size();
+    map_.classes_.resize(count);
+    map_.class_writes_.resize(count);
+    map_.class_external_.assign(count, false);
+    map_.class_returned_.assign(count, false);
+    for (size_t i = 0; i < count; ++i) {
+      const BufferId top = root(parents_, BufferId(i));
+      map_.classes_[i] = top;
+      if (map_.buffers_[i].source != BufferSource::kNode) map_.class_external_[top.index()] = true;
+    }
+    if (graph_.output().is_valid()) {
+      for (const BufferId buffer : map_.reads(graph_.output())) {
+        if (buffer.is_valid()) map_.class_returned_[map_.classes_[buffer.index()].index()] = true;
+      }
+    }
+    for (const NodeId node : graph_.nodes()) {
+      for (const BufferId buffer : map_.writes(node)) {
+        if (!buffer.is_valid()) continue;
+        std::vector<NodeId>& writes = map_.class_writes_[map_.classes_[buffer.index()].index()];
+        if (writes.empty() || writes.back() != node) writes.push_back(node);
+      }
+    }
+  }
+
+  void finish_objects() {
+    map_.object_classes_.resize(object_parents_.size());
+    for (size_t i = 0; i < object_parents_.size(); ++i) {
+      map_.object_classes_[i] = root(object_parents_, ObjectId(i));
+    }
+    map_.object_returned_.assign(object_parents_.size(), false);
+    if (graph_.output().is_valid()) {
+      graph_.for_each_input(graph_.output(), [this](NodeId leaf) {
+        for (const ObjectId id : map_.objects(leaf)) map_.object_returned_[map_.object_class(id).index()] = true;
+      });
+    }
+    for (MetadataChange& change : map_.metadata_changes_) change.object = map_.object_classes_[change.object.index()];
+    std::sort(map_.metadata_changes_.begin(), map_.metadata_changes_.end());
+  }
+
+  const Graph& graph_;
+  EffectMap& effects_;
+  StorageMap& map_;
+  std::vector<BufferId> parents_;
+  std::vector<ObjectId> object_parents_;
+  IdMap<StorageId, BufferId> first_of_carried_;
+  IdMap<StorageId, Held> placeholders_;
+  IdMap<TargetId, Held> attributes_;
+  IdMap<StorageId, std::pair<NodeId, Held>> input_with_;  // by what the file says: for `indexed_`, or one before
+  NodeId indexed_;
+  IdMap<ObjectId, BufferId> moved_;  // where `set_` has put objects so far
+  ElementFinder elements_;
+  // Of the node at hand:
+  ViewKind view_ = ViewKind::kNone;
+  std::vector<Leaf> leaves_;
+  bool takes_element_ = false;  // a getitem whose element is known
+  std::vector<size_t> taken_;   // the elements it takes
+  std::vector<Held> element_;   // their tensors
+  std::vector<Held> inputs_, result_, written_, argument_;
+  std::vector<uint8_t> positions_;
+};
+
+StorageMap::StorageMap(const Graph& graph) : graph_(&graph) {
+  EffectMap effects(graph);
+  Builder(graph, effects, *this).run();
+}
+
+StorageMap::StorageMap(const Graph& graph, EffectMap& effects) : graph_(&graph) {
+  Builder(graph, effects, *this).run();
+}
+
+bool StorageMap::reads_data(NodeId node) const {
+  if (!graph_->operator[](node).is_call()) return false;
+  if (graph_->op(node).reads_index) return true;
+  switch (view_of_call(*graph_, node)) {
+    case ViewKind::kView:
+    case ViewKind::kMultiView:
+    case ViewKind::kProjection:
+      return false;
+    case ViewKind::kMaybeView: {
+      const std::span<const BufferId> made = buffers(node);
+      return std::any_of(made.begin(), made.end(),
+                         [&](BufferId id) { return id.is_valid() && buffer(id).producer == node; });
+    }
+    default:
+      return true;
+  }
+}
+
+bool StorageMap::changes_between(ObjectId object, uint32_t after, uint32_t before) const {
+  const MetadataChange first_later{object_classes_[object.index()], after + 1};
+  const auto found = std::lower_bound(metadata_changes_.begin(), metadata_changes_.end(), first_later);
+  return found != metadata_changes_.end() && found->object == first_later.object && found->place < before;
+}
+
+bool StorageMap::metadata_changes_after(NodeId node) const {
+  if (metadata_changes_.empty()) return false;
+  const std::span<const ObjectId> made = objects(node);
+  const uint32_t end = std::numeric_limits<uint32_t>::max();
+  return std::any_of(made.begin(), made.end(),
+                     [&](ObjectId id) { return changes_between(id, graph_->position(node), end); });
+}
+
+bool StorageMap::input_metadata_changes(NodeId reader, NodeId after, NodeId before) const {
+  if (metadata_changes_.empty()) return false;
+  bool found = false;
+  graph_->for_each_input(reader, [&](NodeId input) {
+    for (const ObjectId id : objects(input)) {
+      found = found || changes_between(id, graph_->position(after), graph_->position(before));
+    }
+  });
+  return found;
+}
+
+bool StorageMap::written_between(BufferId buffer, NodeId after, NodeId before) const {
+  const std::vector<NodeId>& writes = class_writes_[classes_[buffer.index()].index()];
+  const uint32_t low = graph_->position(after);
+  const auto first = std::upper_bound(writes.begin(), writes.end(), low,
+                                      [this](uint32_t place, NodeId node) { return place < graph_->position(node); });
+  return first != writes.end() && graph_->position(*first) < graph_->position(before);
+}
+
+bool StorageMap::written_after(BufferId buffer, NodeId after) const {
+  const std::vector<NodeId>& writes = class_writes_[classes_[buffer.index()].index()];
+  return !writes.empty() && graph_->position(writes.back()) > graph_->position(after);
+}
+
+}  // namespace fxopt

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "ir/graph/graph.h"
+#include "ir/step/phases.h"
+
+// What a graph means to autograd, and under which modes its nodes run.
+
+namespace fxopt {
+
+// Gives the phases of a graph where they are needed.
+using PhaseSource = std::function<const PhaseMap&()>;
+
+// Whether autograd may run through the graph when it is executed, so that `detach` and gradient modes decide which
+// gradients come out. False only where the graph shows that it will not:
+//   - a node of it is backward, marked or inferred: the gradients were traced;
+//   - no tensor of it requires grad, and it is recorded as forward, joint, optimizer, inference, ... What AOTAutograd says
+//     of inputs decides nothing: torch.export lets it describe a graph that autograd runs through.
+// `phases` gives resolve_phases() of the graph. A subgraph is differentiated with the graphs that run it: true if any other graph of the module may be.
+// O(nodes), plus infer_phases() for a graph without marks.
+bool may_be_differentiated(const Graph& graph, const PhaseSource& phases);
+
+// The stretches of a graph that run under one set of modes: gradient mode, inference mode, autocast. A call that
+// changes one begins the next stretch. The same call computes, or records for autograd, different things in two of
+// them.
+class ModeMap {
+ public:
+  explicit ModeMap(const Graph& graph);
+
+  // The stretch that the node runs in, counted from 0. O(1).
+  uint32_t of(NodeId node) const { return stretches_.get(node); }
+
+ private:
+  IdMap<NodeId, uint32_t> stretches_;  // empty in a graph that changes no mode
+};
+
+}  // namespace fxopt

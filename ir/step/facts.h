@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+#include "core/hash_table.h"
+#include "ir/alias/effect_map.h"
+#include "ir/alias/storages.h"
+#include "ir/graph/graph.h"
+#include "ir/step/autograd.h"
+#include "ir/step/phases.h"
+
+// What passes ask of graphs, made once for all who ask.
+
+namespace fxopt {
+
+// How often each analysis was made.
+struct FactCounts {
+  size_t effects = 0;
+  size_t storages = 0;
+  size_t phases = 0;
+  size_t modes = 0;
+  size_t autograd = 0;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("effects", self.effects);
+    field("storages", self.storages);
+    field("phases", self.phases);
+    field("modes", self.modes);
+    field("autograd", self.autograd);
+  }
+};
+
+// What holds of one graph: each answer is made when it is first asked for and kept until forget(). References to answers
+// are good until then; a pass that changes the graph may still read what held before.
+class Facts {
+ public:
+  // Both are kept by reference.
+  Facts(const Graph& graph, SubgraphEffects& subgraphs, FactCounts& counts)
+      : graph_(&graph), subgraphs_(&subgraphs), counts_(&counts) {}
+  Facts(const Facts&) = delete;
+  Facts& operator=(const Facts&) = delete;
+
+  const Graph& graph() const { return *graph_; }
+  EffectMap& effects();
+  const StorageMap& storages();
+  // As resolve_phases(): derived where nothing is marked.
+  const PhaseMap& phases();
+  const ModeMap& modes();
+  // As may_be_differentiated() of autograd.h.
+  bool is_differentiated();
+
+  // The graph has changed.
+  void forget();
+
+ private:
+  const Graph* graph_;
+  SubgraphEffects* subgraphs_;
+  FactCounts* counts_;
+  std::optional<EffectMap> effects_;
+  std::optional<StorageMap> storages_;
+  std::optional<PhaseMap> phases_;
+  std::optional<ModeMap> modes_;
+  std::optional<bool> is_differentiated_;
+};
+
+// The facts of the graphs of one module. What the graphs that nodes run do is looked into once for all of them.
+class ModuleFacts {
+ public:
+  explicit ModuleFacts(const Module& module) : subgraphs_(module) {}
+  ModuleFacts(const ModuleFacts&) = delete;
+  ModuleFacts& operator=(const ModuleFacts&) = delete;
+
+  // Of a graph of the module. O(1).
+  Facts& of(const Graph& graph);
+  const FactCounts& counts() const { return counts_; }
+
+ private:
+  SubgraphEffects subgraphs_;
+  FactCounts counts_;
+  HashMap<StringId, std::unique_ptr<Facts>> facts_;  // by the name of the graph
+};
+
+}  // namespace fxopt

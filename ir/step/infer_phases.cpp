@@ -1,0 +1,256 @@
+// See infer_phases() in phases.h for what is decided and why.
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "ir/alias/effects.h"
+#include "ir/alias/reach.h"
+#include "ir/alias/storages.h"
+#include "ir/graph/module.h"
+#include "ir/step/phases.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+// Ops by which autograd and its users make the gradient of a loss: filled like the loss, or filled with a constant.
+constexpr std::array<std::string_view, 2> kSeedsLikeLoss = {"aten.ones_like.default", "aten.full_like.default"};
+constexpr std::array<std::string_view, 3> kConstantSeeds = {"aten.full.default", "aten.ones.default",
+                                                            "aten.scalar_tensor.default"};
+constexpr size_t kBits = 64;  // candidates followed in one sweep
+
+struct Leaf {
+  NodeId node;
+  OutputRole role = OutputRole::kUnspecified;
+};
+
+struct Candidate {
+  NodeId node;
+  NodeId loss;  // invalid: a constant
+};
+
+// One floating element, as a loss has; also when nothing is recorded.
+bool may_be_loss(const Graph& graph, NodeId node) {
+  if (graph.value(node).kind == ValueKind::kAbsent) return true;
+  const Tensor* tensor = single_tensor(graph, node);
+  return tensor != nullptr && is_floating(tensor->dtype) && has_one_element(graph, node);
+}
+
+template <size_t N>
+bool names(const std::array<std::string_view, N>& table, std::string_view name) {
+  return std::find(table.begin(), table.end(), name) != table.end();
+}
+
+class Inference {
+ public:
+  Inference(const Graph& graph, const StorageMap& storages)
+      : graph_(graph), storages_(storages), output_(graph.output()) {
+    map_.phase = IdMap<NodeId, Phase>(graph.num_ids(), Phase::kForward);
+    if (!output_.is_valid()) return;
+    const std::vector<NodeId> outputs = output_leaves(graph);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].is_valid()) continue;
+      leaves_.push_back({outputs[i], i < graph.outputs.size() ? graph.outputs[i].role : OutputRole::kUnspecified});
+    }
+    for (const Leaf& leaf : leaves_) {
+      has_roles_ = has_roles_ || leaf.role == OutputRole::kLoss || leaf.role == OutputRole::kGradient;
+    }
+  }
+
+  PhaseMap run() {
+    find_seeds();
+    if (map_.seeds.empty()) return std::move(map_);
+    std::vector<ReachStart> starts;
+    for (const NodeId seed : map_.seeds) starts.push_back({seed, 1});
+    closure_ = reach_forward(graph_, storages_, starts);
+    for (const NodeId node : graph_.nodes()) {
+      if (in_closure(node)) map_.phase[node] = Phase::kBackward;
+    }
+    add_private_nodes();
+    for (const NodeId node : graph_.nodes()) follow_parent(node);
+    return std::move(map_);
+  }
+
+ private:
+  bool in_closure(NodeId node) const { return node != output_ && closure_.masks[node] != 0; }
+
+  // -- seeds
+
+  void find_seeds() {
+    for (const NodeId node : graph_.nodes()) {
+      if (recorded_role(graph_, node) == InputRole::kTangent) map_.seeds.push_back(node);
+    }
+    if (!map_.seeds.empty()) return;
+    std::vector<Candidate> candidates;
+    for (const NodeId node : graph_.nodes()) {
+      if (!graph_[node].is_call() || !names(kSeedsLikeLoss, graph_.op(node).name)) continue;
+      const Arg* loss = graph_.arg(node, 0);
+      if (loss == nullptr || !loss->is(ArgKind::kNode) || !may_be_loss(graph_, loss->as_node())) continue;
+      candidates.push_back({node, loss->as_node()});
+    }
+    accept(candidates);
+    // A constant seed says nothing of its loss, so only a graph known to hold a backward pass is searched for one.
+    if (!map_.seeds.empty() || !is_known_to_hold_backward()) return;
+    candidates.clear();
+    for (const NodeId node : graph_.nodes()) {
+      if (!graph_[node].is_call() || !names(kConstantSeeds, graph_.op(node).name)) continue;
+      if (graph_.inputs(node).empty() && may_be_loss(graph_, node)) candidates.push_back({node, NodeId()});
+    }
+    accept(candidates);
+  }
+
+  // How sure a candidate is. A graph's seeds are its candidates of the best grade.
+  enum class Grade : uint8_t { kReturnedLoss, kLossOfOutput, kUnreturnedLoss, kNone };
+
+  void accept(const std::vector<Candidate>& candidates) {
+    std::vector<Grade> grades(candidates.size(), Grade::kNone);
+    Grade best = Grade::kNone;
+    for (size_t first = 0; first < candidates.size(); first += kBits) {
+      const size_t count = std::min(kBits, candidates.size() - first);
+      std::vector<ReachStart> starts, losses;
+      for (size_t i = 0; i < count; ++i) {
+        starts.push_back({candidates[first + i].node, uint64_t{1} << i});
+        if (candidates[first + i].loss.is_valid()) losses.push_back({candidates[first + i].loss, uint64_t{1} << i});
+      }
+      const Reach from_seed = reach_forward(graph_, storages_, starts);
+      const Reach from_loss = reach_forward(graph_, storages_, losses);
+      for (size_t i = 0; i < count; ++i) {
+        grades[first + i] = grade(candidates[first + i], from_seed, from_loss, uint64_t{1} << i);
+        best = std::min(best, grades[first + i]);
+      }
+    }
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (grades[i] == best && best != Grade::kNone) map_.seeds.push_back(candidates[i].node);
+    }
+  }
+
+  Grade grade(const Candidate& candidate, const Reach& from_seed, const Reach& from_loss, uint64_t bit) const {
+    bool leads_to_gradient = false;
+    Grade result = Grade::kUnreturnedLoss;
+    for (const Leaf& leaf : leaves_) {
+      if ((from_seed.masks[leaf.node] & bit) != 0) {
+        if (leaf.role == OutputRole::kLoss) return Grade::kNone;
+        leads_to_gradient = leads_to_gradient || !has_roles_ || leaf.role == OutputRole::kGradient;
+        continue;
+      }
+      if (!candidate.loss.is_valid()) {
+        const bool precedes = graph_.position(leaf.node) < graph_.position(candidate.node);
+        if (precedes && may_be_loss(graph_, leaf.node)) result = std::min(result, Grade::kLossOfOutput);
+      } else if (share_storage(leaf.node, candidate.loss)) {
+        result = Grade::kReturnedLoss;
+      } else if ((from_loss.masks[leaf.node] & bit) != 0) {
+        result = std::min(result, Grade::kLossOfOutput);
+      }
+    }
+    if (!leads_to_gradient) return Grade::kNone;
+    // Ones of some scalar that lead somewhere: a loss nobody returns only in a graph known to hold a backward pass.
+    if (result == Grade::kUnreturnedLoss && !(candidate.loss.is_valid() && is_known_to_hold_backward())) {
+      return Grade::kNone;
+    }
+    return result;
+  }
+
+  bool is_known_to_hold_backward() const { return has_roles_ || graph_.kind == GraphKind::kForwardLossBackward; }
+
+  bool share_storage(NodeId a, NodeId b) const {
+    const std::span<const BufferId> left = storages_.buffers(a);
+    const std::span<const BufferId> right = storages_.buffers(b);
+    return a == b || (left.size() == 1 && right.size() == 1 && left[0] == right[0]);
+  }
+
+  // -- nodes outside the closure that only backward reads
+
+  void add_private_nodes() {
+    const IdMap<NodeId, bool> between = nodes_between_backward();
+    IdMap<BufferId, bool> read_by_forward(storages_.num_buffers(), false);  // by a node later than the one at hand
+    IdMap<NodeId, bool> returned(graph_.num_ids(), false);                  // as something other than a gradient
+    for (const Leaf& leaf : leaves_) {
+      if (is_forward_output(leaf)) returned[leaf.node] = true;
+    }
+    for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
+      if (node == output_) continue;
+      if (returned.get(node)) note_reads(storages_.buffers(node), read_by_forward);
+      if (map_.is_backward(node)) continue;
+      const bool is_private = between.get(node) && !returned.get(node) && only_backward_reads(node, read_by_forward);
+      if (is_private) {
+        map_.phase[node] = Phase::kBackward;
+      } else {
+        note_reads(storages_.reads(node), read_by_forward);
+      }
+    }
+  }
+
+  static void note_reads(std::span<const BufferId> buffers, IdMap<BufferId, bool>& read) {
+    for (const BufferId buffer : buffers) {
+      if (buffer.is_valid()) read[buffer] = true;
+    }
+  }
+
+  bool only_backward_reads(NodeId node, const IdMap<BufferId, bool>& read_by_forward) const {
+    for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
+      const NodeId user = graph_.use(use).user;
+      if (user != output_ && !map_.is_backward(user)) return false;
+    }
+    for (const BufferId buffer : storages_.writes(node)) {
+      if (read_by_forward[buffer]) return false;
+    }
+    return true;
+  }
+
+  bool is_forward_output(const Leaf& leaf) const {
+    return leaf.role != OutputRole::kGradient && !in_closure(leaf.node);
+  }
+
+  // Calls and attributes whose nearest earlier anchor is backward.
+  IdMap<NodeId, bool> nodes_between_backward() const {
+    IdMap<NodeId, bool> forward_anchor(graph_.num_ids(), false);
+    for (const Leaf& leaf : leaves_) {
+      if (is_forward_output(leaf)) forward_anchor[leaf.node] = true;
+    }
+    for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
+      if (!forward_anchor.get(node)) continue;
+      graph_.for_each_input(node, [&forward_anchor](NodeId input) { forward_anchor[input] = true; });
+    }
+    IdMap<NodeId, bool> between(graph_.num_ids(), false);
+    bool after_backward = false;
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind == NodeKind::kPlaceholder || node == output_) continue;
+      if (in_closure(node)) {
+        after_backward = true;
+      } else if (forward_anchor.get(node)) {
+        after_backward = false;
+      } else {
+        between[node] = after_backward;
+      }
+    }
+    return between;
+  }
+
+  // A getitem is part of the node it takes from, wherever it stands.
+  void follow_parent(NodeId node) {
+    if (!graph_[node].is_call() || view_of_call(graph_, node) != ViewKind::kProjection || in_closure(node)) return;
+    const Arg* parent = graph_.arg(node, 0);
+    if (parent != nullptr && parent->is(ArgKind::kNode)) {
+      map_.phase[node] = map_.phase.get(parent->as_node());
+    }
+  }
+
+  const Graph& graph_;
+  const StorageMap& storages_;
+  NodeId output_;
+  std::vector<Leaf> leaves_;
+  bool has_roles_ = false;
+  Reach closure_;
+  PhaseMap map_;
+};
+
+}  // namespace
+
+PhaseMap infer_phases(const Graph& graph) { return infer_phases(graph, StorageMap(graph)); }
+
+PhaseMap infer_phases(const Graph& graph, const StorageMap& storages) { return Inference(graph, storages).run(); }
+
+}  // namespace fxopt

@@ -1,0 +1,117 @@
+#include "ir/step/phases.h"
+
+#include <optional>
+#include <utility>
+
+#include "ir/alias/effects.h"
+#include "ir/alias/reach.h"
+#include "ir/alias/storages.h"
+#include "ir/graph/module.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+bool is_tangent(const Graph& graph, NodeId node) { return recorded_role(graph, node) == InputRole::kTangent; }
+
+Phase default_phase(const Graph& graph) {
+  switch (graph.kind) {
+    case GraphKind::kBackward:
+      return Phase::kBackward;
+    case GraphKind::kOptimizer:
+      return Phase::kOptimizer;
+    default:
+      return Phase::kForward;
+  }
+}
+
+// The parent of an unmarked getitem.
+NodeId projected(const Graph& graph, NodeId node) {
+  if (!graph[node].is_call() || view_of_call(graph, node) != ViewKind::kProjection) return NodeId();
+  return first_argument(graph, node);
+}
+
+// Storages of the graph, made when they are first needed.
+class OwnStorages {
+ public:
+  explicit OwnStorages(const Graph& graph) : graph_(graph) {}
+  const StorageMap& operator()() {
+    if (!storages_.has_value()) storages_.emplace(graph_);
+    return *storages_;
+  }
+
+ private:
+  const Graph& graph_;
+  std::optional<StorageMap> storages_;
+};
+
+}  // namespace
+
+PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages) {
+  PhaseMap map;
+  const Phase unmarked = default_phase(graph);
+  map.phase = IdMap<NodeId, Phase>(graph.num_ids(), unmarked);
+  if (graph.kind != GraphKind::kBackward) {
+    for (const NodeId node : graph.nodes()) {
+      if (is_tangent(graph, node)) map.seeds.push_back(node);
+    }
+  }
+  std::optional<Reach> closure;
+  if (!map.seeds.empty()) {
+    std::vector<ReachStart> starts;
+    for (const NodeId seed : map.seeds) starts.push_back({seed, 1});
+    closure = reach_forward(graph, storages(), starts);
+  }
+  for (const NodeId node : graph.nodes()) {
+    const Phase mark = graph[node].phase;
+    const bool inside = closure.has_value() && closure->masks.get(node) != 0;
+    if (mark != Phase::kUnspecified || graph[node].phase_markers != 0) map.has_markers = true;
+    if (graph[node].kind == NodeKind::kOutput) continue;
+    if (mark != Phase::kUnspecified) {
+      map.phase[node] = mark;
+      if (inside && (mark == Phase::kForward || mark == Phase::kLoss)) map.conflicts.push_back(node);
+    } else if (inside) {
+      map.phase[node] = Phase::kBackward;
+    } else if (const NodeId parent = projected(graph, node); parent.is_valid()) {
+      map.phase[node] = map.phase.get(parent);
+    }
+  }
+  return map;
+}
+
+PhaseMap analyze_phases(const Graph& graph) {
+  OwnStorages own(graph);
+  return analyze_phases(graph, [&own]() -> const StorageMap& { return own(); });
+}
+
+bool may_hold_backward(const Graph& graph) {
+  return graph.kind == GraphKind::kUnspecified || graph.kind == GraphKind::kJoint ||
+         graph.kind == GraphKind::kForwardLossBackward;
+}
+
+PhaseMap resolve_phases(const Graph& graph) {
+  OwnStorages own(graph);
+  return resolve_phases(graph, [&own]() -> const StorageMap& { return own(); });
+}
+
+PhaseMap resolve_phases(const Graph& graph, const StorageMap& storages) {
+  return resolve_phases(graph, [&storages]() -> const StorageMap& { return storages; });
+}
+
+PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages) {
+  PhaseMap map = analyze_phases(graph, storages);
+  return map.has_markers || !may_hold_backward(graph) ? map : infer_phases(graph, storages());
+}
+
+size_t mark_phases(Graph& graph, const PhaseMap& phases) {
+  size_t marked = 0;
+  for (const NodeId node : graph.nodes()) {
+    if (graph[node].kind == NodeKind::kOutput) continue;
+    graph[node].phase = phases.phase.get(node);
+    graph[node].phase_markers |= 1U << static_cast<uint32_t>(PhaseMarker::kInferred);
+    ++marked;
+  }
+  return marked;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "ir/graph/graph.h"
+
+namespace fxopt {
+
+class StorageMap;
+
+// Gives the storages of a graph where they are needed: of a graph whose phases are all marked they are not.
+using StorageSource = std::function<const StorageMap&()>;
+
+// The phase of every node, decided once from what the file says and from dependencies. A node marked by the tracer
+// keeps its mark. `has_markers` tells whether any node of the graph carries one; without markers only inference can
+// tell, and every node counts as forward.
+struct PhaseMap {
+  IdMap<NodeId, Phase> phase;  // never kUnspecified
+  bool has_markers = false;
+  // Nodes marked forward that depend on a tangent: conflicts. In schedule order.
+  std::vector<NodeId> conflicts;
+  // Where backward begins: tangent placeholders, or the gradient seeds inference found. In schedule order.
+  std::vector<NodeId> seeds;
+
+  bool is_backward(NodeId id) const { return phase[id] == Phase::kBackward; }
+};
+
+// Joint graphs: what depends on a tangent placeholder is backward, markers add to it, a forward mark inside the closure
+// is a conflict. Other graphs: the markers; without a mark a getitem follows what it takes from, a backward graph is
+// backward, an optimizer graph optimizer, everything else forward. O(nodes + edges).
+PhaseMap analyze_phases(const Graph& graph);
+PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages);  // when the caller has them
+
+// Phases of a graph that carries no markers:
+//
+//   seeds      the gradient of the loss where backward begins: ones_like or full_like of a loss, or a constant of its
+//              shape, that leads to gradients; tangents in a joint graph. No seed: everything is forward
+//   backward   the closure of the seeds, through values and through storages that members write; and the nodes between
+//              them that only backward reads: values recomputed from inputs, views of parameters. "Between": the
+//              nearest earlier node that is either in the closure or an ancestor of a forward output is in the closure,
+//              so that values a forward pass makes only for backward stay forward
+//   forward    the rest
+//
+// Output roles are used where the file has them. Against PyTorch's marks on the same graphs this finds every marked
+// node and one more, the seed itself, which autograd makes before it starts to mark; only a schedule that moved nodes
+// which depend on no gradient before the seed hides them (figures: README.md). O((nodes + edges) * (1 + candidates for
+// seeds / 64)).
+PhaseMap infer_phases(const Graph& graph);
+PhaseMap infer_phases(const Graph& graph, const StorageMap& storages);
+
+// Whether a graph of this kind has a backward pass for infer_phases() to find.
+bool may_hold_backward(const Graph& graph);
+
+// analyze_phases(), or infer_phases() for a graph that may hold a backward pass and carries no marker: what a pass asks
+// that must not mix phases.
+PhaseMap resolve_phases(const Graph& graph);
+PhaseMap resolve_phases(const Graph& graph, const StorageMap& storages);
+PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages);
+
+// Writes inferred phases into a graph without markers, as marks of their own kind, so that later passes and programs
+// read what this one decided. Returns how many nodes it marked. O(nodes).
+size_t mark_phases(Graph& graph, const PhaseMap& phases);
+
+}  // namespace fxopt

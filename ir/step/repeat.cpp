@@ -1,0 +1,77 @@
+#include "ir/step/repeat.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+
+#include "ir/graph/module.h"
+
+namespace fxopt {
+namespace {
+
+bool is_joint(const Graph& graph) {
+  if (graph.kind != GraphKind::kUnspecified) return graph.kind == GraphKind::kJoint;
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) {
+    const NodeExtra* extra = graph.extra(node);
+    return extra != nullptr && extra->input.has_value() && extra->input->role == InputRole::kTangent;
+  });
+}
+
+}  // namespace
+
+RepeatRules::RepeatRules(const Graph& graph, const PhaseMap& phases, const StorageMap& storages)
+    : graph_(&graph), storages_(&storages) {
+  find_returned(graph, phases);
+  if (is_joint(graph)) find_forward_writes(graph, phases);
+}
+
+void RepeatRules::find_returned(const Graph& graph, const PhaseMap& phases) {
+  if (!graph.output().is_valid()) return;
+  graph.for_each_input(graph.output(), [&](NodeId leaf) {
+    for (const BufferId buffer : storages_->buffers(leaf)) {
+      if (!buffer.is_valid()) continue;
+      ++returned_[storages_->alias_class(buffer)];
+      if (phases.is_backward(leaf)) returned_by_backward_[storages_->alias_class(buffer)] = true;
+    }
+  });
+}
+
+void RepeatRules::find_forward_writes(const Graph& graph, const PhaseMap& phases) {
+  const auto note = [this](std::span<const BufferId> buffers, uint32_t place) {
+    for (const BufferId buffer : buffers) {
+      if (buffer.is_valid()) forward_writes_[storages_->alias_class(buffer)] = place;
+    }
+  };
+  for (const NodeId node : graph.nodes()) {
+    if (!phases.is_backward(node)) note(storages_->writes(node), graph.position(node) + 1);
+  }
+  for (const OutputSpec& output : graph.outputs) {
+    if (output.role != OutputRole::kMutation || !output.of.is_valid()) continue;
+    const NodeId input = graph.find(output.of);
+    if (input.is_valid()) note(storages_->buffers(input), std::numeric_limits<uint32_t>::max());
+  }
+}
+
+TagRule RepeatRules::obstacle(NodeId node, NodeId consumer) const {
+  for (const BufferId buffer : storages_->reads(node)) {
+    if (!buffer.is_valid()) continue;
+    if (storages_->written_between(buffer, node, consumer)) return TagRule::kWritten;
+    if (forward_writes_.get(storages_->alias_class(buffer)) > graph_->position(node) + 1) return TagRule::kWritten;
+  }
+  if (is_written_later(node)) return TagRule::kWritten;
+  for (const BufferId buffer : storages_->buffers(node)) {
+    if (!buffer.is_valid()) continue;
+    const BufferId memory = storages_->alias_class(buffer);
+    if (returned_by_backward_.get(memory) && returned_.get(memory) > 1) return TagRule::kReturned;
+  }
+  return TagRule::kNone;
+}
+
+bool RepeatRules::is_written_later(NodeId node) const {
+  const std::span<const BufferId> made = storages_->buffers(node);
+  return std::any_of(made.begin(), made.end(),
+                     [&](BufferId buffer) { return buffer.is_valid() && storages_->written_after(buffer, node); });
+}
+
+}  // namespace fxopt

@@ -1,0 +1,280 @@
+// The one function that decides from tags, by the rules of kRules in their order. Stored tags are facts and stay as
+// they are. That an op cannot be repeated is asked last, so that only a value which would really be recomputed is
+// refused.
+
+#include "ir/step/tag_rules.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <utility>
+
+#include "ir/alias/effects.h"
+#include "ir/graph/module.h"
+#include "ir/step/tags.h"
+
+namespace fxopt {
+namespace {
+
+constexpr TagRuleText kUntagged = {TagRule::kNone, "no tag", "saved", "no tag says otherwise", "tag it"};
+
+constexpr TagRuleText kRules[] = {
+    {TagRule::kBackwardTag, "any tag on a backward node", "ignored", "it is a backward node, where tags mean nothing",
+     "tag the forward value"},
+    {TagRule::kSymbol, "a symbolic integer", "saved", "it is a symbolic integer, which is always saved", ""},
+    {TagRule::kRegionBoundary,
+     "a region's output read by a later region, or one with hooks; a layer is a region where "
+     "none is marked",
+     "saved", "a later region reads it to recompute, so it is saved at the boundary",
+     "put both into one checkpoint region"},
+    {TagRule::kMustRecompute, "MUST_RECOMPUTE, also against another tag", "recomputed", "MUST_RECOMPUTE", ""},
+    {TagRule::kReplay, "ap_must_save without a tag", "saved", "ap_must_save", "tag it MUST_RECOMPUTE"},
+    {TagRule::kMustSave, "MUST_SAVE, also against PREFER_*", "saved", "MUST_SAVE", "tag it MUST_RECOMPUTE"},
+    {TagRule::kPreference, "PREFER_RECOMPUTE or PREFER_SAVE alone", "carried out", "its preference is carried out", ""},
+    {TagRule::kInherited, "an untagged getitem, wait, view or alias; the base of a saved view", "as its parent or base",
+     "it shares its memory or its value with what was decided about", "tag the view and its base alike"},
+    {TagRule::kCollective, "an untagged collective", "saved", "collectives are saved unless a tag says otherwise",
+     "tag it PREFER_RECOMPUTE"},
+    {TagRule::kOffload, "MUST_OFFLOAD or PREFER_OFFLOAD, or a value that is offloaded", "as MUST_SAVE or PREFER_SAVE",
+     "offloaded values are kept", ""},
+    {TagRule::kUnrepeatable, "tagged for recompute, and running it again would give something else",
+     "PREFER_RECOMPUTE: saved; MUST_RECOMPUTE: an error once backward reads it",
+     "running it again would give something else", "tag it MUST_SAVE"},
+    {TagRule::kRandomSlot, "a random op with a recorded slot", "recomputed with the same numbers",
+     "its random numbers are drawn again from the recorded slot", ""},
+    {TagRule::kWritten, "what it reads or makes is written in place before or while backward reads it", "saved",
+     "what it reads or makes is written in place, which a copy would not see", "write to a clone"},
+    {TagRule::kReturned, "the caller is handed its memory and a view of it that backward makes", "saved",
+     "the caller is handed its memory and a view of it that backward makes", "return a clone"},
+    {TagRule::kKeptAnyway, "a view of memory that is kept anyway (an input, a saved value)", "not copied",
+     "it is a view of memory that stays live anyway: a copy would free nothing", "tag what it is a view of"},
+    {TagRule::kExcluded, "read only by modules that the option `exclude` of remat names", "saved",
+     "only modules that `exclude` names read it", "take the module out of `exclude`"},
+    {TagRule::kMerged, "two tagged nodes that cse merges", "the stronger tag", "it was merged with another node", ""},
+};
+
+bool is_symbolic_value(const Graph& graph, NodeId node) {
+  const Value& value = graph.value(node);
+  return value.kind == ValueKind::kSymbolic && value.symbol_type != SymbolType::kFloat;
+}
+
+// custom == {..., "ap_must_save": True, ...}
+bool has_ap_must_save(const Graph& graph, NodeId node) {
+  const Arg* custom = graph.meta_entry(node, "custom");
+  if (custom == nullptr || !custom->is(ArgKind::kDict)) return false;
+  const std::span<const Arg> items = graph.pool().children(*custom);
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (items[i].is(ArgKind::kString) && graph.module().text(items[i].as_string()) == "ap_must_save") {
+      return items[i + 1].is(ArgKind::kBool) && items[i + 1].as_bool();
+    }
+  }
+  return false;
+}
+
+class Decider {
+ public:
+  Decider(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, EffectMap& effects, TagRules rules)
+      : graph_(graph), phases_(phases), storages_(storages), effects_(effects), rules_(rules) {
+    decisions_.of = IdMap<NodeId, TagDecision>(graph.num_ids());
+  }
+
+  TagDecisions run() {
+    for (const NodeId node : graph_.nodes()) inherit(node);
+    for (const NodeId node : graph_.nodes()) decide(node);
+    if (rules_ == TagRules::kFxopt) save_bases_of_saved_views();
+    return std::move(decisions_);
+  }
+
+ private:
+  // Effective tags first: a boundary is judged by what its users are tagged.
+  void inherit(NodeId node) {
+    const Tag own = graph_[node].tag;
+    TagDecision& decision = decisions_.of[node];
+    decision.effective = own;
+    if (own != Tag::kNone || rules_ == TagRules::kTorch || !follows_parent(node)) return;
+    const Arg* parent = graph_.arg(node, 0);
+    if (parent == nullptr || !parent->is(ArgKind::kNode)) return;
+    decision.effective = decisions_.of.get(parent->as_node()).effective;
+  }
+
+  bool follows_parent(NodeId node) const {
+    if (!graph_[node].is_call() || phases_.is_backward(node)) return false;
+    switch (view_of_call(graph_, node)) {
+      case ViewKind::kProjection:
+      case ViewKind::kView:
+      case ViewKind::kMultiView:
+        return true;
+      case ViewKind::kIdentity:
+        return graph_.op(node).writes.empty();
+      case ViewKind::kMaybeView: {
+        const std::span<const BufferId> made = storages_.buffers(node);
+        return made.size() == 1 && storages_.buffer(made[0]).producer != node;
+      }
+      case ViewKind::kNone:
+        return false;
+    }
+    return false;
+  }
+
+  void decide(NodeId node) {
+    TagDecision& decision = decisions_.of[node];
+    const Tag own = graph_[node].tag;
+    if (rules_ == TagRules::kFxopt && phases_.is_backward(node)) {
+      if (own != Tag::kNone) {
+        remark(node, "tag-on-backward", "a tag on a backward node is ignored");
+        decision.rule = TagRule::kBackwardTag;
+      }
+      return;
+    }
+    if (decision.effective == Tag::kNone) {
+      if (graph_[node].is_call() && graph_.op(node).has(Effect::kCollective)) decision.rule = TagRule::kCollective;
+      if (has_ap_must_save(graph_, node)) decision.rule = TagRule::kReplay;
+      return;
+    }
+    decision.rule = rule_that_saves(node, decision);
+    if (decision.rule != TagRule::kNone) return;
+    if (!wants_recompute(decision.effective)) {
+      const bool offload = decision.effective == Tag::kMustOffload || decision.effective == Tag::kPreferOffload;
+      const TagRule save = decision.effective == Tag::kPreferSave ? TagRule::kPreference : TagRule::kMustSave;
+      decision.rule = offload ? TagRule::kOffload : save;
+      return;
+    }
+    decide_recompute(node, decision);
+  }
+
+  TagRule rule_that_saves(NodeId node, const TagDecision& decision) const {
+    if (rules_ == TagRules::kFxopt && is_symbolic_value(graph_, node)) return TagRule::kSymbol;
+    if (!wants_recompute(decision.effective)) return TagRule::kNone;
+    return is_boundary(node) ? TagRule::kRegionBoundary : TagRule::kNone;
+  }
+
+  bool is_boundary(NodeId node) const {
+    const RegionKey key = region_key(graph_, node, rules_);
+    const RegionId region = graph_[node].region;
+    const bool hooked = region.is_valid() && graph_.module().region(region).has_backward_hook;
+    if (!key.exists && !hooked) return false;
+    bool recomputed_user = false;
+    for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
+      const NodeId user = graph_.use(use).user;
+      if (rules_ == TagRules::kFxopt && phases_.is_backward(user)) continue;
+      if (!wants_recompute(decisions_.of[user].effective)) continue;
+      recomputed_user = true;
+      if (key.is_before(region_key(graph_, user, rules_))) return true;
+    }
+    return hooked && !recomputed_user;
+  }
+
+  void decide_recompute(NodeId node, TagDecision& decision) {
+    decision.recompute = true;
+    decision.rule = decision.effective == Tag::kMustRecompute ? TagRule::kMustRecompute : TagRule::kPreference;
+    if (graph_[node].tag == Tag::kNone) decision.rule = TagRule::kInherited;
+    if (rules_ == TagRules::kTorch || !graph_[node].is_call()) return;
+    const std::string_view reason = why_unrepeatable(graph_, node, effects_);
+    if (reason.empty()) {
+      if (is_random_call(graph_, node)) decision.rule = TagRule::kRandomSlot;
+      return;
+    }
+    if (decision.effective == Tag::kPreferRecompute) {
+      decision.recompute = false;
+      decision.rule = TagRule::kUnrepeatable;
+      remark(node, "unrepeatable", "saved although tagged PREFER_RECOMPUTE: it " + std::string(reason));
+      return;
+    }
+    decisions_.unrepeatable.push_back({node, reason});
+  }
+
+  // A saved view of forward that backward reads keeps its whole storage, so recomputing what made the storage would only
+  // hold it twice.
+  void save_bases_of_saved_views() {
+    IdMap<NodeId, bool> read_by_backward(graph_.num_ids(), false);
+    for (const NodeId node : graph_.nodes()) {
+      if (!phases_.is_backward(node)) continue;
+      graph_.for_each_input(node, [&read_by_backward](NodeId input) { read_by_backward[input] = true; });
+    }
+    for (const NodeId node : graph_.nodes()) {
+      const TagDecision& decision = decisions_.of.get(node);
+      if (decision.effective == Tag::kNone || decision.recompute || !read_by_backward.get(node)) continue;
+      if (phases_.is_backward(node)) continue;
+      for (const BufferId buffer : storages_.buffers(node)) save_base(node, storages_.buffer(buffer));
+    }
+  }
+
+  // Only a base with this one storage: of several, the others are worth recomputing.
+  void save_base(NodeId view, const Buffer& buffer) {
+    if (buffer.source != BufferSource::kNode || buffer.producer == view) return;
+    TagDecision& base = decisions_.of[buffer.producer];
+    if (!base.recompute || storages_.buffers(buffer.producer).size() != 1) return;
+    base.recompute = false;
+    base.rule = TagRule::kInherited;
+  }
+
+  void remark(NodeId node, std::string_view code, std::string text) {
+    decisions_.remarks.push_back({node, code, std::move(text)});
+  }
+
+  const Graph& graph_;
+  const PhaseMap& phases_;
+  const StorageMap& storages_;
+  EffectMap& effects_;
+  TagRules rules_;
+  TagDecisions decisions_;
+};
+
+}  // namespace
+
+std::span<const TagRuleText> tag_rules() { return kRules; }
+
+const TagRuleText& tag_rule(TagRule rule) {
+  const auto* found =
+      std::find_if(std::begin(kRules), std::end(kRules), [rule](const TagRuleText& row) { return row.rule == rule; });
+  return found == std::end(kRules) ? kUntagged : *found;
+}
+
+std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& effects_of) {
+  if (!graph[node].is_call()) return {};
+  const Effect effects = effects_of.of(node);
+  if (has_effect(effects, Effect::kMutates)) return "writes its argument";
+  if (has_effect(effects, kUndescribed)) return "is an op nobody described, which may have effects";
+  if (has_effect(effects, Effect::kAsserts)) return "only checks a condition";
+  if (has_effect(effects, Effect::kBarrier)) return "is a barrier";
+  if (has_effect(effects, Effect::kRandom)) {
+    const NodeExtra* extra = graph.extra(node);
+    const bool recorded = extra != nullptr && extra->rng.has_value() && extra->rng->offset.is_known();
+    if (!recorded) return "draws random numbers from no recorded slot";
+  }
+  return {};
+}
+
+int64_t layer_of(std::string_view module_path) {
+  while (!module_path.empty()) {
+    const size_t dot = module_path.find('.');
+    const std::string_view component = module_path.substr(0, dot);
+    int64_t number = 0;
+    const std::from_chars_result parsed =
+        std::from_chars(component.data(), component.data() + component.size(), number);
+    if (!component.empty() && parsed.ec == std::errc() && parsed.ptr == component.data() + component.size() &&
+        number >= 0) {
+      return number;
+    }
+    if (dot == std::string_view::npos) break;
+    module_path.remove_prefix(dot + 1);
+  }
+  return -1;
+}
+
+RegionKey region_key(const Graph& graph, NodeId node, TagRules rules) {
+  const RegionId region = graph[node].region;
+  if (region.is_valid() && graph.module().region(region).id.has_value()) {
+    return {true, true, *graph.module().region(region).id};
+  }
+  if (rules == TagRules::kTorch) return {};
+  const int64_t layer = layer_of(graph.module().text(graph[node].module_path));
+  return {layer >= 0, false, layer};
+}
+
+TagDecisions decide_tags(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, EffectMap& effects,
+                         TagRules rules) {
+  return Decider(graph, phases, storages, effects, rules).run();
+}
+
+}  // namespace fxopt

@@ -1,0 +1,163 @@
+#include "ir/summary/opaque.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "ir/alias/collectives.h"
+#include "ir/alias/effect_map.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+namespace {
+
+// Modules whose functions stand in graphs as they are.
+bool is_python_function(std::string_view target) {
+  constexpr std::string_view kModules[] = {"builtins.", "operator.", "math.", "torch.", "functools.", "itertools."};
+  return target.find('<') != std::string_view::npos ||  // <lambda>, <locals>
+         std::any_of(std::begin(kModules), std::end(kModules),
+                     [target](std::string_view prefix) { return target.starts_with(prefix); });
+}
+
+bool yields_nothing(const Op& op) { return op.schema.has_value() && op.schema->returns.empty(); }
+
+class Finder {
+ public:
+  Finder(const Graph& graph, EffectMap* effects) : graph_(graph), module_(graph.module()), effects_(effects) {
+    for (const ProcessGroup& group : module_.groups) {
+      if (group.uid.is_valid()) groups_[group.uid] = true;
+    }
+  }
+
+  std::vector<OpaqueRow> run(const std::vector<NodeId>& nodes) {
+    for (const NodeId node : nodes) {
+      check_call(node);
+      check_value(node, graph_.value(node));
+    }
+    std::stable_sort(rows_.begin(), rows_.end(),
+                     [](const OpaqueRow& a, const OpaqueRow& b) { return a.count > b.count; });
+    return std::move(rows_);
+  }
+
+ private:
+  void add(OpaqueReason reason, std::string_view what, NodeId node) {
+    const auto& [place, is_new] = index_.emplace(std::pair(reason, std::string(what)), rows_.size());
+    if (is_new) rows_.push_back({reason, std::string(what), 0, node});
+    ++rows_[place->second].count;
+  }
+
+  void check_call(NodeId node) {
+    const Node& record = graph_[node];
+    const std::string_view target = op_name(node);
+    if (record.kind == NodeKind::kCallMethod || record.kind == NodeKind::kCallModule) {
+      return add(OpaqueReason::kMethodOrModule, target, node);
+    }
+    if (!record.is_call()) return;
+    const Op& op = graph_.op(node);
+    if (op.is_opaque()) {
+      add(reason_of(op, target), target, node);
+    } else if (effects_ != nullptr && effects_->has(node, Effect::kOpaque)) {
+      add(OpaqueReason::kRunsUnknown, target, node);
+    }
+    if (op.has(Effect::kCollective)) check_group(node);
+  }
+
+  static OpaqueReason reason_of(const Op& op, std::string_view target) {
+    if (find_builtin_op(target) != nullptr) return OpaqueReason::kOtherEffects;
+    if (op.schema.has_value()) return OpaqueReason::kNotPromised;
+    return is_python_function(target) ? OpaqueReason::kPythonFunction : OpaqueReason::kNoSchema;
+  }
+
+  void check_group(NodeId node) {
+    const GroupKey key = group_of_call(graph_, node);
+    if (key.expr.is_valid()) return;
+    if (!key.uid.is_valid()) return add(OpaqueReason::kUnnamedGroup, op_name(node), node);
+    if (!groups_.get(key.uid)) add(OpaqueReason::kUnlistedGroup, module_.text(key.uid), node);
+  }
+
+  // Empty for a call without a target, which a broken graph may have.
+  std::string_view op_name(NodeId node) const {
+    const TargetId target = graph_[node].target;
+    return target.is_valid() ? module_.text(module_.target(target).name) : std::string_view();
+  }
+
+  void check_value(NodeId node, const Value& value) {
+    switch (value.kind) {
+      case ValueKind::kAbsent:
+        if (graph_[node].kind == NodeKind::kPlaceholder) add(OpaqueReason::kNoValue, "placeholder", node);
+        if (graph_[node].is_call() && !yields_nothing(graph_.op(node)))
+          add(OpaqueReason::kNoValue, op_name(node), node);
+        break;
+      case ValueKind::kOpaque:
+        add(OpaqueReason::kObject, module_.text(value.name), node);
+        break;
+      case ValueKind::kUnknown:
+        add(OpaqueReason::kNewerValue, name_of(graph_[node].kind), node);
+        break;
+      case ValueKind::kTensor:
+        if (const Tensor& tensor = graph_.pool().tensor(value); !tensor.strides.is_valid()) {
+          add(OpaqueReason::kNoStrides, name_of(tensor.layout), node);
+        }
+        break;
+      case ValueKind::kTuple:
+      case ValueKind::kList:
+      case ValueKind::kDict:
+        for (const Value& child : graph_.pool().children(value)) check_element(node, child);
+        break;
+      default:
+        break;
+    }
+  }
+
+  // Of a tuple, only what is there and not understood: elements that nobody recorded are common and count with the
+  // getitem that takes them.
+  void check_element(NodeId node, const Value& value) {
+    if (value.kind != ValueKind::kAbsent) check_value(node, value);
+  }
+
+  const Graph& graph_;
+  const Module& module_;
+  EffectMap* effects_;  // may be nullptr
+  IdMap<StringId, bool> groups_;
+  std::map<std::pair<OpaqueReason, std::string>, size_t> index_;
+  std::vector<OpaqueRow> rows_;
+};
+
+}  // namespace
+
+std::string_view opaque_reason_text(OpaqueReason value) {
+  switch (value) {
+    case OpaqueReason::kNoSchema:
+      return "an op that neither the op table nor the file describes";
+    case OpaqueReason::kPythonFunction:
+      return "a Python function, which no schema describes";
+    case OpaqueReason::kNotPromised:
+      return "an op of the file that is not promised to be pure";
+    case OpaqueReason::kOtherEffects:
+      return "an op with effects that cannot be named";
+    case OpaqueReason::kRunsUnknown:
+      return "runs a graph or an op that is opaque or writes";
+    case OpaqueReason::kMethodOrModule:
+      return "a call of a method or a module";
+    case OpaqueReason::kObject:
+      return "the value is a Python object";
+    case OpaqueReason::kNoValue:
+      return "no value is recorded";
+    case OpaqueReason::kNewerValue:
+      return "the value is of a kind that a newer version wrote";
+    case OpaqueReason::kNoStrides:
+      return "a tensor without strides: its storage is not known";
+    case OpaqueReason::kUnnamedGroup:
+      return "a collective that names no group";
+    case OpaqueReason::kUnlistedGroup:
+      return "a collective on a group that the file does not list";
+  }
+  return {};
+}
+
+std::vector<OpaqueRow> find_opaque(const Graph& graph, const std::vector<NodeId>& nodes, EffectMap* effects) {
+  return Finder(graph, effects).run(nodes);
+}
+
+}  // namespace fxopt

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+#include "ir/graph/graph.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+
+// The code of remarks on names, given to an option, that a graph does not have.
+inline constexpr std::string_view kNamesNothing = "names-nothing";
+// The code of remarks on what a mode that reproduces another system got wrong with it: the result is not exact there.
+inline constexpr std::string_view kNotExact = "not-exact";
+// The code of remarks on recompute tags in a graph without backward.
+inline constexpr std::string_view kNoBackward = "no-backward";
+
+// Why a pass did not do something, or did something that may surprise.
+struct PassRemark {
+  StringId graph;
+  NodeId node;  // valid when the pass ended, it may have been erased since
+  std::string node_name;
+  std::string code;  // stable, dashed: "untagged-alias"
+  std::string text;
+};
+
+// What one run of a pass did. `changed` is derived from the counters, and the pass manager checks it against a
+// structural hash, so that no pass can forget or forge it.
+class PassResult {
+ public:
+  // Adds to a counter that tells of a change to the graph.
+  void count(std::string_view counter, int64_t amount = 1) {
+    if (amount != 0) counters_[std::string(counter)] += amount;
+  }
+  // Adds to a counter that tells of something seen, not changed.
+  void note(std::string_view counter, int64_t amount = 1) {
+    if (amount != 0) notes_[std::string(counter)] += amount;
+  }
+  void remark(const Graph& graph, NodeId node, std::string_view code, std::string text) {
+    remarks_.push_back({graph.name(), node, std::string(graph.name_of(node)), std::string(code), std::move(text)});
+  }
+
+  // Remarks at the output, code kNamesNothing, on each of the names given to `option` for which matches(node, name)
+  // holds of no node: most likely a slip. O(nodes * names).
+  template <class Matches>
+  void remark_unmatched(const Graph& graph, std::string_view option, const std::vector<std::string_view>& names,
+                        const Matches& matches) {
+    const NodeId output = graph.output();
+    for (const std::string_view name : names) {
+      bool is_met = false;
+      for (const NodeId node : graph.nodes()) is_met = is_met || matches(node, name);
+      if (is_met || !output.is_valid()) continue;
+      remark(graph, output, kNamesNothing,
+             "no node of this graph matches '" + std::string(name) + "' of " + std::string(option));
+    }
+  }
+
+  // Adds what another run of the same pass did, on another graph.
+  void merge(PassResult&& other) {
+    for (const auto& [counter, amount] : other.counters_) count(counter, amount);
+    for (const auto& [counter, amount] : other.notes_) note(counter, amount);
+    for (PassRemark& remark : other.remarks_) remarks_.push_back(std::move(remark));
+  }
+
+  bool changed() const { return !counters_.empty(); }
+  const std::map<std::string, int64_t>& counters() const { return counters_; }
+  const std::map<std::string, int64_t>& notes() const { return notes_; }
+  const std::vector<PassRemark>& remarks() const { return remarks_; }
+
+ private:
+  std::map<std::string, int64_t> counters_;
+  std::map<std::string, int64_t> notes_;
+  std::vector<PassRemark> remarks_;
+};
+
+// Whose decisions a pass reproduces.
+enum class Compat : uint8_t {
+  kFxopt,
+  kTorch,
+};
+template <>
+struct EnumNames<Compat> {
+  static constexpr EnumName<Compat> kAll[] = {{Compat::kFxopt, "fxopt"}, {Compat::kTorch, "torch"}};
+};
+
+// A pass works on one graph. It plans on the const graph, then applies a plan that cannot fail. Errors are reserved for
+// input the pass must refuse (a tag that cannot be carried out); what it merely could not do is a remark.
+//
+//   struct FooOptions {
+//     int64_t cap_bytes = 0;
+//     template <class Self, class Field>
+//     static void visit(Self& self, Field&& field) {
+//       field("cap-bytes", self.cap_bytes, "Largest merged payload, bytes.");
+//     }
+//     Status check() const;  // optional: ranges; where.field of the error names the option
+//   };
+//   Result<PassResult> foo(Graph& graph, const FooOptions& options, PassContext& context);
+//
+// Option fields may be bool, int64_t, std::string or an enumeration with EnumNames.
+
+}  // namespace fxopt

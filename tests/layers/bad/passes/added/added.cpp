@@ -1,0 +1,2 @@
+#include "passes/added/added.h"  // forbidden
+#include "ir/graph/graph.h"
