@@ -1,8 +1,6 @@
 #include "cli/files.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <new>
@@ -147,8 +145,8 @@ Result<std::vector<const Graph*>> select_graphs(const Module& module, const std:
   }
   const std::string name = bare_name(given, '@');
   std::vector<std::string_view> names;
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    const Graph& graph = module.graph(id);
     names.push_back(module.text(graph.name()));
     if (names.back() == name) return std::vector<const Graph*>{&graph};
   }
@@ -158,39 +156,6 @@ Result<std::vector<const Graph*>> select_graphs(const Module& module, const std:
               {}};
   error.where.file = file;
   return error;
-}
-
-std::optional<int64_t> parse_bytes(std::string_view text) {
-  struct ByteUnit {
-    std::string_view name;
-    double bytes;
-  };
-  static constexpr std::array<ByteUnit, 10> kUnits = {{{"KiB", 1024.0},
-                                                       {"MiB", 1048576.0},
-                                                       {"GiB", 1073741824.0},
-                                                       {"TiB", 1099511627776.0},
-                                                       {"KB", 1e3},
-                                                       {"kB", 1e3},
-                                                       {"MB", 1e6},
-                                                       {"GB", 1e9},
-                                                       {"TB", 1e12},
-                                                       {"B", 1.0}}};
-  double factor = 1;
-  for (const ByteUnit& unit : kUnits) {
-    if (!text.ends_with(unit.name)) continue;
-    text.remove_suffix(unit.name.size());
-    factor = unit.bytes;
-    break;
-  }
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  if (const std::optional<int64_t> whole = parse_int64(text); whole.has_value() && factor == 1) {
-    return *whole >= 0 ? whole : std::nullopt;
-  }
-  const std::optional<double> number = parse_double(text);
-  if (!number.has_value() || !std::isfinite(*number) || *number < 0) return std::nullopt;
-  const double bytes = std::floor(*number * factor);
-  if (bytes >= 9223372036854775808.0) return std::nullopt;
-  return static_cast<int64_t>(bytes);
 }
 
 }  // namespace fxopt

@@ -61,8 +61,4 @@ std::string bare_name(const std::string& name, char sigil);
 // near match.
 Result<std::vector<const Graph*>> select_graphs(const Module& module, const std::string& name, const std::string& file);
 
-// "70GiB", "70GB", "512MiB", "1.5 GiB", "1000": GiB is 2^30, GB is 10^9. Nothing for anything else, for negative and
-// for more than 2^63 - 1 bytes.
-std::optional<int64_t> parse_bytes(std::string_view text);
-
 }  // namespace fxopt

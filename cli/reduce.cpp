@@ -177,7 +177,7 @@ class Reduce {
     const std::string& path = flags_.files.inputs.front();
     const std::unique_ptr<Module> module = load_input(console_, path);
     if (module == nullptr || !is_valid_input(console_, *module, path)) return;
-    for (size_t i = 0; i < module->num_graphs(); ++i) nodes_before_ += module->graph(GraphId(i)).num_nodes();
+    nodes_before_ = module->num_nodes();
     best_ = {print_text(*module), flags_.passes};
     const Status begun = judge_input();
     if (!begun.ok()) return console_.error(begun.error());

@@ -53,7 +53,7 @@ class Selector {
   Result<std::vector<const Graph*>> find_graphs() const {
     if (!flags_.graph.empty()) return select_graphs(module_, flags_.graph, file_);
     std::vector<const Graph*> graphs;
-    for (size_t i = 0; i < module_.num_graphs(); ++i) graphs.push_back(&module_.graph(GraphId(i)));
+    for (const GraphId id : module_.graphs()) graphs.push_back(&module_.graph(id));
     return graphs;
   }
 

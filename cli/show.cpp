@@ -118,7 +118,7 @@ class Shower {
       console_.warning("broken-invariants", here(), "storages are left out: `fxopt verify` says what is broken");
     }
     const SummaryView view{flags_.top, flags_.module_depth};
-    std::vector<bool> is_top_level(module.num_graphs(), false);
+    std::vector<bool> is_top_level(module.num_graph_ids(), false);
     for (const GraphId id : top_level_graphs(module)) is_top_level[id.index()] = true;
     SubgraphEffects effects(module);
     std::vector<GraphSummary> subgraphs;
@@ -127,8 +127,7 @@ class Shower {
       const Graph* graph = selection.graph;
       const std::vector<NodeId>* part = flags_.selection.has_any() ? &selection.nodes : nullptr;
       GraphSummary summary = summarize(*graph, validity_, part, effects);
-      const GraphId id = module.find_graph(graph->name());
-      const bool is_folded = flags_.selection.graph.empty() && !(id.is_valid() && is_top_level[id.index()]);
+      const bool is_folded = flags_.selection.graph.empty() && !is_top_level[graph->id().index()];
       if (console_.wants_json()) list.push_back(summary_json(summary, view));
       if (is_folded) {
         subgraphs.push_back(std::move(summary));

@@ -26,19 +26,13 @@ struct VerifyFlags {
   size_t max_errors = 100;
 };
 
-size_t count_nodes(const Module& module) {
-  size_t nodes = 0;
-  for (size_t i = 0; i < module.num_graphs(); ++i) nodes += module.graph(GraphId(i)).num_nodes();
-  return nodes;
-}
-
 // What passes must assume the worst of, graph by graph: no error, for real graphs have it.
 nlohmann::ordered_json report_opaque(std::ostream& out, const Module& module, Validity validity) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   SubgraphEffects subgraphs(module);
   size_t left_out = 0;
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    const Graph& graph = module.graph(id);
     const std::vector<NodeId> nodes(graph.nodes().begin(), graph.nodes().end());
     EffectMap effects(graph, subgraphs);
     for (const OpaqueRow& row : find_opaque(graph, nodes, validity == Validity::kValid ? &effects : nullptr)) {
@@ -82,7 +76,7 @@ void verify_one(Console& console, const VerifyFlags& flags, const std::string& p
     console.warning("errors-cut", where,
                     "there are more errors than the " + std::to_string(limit) + " printed; --max-errors N prints more");
   }
-  const size_t nodes = count_nodes(*module);
+  const size_t nodes = module->num_nodes();
   console.product() << shown << ": " << (broken.empty() ? "ok" : "broken") << ", "
                     << count_text(module->num_graphs(), "graph") << ", " << count_text(nodes, "node") << '\n';
   file["verdict"] = broken.empty() ? "ok" : "broken";

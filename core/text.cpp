@@ -87,4 +87,47 @@ std::optional<int64_t> parse_int64(std::string_view text) {
   return value;
 }
 
+std::optional<int64_t> parse_bytes(std::string_view text) {
+  struct ByteUnit {
+    std::string_view name;
+    double bytes;
+  };
+  static constexpr std::array<ByteUnit, 10> kUnits = {{{"KiB", 1024.0},
+                                                       {"MiB", 1048576.0},
+                                                       {"GiB", 1073741824.0},
+                                                       {"TiB", 1099511627776.0},
+                                                       {"KB", 1e3},
+                                                       {"kB", 1e3},
+                                                       {"MB", 1e6},
+                                                       {"GB", 1e9},
+                                                       {"TB", 1e12},
+                                                       {"B", 1.0}}};
+  double factor = 1;
+  for (const ByteUnit& unit : kUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    text.remove_suffix(unit.name.size());
+    factor = unit.bytes;
+    break;
+  }
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  if (const std::optional<int64_t> whole = parse_int64(text); whole.has_value() && factor == 1) {
+    return *whole >= 0 ? whole : std::nullopt;
+  }
+  const std::optional<double> number = parse_double(text);
+  if (!number.has_value() || !std::isfinite(*number) || *number < 0) return std::nullopt;
+  const double bytes = std::floor(*number * factor);
+  if (bytes >= 9223372036854775808.0) return std::nullopt;
+  return static_cast<int64_t>(bytes);
+}
+
+std::string format_byte_size(int64_t bytes) {
+  static constexpr std::array<std::string_view, 5> kUnits = {"", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return std::to_string(bytes) + std::string(kUnits[unit]);
+}
+
 }  // namespace fxopt

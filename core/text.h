@@ -35,4 +35,12 @@ std::optional<double> parse_double(std::string_view text);
 // The integer that all of `text` spells in decimal, with an optional '-'. Nothing for anything else or beyond 64 bits.
 std::optional<int64_t> parse_int64(std::string_view text);
 
+// "70GiB", "70GB", "512MiB", "1.5 GiB", "1000": GiB is 2^30, GB is 10^9. Nothing for anything else, for negative and
+// for more than 2^63 - 1 bytes.
+std::optional<int64_t> parse_bytes(std::string_view text);
+
+// Bytes that are not negative in the largest unit of which they are a whole number, which parse_bytes() reads back:
+// "25MiB", "1000".
+std::string format_byte_size(int64_t bytes);
+
 }  // namespace fxopt

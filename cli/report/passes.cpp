@@ -15,7 +15,8 @@ namespace fxopt {
 namespace {
 
 std::string option_values(const PassOptionInfo& option) {
-  return option.choices.empty() ? option.type : join(option.choices, "|");
+  if (option.choices.empty()) return option.type;
+  return option.type.ends_with(" list") ? "list of " + join(option.choices, "|") : join(option.choices, "|");
 }
 
 }  // namespace
@@ -32,8 +33,14 @@ std::string pass_list_text() {
 std::string pass_text(const PassInfo& pass) {
   std::string out = std::string(pass.name) + "\n  " + wrap(pass.summary, 2) + "\n";
   out += "  class: " + std::string(pass_class_name(pass.pass_class)) + "\n";
-  for (const auto& [other, why] : pass.not_after) {
-    out += "  " + wrap("must not stand after " + std::string(other) + ": " + std::string(why), 2) + "\n";
+  for (const PassInfo& other : pass_registry()) {
+    const PassRules::End* end = conflict(other, pass);
+    if (end == nullptr) continue;
+    out += "  " +
+           wrap("must not stand after " + std::string(other.name) + ": it needs " +
+                    std::string(name_of(end->question)) + ", and " + std::string(end->why),
+                2) +
+           "\n";
   }
   out += pass.options.empty() ? "  no options\n" : "  options:\n";
   for (const PassOptionInfo& option : pass.options) {
@@ -45,8 +52,9 @@ std::string pass_text(const PassInfo& pass) {
 }
 
 nlohmann::ordered_json pass_json(const PassInfo& pass) {
-  nlohmann::ordered_json not_after = nlohmann::ordered_json::array();
-  for (const auto& [other, why] : pass.not_after) not_after.push_back({{"pass", other}, {"why", why}});
+  nlohmann::ordered_json needs = nlohmann::ordered_json::array(), ends = nlohmann::ordered_json::array();
+  for (const OpenQuestion question : pass.rules.needs) needs.push_back(name_of(question));
+  for (const PassRules::End& end : pass.rules.ends) ends.push_back({{"ends", name_of(end.question)}, {"why", end.why}});
   nlohmann::ordered_json options = nlohmann::ordered_json::array();
   for (const PassOptionInfo& option : pass.options) {
     options.push_back({{"name", option.name},
@@ -55,11 +63,8 @@ nlohmann::ordered_json pass_json(const PassInfo& pass) {
                        {"choices", option.choices},
                        {"help", option.help}});
   }
-  return {{"name", pass.name},
-          {"summary", pass.summary},
-          {"class", pass_class_name(pass.pass_class)},
-          {"not_after", not_after},
-          {"options", options}};
+  return {{"name", pass.name}, {"summary", pass.summary}, {"class", pass_class_name(pass.pass_class)}, {"needs", needs},
+          {"ends", ends},      {"options", options}};
 }
 
 Error unknown_pass(std::string_view name) {

@@ -124,8 +124,8 @@ nlohmann::ordered_json remarks_json(const StepReport& step, Remarks remarks) {
 ModuleStats module_stats(const Module& module, ModuleFacts& facts) {
   ModuleStats stats;
   IdMap<TargetId, int64_t> calls(module.num_targets());
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    const Graph& graph = module.graph(id);
     stats.nodes += graph.num_nodes();
     stats.edges += graph.num_edges();
     for (const NodeId node : graph.nodes()) {

@@ -34,8 +34,8 @@ void add_merged(const std::vector<Origin>& origins, std::set<NodeKey>& merged) {
 // Nodes that another one stands for, itself erased or not.
 std::set<NodeKey> merged_nodes(const Module& module) {
   std::set<NodeKey> merged;
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    const Graph& graph = module.graph(id);
     for (const NodeId node : graph.nodes()) {
       if (const NodeExtra* extra = graph.extra(node)) add_merged(extra->origins, merged);
     }
@@ -197,8 +197,8 @@ std::vector<TagGroup> group_outcomes(const std::vector<TagOutcome>& outcomes) {
 
 std::vector<TagOutcome> tag_outcomes(const Module& module) {
   std::vector<TagOutcome> outcomes;
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    const Graph& graph = module.graph(id);
     for (const NodeId node : graph.nodes()) {
       if (graph[node].tag != Tag::kNone) outcomes.push_back(outcome_of_node(graph, node));
     }
@@ -209,8 +209,8 @@ std::vector<TagOutcome> tag_outcomes(const Module& module) {
 
 std::vector<TagOutcome> audit_tags(const Module& module) {
   std::vector<TagOutcome> outcomes;
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    const Graph& graph = module.graph(id);
     std::optional<Auditor> auditor;
     for (const NodeId node : graph.nodes()) {
       if (graph[node].tag == Tag::kNone) continue;

@@ -62,12 +62,6 @@ bool is_branch(const Arg& arg) {
   return arg.is(ArgKind::kList) || arg.is(ArgKind::kTuple) || arg.is(ArgKind::kDict) || arg.is(ArgKind::kSet);
 }
 
-size_t count_nodes(const Module& module) {
-  size_t count = 0;
-  for (size_t i = 0; i < module.num_graphs(); ++i) count += module.graph(GraphId(i)).num_nodes();
-  return count;
-}
-
 bool is_within(const std::optional<int64_t>& position, int64_t count) {
   return !position.has_value() || (*position >= 0 && *position < count);
 }
@@ -77,14 +71,14 @@ bool is_within(const std::optional<int64_t>& position, int64_t count) {
 std::vector<Error> verify(const Module& module, size_t max_diagnostics) {
   VerifyContext context(module, max_diagnostics);
   check_records(context);
-  for (size_t i = 0; i < module.num_graphs(); ++i) GraphVerifier(context, GraphId(i)).run();
+  for (const GraphId id : module.graphs()) GraphVerifier(context, id).run();
   check_graph_recursion(context);
   return std::move(context.report).finish();
 }
 
 VerifyContext::VerifyContext(const Module& checked, size_t max_diagnostics)
     : module(checked), report(checked, max_diagnostics) {
-  if (module.next_uid / kSparseUidFactor <= count_nodes(module)) uids_.resize(module.next_uid);
+  if (module.next_uid / kSparseUidFactor <= module.num_nodes()) uids_.resize(module.next_uid);
 }
 
 bool VerifyContext::take_uid(uint64_t uid) {

@@ -91,7 +91,8 @@ void RecordChecks::declare_all(NameSet& names, std::string_view list, const std:
 
 // Names first: records refer to each other in any order.
 void RecordChecks::declare() {
-  for (size_t i = 0; i < module_.num_graphs(); ++i) context_.shapes.push_back(shape_of(module_.graph(GraphId(i))));
+  context_.shapes.resize(module_.num_graph_ids());
+  for (const GraphId id : module_.graphs()) context_.shapes[id.index()] = shape_of(module_.graph(id));
   declare_all(context_.symbols, "symbols", module_.symbols, &Symbol::name);
   declare_all(context_.groups, "groups", module_.groups, &ProcessGroup::uid);
   declare_all(context_.meshes, "meshes", module_.meshes, &DeviceMesh::name);
@@ -103,7 +104,7 @@ void RecordChecks::declare() {
 void RecordChecks::check_graph_names() {
   if (module_.num_graphs() == 0) add(ErrorCode::kVerifyStructure, "graphs", "module without a graph");
   for (size_t i = 0; i < module_.num_graphs(); ++i) {
-    if (!context_.is_blank(module_.graph(GraphId(i)).name())) continue;
+    if (!context_.is_blank(module_.graph(module_.graphs()[i]).name())) continue;
     add(ErrorCode::kVerifyStructure, item("graphs", i), "graph without a name");
   }
 }
@@ -394,7 +395,7 @@ void VerifyContext::report_unknown_graph(StringId name, const Place& place) {
 void check_records(VerifyContext& context) { RecordChecks(context).run(); }
 
 void check_graph_recursion(VerifyContext& context) {
-  RecursionSearch search(context.module.num_graphs(), context.graph_edges);
+  RecursionSearch search(context.module.num_graph_ids(), context.graph_edges);
   for (const std::pair<GraphId, GraphId>& edge : search.run()) {
     const Graph& from = context.module.graph(edge.first);
     const Graph& to = context.module.graph(edge.second);

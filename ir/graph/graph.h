@@ -86,13 +86,15 @@ struct Use {
 // this class, which alone keeps the use-lists.
 class Graph {
  public:
-  Graph(Module& module, StringId name) : name_(name), module_(&module) {}
+  // By Module::add_graph(), which gives the id; without an id, a graph beside those of the module.
+  Graph(Module& module, StringId name, GraphId id = GraphId()) : name_(name), id_(id), module_(&module) {}
   Graph& operator=(const Graph&) = delete;
 
   // -- the graph itself
   Module& module() { return *module_; }
   const Module& module() const { return *module_; }
   StringId name() const { return name_; }
+  GraphId id() const { return id_; }
   GraphKind kind = GraphKind::kUnspecified;
   std::vector<OutputSpec> outputs;  // one for each leaf of the output's argument, or empty
   std::vector<Attribute> attributes;
@@ -250,6 +252,7 @@ class Graph {
   Arg copy_arg(const Graph& from, ArgIndex index, const IdMap<NodeId, NodeId>& mapped);
 
   StringId name_;
+  GraphId id_;
   Module* module_;
   Pool pool_;
   std::vector<Node> nodes_;

@@ -66,7 +66,7 @@ std::unique_ptr<Module> Module::clone() const {
     if (found != own.end()) target.op = found->second;
   }
   for (const std::unique_ptr<Graph>& graph : graphs_) {
-    copy->graphs_.push_back(std::unique_ptr<Graph>(new Graph(*graph, *copy)));
+    copy->graphs_.emplace_back(graph == nullptr ? nullptr : new Graph(*graph, *copy));
   }
   return copy;
 }
@@ -185,9 +185,17 @@ StorageId Module::find_storage(uint64_t id) const {
 
 Graph& Module::add_graph(StringId graph_name) {
   FXOPT_CHECK(!find_graph(graph_name).is_valid(), "graph name taken: " + std::string(text(graph_name)));
-  graph_index_[graph_name] = GraphId(graphs_.size());
-  graphs_.push_back(std::make_unique<Graph>(*this, graph_name));
+  const GraphId id(graphs_.size());
+  graph_index_[graph_name] = id;
+  graphs_.push_back(std::make_unique<Graph>(*this, graph_name, id));
+  order_.push_back(id);
   return *graphs_.back();
+}
+
+size_t Module::num_nodes() const {
+  size_t count = 0;
+  for (const GraphId id : order_) count += graph(id).num_nodes();
+  return count;
 }
 
 GraphId Module::find_graph(StringId graph_name) const {
@@ -195,34 +203,41 @@ GraphId Module::find_graph(StringId graph_name) const {
 }
 
 void Module::remove_graphs(const std::vector<GraphId>& ids) {
-  std::vector<bool> goes(graphs_.size(), false);
+  if (ids.empty()) return;
   for (const GraphId id : ids) {
-    FXOPT_CHECK(id.index() != 0, "the main graph stays");
-    goes[id.index()] = true;
+    FXOPT_CHECK(has_graph(id), "a graph that is not there is taken out");
+    graph_index_[graph(id).name()] = GraphId();
+    graphs_[id.index()].reset();
   }
-  std::vector<uint32_t> place(graphs_.size(), 0);  // of those that stay
-  size_t count = 0;
-  for (size_t i = 0; i < graphs_.size(); ++i) {
-    graph_index_[graphs_[i]->name()] = goes[i] ? GraphId() : GraphId(count);
-    if (goes[i]) continue;
-    place[i] = static_cast<uint32_t>(count);
-    if (count != i) graphs_[count] = std::move(graphs_[i]);
-    ++count;
+  std::erase_if(order_, [this](GraphId id) { return !has_graph(id); });
+  std::erase_if(name_counters, [this](const auto& counter) { return !has_graph(counter.first.first); });
+  FXOPT_CHECK(!order_.empty(), "a module keeps at least one graph");
+}
+
+void Module::replace_graph(GraphId old, const std::vector<GraphId>& by) {
+  FXOPT_CHECK(std::find(by.begin(), by.end(), old) == by.end(), "a graph cannot replace itself");
+  std::vector<GraphId> order;
+  for (const GraphId id : order_) {
+    if (id == old) order.insert(order.end(), by.begin(), by.end());
+    if (std::find(by.begin(), by.end(), id) == by.end()) order.push_back(id);
   }
-  graphs_.resize(count);
-  std::map<std::pair<uint32_t, std::string>, uint64_t> counters;
-  for (const auto& [key, next] : name_counters) {
-    if (key.first >= goes.size() || !goes[key.first]) {
-      counters[{key.first < place.size() ? place[key.first] : key.first, key.second}] = next;
-    }
-  }
-  name_counters = std::move(counters);
+  order_ = std::move(order);
+  remove_graphs({old});
 }
 
 uint64_t& Module::name_counter(const Graph& graph, std::string_view base) {
-  const GraphId id = find_graph(graph.name());
-  FXOPT_CHECK(id.is_valid(), "graph of another module");
-  return name_counters.try_emplace({id.index(), std::string(base)}, 1).first->second;
+  FXOPT_CHECK(has_graph(graph.id()) && &this->graph(graph.id()) == &graph, "graph of another module");
+  return name_counters.try_emplace({graph.id(), std::string(base)}, 1).first->second;
+}
+
+std::vector<Module::PlacedCounter> Module::placed_counters() const {
+  std::vector<uint32_t> places(graphs_.size(), 0);
+  for (size_t i = 0; i < order_.size(); ++i) places[order_[i].index()] = static_cast<uint32_t>(i);
+  std::vector<PlacedCounter> placed;
+  for (const auto& [key, next] : name_counters) placed.push_back({places[key.first.index()], key.second, next});
+  std::stable_sort(placed.begin(), placed.end(),
+                   [](const PlacedCounter& a, const PlacedCounter& b) { return a.graph < b.graph; });
+  return placed;
 }
 
 }  // namespace fxopt

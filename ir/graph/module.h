@@ -26,8 +26,8 @@ struct Target {
   const Op* op = nullptr;  // never null
 };
 
-// Graphs with the strings, symbols, storages, groups, constants and counters they share. The first graph is the main
-// one.
+// Graphs with the strings, symbols, storages, groups, constants and counters they share. The first graph in order is the
+// main one.
 class Module {
  public:
   Module();
@@ -73,16 +73,25 @@ class Module {
   const StorageRecord& storage(StorageId id) const { return storages_[id.index()]; }
   size_t num_storages() const { return storages_.size(); }
 
-  // -- graphs
-  Graph& add_graph(StringId name);  // the name must be free
-  size_t num_graphs() const { return graphs_.size(); }
+  // -- graphs: ids are never reused, a graph taken out leaves a hole among them
+  Graph& add_graph(StringId name);  // last in order; the name must be free
+  // The graphs that are there, in the order of the file. Valid until a graph is added or removed.
+  const std::vector<GraphId>& graphs() const { return order_; }
+  size_t num_graphs() const { return order_.size(); }
+  size_t num_graph_ids() const { return graphs_.size(); }  // ids are below this
+  size_t num_nodes() const;                                // of all graphs. O(graphs)
+  bool has_graph(GraphId id) const { return id.index() < graphs_.size() && graphs_[id.index()] != nullptr; }
   Graph& graph(GraphId id) { return *graphs_[id.index()]; }
   const Graph& graph(GraphId id) const { return *graphs_[id.index()]; }
   GraphId find_graph(StringId name) const;  // invalid when there is none
-  // Takes graphs out, never the main one; references to their names stay. The ids of the graphs behind them change.
+  // Takes graphs out, but not all. What names them elsewhere (attributes, arguments, invocations) is the caller's to
+  // change; the counters of names they had go with them. O(graphs + counters).
   void remove_graphs(const std::vector<GraphId>& ids);
-  Graph& main() { return *graphs_.front(); }
-  const Graph& main() const { return *graphs_.front(); }
+  // Puts `by`, graphs of this module, in this order where `old` is, which is taken out: how the graph that a partitioner
+  // splits becomes forward and backward. O(graphs + counters).
+  void replace_graph(GraphId old, const std::vector<GraphId>& by);
+  Graph& main() { return graph(order_.front()); }
+  const Graph& main() const { return graph(order_.front()); }
 
   // -- records
   StringId name;
@@ -105,12 +114,20 @@ class Module {
   // -- counters: part of the file, so that a pipeline and its pieces number alike
   uint64_t next_uid = 0;
   uint64_t next_storage = 0;
-  std::map<std::pair<uint32_t, std::string>, uint64_t> name_counters;  // (graph position, base) -> next suffix
+  std::map<std::pair<GraphId, std::string>, uint64_t> name_counters;  // (graph, base) -> next suffix
 
   uint64_t fresh_uid() { return next_uid++; }
 
   // The next suffix Graph::fresh_name tries for `base` in `graph`, a graph of this module.
   uint64_t& name_counter(const Graph& graph, std::string_view base);
+
+  // As files keep a counter: by the graph's place in order.
+  struct PlacedCounter {
+    uint32_t graph;
+    std::string_view base;
+    uint64_t next;
+  };
+  std::vector<PlacedCounter> placed_counters() const;  // sorted by graph and base. O(graphs + counters)
 
  private:
   // A member that a copy of its owner begins without.
@@ -137,7 +154,8 @@ class Module {
   std::unordered_multimap<uint64_t, uint32_t> placement_index_;
   std::deque<StorageRecord> storages_;
   std::unordered_map<uint64_t, StorageId> storage_index_;
-  NotCopied<std::vector<std::unique_ptr<Graph>>> graphs_;
+  NotCopied<std::vector<std::unique_ptr<Graph>>> graphs_;  // by id, null where one was taken out
+  std::vector<GraphId> order_;
   IdMap<StringId, GraphId> graph_index_;
 };
 

@@ -5,10 +5,10 @@ namespace {
 
 class Subgraphs {
  public:
-  explicit Subgraphs(const Module& module) : module_(module), is_subgraph_(module.num_graphs(), false) {
-    for (size_t i = 0; i < module.num_graphs(); ++i) {
-      const Graph& graph = module.graph(GraphId(i));
-      if (graph.owner.is_valid() || graph.kind == GraphKind::kSubgraph) is_subgraph_[i] = true;
+  explicit Subgraphs(const Module& module) : module_(module), is_subgraph_(module.num_graph_ids(), false) {
+    for (const GraphId id : module.graphs()) {
+      const Graph& graph = module.graph(id);
+      if (graph.owner.is_valid() || graph.kind == GraphKind::kSubgraph) is_subgraph_[id.index()] = true;
       for (const Attribute& attribute : graph.attributes) mark(attribute.graph);
       for (const NodeId node : graph.nodes()) {
         mark_args(graph, graph[node].args);
@@ -17,7 +17,7 @@ class Subgraphs {
     }
   }
 
-  bool contains(size_t graph) const { return is_subgraph_[graph]; }
+  bool contains(GraphId graph) const { return is_subgraph_[graph.index()]; }
 
  private:
   void mark(StringId name) {
@@ -39,11 +39,11 @@ class Subgraphs {
 }  // namespace
 
 std::vector<GraphId> top_level_graphs(const Module& module) {
-  if (module.num_graphs() == 1) return {GraphId(0)};
+  if (module.num_graphs() == 1) return module.graphs();
   const Subgraphs subgraphs(module);
   std::vector<GraphId> graphs;
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    if (i == 0 || !subgraphs.contains(i)) graphs.emplace_back(i);  // the main graph runs, whatever names it
+  for (const GraphId id : module.graphs()) {
+    if (id == module.main().id() || !subgraphs.contains(id)) graphs.push_back(id);  // main runs, whatever names it
   }
   return graphs;
 }

@@ -133,8 +133,8 @@ void count_graph_args(const Graph& graph, ArgRange range, IdMap<StringId, uint32
 // How often each graph is named by an attribute, an argument, an invocation.
 IdMap<StringId, uint32_t> count_references(const Module& module) {
   IdMap<StringId, uint32_t> counts;
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    const Graph& graph = module.graph(id);
     for (const Attribute& attribute : graph.attributes) {
       if (attribute.graph.is_valid()) ++counts[attribute.graph];
     }
@@ -157,8 +157,8 @@ class Lowering {
   ControlDepsResult run() {
     ControlDepsResult result;
     std::vector<GraphId> bodies;
-    for (size_t i = 0; i < module_.num_graphs(); ++i) {
-      Graph& graph = module_.graph(GraphId(i));
+    for (const GraphId id : module_.graphs()) {
+      Graph& graph = module_.graph(id);
       std::vector<NodeId> calls;
       for (const NodeId node : graph.nodes()) {
         if (graph[node].is_call() && graph[node].target == control_deps_) calls.push_back(node);
@@ -239,7 +239,7 @@ class Lowering {
       return GraphId();
     }
     const GraphId body = module_.find_graph(attribute.graph);
-    return body.index() == 0 ? GraphId() : body;
+    return body == module_.main().id() ? GraphId() : body;
   }
 
   // The node's line, but with a uid that is not printed.
@@ -374,9 +374,9 @@ ControlDepsResult lower_control_deps(Module& module) {
 
 ControlDepsResult raise_control_deps(Module& module) {
   ControlDepsResult result;
-  const size_t num_graphs = module.num_graphs();  // bodies come behind them
-  for (size_t i = 0; i < num_graphs; ++i) {
-    Graph& graph = module.graph(GraphId(i));
+  const std::vector<GraphId> graphs = module.graphs();  // without the bodies that are added
+  for (const GraphId id : graphs) {
+    Graph& graph = module.graph(id);
     std::vector<NodeId> held;
     for (const NodeId node : graph.nodes()) {
       const NodeExtra* extra = graph.extra(node);

@@ -214,7 +214,7 @@ bool TextParser::counters() {
   given_next_uid_ = item.next_uid;
   given_next_storage_ = item.next_storage;
   for (const NameCounter& counter : item.names) {
-    const std::pair<uint32_t, std::string> key(counter.graph, module_->text(counter.base));
+    const std::pair<GraphId, std::string> key(GraphId(counter.graph), module_->text(counter.base));
     if (!module_->name_counters.emplace(key, counter.next).second) {
       return fail(ErrorCode::kDuplicateName, at, "the counter of " + shown(key.second) + " is given twice");
     }
@@ -236,9 +236,9 @@ bool TextParser::finish_module() {
                 "leave it out to have it derived");
   }
   for (const auto& [key, next] : module_->name_counters) {
-    if (key.first >= module_->num_graphs()) {
+    if (!module_->has_graph(key.first)) {
       return fail(ErrorCode::kBadReference, counters_at_,
-                  "a counter of names belongs to graph " + std::to_string(key.first) + " of " +
+                  "a counter of names belongs to graph " + std::to_string(key.first.index()) + " of " +
                       std::to_string(module_->num_graphs()));
     }
   }

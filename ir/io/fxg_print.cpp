@@ -34,7 +34,7 @@ void TextPrinter::module() {
   carried("memory_plan", module_.memory_plan);
   carried("certificate", module_.certificate);
   uint64_t next_uid = 0;
-  for (size_t i = 0; i < module_.num_graphs(); ++i) graph(module_.graph(GraphId(i)), next_uid);
+  for (const GraphId id : module_.graphs()) graph(module_.graph(id), next_uid);
 }
 
 void TextPrinter::module_line() {
@@ -56,8 +56,8 @@ void TextPrinter::carried(std::string_view keyword, const std::optional<std::str
 // Only what the parser would not derive from the nodes and storages.
 void TextPrinter::counters() {
   uint64_t next_uid = 0;
-  for (size_t i = 0; i < module_.num_graphs(); ++i) {
-    const Graph& graph = module_.graph(GraphId(i));
+  for (const GraphId graph_id : module_.graphs()) {
+    const Graph& graph = module_.graph(graph_id);
     for (const NodeId id : graph.nodes()) next_uid = std::max(next_uid, graph[id].uid + 1);
   }
   uint64_t next_storage = 0;
@@ -74,13 +74,13 @@ void TextPrinter::counters() {
     commas.next();
     out_ += "names=[";
     Commas items(out_);
-    for (const auto& [key, next] : module_.name_counters) {
+    for (const Module::PlacedCounter& counter : module_.placed_counters()) {
       items.next();
       out_ += "{graph=";
-      number(key.first);
-      (out_ += ", base=") += quote(key.second);
+      number(counter.graph);
+      (out_ += ", base=") += quote(counter.base);
       out_ += ", next=";
-      number(next);
+      number(counter.next);
       out_ += '}';
     }
     out_ += ']';

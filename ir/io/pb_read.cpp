@@ -324,7 +324,7 @@ bool PbReader::read_name_counters(const schema::Counters& counters) {
       return decoder_.in("counters.names", static_cast<size_t>(i));
     }
     const std::string text(module_->text(*base));
-    const std::pair<uint32_t, std::string> key(entry.graph(), text);
+    const std::pair<GraphId, std::string> key(GraphId(entry.graph()), text);
     const bool taken = module_->name_counters.contains(key);
     if (taken || (!module_->name_counters.empty() && key < module_->name_counters.rbegin()->first)) {
       decoder_.fail(taken ? ErrorCode::kDuplicateName : ErrorCode::kBadValue,

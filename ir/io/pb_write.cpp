@@ -168,11 +168,11 @@ void PbWriter::append_module_records() {
 void PbWriter::append_counters(schema::Counters& counters) {
   counters.set_next_uid(module_.next_uid);
   counters.set_next_storage(module_.next_storage);
-  for (const auto& [key, next] : module_.name_counters) {
+  for (const Module::PlacedCounter& counter : module_.placed_counters()) {
     schema::NameCounter& entry = *counters.add_names();
-    entry.set_graph(key.first);
-    entry.set_base(encoder_.string(key.second));
-    entry.set_next(next);
+    entry.set_graph(counter.graph);
+    entry.set_base(encoder_.string(std::string(counter.base)));
+    entry.set_next(counter.next);
   }
 }
 
@@ -204,9 +204,9 @@ Result<std::string> PbWriter::write() {
   fields.set_name(encoder_.string(module_.name));
   fields.AppendToString(&parts_.back());
   if (module_.producer.has_value()) append_record<schema::Producer>(M::kProducerFieldNumber, *module_.producer);
-  for (size_t i = 0; i < module_.num_graphs() && !encoder_.error().has_value(); ++i) {
-    append_graph(module_.graph(GraphId(i)));
-    if (is_full()) break;
+  for (const GraphId id : module_.graphs()) {
+    if (is_full() || encoder_.error().has_value()) break;
+    append_graph(module_.graph(id));
   }
   append_module_records();
   append_last();

@@ -32,8 +32,8 @@ bool may_be_differentiated_alone(const Graph& graph, const PhaseMap& phases) {
 bool may_be_differentiated(const Graph& graph, const PhaseSource& phases) {
   if (graph.kind != GraphKind::kSubgraph) return may_be_differentiated_alone(graph, phases());
   const Module& module = graph.module();
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& other = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    const Graph& other = module.graph(id);
     if (other.kind != GraphKind::kSubgraph && may_be_differentiated_alone(other, resolve_phases(other))) return true;
   }
   return false;

@@ -51,9 +51,14 @@ void Facts::forget() {
 }
 
 Facts& ModuleFacts::of(const Graph& graph) {
-  std::unique_ptr<Facts>& facts = facts_[graph.name()];
+  std::unique_ptr<Facts>& facts = facts_[graph.id()];
   if (facts == nullptr) facts = std::make_unique<Facts>(graph, subgraphs_, counts_);
   return *facts;
+}
+
+void ModuleFacts::forget() {
+  facts_.clear();
+  subgraphs_ = SubgraphEffects(*module_);
 }
 
 }  // namespace fxopt

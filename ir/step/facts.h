@@ -69,18 +69,21 @@ class Facts {
 // The facts of the graphs of one module. What the graphs that nodes run do is looked into once for all of them.
 class ModuleFacts {
  public:
-  explicit ModuleFacts(const Module& module) : subgraphs_(module) {}
+  explicit ModuleFacts(const Module& module) : module_(&module), subgraphs_(module) {}
   ModuleFacts(const ModuleFacts&) = delete;
   ModuleFacts& operator=(const ModuleFacts&) = delete;
 
   // Of a graph of the module. O(1).
   Facts& of(const Graph& graph);
+  // Any graph may have changed, have been added or taken out. References to Facts are good until then.
+  void forget();
   const FactCounts& counts() const { return counts_; }
 
  private:
+  const Module* module_;
   SubgraphEffects subgraphs_;
   FactCounts counts_;
-  HashMap<StringId, std::unique_ptr<Facts>> facts_;  // by the name of the graph
+  HashMap<GraphId, std::unique_ptr<Facts>> facts_;
 };
 
 }  // namespace fxopt

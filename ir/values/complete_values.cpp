@@ -115,7 +115,7 @@ class Completer {
 
 size_t complete_values(Module& module) {
   size_t completed = 0;
-  for (size_t i = 0; i < module.num_graphs(); ++i) completed += Completer(module.graph(GraphId(i))).run();
+  for (const GraphId id : module.graphs()) completed += Completer(module.graph(id)).run();
   return completed;
 }
 

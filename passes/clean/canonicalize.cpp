@@ -66,27 +66,15 @@ struct Rules {
   bool reshapes = false;
 };
 
-struct RuleName {
-  std::string_view name;
-  bool Rules::*rule;
-};
-constexpr std::array<RuleName, 5> kRules = {{{"aliases", &Rules::aliases},
-                                             {"identity-slices", &Rules::identity_slices},
-                                             {"identity-views", &Rules::identity_views},
-                                             {"round-trips", &Rules::round_trips},
-                                             {"reshapes", &Rules::reshapes}}};
-
-const RuleName* find_rule(std::string_view name) {
-  const auto found = std::find_if(kRules.begin(), kRules.end(), [name](const RuleName& r) { return r.name == name; });
-  return found == kRules.end() ? nullptr : &*found;
-}
-
-Rules parse_rules(std::string_view text) {
-  Rules rules;
-  for (const std::string_view name : split_list(text)) {
-    if (const RuleName* rule = find_rule(name)) rules.*(rule->rule) = true;
-  }
-  return rules;
+Rules chosen_rules(const std::vector<CanonicalizeRule>& chosen) {
+  const auto has = [&chosen](CanonicalizeRule rule) {
+    return std::find(chosen.begin(), chosen.end(), rule) != chosen.end();
+  };
+  return {.aliases = has(CanonicalizeRule::kAliases),
+          .identity_slices = has(CanonicalizeRule::kIdentitySlices),
+          .identity_views = has(CanonicalizeRule::kIdentityViews),
+          .round_trips = has(CanonicalizeRule::kRoundTrips),
+          .reshapes = has(CanonicalizeRule::kReshapes)};
 }
 
 template <class Names>
@@ -364,24 +352,9 @@ void name_reshapes(Graph& graph, PassResult& result) {
 
 }  // namespace
 
-Status CanonicalizeOptions::check() const {
-  for (const std::string_view name : split_list(rules)) {
-    if (find_rule(name) != nullptr) continue;
-    std::vector<std::string> names;
-    for (const RuleName& rule : kRules) names.emplace_back(rule.name);
-    Error error{ErrorCode::kBadOptionValue,
-                "'" + std::string(name) + "' is not a rule of 'canonicalize'",
-                "its rules: " + join(names, ", "),
-                {}};
-    error.where.field = "rules";
-    return error;
-  }
-  return ok_status();
-}
-
 Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options, PassContext& context) {
   PassResult result;
-  const Rules rules = parse_rules(options.rules);
+  const Rules rules = chosen_rules(options.rules);
   const std::vector<Replacement> plan = Planner(context.facts.of(graph), rules, options.compat, result).run();
   if (!plan.empty()) {
     Replacer replacer(graph, kPass);

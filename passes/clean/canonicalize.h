@@ -1,6 +1,7 @@
 #pragma once
 
-#include <string>
+#include <cstdint>
+#include <vector>
 
 #include "core/result.h"
 #include "passes/pass/context.h"
@@ -8,21 +9,30 @@
 
 namespace fxopt {
 
+enum class CanonicalizeRule : uint8_t { kAliases, kIdentityViews, kIdentitySlices, kRoundTrips, kReshapes };
+template <>
+struct EnumNames<CanonicalizeRule> {
+  static constexpr EnumName<CanonicalizeRule> kAll[] = {{CanonicalizeRule::kAliases, "aliases"},
+                                                        {CanonicalizeRule::kIdentityViews, "identity-views"},
+                                                        {CanonicalizeRule::kIdentitySlices, "identity-slices"},
+                                                        {CanonicalizeRule::kRoundTrips, "round-trips"},
+                                                        {CanonicalizeRule::kReshapes, "reshapes"}};
+};
+
 struct CanonicalizeOptions {
-  std::string rules = "aliases,identity-views,identity-slices,round-trips";
+  std::vector<CanonicalizeRule> rules = {CanonicalizeRule::kAliases, CanonicalizeRule::kIdentityViews,
+                                         CanonicalizeRule::kIdentitySlices, CanonicalizeRule::kRoundTrips};
   Compat compat = Compat::kFxopt;
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
-    field(
-        "rules", self.rules,
-        "Comma-separated: aliases (alias, detach), identity-slices (of everything), identity-views (other views equal "
-        "to their input), round-trips (views that undo those before them), reshapes (view and _unsafe_view become "
-        "reshape, which is known to be a view only where values are recorded).");
+    field("rules", self.rules,
+          "What goes: aliases (alias, detach), identity-slices (of everything), identity-views (other views equal "
+          "to their input), round-trips (views that undo those before them), reshapes (view and _unsafe_view become "
+          "reshape, which is known to be a view only where values are recorded).");
     field("compat", self.compat,
           "fxopt, or torch: aliases go also where the caller would then be handed an input or one output twice.");
   }
-  Status check() const;
 };
 
 // Removes views that are what they view: aliases and detaches, views, slices, permutes, expands that change nothing,

@@ -48,15 +48,14 @@ class PassResult {
   // Remarks at the output, code kNamesNothing, on each of the names given to `option` for which matches(node, name)
   // holds of no node: most likely a slip. O(nodes * names).
   template <class Matches>
-  void remark_unmatched(const Graph& graph, std::string_view option, const std::vector<std::string_view>& names,
+  void remark_unmatched(const Graph& graph, std::string_view option, const std::vector<std::string>& names,
                         const Matches& matches) {
     const NodeId output = graph.output();
-    for (const std::string_view name : names) {
+    for (const std::string& name : names) {
       bool is_met = false;
       for (const NodeId node : graph.nodes()) is_met = is_met || matches(node, name);
       if (is_met || !output.is_valid()) continue;
-      remark(graph, output, kNamesNothing,
-             "no node of this graph matches '" + std::string(name) + "' of " + std::string(option));
+      remark(graph, output, kNamesNothing, "no node of this graph matches '" + name + "' of " + std::string(option));
     }
   }
 
@@ -88,19 +87,20 @@ struct EnumNames<Compat> {
   static constexpr EnumName<Compat> kAll[] = {{Compat::kFxopt, "fxopt"}, {Compat::kTorch, "torch"}};
 };
 
-// A pass works on one graph. It plans on the const graph, then applies a plan that cannot fail. Errors are reserved for
+// A pass works on one graph, or on the module: `Module&` in place of `Graph&`, for one that adds, replaces or removes
+// graphs, or looks at several. It plans on what is const, then applies a plan that cannot fail. Errors are reserved for
 // input the pass must refuse (a tag that cannot be carried out); what it merely could not do is a remark.
 //
 //   struct FooOptions {
-//     int64_t cap_bytes = 0;
+//     Bytes cap{25 << 20};
 //     template <class Self, class Field>
 //     static void visit(Self& self, Field&& field) {
-//       field("cap-bytes", self.cap_bytes, "Largest merged payload, bytes.");
+//       field("cap", self.cap, "Largest merged payload.");
 //     }
 //     Status check() const;  // optional: ranges; where.field of the error names the option
 //   };
 //   Result<PassResult> foo(Graph& graph, const FooOptions& options, PassContext& context);
 //
-// Option fields may be bool, int64_t, std::string or an enumeration with EnumNames.
+// options.h says what option fields may be.
 
 }  // namespace fxopt

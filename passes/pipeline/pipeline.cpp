@@ -11,20 +11,29 @@
 namespace fxopt {
 namespace {
 
-size_t count_nodes(const Module& module) {
-  size_t count = 0;
-  for (size_t i = 0; i < module.num_graphs(); ++i) count += module.graph(GraphId(i)).num_nodes();
-  return count;
+Error failure_of(const PipelineStep& step, Error error) {
+  error.message = step.text + ": " + error.message;
+  return error;
 }
 
-Result<PassResult> run_step(Module& module, const PipelineStep& step, PassContext& context) {
+Result<PassResult> run_on_module(Module& module, const PipelineStep& step, const PassRun<Module>& run,
+                                 PassContext& context) {
+  Result<PassResult> result = run(module, context);
+  if (!result.ok()) return failure_of(step, std::move(result).error());
+  FXOPT_CHECK(module.num_graphs() > 0, "pass " + step.text + " left a module without graphs");
+  for (const GraphId id : module.graphs()) module.graph(id).prune_control();
+  if (result->changed()) context.facts.forget();
+  return result;
+}
+
+Result<PassResult> run_on_graphs(Module& module, const PipelineStep& step, const PassRun<Graph>& run,
+                                 PassContext& context) {
   PassResult result;
   for (const GraphId id : top_level_graphs(module)) {
     Graph& graph = module.graph(id);
-    Result<PassResult> one = step.run(graph, context);
+    Result<PassResult> one = run(graph, context);
     if (!one.ok()) {
-      Error error = std::move(one).error();
-      error.message = step.text + ": " + error.message;
+      Error error = failure_of(step, std::move(one).error());
       if (error.where.graph.empty()) error.where.graph = module.text(graph.name());
       return error;
     }
@@ -33,6 +42,13 @@ Result<PassResult> run_step(Module& module, const PipelineStep& step, PassContex
     result.merge(std::move(*one));
   }
   return result;
+}
+
+Result<PassResult> run_step(Module& module, const PipelineStep& step, PassContext& context) {
+  if (const auto* run = std::get_if<PassRun<Module>>(&step.bound.run)) {
+    return run_on_module(module, step, *run, context);
+  }
+  return run_on_graphs(module, step, std::get<PassRun<Graph>>(step.bound.run), context);
 }
 
 std::optional<Error> check_output(const Module& module, const PipelineStep& step, size_t index) {
@@ -69,13 +85,13 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
     const PipelineStep& step = pipeline.steps[i];
     StepReport done;
     done.pass = step.text;
-    done.nodes_before = count_nodes(module);
+    done.nodes_before = module.num_nodes();
     Stopwatch watch;
     Result<PassResult> result = run_step(module, step, context);
     if (!result.ok()) return std::move(result).error();
     done.seconds = watch.lap();
     done.result = std::move(*result);
-    done.nodes_after = count_nodes(module);
+    done.nodes_after = module.num_nodes();
     bool has_changed = true;  // as far as anyone has looked
     if (options.check_hash) {
       const uint64_t after = structural_hash(module);

@@ -15,8 +15,7 @@ namespace fxopt {
 struct PipelineStep {
   const PassInfo* pass = nullptr;
   std::string text;  // canonical: "remat{compat=torch}"
-  BoundPass run;
-  OptionTexts options;  // those of `text`
+  BoundPass bound;
 };
 
 // The canonical text of a pass with options that differ from its defaults.
@@ -56,8 +55,9 @@ struct RunReport {
   std::vector<StepReport> steps;
 };
 
-// Runs the pipeline over every top-level graph of the module, pass by pass. Errors: those of the passes; kVerify...
-// when a pass's output breaks an invariant. A pass that lies about having changed the graph is an InternalError.
+// Runs the pipeline pass by pass: a pass on graphs over every graph that is top-level when the pass begins, a pass on the
+// module once. Errors: those of the passes; kVerify... when a pass's output breaks an invariant. A pass that lies about
+// having changed the module is an InternalError.
 // `context` is the module's; what it knew before the first pass is used, and what it knows after the last one holds.
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options,
                                PassContext& context);

@@ -81,9 +81,8 @@ class Parser {
     if (const std::optional<Error> broken = check_order(before, *step.pass, name.column)) return *broken;
     Result<BoundPass> bound = bind(*step.pass, options);
     if (!bound.ok()) return std::move(bound).error();
-    step.run = std::move(*bound);
-    step.options = canonical_options(*step.pass, options);
-    step.text = step_text(*step.pass, step.options);
+    step.text = step_text(*step.pass, bound->options);
+    step.bound = std::move(*bound);
     return step;
   }
 
@@ -167,29 +166,17 @@ class Parser {
     return failed;
   }
 
-  // Only what differs from the defaults, in the order the pass declares its options.
-  static OptionTexts canonical_options(const PassInfo& pass, const std::vector<OptionText>& options) {
-    OptionTexts canonical;
-    for (const PassOptionInfo& info : pass.options) {
-      for (const OptionText& option : options) {
-        if (option.name.text != info.name || option.value.text == info.default_value) continue;
-        canonical.emplace_back(info.name, option.value.text);
-      }
-    }
-    return canonical;
-  }
-
-  // A rule is broken by the first run of a pass: running it again later, behind what it must precede, is harmless.
+  // A rule is broken by the first run of a pass: running it again later, after what it must precede, is harmless.
   std::optional<Error> check_order(const Pipeline& before, const PassInfo& pass, size_t column) const {
     for (const PipelineStep& step : before.steps) {
       if (step.pass == &pass) return std::nullopt;
-      for (const auto& [other, reason] : pass.not_after) {
-        if (step.pass->name != other) continue;
-        return error(ErrorCode::kPassOrder, column,
-                     "'" + std::string(pass.name) + "' must not stand after '" + std::string(other) +
-                         "': " + std::string(reason),
-                     "put '" + std::string(pass.name) + "' before '" + std::string(other) + "'");
-      }
+      const PassRules::End* end = conflict(*step.pass, pass);
+      if (end == nullptr) continue;
+      const std::string name = "'" + std::string(pass.name) + "'", other = "'" + std::string(step.pass->name) + "'";
+      return error(ErrorCode::kPassOrder, column,
+                   name + " must not stand after " + other + ": it needs " + std::string(name_of(end->question)) +
+                       ", and " + std::string(end->why),
+                   "put " + name + " before " + other);
     }
     return std::nullopt;
   }

@@ -23,12 +23,15 @@ std::vector<PassInfo> make_registry() {
       entry<dce>("dce", PassClass::kExact, "Erase nodes nothing visible depends on."),
       entry<infer_phase>("infer-phase", PassClass::kExact,
                          "Tell forward from backward in a graph without phase markers.",
-                         {{"remat", "remat decides by phases and writes some, so there would be nothing left to infer"},
-                          {"sac", "sac tags forward values, so it must know which those are"}}),
+                         {.needs = {OpenQuestion::kPhases}, .ends = {}}),
       entry<raise_getitems>("raise-getitems", PassClass::kExact, "Move getitems right after the node they take from."),
-      entry<remat>("remat", PassClass::kExact, "Recompute in backward what the tags do not save."),
-      entry<sac>("sac", PassClass::kExact, "Tag forward values for saving or recomputing, by a policy.",
-                 {{"remat", "remat carries out tags, so tags written later would have no effect"}}),
+      entry<remat>("remat", PassClass::kExact, "Recompute in backward what the tags do not save.",
+                   {.needs = {},
+                    .ends = {{OpenQuestion::kPhases, "remat decides by phases and writes some"},
+                             {OpenQuestion::kTags, "remat carries out the tags"}}}),
+      entry<sac>(
+          "sac", PassClass::kExact, "Tag forward values for saving or recomputing, by a policy.",
+          {.needs = {OpenQuestion::kTags}, .ends = {{OpenQuestion::kPhases, "sac decides by phases what it tags"}}}),
   };
   std::sort(passes.begin(), passes.end(), [](const PassInfo& a, const PassInfo& b) { return a.name < b.name; });
   return passes;
@@ -67,19 +70,33 @@ Error unknown_option_error(std::string_view pass, std::string_view option, const
   return error;
 }
 
-Error bad_option_error(std::string_view pass, std::string_view option, std::string_view value, std::string_view type,
+Error bad_option_error(std::string_view pass, std::string_view option, std::string_view value, std::string_view hint,
                        const std::vector<std::string_view>& choices) {
   Error error;
   error.code = ErrorCode::kBadOptionValue;
   error.message = "'" + std::string(value) + "' is not a value of option '" + std::string(option) + "' of '" +
                   std::string(pass) + "'";
-  if (!choices.empty()) {
-    error.hint = hint_for(value, choices, "choices");
-  } else {
-    error.hint = type == "bool" ? "write true or false" : "write a decimal integer of 64 bits";
-  }
+  error.hint = choices.empty() ? std::string(hint) : hint_for(value, choices, "choices");
   error.where.field = option;
   return error;
+}
+
+std::vector<std::string_view> option_parts(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (std::string_view part : split_list(text)) {
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+const PassRules::End* conflict(const PassInfo& earlier, const PassInfo& later) {
+  for (const PassRules::End& end : earlier.rules.ends) {
+    const std::vector<OpenQuestion>& needs = later.rules.needs;
+    if (std::find(needs.begin(), needs.end(), end.question) != needs.end()) return &end;
+  }
+  return nullptr;
 }
 
 const std::vector<PassInfo>& pass_registry() {

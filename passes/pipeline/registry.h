@@ -1,13 +1,14 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/result.h"
+#include "ir/graph/types.h"
 #include "passes/pass/context.h"
 #include "passes/pass/pass.h"
 
@@ -21,32 +22,61 @@ enum class PassClass : uint8_t {
 };
 std::string_view pass_class_name(PassClass value);
 
+// What is open when a pipeline begins, and which some pass decides for good. A pass that needs it open must stand before
+// those that end it.
+enum class OpenQuestion : uint8_t {
+  kPhases,  // which nodes are forward and which are backward, where a graph marks neither
+  kTags,    // which tags the nodes carry
+};
+template <>
+struct EnumNames<OpenQuestion> {
+  static constexpr EnumName<OpenQuestion> kAll[] = {{OpenQuestion::kPhases, "open-phases"},
+                                                    {OpenQuestion::kTags, "open-tags"}};
+};
+
+struct PassRules {
+  struct End {
+    OpenQuestion question;
+    std::string_view why;  // what the pass does that decides it: "remat carries out the tags"
+  };
+  std::vector<OpenQuestion> needs;
+  std::vector<End> ends;
+};
+
 struct PassOptionInfo {
   std::string name;
-  std::string type;  // "bool", "int", "string", "enum"
+  std::string type;  // "bool", "int", "float", "bytes", "string", "pattern", "enum", or one of these and " list"
   std::string default_value;
   std::vector<std::string> choices;  // of an enum
   std::string help;
 };
 
-// A pass with its options set: what a pipeline runs.
-using BoundPass = std::function<Result<PassResult>(Graph&, PassContext&)>;
-
 // Options of a pass as a pipeline writes them: name and value.
 using OptionTexts = std::vector<std::pair<std::string, std::string>>;
+
+template <class Subject>
+using PassRun = std::function<Result<PassResult>(Subject&, PassContext&)>;
+
+// A pass with its options set: what a pipeline runs, on each graph or once on the module.
+struct BoundPass {
+  std::variant<PassRun<Graph>, PassRun<Module>> run;
+  OptionTexts options;  // that differ from their defaults, each in its one spelling
+};
 
 // One row per pass: feeds --help, `fxopt passes`, the README table and the tests.
 struct PassInfo {
   std::string_view name;
   std::string_view summary;
   PassClass pass_class;
-  // Names of passes that must not stand before this one in a pipeline, and why.
-  std::vector<std::pair<std::string_view, std::string_view>> not_after;
+  PassRules rules;
   std::vector<PassOptionInfo> options;
   // Binds options given as (name, value) text. Errors: kUnknownOption, kBadOptionValue, with the option's name in
   // Where.field.
   std::function<Result<BoundPass>(const OptionTexts&)> bind;
 };
+
+// Why `later` must not stand after `earlier` in a pipeline; nullptr where it may.
+const PassRules::End* conflict(const PassInfo& earlier, const PassInfo& later);
 
 // Sorted by name.
 const std::vector<PassInfo>& pass_registry();

@@ -215,7 +215,7 @@ uint64_t structural_hash(const Module& module) {
   hasher.add_field(module.constants);
   hasher.add_field(module.symbols);
   hasher.add_field(module.invocations);
-  for (size_t i = 0; i < module.num_graphs(); ++i) hasher.add(hash_graph(module.graph(GraphId(i))));
+  for (const GraphId id : module.graphs()) hasher.add(hash_graph(module.graph(id)));
   return hasher.value();
 }
 

@@ -269,7 +269,7 @@ Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext&
   Result<RematPlan> plan = plan_remat(graph, facts, options);
   if (!plan.ok()) return std::move(plan).error();
   if (!facts.holds_backward) remark_without_backward(graph, result);
-  result.remark_unmatched(graph, "exclude", split_list(options.exclude), [&graph](NodeId node, std::string_view name) {
+  result.remark_unmatched(graph, "exclude", options.exclude, [&graph](NodeId node, std::string_view name) {
     return is_within(graph.module().text(graph[node].module_path), name);
   });
   for (const TagRemark& remark : facts.decisions.remarks) result.remark(graph, remark.node, remark.code, remark.text);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 #include "passes/pass/context.h"
@@ -9,7 +10,7 @@
 namespace fxopt {
 
 struct RematOptions {
-  std::string exclude;
+  std::vector<std::string> exclude;
   bool own_subgraphs = false;
   Compat compat = Compat::kFxopt;
 

@@ -33,7 +33,7 @@ class Planner {
     plan_.blocked = IdMap<NodeId, TagRule>(graph.num_ids(), TagRule::kNone);
     plan_.excluded = IdMap<NodeId, bool>(graph.num_ids(), false);
     copied_in_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
-    exclude_modules(split_list(options.exclude));
+    exclude_modules(options.exclude);
     for (const Unrepeatable& entry : decisions_.unrepeatable) unrepeatable_[entry.node] = entry.reason;
   }
 
@@ -63,13 +63,13 @@ class Planner {
   }
 
  private:
-  void exclude_modules(const std::vector<std::string_view>& modules) {
+  void exclude_modules(const std::vector<std::string>& modules) {
     if (modules.empty()) return;
     for (const NodeId node : graph_.nodes()) {
       const std::string_view path = graph_.module().text(graph_[node].module_path);
-      plan_.excluded[node] =
-          phases_.is_backward(node) && std::any_of(modules.begin(), modules.end(),
-                                                   [path](std::string_view module) { return is_within(path, module); });
+      plan_.excluded[node] = phases_.is_backward(node) &&
+                             std::any_of(modules.begin(), modules.end(),
+                                         [path](const std::string& module) { return is_within(path, module); });
     }
   }
 

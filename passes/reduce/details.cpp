@@ -117,7 +117,7 @@ constexpr std::array kNodeDetails = {
 template <class Drop>
 bool drop_of_graphs(Module& module, const Drop& drop) {
   bool has_changed = false;
-  for (size_t i = 0; i < module.num_graphs(); ++i) has_changed = drop(module.graph(GraphId(i))) || has_changed;
+  for (const GraphId id : module.graphs()) has_changed = drop(module.graph(id)) || has_changed;
   return has_changed;
 }
 
@@ -156,8 +156,8 @@ void visit_lists(ModuleType& module, const Visit& visit) {
   visit("constant", module.constants, &Constant::name);
   visit("rng slot", module.rng_slots, &RngSlot::name);
   visit("stream", module.streams, &Stream::name);
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    auto& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    auto& graph = module.graph(id);
     visit("attribute of " + std::string(module.text(graph.name())), graph.attributes, &Attribute::path);
   }
 }
@@ -196,8 +196,8 @@ std::span<const ModuleDetail> module_details() { return kModuleDetails; }
 
 std::vector<std::string> named_records(const Module& module) {
   std::vector<std::string> records;
-  for (size_t i = 1; i < module.num_graphs(); ++i) {
-    records.push_back(record_name(module, kGraph, module.graph(GraphId(i)).name()));
+  for (const GraphId id : module.graphs()) {
+    if (id != module.main().id()) records.push_back(record_name(module, kGraph, module.graph(id).name()));
   }
   visit_lists(module, [&](std::string_view kind, const auto& list, auto name) {
     for (const auto& record : list) records.push_back(record_name(module, kind, record.*name));
@@ -213,8 +213,9 @@ bool remove_records(Module& module, const std::set<std::string>& records) {
     has_changed = has_changed || list.size() != before;
   });
   std::vector<GraphId> graphs;
-  for (size_t i = 1; i < module.num_graphs(); ++i) {
-    if (records.contains(record_name(module, kGraph, module.graph(GraphId(i)).name()))) graphs.emplace_back(i);
+  for (const GraphId id : module.graphs()) {
+    if (id == module.main().id()) continue;
+    if (records.contains(record_name(module, kGraph, module.graph(id).name()))) graphs.push_back(id);
   }
   module.remove_graphs(graphs);
   module.resolve_targets();
@@ -226,8 +227,8 @@ bool renumber(Module& module) {
   bool has_changed = !module.name_counters.empty();
   module.name_counters.clear();
   uint64_t next = 0;
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    Graph& graph = module.graph(id);
     for (const NodeId node : graph.nodes()) {
       has_changed = has_changed || graph[node].uid != next;
       graph[node].uid = next++;

@@ -49,16 +49,10 @@ std::unique_ptr<Module> parse_case(const std::string& text) {
   return std::move(*module);
 }
 
-size_t count_nodes(const Module& module) {
-  size_t count = 0;
-  for (size_t i = 0; i < module.num_graphs(); ++i) count += module.graph(GraphId(i)).num_nodes();
-  return count;
-}
-
 std::vector<NodeKey> nodes_of(const Module& module) {
   std::vector<NodeKey> keys;
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    const Graph& graph = module.graph(id);
     for (const NodeId node : graph.nodes()) {
       if (graph[node].kind == NodeKind::kOutput) continue;
       keys.push_back({std::string(module.text(graph.name())), std::string(graph.name_of(node))});
@@ -82,7 +76,7 @@ class Reducer {
   Reducer(ReduceCase& best, const Judge& judge, const ReduceOptions& options)
       : best_(best), judge_(judge), options_(options) {
     known_[hash_of(best_)] = true;
-    report_.nodes = count_nodes(*parse_case(best_.graph));
+    report_.nodes = parse_case(best_.graph)->num_nodes();
   }
 
   Result<ReduceReport> run() {
@@ -139,7 +133,7 @@ class Reducer {
       return false;
     }
     if (!accept({is_tidy_ ? print_without_unused_storages(*module) : print_text(*module), best_.passes})) return false;
-    report_.nodes = count_nodes(*module);
+    report_.nodes = module->num_nodes();
     return true;
   }
 
@@ -178,11 +172,12 @@ class Reducer {
     delta_debug(all.steps.size(), without, [&](size_t step) { return !gone[step]; });
     stage_ = "options of passes";
     for (size_t step = 0; step < pipeline().steps.size(); ++step) {
-      for (size_t option = pipeline().steps[step].options.size(); option-- > 0;) {
+      for (size_t option = pipeline().steps[step].bound.options.size(); option-- > 0;) {
         Pipeline smaller = pipeline();
         PipelineStep& one = smaller.steps[step];
-        one.options.erase(one.options.begin() + static_cast<std::ptrdiff_t>(option));
-        one.text = step_text(*one.pass, one.options);
+        OptionTexts& options = one.bound.options;
+        options.erase(options.begin() + static_cast<std::ptrdiff_t>(option));
+        one.text = step_text(*one.pass, options);
         try_pipeline(smaller);
       }
     }
@@ -203,7 +198,7 @@ class Reducer {
   void outputs(Sweep sweep) {
     stage_ = "outputs";
     const std::unique_ptr<Module> module = parse_case(best_.graph);
-    for (size_t i = 0; i < module->num_graphs(); ++i) outputs(module->graph(GraphId(i)), GraphId(i), sweep);
+    for (const GraphId id : module->graphs()) outputs(module->graph(id), id, sweep);
   }
 
   void outputs(const Graph& graph, GraphId id, Sweep sweep) {
@@ -228,7 +223,7 @@ class Reducer {
     for (bool has_moved = true; has_moved && report_.is_complete;) {
       const std::unique_ptr<Module> module = parse_case(best_.graph);  // ids are those of the module that is edited
       has_moved = false;
-      for (size_t i = 0; i < module->num_graphs() && !has_moved; ++i) has_moved = move_up_output(*module, GraphId(i));
+      for (const GraphId id : module->graphs()) has_moved = has_moved || move_up_output(*module, id);
     }
   }
 
@@ -248,8 +243,8 @@ class Reducer {
     return std::any_of(kWays.begin(), kWays.end(), [&](const Way& way) {
       return try_edit([&](Module& module) {
         bool has_changed = false;
-        for (size_t i = 0; i < module.num_graphs(); ++i) {
-          Graph& graph = module.graph(GraphId(i));
+        for (const GraphId id : module.graphs()) {
+          Graph& graph = module.graph(id);
           std::vector<NodeId> nodes;
           for (const NodeId node : graph.nodes()) {
             const NodeKey key{std::string(module.text(graph.name())), std::string(graph.name_of(node))};
@@ -299,8 +294,8 @@ class Reducer {
     const std::unique_ptr<Module> module = parse_case(best_.graph);
     std::vector<std::vector<NodeKey>> groups;
     std::map<std::string, size_t, std::less<>> places;
-    for (size_t i = 0; i < module->num_graphs(); ++i) {
-      const Graph& graph = module->graph(GraphId(i));
+    for (const GraphId id : module->graphs()) {
+      const Graph& graph = module->graph(id);
       for (const NodeId node : graph.nodes()) {
         const std::string_view path = outer_path(module->text(graph[node].module_path), depth);
         if (path.empty() || graph[node].kind == NodeKind::kOutput) continue;
@@ -352,8 +347,8 @@ class Reducer {
     bool has_changed = false;
     for (const ModuleDetail& detail : module_details()) has_changed = detail.drop(module) || has_changed;
     for (const NodeDetail& detail : node_details()) {
-      for (size_t i = 0; i < module.num_graphs(); ++i) {
-        Graph& graph = module.graph(GraphId(i));
+      for (const GraphId id : module.graphs()) {
+        Graph& graph = module.graph(id);
         for (const NodeId node : graph.nodes()) has_changed = detail.drop(graph, node) || has_changed;
       }
     }
@@ -363,10 +358,10 @@ class Reducer {
   void drop_detail(const NodeDetail& detail) {
     std::vector<std::pair<GraphId, NodeId>> places;  // no node goes here, so ids stay
     const std::unique_ptr<Module> scratch = parse_case(best_.graph);
-    for (size_t i = 0; i < scratch->num_graphs(); ++i) {
-      Graph& graph = scratch->graph(GraphId(i));
+    for (const GraphId id : scratch->graphs()) {
+      Graph& graph = scratch->graph(id);
       for (const NodeId node : graph.nodes()) {
-        if (detail.drop(graph, node)) places.emplace_back(GraphId(i), node);
+        if (detail.drop(graph, node)) places.emplace_back(id, node);
       }
     }
     std::vector<bool> gone(places.size(), false);

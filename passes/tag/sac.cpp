@@ -25,27 +25,9 @@
 namespace fxopt {
 namespace {
 
-// One pattern of `recompute` or `save`.
-struct Selector {
-  std::string_view module = "*";
-  std::string_view op;
-};
-
-std::vector<Selector> parse_selectors(std::string_view text) {
-  std::vector<Selector> selectors;
-  for (const std::string_view pattern : split_list(text)) {
-    const size_t colons = pattern.find("::");
-    selectors.push_back(colons == std::string_view::npos
-                            ? Selector{"*", pattern}
-                            : Selector{pattern.substr(0, colons), pattern.substr(colons + 2)});
-  }
-  return selectors;
-}
-
-bool selects(const std::vector<Selector>& selectors, std::string_view path, std::string_view op) {
-  return std::any_of(selectors.begin(), selectors.end(), [&](const Selector& selector) {
-    return matches_pattern(path, selector.module) && matches_pattern(op, selector.op);
-  });
+template <class Matches>
+bool any_of(const std::vector<std::string>& names, const Matches& matches) {
+  return std::any_of(names.begin(), names.end(), matches);
 }
 
 class Tagger {
@@ -56,11 +38,6 @@ class Tagger {
         result_(result),
         phases_(facts.phases()),
         effects_(facts.effects()),
-        excluded_(split_list(options.exclude)),
-        uncounted_(split_list(options.recompute_matmuls_of)),
-        save_ops_(split_list(options.save_ops)),
-        saved_(parse_selectors(options.save)),
-        recomputed_(parse_selectors(options.recompute)),
         tags_(graph_.num_ids(), Tag::kNone) {}
 
   // The tag each node should carry; nodes that have one keep it.
@@ -77,10 +54,10 @@ class Tagger {
     if (!record.is_call() || phases_.is_backward(node)) return Tag::kNone;
     const std::string_view path = graph_.module().text(record.module_path);
     const Op& op = graph_.op(node);
-    if (selects(saved_, path, op.name)) return Tag::kMustSave;
-    if (selects(recomputed_, path, op.name)) return choose_selected(node);
+    if (matches_any(options_.save, path, op.name)) return Tag::kMustSave;
+    if (matches_any(options_.recompute, path, op.name)) return choose_selected(node);
     if (options_.policy == SacPolicy::kNone) return Tag::kNone;
-    if (std::any_of(excluded_.begin(), excluded_.end(), [path](std::string_view m) { return is_within(path, m); })) {
+    if (any_of(options_.exclude, [path](const std::string& module) { return is_within(path, module); })) {
       return Tag::kNone;
     }
     if (view_of_call(graph_, node) == ViewKind::kProjection || op.has(Effect::kWaits)) {
@@ -106,7 +83,7 @@ class Tagger {
   Tag choose_per_op(NodeId node, const Op& op, std::string_view path) {
     if (!is_saved(op)) return Tag::kPreferRecompute;
     if (!op.in(OpSet::kTitanMatmul)) return Tag::kMustSave;
-    const bool uncounted = std::any_of(uncounted_.begin(), uncounted_.end(), [path](std::string_view part) {
+    const bool uncounted = any_of(options_.recompute_matmuls_of, [path](const std::string& part) {
       return path.find(part) != std::string_view::npos;
     });
     if (uncounted) return Tag::kPreferRecompute;
@@ -121,8 +98,8 @@ class Tagger {
   }
 
   bool is_saved(const Op& op) const {
-    if (save_ops_.empty()) return op.in(OpSet::kTitanSave);
-    return std::find(save_ops_.begin(), save_ops_.end(), op.name) != save_ops_.end();
+    if (options_.save_ops.empty()) return op.in(OpSet::kTitanSave);
+    return any_of(options_.save_ops, [&op](const std::string& name) { return op.name == name; });
   }
 
   void save_boundaries() {
@@ -146,10 +123,6 @@ class Tagger {
   PassResult& result_;
   const PhaseMap& phases_;
   EffectMap& effects_;
-  const std::vector<std::string_view> excluded_;
-  const std::vector<std::string_view> uncounted_;
-  const std::vector<std::string_view> save_ops_;
-  const std::vector<Selector> saved_, recomputed_;
   IdMap<NodeId, Tag> tags_;
   RegionKey layer_;
   int64_t matmuls_ = 0;
@@ -159,21 +132,25 @@ class Tagger {
 void remark_names(const Graph& graph, const SacOptions& options, PassResult& result) {
   const SacOptions defaults;
   const auto path = [&graph](NodeId node) { return graph.module().text(graph[node].module_path); };
-  for (const auto& [option, text] : {std::pair("recompute", &options.recompute), std::pair("save", &options.save)}) {
-    result.remark_unmatched(graph, option, split_list(*text), [&](NodeId node, std::string_view pattern) {
-      return graph[node].is_call() && selects(parse_selectors(pattern), path(node), graph.op(node).name);
+  const std::vector<std::pair<std::string_view, const std::vector<NodePattern>*>> patterns = {
+      {"recompute", &options.recompute}, {"save", &options.save}};
+  for (const auto& [option, list] : patterns) {
+    std::vector<std::string> texts;
+    for (const NodePattern& pattern : *list) texts.push_back(pattern.text());
+    result.remark_unmatched(graph, option, texts, [&](NodeId node, std::string_view text) {
+      return graph[node].is_call() && NodePattern::parse(text)->matches(path(node), graph.op(node).name);
     });
   }
-  result.remark_unmatched(
-      graph, "save-ops", split_list(options.save_ops),
-      [&graph](NodeId node, std::string_view name) { return graph[node].is_call() && graph.op(node).name == name; });
+  result.remark_unmatched(graph, "save-ops", options.save_ops, [&graph](NodeId node, std::string_view name) {
+    return graph[node].is_call() && graph.op(node).name == name;
+  });
   if (options.exclude != defaults.exclude) {
-    result.remark_unmatched(graph, "exclude", split_list(options.exclude),
+    result.remark_unmatched(graph, "exclude", options.exclude,
                             [&path](NodeId node, std::string_view name) { return is_within(path(node), name); });
   }
   if (options.recompute_matmuls_of != defaults.recompute_matmuls_of) {
     result.remark_unmatched(
-        graph, "recompute-matmuls-of", split_list(options.recompute_matmuls_of),
+        graph, "recompute-matmuls-of", options.recompute_matmuls_of,
         [&path](NodeId node, std::string_view name) { return path(node).find(name) != std::string_view::npos; });
   }
 }

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 #include "passes/pass/context.h"
+#include "passes/pass/options.h"
 #include "passes/pass/pass.h"
 
 namespace fxopt {
@@ -23,11 +25,11 @@ struct EnumNames<SacPolicy> {
 struct SacOptions {
   SacPolicy policy = SacPolicy::kPerOp;
   int64_t recompute_every = 2;
-  std::string recompute_matmuls_of = "moe.router.gate";
-  std::string recompute;
-  std::string save;
-  std::string save_ops;
-  std::string exclude = "lm_head,loss";
+  std::vector<std::string> recompute_matmuls_of = {"moe.router.gate"};
+  std::vector<NodePattern> recompute;
+  std::vector<NodePattern> save;
+  std::vector<std::string> save_ops;
+  std::vector<std::string> exclude = {"lm_head", "loss"};
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {

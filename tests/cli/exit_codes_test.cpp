@@ -317,17 +317,5 @@ TEST_CASE("cli with several inputs: each is worked on, the first error decides")
   CHECK(run_fxopt({"verify", files.twins, files.broken, files.folder / "missing.fxg"}).exit == 4);
 }
 
-TEST_CASE("cli sizes: GiB is 2^30, GB is 10^9") {
-  CHECK(parse_bytes("70GiB") == int64_t{70} << 30);
-  CHECK(parse_bytes("70 GB") == int64_t{70'000'000'000});
-  CHECK(parse_bytes("1.5KiB") == 1536);
-  CHECK(parse_bytes("0") == 0);
-  CHECK(parse_bytes("9223372036854775807") == INT64_MAX);
-  for (const char* text : {"", "GiB", "-1", "-1GiB", "1 apple", "nan", "infGiB", "9223372036854775808", "1e300GiB"}) {
-    CAPTURE(text);
-    CHECK_FALSE(parse_bytes(text).has_value());
-  }
-}
-
 }  // namespace
 }  // namespace fxopt

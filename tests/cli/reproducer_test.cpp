@@ -33,10 +33,10 @@ class InFolder {
 };
 
 // cse, then `second` under the name of dce.
-Pipeline cse_then(BoundPass second) {
+Pipeline cse_then(PassRun<Graph> second) {
   Result<Pipeline> pipeline = parse_pipeline("cse,dce");
   REQUIRE(pipeline.ok());
-  pipeline->steps[1].run = std::move(second);
+  pipeline->steps[1].bound.run = std::move(second);
   return std::move(*pipeline);
 }
 
@@ -158,11 +158,11 @@ TEST_CASE("cli reproducer where the steps before fail too: the input and the who
   const InFolder here(folder / "");
   Pipeline pipeline = cse_then([](Graph&, PassContext&) -> Result<PassResult> { throw InternalError("second"); });
   bool is_first_run = true;
-  pipeline.steps[0].run = [&is_first_run](Graph&, PassContext&) -> Result<PassResult> {
+  pipeline.steps[0].bound.run = PassRun<Graph>([&is_first_run](Graph&, PassContext&) -> Result<PassResult> {
     if (!is_first_run) throw InternalError("first, on its second run");
     is_first_run = false;
     return PassResult();
-  };
+  });
   run_and_fail(pipeline);
   const std::string text = read_text(only_file(folder));
   CHECK(contains(text, "--passes 'cse,dce'\n"));

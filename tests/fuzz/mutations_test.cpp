@@ -42,19 +42,13 @@ std::string pb_of(const Module& module) {
   return *bytes;
 }
 
-size_t count_nodes(const Module& module) {
-  size_t count = 0;
-  for (size_t i = 0; i < module.num_graphs(); ++i) count += module.graph(GraphId(i)).num_nodes();
-  return count;
-}
-
 // The first random module of about 200 nodes.
 std::string large_file() {
   RandomModuleOptions options;
   options.max_nodes = 240;
   for (uint64_t seed = 0;; ++seed) {
     const RandomModule random = random_module(seed, options);
-    const size_t nodes = count_nodes(*random.module);
+    const size_t nodes = random.module->num_nodes();
     if (nodes >= 195 && nodes <= 205) return pb_of(*random.module);
   }
 }

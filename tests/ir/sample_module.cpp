@@ -158,8 +158,8 @@ void SampleBuilder::ledger() {
   module_.erased = {erased};
   module_.next_uid = 1000;
   module_.next_storage = 2000;
-  module_.name_counters[{0, "mm"}] = 8;
-  module_.name_counters[{1, "add"}] = 1;
+  module_.name_counters[{GraphId(0), "mm"}] = 8;
+  module_.name_counters[{GraphId(1), "add"}] = 1;
 }
 
 void SampleBuilder::graph_records(Graph& graph) {

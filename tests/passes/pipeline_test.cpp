@@ -11,6 +11,7 @@
 #include "ir/io/io.h"
 #include "passes/pipeline/entry.h"
 #include "tests/catch.h"
+#include "tests/parse.h"
 
 namespace fxopt {
 namespace {
@@ -61,7 +62,7 @@ Pipeline one_step(const OptionTexts& options) {
   Result<BoundPass> bound = kRow.bind(options);
   REQUIRE(bound.ok());
   Pipeline pipeline;
-  pipeline.steps.push_back({&kRow, "paint", std::move(*bound), {}});
+  pipeline.steps.push_back({&kRow, "paint", std::move(*bound)});
   return pipeline;
 }
 
@@ -91,10 +92,7 @@ TEST_CASE("the registry is sorted and describes every option", "[passes][pipelin
       CHECK(option.help.ends_with('.'));
       CHECK(passes[i].bind({{option.name, option.default_value}}).ok());
     }
-    for (const auto& [other, reason] : passes[i].not_after) {
-      CHECK(find_pass(other) != nullptr);
-      CHECK_FALSE(reason.empty());
-    }
+    for (const PassRules::End& end : passes[i].rules.ends) CHECK_FALSE(end.why.empty());
   }
   CHECK(find_pass("no-such-pass") == nullptr);
   CHECK(pass_class_name(PassClass::kReordersReductions) == "reorders reductions");
@@ -125,6 +123,79 @@ TEST_CASE("options are described and bound by type", "[passes][pipeline]") {
   const Error unknown = row.bind({{"color", "red"}}).error();
   CHECK(unknown.code == ErrorCode::kUnknownOption);
   CHECK(unknown.hint == "did you mean 'colour'?");
+}
+
+enum class Fruit : uint8_t { kApple, kPear, kPlum };
+
+}  // namespace
+
+template <>
+struct EnumNames<Fruit> {
+  static constexpr EnumName<Fruit> kAll[] = {{Fruit::kApple, "apple"}, {Fruit::kPear, "pear"}, {Fruit::kPlum, "plum"}};
+};
+
+namespace {
+
+struct BasketOptions {
+  Bytes size{25 << 20};
+  double share = 0.5;
+  std::vector<std::string> names = {"a"};
+  std::vector<Fruit> fruits = {Fruit::kPear};
+  std::vector<NodePattern> calls;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("size", self.size, "How large.");
+    field("share", self.share, "Which part of it.");
+    field("names", self.names, "Whose.");
+    field("fruits", self.fruits, "Which.");
+    field("calls", self.calls, "Of what.");
+  }
+};
+
+Result<PassResult> fill(Module&, const BasketOptions&) { return PassResult(); }
+
+// What a pipeline's text says of an option that was given so; its error's message and hint where it is refused.
+std::string bound_text(const std::string& option, const std::string& value) {
+  const PassInfo row = entry<fill>("fill", PassClass::kExact, "Fill.");
+  const Result<BoundPass> bound = row.bind({{option, value}});
+  if (!bound.ok()) return bound.error().message + "; " + bound.error().hint;
+  return step_text(row, bound->options);
+}
+
+TEST_CASE("options may be sizes, numbers, lists and patterns, each with one spelling", "[passes][pipeline]") {
+  const PassInfo row = entry<fill>("fill", PassClass::kExact, "Fill.");
+  std::string described;
+  for (const PassOptionInfo& option : row.options) {
+    described += option.name + ": " + option.type + " = " + option.default_value + "\n";
+  }
+  CHECK(described ==
+        "size: bytes = 25MiB\nshare: float = 0.5\nnames: string list = a\nfruits: enum list = pear\n"
+        "calls: pattern list = \n");
+  CHECK(row.options[3].choices == std::vector<std::string>{"apple", "pear", "plum"});
+
+  CHECK(bound_text("size", "1024MiB") == "fill{size=1GiB}");
+  CHECK(bound_text("size", "1.5KiB") == "fill{size=1536}");
+  CHECK(bound_text("size", "26214400") == "fill");
+  CHECK(bound_text("share", "25e-2") == "fill{share=0.25}");
+  CHECK(bound_text("share", ".5") == "fill");
+  CHECK(bound_text("names", " b , a,") == "fill{names=\"b,a\"}");
+  CHECK(bound_text("names", "") == "fill{names=\"\"}");
+  CHECK(bound_text("fruits", "plum,apple,plum") == "fill{fruits=\"apple,plum\"}");
+  CHECK(bound_text("calls", "layers.*::aten.mm.default,aten.add.*, *::aten.mul.Tensor") ==
+        "fill{calls=\"layers.*::aten.mm.default,aten.add.*,aten.mul.Tensor\"}");
+
+  const auto refused = [](const std::string& option, const std::string& value) {
+    return "'" + value + "' is not a value of option '" + option + "' of 'fill'; ";
+  };
+  const std::string size_hint = "write a size, as in 25MiB, 1.5GiB or 1000";
+  CHECK(bound_text("size", "-1") == refused("size", "-1") + size_hint);
+  CHECK(bound_text("size", "25 apples") == refused("size", "25 apples") + size_hint);
+  CHECK(bound_text("share", "nan") == refused("share", "nan") + "write a number, as in 0.5 or 1e-3");
+  CHECK(bound_text("share", "half") == refused("share", "half") + "write a number, as in 0.5 or 1e-3");
+  CHECK(bound_text("fruits", "plum,pera") == refused("fruits", "pera") + "did you mean 'pear'?");
+  CHECK(bound_text("calls", "aten.mm.default,layers::") ==
+        refused("calls", "layers::") + "write an op, or module::op, each with '*' if need be");
 }
 
 TEST_CASE("pipeline text prints canonically and parses back", "[passes][pipeline]") {
@@ -173,7 +244,7 @@ TEST_CASE("pipeline errors point at the place", "[passes][pipeline]") {
       {"dce,sac{policy=full,recompute-every=-1}", ErrorCode::kBadOptionValue, 37,
        "'recompute-every' of 'sac' must be 0 or more"},
       {"canonicalize{rules=\"aliases,detach\"}", ErrorCode::kBadOptionValue, 20,
-       "'detach' is not a rule of 'canonicalize'"},
+       "'detach' is not a value of option 'rules' of 'canonicalize'"},
       {"cse{collectives=1}", ErrorCode::kBadOptionValue, 17, "'1' is not a value of option 'collectives' of 'cse'"},
   };
   for (const Bad& expected : bad) {
@@ -194,7 +265,13 @@ TEST_CASE("a pass must not stand behind what it must precede", "[passes][pipelin
   const Error error = pipeline_error("cse,remat,infer-phase");
   CHECK(error.code == ErrorCode::kPassOrder);
   CHECK(error.where.column == 11);
+  CHECK(
+      error.message ==
+      "'infer-phase' must not stand after 'remat': it needs open-phases, and remat decides by phases and writes some");
   CHECK(error.hint == "put 'infer-phase' before 'remat'");
+  CHECK(pipeline_error("remat,sac").code == ErrorCode::kPassOrder);
+  CHECK(pipeline_error("sac,infer-phase").code == ErrorCode::kPassOrder);
+  CHECK(parse_pipeline("sac,remat,cse").ok());
   CHECK(parse_pipeline("infer-phase,remat").ok());
   CHECK(parse_pipeline("infer-phase,remat,infer-phase").ok());
 }
@@ -249,6 +326,92 @@ TEST_CASE("subgraphs are not run on, steps are observed and may be cut short", "
   CHECK(report->steps.size() == 2);
   CHECK(report->steps[1].result.counters().at("erased") == 2);
   CHECK(seen == std::vector<std::string>{"0 cse 9", "1 dce 7"});
+}
+
+// Splits the main graph in two: what comes before the node `first_of_second`, which hands on all that is read after it.
+struct SplitOptions {
+  std::string first_of_second = "second";
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("first-of-second", self.first_of_second, "Node with which the second graph begins.");
+  }
+};
+
+void add_output(Graph& graph, const std::vector<NodeId>& values) {
+  std::vector<Arg> items;
+  for (const NodeId value : values) items.push_back(Arg::node(value));
+  const ArgRange tuple = graph.pool().append(items);
+  const NodeId output = graph.insert_node(NodeId(), NodeKind::kOutput, "output", TargetId());
+  graph.set_args(output, graph.pool().append(std::vector{Arg::children(ArgKind::kTuple, tuple)}), ArgRange());
+}
+
+Result<PassResult> split(Module& module, const SplitOptions& options, PassContext& context) {
+  const Graph& whole = module.main();
+  CHECK(context.facts.of(whole).storages().num_buffers() > 0);
+  Graph& first = module.add_graph(module.intern("first"));
+  Graph& second = module.add_graph(module.intern("second"));
+  const NodeId border = whole.find(module.intern(options.first_of_second));
+  if (!border.is_valid()) return Error{ErrorCode::kUnsupportedGraph, "there is no such node", "", {}};
+  IdMap<NodeId, NodeId> in_first, in_second;
+  std::vector<NodeId> handed_on, returned;
+  for (const NodeId node : whole.nodes()) {
+    const bool is_second = whole.position(node) >= whole.position(border);
+    Graph& graph = is_second ? second : first;
+    IdMap<NodeId, NodeId>& mapped = is_second ? in_second : in_first;
+    whole.for_each_input(node, [&](NodeId input) {
+      if (!is_second || in_second.get(input).is_valid()) return;
+      handed_on.push_back(in_first.get(input));
+      in_second[input] = second.insert_node(second.first(), NodeKind::kPlaceholder, whole.name_of(input), TargetId());
+      second.copy_fields(whole, input, in_second.get(input));
+    });
+    if (whole[node].kind == NodeKind::kOutput) {
+      whole.for_each_input(node, [&](NodeId input) { returned.push_back(in_second.get(input)); });
+      break;
+    }
+    const NodeId copy = graph.insert_node(NodeId(), whole[node].kind, whole.name_of(node), whole[node].target);
+    const ArgRange args = graph.copy_args(whole, whole[node].args, mapped);
+    graph.copy_fields(whole, node, copy);
+    graph.set_args(copy, args, graph.copy_args(whole, whole[node].kwargs, mapped));
+    mapped[node] = copy;
+  }
+  add_output(first, handed_on);
+  add_output(second, returned);
+  module.replace_graph(whole.id(), {first.id(), second.id()});
+  PassResult result;
+  result.count("graphs", 2);
+  return result;
+}
+
+TEST_CASE("a pass on the module splits a graph, and the passes after it run on what it made", "[passes][pipeline]") {
+  const std::unique_ptr<Module> module = parse(
+      "graph @g {\n  %x: f32[4] = placeholder()\n  %y: f32[4] = placeholder()\n  %a: f32[4] = aten.exp.default(%x)\n"
+      "  %b: f32[4] = aten.exp.default(%x)\n  %c: f32[4] = aten.add.Tensor(%a, %y)\n"
+      "  %second: f32[4] = aten.add.Tensor(%c, %b)\n  return (%second,)\n}\n");
+  const PassInfo row = entry<split>("split", PassClass::kExact, "Split.");
+  Result<Pipeline> pipeline = parse_pipeline("cse,dce");
+  REQUIRE(pipeline.ok());
+  Result<BoundPass> bound = row.bind({});
+  REQUIRE(bound.ok());
+  pipeline->steps.insert(pipeline->steps.begin(), {&row, "split", *bound});
+  pipeline->steps.insert(pipeline->steps.begin() + 2, pipeline->steps[2]);  // dce, then what it left for cse
+  PassContext context(*module);
+  const Result<RunReport> report = run_pipeline(*module, *pipeline, RunOptions(), context);
+  REQUIRE(report.ok());
+  CHECK(report->steps[0].result.counters().at("graphs") == 2);
+  CHECK(report->steps[1].result.counters().at("merged") == 1);
+  REQUIRE(module->num_graphs() == 2);
+  CHECK(module->text(module->main().name()) == "first");
+  CHECK(module->main().num_nodes() == 5);
+  CHECK(context.facts.of(module->main()).storages().num_buffers() > 0);
+
+  const Result<BoundPass> other = row.bind({{"first-of-second", "none"}});
+  REQUIRE(other.ok());
+  pipeline->steps = {{&row, "split", *other}};
+  const std::unique_ptr<Module> again = small_module();
+  const Result<RunReport> failed = run_pipeline(*again, *pipeline);
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.error().message == "split: there is no such node");
 }
 
 TEST_CASE("the structural hash sees every part a pass may change", "[passes][pipeline]") {

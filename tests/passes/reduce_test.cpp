@@ -18,16 +18,10 @@
 namespace fxopt {
 namespace {
 
-size_t count_nodes(const Module& module) {
-  size_t count = 0;
-  for (size_t i = 0; i < module.num_graphs(); ++i) count += module.graph(GraphId(i)).num_nodes();
-  return count;
-}
-
 // A call of `reader` whose first argument is a call of `read`.
 bool reads(const Module& module, std::string_view reader, std::string_view read) {
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    const Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    const Graph& graph = module.graph(id);
     for (const NodeId node : graph.nodes()) {
       const Arg* first = graph.arg(node, 0);
       if (graph.op(node).name != reader || first == nullptr || !first->is(ArgKind::kNode)) continue;
@@ -62,7 +56,7 @@ Reduced reduce(ReduceCase from, const std::function<bool(const Module&, const Re
   const std::unique_ptr<Module> module = parse(result.smallest.graph);
   CHECK(verify(*module).empty());
   CHECK(is_interesting(*module, result.smallest));
-  CHECK(result.report.nodes == count_nodes(*module));
+  CHECK(result.report.nodes == module->num_nodes());
   CHECK(result.report.judged == result.judged.size());
   return result;
 }
@@ -74,8 +68,8 @@ void make_valid(Module& module) {
   }
   for (const NodeDetail& detail : node_details()) {
     if (verify(module, 1).empty()) return;
-    for (size_t i = 0; i < module.num_graphs(); ++i) {
-      Graph& graph = module.graph(GraphId(i));
+    for (const GraphId id : module.graphs()) {
+      Graph& graph = module.graph(id);
       for (const NodeId node : graph.nodes()) detail.drop(graph, node);
     }
   }
@@ -88,7 +82,7 @@ std::string random_case(uint64_t& seed, size_t min_nodes) {
   options.fill_records = false;
   for (;; ++seed) {
     const std::unique_ptr<Module> module = random_module(seed, options).module;
-    if (count_nodes(*module) < min_nodes) continue;
+    if (module->num_nodes() < min_nodes) continue;
     make_valid(*module);
     Graph& graph = module->main();
     NodeId middle = graph.first();
@@ -251,7 +245,7 @@ TEST_CASE("reduce leaves out passes and options, never all passes") {
 TEST_CASE("reduce stops when the judge does, with the smallest case so far") {
   uint64_t seed = 0;
   ReduceCase best{random_case(seed, 300), std::nullopt};
-  const size_t before = count_nodes(*parse(best.graph));
+  const size_t before = parse(best.graph)->num_nodes();
   size_t runs = 0;
   const Result<ReduceReport> report = reduce_case(best, [&](const ReduceCase& candidate) {
     if (runs == 5) return Interest::kStop;
@@ -264,7 +258,7 @@ TEST_CASE("reduce stops when the judge does, with the smallest case so far") {
   CHECK(report->judged == 5);
   CHECK(report->nodes < before);
   CHECK(report->nodes > 4);
-  CHECK(count_nodes(*parse(best.graph)) == report->nodes);
+  CHECK(parse(best.graph)->num_nodes() == report->nodes);
 }
 
 TEST_CASE("reduce refuses what does not parse") {

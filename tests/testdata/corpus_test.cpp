@@ -47,8 +47,8 @@ TEST_CASE("testdata: every graph is well formed", "[testdata]") {
 TEST_CASE("testdata: no operator of the framework is opaque", "[testdata]") {
   for (const std::string& file : testdata_files()) {
     const std::unique_ptr<Module> module = load_testdata(file);
-    for (size_t g = 0; g < module->num_graphs(); ++g) {
-      const Graph& graph = module->graph(GraphId(g));
+    for (const GraphId id : module->graphs()) {
+      const Graph& graph = module->graph(id);
       for (const NodeId node : graph.nodes()) {
         if (!graph[node].is_call() || !graph.op(node).is_opaque()) continue;
         const std::string_view target = module->text(module->target(graph[node].target).name);

@@ -71,8 +71,8 @@ bool is_whole_step(const Graph& graph) {
 void visit_graphs(bool whole_steps, const std::function<void(const std::string&, Graph&)>& visit) {
   for (const std::string& file : testdata_files()) {
     const std::unique_ptr<Module> module = load_testdata(file);
-    for (size_t i = 0; i < module->num_graphs(); ++i) {
-      Graph& graph = module->graph(GraphId(i));
+    for (const GraphId id : module->graphs()) {
+      Graph& graph = module->graph(id);
       if (!whole_steps || is_whole_step(graph)) visit(file, graph);
     }
   }

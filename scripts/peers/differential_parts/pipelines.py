@@ -28,7 +28,8 @@ README = (
 @dataclass(frozen=True)
 class Pass:
     name: str
-    not_after: tuple[str, ...]
+    needs: frozenset[str]
+    ends: frozenset[str]
     options: tuple[dict, ...]
 
 
@@ -37,7 +38,7 @@ def known_passes(fxopt: str) -> list[Pass]:
     done = subprocess.run([fxopt, "passes", "--json"], capture_output=True, text=True, check=True)
     rows = json.loads(done.stdout)["result"]["passes"]
     return [
-        Pass(row["name"], tuple(item["pass"] for item in row.get("not_after", ())), tuple(row["options"]))
+        Pass(row["name"], frozenset(row["needs"]), frozenset(item["ends"] for item in row["ends"]), tuple(row["options"]))
         for row in rows
         if row["class"] == "exact"
     ]
@@ -72,7 +73,7 @@ def _pipeline(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, tag
         chosen.append(by_name["raise-getitems"])
     allowed: list[Pass] = []
     for item in chosen:
-        if not any(earlier.name in item.not_after for earlier in allowed):
+        if not any(earlier.ends & item.needs for earlier in allowed):
             allowed.append(item)
     return ",".join(_text(dice, item, graph_module) for item in allowed)
 
@@ -96,10 +97,9 @@ def _value(dice: Dice, option: dict, graph_module: GraphModule) -> str | None:
             return dice.choice(option["choices"])
         case "int":
             return str(dice.randrange(4))
+        case "enum list":
+            return ",".join(choice for choice in option["choices"] if dice.chance(0.7)) or option["choices"][0]
     if option["name"] == "save-ops":
         names = [str(node.target) for node in graph_module.graph.nodes if schema_of(node) is not None]
         return ",".join(sorted(set(dice.sample(names, min(len(names), 2))))) or None
-    if option["name"] == "rules":
-        rules = ["aliases", "identity-views", "identity-slices", "round-trips", "reshapes"]
-        return ",".join(rule for rule in rules if dice.chance(0.7)) or "aliases"
     return None

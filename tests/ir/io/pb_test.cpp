@@ -84,7 +84,7 @@ TEST_CASE("what the reader makes equals what was written", "[pb]") {
   CHECK(graph.num_nodes() == 13);
   CHECK(module->next_uid == 1000);
   CHECK(module->next_storage == 2000);
-  CHECK(module->name_counters.at({0, "mm"}) == 8);
+  CHECK(module->name_counters.at({GraphId(0), "mm"}) == 8);
   CHECK(module->op_schemas.front().pure == false);
   const NodeId x = graph.find(module->strings.find("x"));
   const Tensor& tensor = graph.pool().tensor(graph.value(x));

@@ -282,8 +282,8 @@ std::unique_ptr<Module> load_facts() {
 // Judges every graph; returns how many questions were asked.
 size_t judge_all(Module& module, Counts& found) {
   size_t answers = 0;
-  for (size_t i = 0; i < module.num_graphs(); ++i) {
-    Graph& graph = module.graph(GraphId(i));
+  for (const GraphId id : module.graphs()) {
+    Graph& graph = module.graph(id);
     for (NodeId node = graph.first(); node.is_valid(); node = graph.next(node)) {
       const Arg* facts = graph.meta_entry(node, "executed");
       if (facts == nullptr) continue;
@@ -321,8 +321,8 @@ TEST_CASE("op facts: the analyses deny nothing that ran, and claim more for know
 
 TEST_CASE("op facts: nothing is denied where no values are recorded", "[op_facts]") {
   const std::unique_ptr<Module> module = load_facts();
-  for (size_t i = 0; i < module->num_graphs(); ++i) {
-    Graph& graph = module->graph(GraphId(i));
+  for (const GraphId id : module->graphs()) {
+    Graph& graph = module->graph(id);
     for (const NodeId node : graph.nodes()) {
       if (!has_elements(graph.value(node))) graph[node].value = ValueId();
     }
