@@ -15,12 +15,13 @@
 #include "cli/print/nodes.h"
 #include "cli/print/table.h"
 #include "cli/products.h"
+#include "cli/report/dependences.h"
 #include "cli/report/dot.h"
 #include "cli/report/summary.h"
 #include "cli/selection.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "ir/alias/effect_map.h"
+#include "ir/alias/dependence.h"
 #include "ir/check/verify.h"
 #include "ir/graph/top_level.h"
 #include "ir/prepare.h"
@@ -36,6 +37,7 @@ struct ShowFlags {
   bool has_top = false;
   std::optional<size_t> module_depth;
   std::string dot;  // empty: none; "-": standard output; else a file
+  bool dependences = false;
 };
 
 nlohmann::ordered_json names_json(const Graph& graph, const std::vector<NodeId>& nodes) {
@@ -76,6 +78,7 @@ class Shower {
     const std::unique_ptr<Module> module = load_input(console_, path);
     if (module == nullptr) return;
     file_ = shown_input(path);
+    if (flags_.dependences && !is_valid_input(console_, *module, path)) return;
     const bool is_plain = !flags_.selection.has_any() && !flags_.summary && flags_.dot.empty();
     // A summary counts what runs, as mem does: not the op that hides it.
     const Prepared prepared =
@@ -90,6 +93,8 @@ class Shower {
       show_summary(*module, selections, result);
     } else if (!flags_.dot.empty()) {
       show_drawing(selections, result);
+    } else if (flags_.dependences) {
+      result["nodes"] = show_dependences(selections);
     } else if (flags_.selection.has_any()) {
       result["nodes"] = show_nodes(selections);
     } else {
@@ -182,6 +187,23 @@ class Shower {
     return list;
   }
 
+  nlohmann::ordered_json show_dependences(const std::vector<Selection>& selections) {
+    std::ostream& out = console_.product();
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const auto& [graph, nodes] : selections) {
+      print_graph_title(selections, *graph);
+      EffectMap effects(*graph);
+      const StorageMap storages(*graph, effects);
+      const DependenceMap dependences(*graph, effects, storages);
+      for (const NodeId node : nodes) {
+        out << print_node(*graph, node) << '\n';
+        print_dependences(out, *graph, dependences, node);
+        if (console_.wants_json()) list.push_back(dependences_json(*graph, dependences, node));
+      }
+    }
+    return list;
+  }
+
   Console& console_;
   const ShowFlags& flags_;
   std::string file_;
@@ -254,6 +276,9 @@ CommandBody declare_show(CLI::App& app) {
   app.add_flag("--dot{-}", flags->dot,
                "draw it: Graphviz text, for `| dot -Tsvg > x.svg`; to standard output, or to FILE")
       ->type_name("FILE")
+      ->excludes(summary);
+  app.add_flag("--dependences", flags->dependences,
+               "print what each node must follow and why, and how far it may move (see `fxopt help dependences`)")
       ->excludes(summary);
   return [flags, top](Console& console) {
     flags->has_top = top->count() > 0;

@@ -162,6 +162,27 @@ lists all symbols, and where each built-in line was read.
 
 Built in: )";
 
+constexpr std::string_view kDependences =
+    R"(A schedule keeps what a graph computes, hands to the caller and issues on process groups when every node
+comes after all that it must follow. `fxopt show IN --dependences` lists these for each node, with --node
+for one, and how far the node may move while all others stay.
+
+  value       it reads what the other makes
+  storage     one of the two writes memory that the other reads or writes. A wait counts as a write of what
+              its collective has made, and as a read of what the collective was given
+  metadata    one of the two changes sizes, strides or storage of a tensor that the other is given
+  random      both draw from generators, and the place of the draw in a slot is not recorded
+  collective  both are issued on one process group: ranks that issue them in another order hang
+  effect      one of the two is an operator that nobody described, or a barrier, and the other draws,
+              writes, communicates, waits or asserts
+  mode        one of the two changes the gradient mode or autocast
+  event       one of the two records an event or waits for one, on one stream
+  control     a control dependency (see `fxopt help control-deps`)
+
+Placeholders come first, in their order, and the output last. Of dependences that follow from others, some
+are left out. With --json every node has "follows" and "followed_by".
+)";
+
 constexpr std::string_view kSummary =
     R"(`fxopt show IN --summary` tells what a graph is made of, totals first, the biggest of each list first.
 --top N says how many rows; the others are summed up in a line. --json has the same figures and all
@@ -255,6 +276,7 @@ std::string devices_text() {
 const std::vector<Topic>& topics() {
   static const std::vector<Topic> rows = {
       {"control-deps", "order without data, and PyTorch's op for it", std::string(kControlDeps)},
+      {"dependences", "which nodes must stay before which", std::string(kDependences)},
       {"devices", "what --device takes", devices_text()},
       {"exit-codes", "what the exit codes mean", std::string(kExitCodes)},
       {"formats", "the forms of graph files", std::string(kFormats)},

@@ -50,7 +50,7 @@ kDataMovement: cat concat concatenate _?chunk_cat.* [hvd]?stack (row|column)_sta
   _pad_(circular|enum) roll flip fliplr flipud rot90 repeat tile tril triu clone copy _to_copy _copy_from.* copy_to
   copy_strided contiguous to lift_fresh_copy convert_element_type device_put offload reload (?!index).*_copy all_gather_copy_in
   _?pixel_(un)?shuffle channel_shuffle inductor_force_stride_order block_diag _pre_bucket.* _?pin_memory type_as col2im
-  im2col _autocast_.* diag_embed collapse reshape resize rev _cast_.* chalf
+  im2col _autocast_.* diag_embed collapse reshape resize resize_as_? rev _cast_.* chalf
 kGatherScatter: _?embedding.* index.* _unsafe_index.* _unsafe_masked.* _index_put_impl gather.* scatter.* .*_scatter put
   (select|slice|diagonal|unfold|index_select|gather)_backward masked_(scatter.*|select.*) repeat_interleave take.*
   _?upsample.* .*grid_sampler.* one_hot value_selecting_reduction_backward _?segment_reduce.* nll_loss.*_backward

@@ -128,6 +128,11 @@ bool is_random_call(const Graph& graph, NodeId node) {
   return true;
 }
 
+bool writes_only_metadata(const Graph& graph, NodeId node) {
+  const Op& op = graph.op(node);
+  return op.changes_metadata && op.compute == ComputeClass::kView;
+}
+
 bool is_writing_call(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   if (op.writes.empty()) return false;

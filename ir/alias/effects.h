@@ -30,6 +30,10 @@ ViewKind view_of_call(const Graph& graph, NodeId node);
 // (EffectMap) may change all they are given, which is not repeated here. O(writes * rank).
 void collect_metadata_changes(const Graph& graph, NodeId node, std::vector<uint8_t>& positions);
 
+// True when what the call writes is no more than where a tensor is (`t_`, `set_`, `detach_`): no byte changes. An op that
+// may make its storage larger (`resize_`) writes. O(1).
+bool writes_only_metadata(const Graph& graph, NodeId node);
+
 // True when the writes of Op::writes happen: batch norm updates its running statistics only in training.
 bool is_writing_call(const Graph& graph, NodeId node);
 

@@ -617,6 +617,13 @@ bool StorageMap::input_metadata_changes(NodeId reader, NodeId after, NodeId befo
   return found;
 }
 
+bool StorageMap::input_bytes_change(NodeId reader, NodeId after, NodeId before) const {
+  if (!reads_data(reader)) return false;
+  const std::span<const BufferId> given = reads(reader);
+  return std::any_of(given.begin(), given.end(),
+                     [&](BufferId id) { return id.is_valid() && written_between(id, after, before); });
+}
+
 bool StorageMap::written_between(BufferId buffer, NodeId after, NodeId before) const {
   const std::vector<NodeId>& writes = class_writes_[classes_[buffer.index()].index()];
   const uint32_t low = graph_->position(after);

@@ -95,6 +95,18 @@ class StorageMap {
   // changes).
   bool input_metadata_changes(NodeId reader, NodeId after, NodeId before) const;
 
+  // True when a node strictly between the two writes bytes that `reader` computes with. What reads no data (a view) is
+  // given the same memory wherever it runs. O(inputs * log writes).
+  bool input_bytes_change(NodeId reader, NodeId after, NodeId before) const;
+
+  // What metadata changes where: sorted by object class, then by place in the schedule.
+  struct MetadataChange {
+    ObjectId object;  // a class of objects that may be one
+    uint32_t place;
+    auto operator<=>(const MetadataChange&) const = default;
+  };
+  const std::vector<MetadataChange>& metadata_changes() const { return metadata_changes_; }
+
   // True when code outside the graph can see the buffer's class: a placeholder's, an attribute's.
   bool is_external(BufferId buffer) const { return class_external_[classes_[buffer.index()].index()]; }
 
@@ -112,12 +124,6 @@ class StorageMap {
     uint32_t count = 0;
   };
   class Builder;
-
-  struct MetadataChange {
-    ObjectId object;  // a class of objects that may be one
-    uint32_t place;   // in the schedule
-    auto operator<=>(const MetadataChange&) const = default;
-  };
 
   std::span<const BufferId> slice(Slice s) const { return std::span(pool_).subspan(s.first, s.count); }
   bool changes_between(ObjectId object, uint32_t after, uint32_t before) const;

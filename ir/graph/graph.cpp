@@ -348,6 +348,23 @@ void Graph::move_before(NodeId id, NodeId before) {
   link_before(id, before);
 }
 
+void Graph::set_schedule(std::span<const NodeId> order) {
+  FXOPT_CHECK(order.size() == live_, "a schedule of another number of nodes");
+  positions_.assign(nodes_.size(), static_cast<uint32_t>(live_));
+  for (size_t i = 0; i < order.size(); ++i) {
+    const NodeId id = order[i];
+    FXOPT_CHECK(!nodes_[id.index()].erased && positions_[id.index()] == live_, "a schedule with a node twice");
+    for_each_input(id, [&](NodeId input) {
+      FXOPT_CHECK(positions_[input.index()] < live_, "a schedule with a node before its input");
+    });
+    positions_[id.index()] = static_cast<uint32_t>(i);
+    links_[id.index()] = {i > 0 ? order[i - 1] : NodeId(), i + 1 < order.size() ? order[i + 1] : NodeId()};
+  }
+  first_ = order.empty() ? NodeId() : order.front();
+  last_ = order.empty() ? NodeId() : order.back();
+  positions_valid_ = true;
+}
+
 void Graph::erase(NodeId id) {
   Node& node = nodes_[id.index()];
   FXOPT_CHECK(!node.erased, "node erased twice");

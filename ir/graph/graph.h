@@ -206,6 +206,9 @@ class Graph {
   // Every edge to `from` reads `to` instead.
   void replace_all_uses(NodeId from, NodeId to);
   void move_before(NodeId id, NodeId before);
+  // Puts the nodes in this order, which names each of them once and has every input before its users. Whether anything
+  // else forbids it, DependenceMap::violation() says. O(nodes + edges).
+  void set_schedule(std::span<const NodeId> order);
   // Takes out a node that has no users. Control dependencies on it stay recorded; prune_control() rewires them.
   void erase(NodeId id);
   void rename(NodeId id, StringId name);

@@ -18,6 +18,14 @@ const StorageMap& Facts::storages() {
   return *storages_;
 }
 
+const DependenceMap& Facts::dependences() {
+  if (!dependences_.has_value()) {
+    dependences_.emplace(*graph_, effects(), storages());
+    ++counts_->dependences;
+  }
+  return *dependences_;
+}
+
 const PhaseMap& Facts::phases() {
   if (!phases_.has_value()) {
     phases_ = resolve_phases(*graph_, [this]() -> const StorageMap& { return storages(); });
@@ -46,6 +54,7 @@ void Facts::forget() {
   is_differentiated_.reset();
   modes_.reset();
   phases_.reset();
+  dependences_.reset();
   storages_.reset();
   effects_.reset();
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/hash_table.h"
+#include "ir/alias/dependence.h"
 #include "ir/alias/effect_map.h"
 #include "ir/alias/storages.h"
 #include "ir/graph/graph.h"
@@ -19,6 +20,7 @@ namespace fxopt {
 struct FactCounts {
   size_t effects = 0;
   size_t storages = 0;
+  size_t dependences = 0;
   size_t phases = 0;
   size_t modes = 0;
   size_t autograd = 0;
@@ -27,6 +29,7 @@ struct FactCounts {
   static void visit(Self& self, Field&& field) {
     field("effects", self.effects);
     field("storages", self.storages);
+    field("dependences", self.dependences);
     field("phases", self.phases);
     field("modes", self.modes);
     field("autograd", self.autograd);
@@ -46,6 +49,7 @@ class Facts {
   const Graph& graph() const { return *graph_; }
   EffectMap& effects();
   const StorageMap& storages();
+  const DependenceMap& dependences();
   // As resolve_phases(): derived where nothing is marked.
   const PhaseMap& phases();
   const ModeMap& modes();
@@ -61,6 +65,7 @@ class Facts {
   FactCounts* counts_;
   std::optional<EffectMap> effects_;
   std::optional<StorageMap> storages_;
+  std::optional<DependenceMap> dependences_;
   std::optional<PhaseMap> phases_;
   std::optional<ModeMap> modes_;
   std::optional<bool> is_differentiated_;

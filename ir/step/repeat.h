@@ -14,8 +14,9 @@ class RepeatRules {
   RepeatRules(const Graph& graph, const PhaseMap& phases, const StorageMap& storages);
 
   // What stands against a copy of `node` right before `consumer`:
-  //   kWritten   what it reads is written between the two; or, in a joint graph, by forward at all after it (see below);
-  //              or what it makes is written in place, and the write would go to one of two tensors
+  //   kWritten   what it computes with is written between the two, or has its sizes or strides changed; or, in a joint
+  //              graph, is written by forward at all after it (see below); or what it makes is written in place, and
+  //              the write would go to one of two tensors
   //   kReturned  of several tensors on its memory that the caller is handed, backward made one
   //   kNone      nothing
   // The order of a joint graph is not the one it runs in: a write to an input belongs to forward, wherever it stands,

@@ -177,13 +177,7 @@ class Planner {
     if (storages_.input_metadata_changes(kept, kept, node) || storages_.input_metadata_changes(node, kept, node)) {
       return true;
     }
-    if (!storages_.reads_data(node)) return false;
-    const auto written = [&](BufferId buffer) {
-      return buffer.is_valid() && storages_.written_between(buffer, kept, node);
-    };
-    const std::span<const BufferId> before = storages_.reads(kept);
-    const std::span<const BufferId> now = storages_.reads(node);
-    return std::any_of(before.begin(), before.end(), written) || std::any_of(now.begin(), now.end(), written);
+    return storages_.input_bytes_change(kept, kept, node) || storages_.input_bytes_change(node, kept, node);
   }
 
   bool makes_written_storage(NodeId node) const {

@@ -86,5 +86,48 @@ TEST_CASE("cli show: options that need another one") {
   CHECK(file.show({"--node", "a", "--depth", "-1"}).exit == 2);
 }
 
+TEST_CASE("cli show --dependences: what nodes must follow, and how far they may move") {
+  const TempFolder folder;
+  const std::string path = folder / "writes.fxg";
+  write_text(path, R"(graph @main {
+  %x: f32[4] = placeholder()
+  %y: f32[4] = placeholder()
+  %v: f32[4] = aten.alias.default(%x)
+  %w: f32[4] = aten.add_.Tensor(%x, %y)
+  %r: f32[4] = aten.neg.default(%v)
+  return (%r,)
+}
+)");
+  const CliResult all = run_fxopt({"show", path, "--dependences"});
+  CHECK(all.exit == 0);
+  CHECK(all.out == R"(%x: f32[4] = placeholder()
+    stays: its place is the graph's interface
+%y: f32[4] = placeholder()
+    stays: its place is the graph's interface
+%v: f32[4] = aten.alias.default(%x)
+    follows %x (value)
+    may move up to right after %y, down to right before %r
+%w: f32[4] = aten.add_.Tensor(%x, %y)
+    follows %x (value), %y (value)
+    may move up to right after %y, down to right before %r
+%r: f32[4] = aten.neg.default(%v)
+    follows %v (value), %w (storage)
+    may not move
+return (%r,)
+    follows %r (value)
+    stays: its place is the graph's interface
+)");
+  const CliResult one = run_fxopt({"show", path, "--dependences", "--node", "%w"});
+  CHECK(one.out.starts_with("%w: "));
+  const nlohmann::json row =
+      run_fxopt({"show", path, "--dependences", "--json"}).json()["result"]["files"][0]["nodes"][4];
+  CHECK(row["name"] == "r");
+  CHECK(row["follows"][1]["node"] == "w");
+  CHECK(row["follows"][1]["why"] == "storage");
+  CHECK(row["followed_by"][0]["node"] == "output");
+  CHECK(run_fxopt({"show", path, "--dependences", "--summary"}).exit == 2);
+  CHECK(contains(run_fxopt({"help", "dependences"}).out, "ranks that issue them in another order hang"));
+}
+
 }  // namespace
 }  // namespace fxopt

@@ -29,14 +29,8 @@ def judge(
     refused. known: what to give placeholders of these names, where it fits what the file says of them."""
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "before.json"
-        module = fxopt_torch.read_module(path, fxopt)
-        put_on_cpu(module)
-        fxopt_json.write_json(module, source)
-        if "_c10d_functional." in source.read_text(encoding="utf-8"):
-            join_group(WORLD)
-        graph_module = fxopt_torch.load(source, fxopt=fxopt)
-        program = Program(graph_module, inputs_of(graph_module, known or {}), told=_told(module))
-        check_values(graph_module, program.inputs())
+        module, program = runnable(path, source, fxopt, known)
+        graph_module = program.graph_module
         before = campaign.run_graph(program, graph_module)
         if may_be_differentiated(module):
             asking = dataclasses.replace(program, inputs=asking_gradients(program.inputs), has_gradients=True)
@@ -51,6 +45,22 @@ def judge(
         after = optimizer.apply(passes) if by_apply else optimizer.run(passes)
         seen = campaign.run_graph(program, after.graph_module)
         return observe.differences(before, seen, same_collectives=campaign.keeps_collectives(passes))
+
+
+def runnable(
+    path: pathlib.Path, source: pathlib.Path, fxopt: str, known: Mapping[str, Tensor] | None = None
+) -> tuple[dict, Program]:
+    """The file as a program on the CPU, written to `source` in the JSON form, and what that holds. Unusable where it cannot
+    be executed, or what it says of values is not so."""
+    module = fxopt_torch.read_module(path, fxopt)
+    put_on_cpu(module)
+    fxopt_json.write_json(module, source)
+    if "_c10d_functional." in source.read_text(encoding="utf-8"):
+        join_group(WORLD)
+    graph_module = fxopt_torch.load(source, fxopt=fxopt)
+    program = Program(graph_module, inputs_of(graph_module, known or {}), told=_told(module))
+    check_values(graph_module, program.inputs())
+    return module, program
 
 
 def _told(module: dict) -> dict[str, object]:

@@ -116,6 +116,11 @@ def _tensor(value: Tensor) -> tuple:
     return value.dtype, tuple(value.shape), strides, value.storage_offset(), storage_bytes, data
 
 
+def described(value: object) -> object:
+    """A value as it is now, to compare with another."""
+    return _tensor(value) if isinstance(value, Tensor) else f"{type(value).__name__} {value!r}"
+
+
 def differences(before: Seen, after: Seen, *, same_collectives: bool = False) -> list[str]:
     """What a caller of the second execution sees otherwise than of the first, in short words. same_collectives: other
     ranks wait for the same collectives in the same order."""

@@ -77,7 +77,7 @@ PLANTED: tuple[Planted, ...] = (
             Edit(CSE, "seed = hash_combine(seed, «modes_.of(node)»);", "0"),
         ),
     ),
-    _one("cse-reads-written", "cse: nothing writes what the node reads between the two", CSE, "return buffer.is_valid() && «storages_.written_between(buffer, kept, node)»;", "false"),
+    _one("cse-reads-written", "cse: nothing writes what the node reads between the two", CSE, "return «storages_.input_bytes_change(kept, kept, node) || storages_.input_bytes_change(node, kept, node)»;", "false"),
     _one("cse-copies-read", "cse: only a view reads no data, not what may be a view and is a copy", STORAGES, "[&](BufferId id) { return «id.is_valid() && buffer(id).producer == node»; });", "false"),
     Planted(
         "cse-input-metadata",
@@ -122,7 +122,7 @@ PLANTED: tuple[Planted, ...] = (
     _one("raise-getitems-metadata", "raise-getitems: unrecorded, a getitem stays after what changes sizes of its input", RAISE, "if («!facts_.storages().input_metadata_changes(node, parent, node)») return true;", "true"),
     _one("remat-random", "remat: a copy repeats no draw from an unrecorded slot", TAGS, "if («has_effect(effects, Effect::kRandom)») {", "false"),
     _one("remat-writes", "remat: a copy repeats no write", TAGS, "if («has_effect(effects, Effect::kMutates)») return", "false"),
-    _one("remat-reads-written", "remat: nothing writes what it reads between the original and the copy", REPEAT, "if («storages_->written_between(buffer, node, consumer)») return", "false"),
+    _one("remat-reads-written", "remat: nothing writes what it reads between the original and the copy", REPEAT, "if («storages_->input_bytes_change(node, node, consumer)») return", "false"),
     _one("remat-result-written", "remat: nothing writes the original's own result", REPEAT, "if («is_written_later(node)») return", "false"),
     _one("remat-returned", "remat: of several tensors on its memory that the caller is handed, backward made none", REPEAT, "if («returned_by_backward_.get(memory) && returned_.get(memory) > 1») return", "false"),
     _one("set-moves", "all: set_ puts a tensor on other memory", TABLE, "op.moves_storage = «row.extra.moves_storage»;", "false"),

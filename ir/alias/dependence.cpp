@@ -1,0 +1,329 @@
+#include "ir/alias/dependence.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/hash_table.h"
+#include "ir/alias/collectives.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/order.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+namespace {
+
+constexpr Effect kAnyEffect = Effect::kRandom | Effect::kMutates | Effect::kCollective | Effect::kWaits |
+                              Effect::kAsserts | Effect::kUnknownWrites | Effect::kChangesMode;
+constexpr uint32_t kNoRead = std::numeric_limits<uint32_t>::max();
+
+// True for a draw whose place in a slot is recorded: it gives the same wherever it stands.
+bool is_recorded_draw(const Graph& graph, NodeId node) {
+  const NodeExtra* extra = graph.extra(node);
+  return extra != nullptr && extra->rng.has_value() && extra->rng->offset.is_known();
+}
+
+// True for a call, also one of a method or a module.
+bool runs(const Graph& graph, NodeId node) {
+  const NodeKind kind = graph[node].kind;
+  return kind != NodeKind::kPlaceholder && kind != NodeKind::kGetAttr && kind != NodeKind::kOutput;
+}
+
+}  // namespace
+
+// One walk over the schedule. What nodes share is a resource: who writes it follows the readers since the last write,
+// who reads it that write.
+class DependenceMap::Builder {
+ public:
+  Builder(const Graph& graph, EffectMap& effects, const StorageMap& storages, DependenceMap& map)
+      : graph_(graph), storages_(storages), map_(map), stamps_(graph.num_ids()) {
+    effects_.reserve(graph.num_nodes());
+    for (const NodeId node : graph.nodes()) {
+      effects_.push_back(effects.of(node));
+      all_effects_ = all_effects_ | effects_.back();
+      has_events_ = has_events_ || has_events(graph, node);
+    }
+    changes_ = storages.metadata_changes();
+    for (const StorageMap::MetadataChange& change : changes_) is_changed_[change.object] = true;
+    std::stable_sort(changes_.begin(), changes_.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
+  }
+
+  void run() {
+    map_.own_ = IdMap<NodeId, Slice>(graph_.num_ids());
+    for (const NodeId node : graph_.nodes()) {
+      node_ = node;
+      const uint32_t first = static_cast<uint32_t>(map_.dependences_.size());
+      visit();
+      map_.own_[node] = {first, static_cast<uint32_t>(map_.dependences_.size()) - first};
+      ++place_;
+    }
+  }
+
+ private:
+  struct Resource {
+    NodeId written;            // by the last that did
+    uint32_t reads = kNoRead;  // since then: the first of a chain in reads_
+  };
+  struct Read {
+    NodeId node;
+    uint32_t next;
+  };
+
+  bool has(Effect bits) const { return has_effect(effects_[place_], bits); }
+
+  void follow(NodeId on, DependenceKind why) {
+    if (!on.is_valid() || on == node_ || stamps_.get(on) == node_) return;
+    stamps_[on] = node_;
+    map_.dependences_.push_back({on, why});
+  }
+
+  void read(Resource& resource, DependenceKind why) {
+    follow(resource.written, why);
+    reads_.push_back({node_, resource.reads});
+    resource.reads = static_cast<uint32_t>(reads_.size() - 1);
+  }
+
+  void write(Resource& resource, DependenceKind why) {
+    for (uint32_t at = resource.reads; at != kNoRead; at = reads_[at].next) follow(reads_[at].node, why);
+    follow(resource.written, why);
+    resource = {node_, kNoRead};
+  }
+
+  void visit() {
+    graph_.for_each_input(node_, [this](NodeId input) { follow(input, DependenceKind::kValue); });
+    if (runs(graph_, node_)) {
+      visit_storages();
+      visit_metadata();
+      visit_effects();
+    }
+    const NodeExtra* extra = graph_.extra(node_);
+    if (extra == nullptr) return;
+    for (const ControlDep& dep : extra->control) follow(dep.node, DependenceKind::kControl);
+  }
+
+  // -- memory
+
+  Resource& storage(BufferId buffer) { return storages_now_[storages_.alias_class(buffer)]; }
+  bool is_tracked(BufferId buffer) const {
+    return buffer.is_valid() && (storages_.is_written(buffer) || is_waited_.get(storages_.alias_class(buffer)));
+  }
+
+  void visit_storages() {
+    if (storages_.reads_data(node_) && !writes_only_metadata(graph_, node_)) {
+      for (const BufferId buffer : storages_.reads(node_)) {
+        if (is_tracked(buffer)) read(storage(buffer), DependenceKind::kStorage);
+      }
+    }
+    if (!writes_only_metadata(graph_, node_)) {
+      for (const BufferId buffer : storages_.writes(node_)) {
+        if (buffer.is_valid()) write(storage(buffer), DependenceKind::kStorage);
+      }
+    }
+    if (has(Effect::kWaits)) visit_wait();
+    if (has(Effect::kCollective)) {
+      start_collective(storages_.buffers(node_));
+      start_collective(storages_.writes(node_));
+    }
+  }
+
+  void start_collective(std::span<const BufferId> buffers) {
+    for (const BufferId buffer : buffers) {
+      if (buffer.is_valid()) collectives_[storages_.alias_class(buffer)].push_back(node_);
+    }
+  }
+
+  void visit_wait() {
+    for (const BufferId buffer : storages_.reads(node_)) {
+      if (!buffer.is_valid()) continue;
+      const BufferId memory = storages_.alias_class(buffer);
+      is_waited_[memory] = true;
+      write(storages_now_[memory], DependenceKind::kStorage);
+      for (const NodeId collective : collectives_[memory]) end_reads(collective);
+      collectives_[memory].clear();
+    }
+  }
+
+  void end_reads(NodeId collective) {
+    const std::span<const BufferId> written = storages_.writes(collective);
+    for (const BufferId buffer : storages_.reads(collective)) {
+      if (!is_tracked(buffer) || std::binary_search(written.begin(), written.end(), buffer)) continue;
+      read(storage(buffer), DependenceKind::kStorage);
+    }
+  }
+
+  // -- sizes, strides and storage of tensors
+
+  void visit_metadata() {
+    if (changes_.empty()) return;
+    graph_.for_each_input(node_, [this](NodeId input) {
+      for (const ObjectId id : storages_.objects(input)) {
+        const ObjectId object = storages_.object_class(id);
+        if (is_changed_.get(object)) read(objects_now_[object], DependenceKind::kMetadata);
+      }
+    });
+    for (; next_change_ < changes_.size() && changes_[next_change_].place <= place_; ++next_change_) {
+      if (changes_[next_change_].place != place_) continue;
+      write(objects_now_[changes_[next_change_].object], DependenceKind::kMetadata);
+    }
+  }
+
+  // -- what is not memory
+
+  void visit_effects() {
+    if (has(Effect::kRandom) && !is_recorded_draw(graph_, node_)) write(generators_, DependenceKind::kRandom);
+    if (has(Effect::kCollective)) visit_collective();
+    if (has_effect(all_effects_, Effect::kOpaque | Effect::kBarrier)) {
+      if (has(Effect::kOpaque | Effect::kBarrier)) {
+        write(world_, DependenceKind::kEffect);
+      } else if (has(kAnyEffect)) {
+        read(world_, DependenceKind::kEffect);
+      }
+    }
+    if (has_effect(all_effects_, Effect::kChangesMode)) {
+      has(Effect::kChangesMode) ? write(modes_, DependenceKind::kMode) : read(modes_, DependenceKind::kMode);
+    }
+    if (has_events_) visit_stream();
+  }
+
+  void visit_collective() {
+    const GroupKey group = group_of_call(graph_, node_);
+    const bool is_known = group.uid.is_valid() && !group.expr.is_valid() && !graph_.op(node_).has_subgraphs;
+    if (is_known) {
+      read(groups_, DependenceKind::kCollective);
+      write(group_[group.uid], DependenceKind::kCollective);
+    } else {
+      write(groups_, DependenceKind::kCollective);
+    }
+  }
+
+  void visit_stream() {
+    Resource& stream = streams_[stream_of(graph_, node_).value_or(StringId())];
+    if (!has_events(graph_, node_)) return read(stream, DependenceKind::kEvent);
+    write(stream, DependenceKind::kEvent);
+    write(events_, DependenceKind::kEvent);
+  }
+
+  const Graph& graph_;
+  const StorageMap& storages_;
+  DependenceMap& map_;
+  std::vector<Effect> effects_;  // by place in the schedule
+  Effect all_effects_ = Effect::kNone;
+  bool has_events_ = false;
+  std::vector<StorageMap::MetadataChange> changes_;  // by place
+  IdMap<ObjectId, bool> is_changed_;
+
+  IdMap<BufferId, Resource> storages_now_;              // by alias class
+  IdMap<BufferId, bool> is_waited_;                     // likewise
+  HashMap<BufferId, std::vector<NodeId>> collectives_;  // likewise: that have it until a wait
+  IdMap<ObjectId, Resource> objects_now_;               // by class
+  Resource generators_, world_, modes_, groups_, events_;
+  HashMap<StringId, Resource> group_, streams_;
+  std::vector<Read> reads_;
+  IdMap<NodeId, NodeId> stamps_;  // the last node that follows it
+  NodeId node_;
+  uint32_t place_ = 0;
+  size_t next_change_ = 0;
+};
+
+DependenceMap::DependenceMap(const Graph& graph, EffectMap& effects, const StorageMap& storages) : graph_(&graph) {
+  Builder(graph, effects, storages, *this).run();
+  for (const NodeId node : graph.nodes()) {
+    if (runs(graph, node)) break;
+    if (graph[node].kind == NodeKind::kPlaceholder) inputs_end_ = node;
+  }
+  find_followers();
+}
+
+void DependenceMap::find_followers() {
+  of_followers_ = IdMap<NodeId, Slice>(graph_->num_ids());
+  for (const Dependence& dependence : dependences_) ++of_followers_[dependence.on].count;
+  uint32_t next = 0;
+  for (const NodeId node : graph_->nodes()) {
+    Slice& slice = of_followers_[node];
+    slice.first = next;
+    next += std::exchange(slice.count, 0);
+  }
+  followers_.resize(next);
+  for (const NodeId node : graph_->nodes()) {
+    for (const Dependence& dependence : of(node)) {
+      Slice& slice = of_followers_[dependence.on];
+      followers_[slice.first + slice.count++] = {node, dependence.why};
+    }
+  }
+}
+
+std::optional<Dependence> DependenceMap::boundary(NodeId node, NodeId before) const {
+  const Graph& graph = *graph_;
+  const NodeKind kind = graph[node].kind;
+  if (kind == NodeKind::kPlaceholder || kind == NodeKind::kOutput) {
+    const NodeId other = before.is_valid() ? before : graph.last();
+    return Dependence{other == node ? graph.prev(node) : other, DependenceKind::kBoundary};
+  }
+  const NodeId last = graph.last();
+  if (!before.is_valid() && graph[last].kind == NodeKind::kOutput) return Dependence{last, DependenceKind::kBoundary};
+  const bool is_above_inputs = before.is_valid() && inputs_end_.is_valid() && runs(graph, node) &&
+                               graph.position(before) <= graph.position(inputs_end_);
+  if (is_above_inputs) return Dependence{inputs_end_, DependenceKind::kBoundary};
+  return std::nullopt;
+}
+
+std::optional<Dependence> DependenceMap::obstacle(NodeId node, NodeId before) const {
+  if (before == node || graph_->next(node) == before) return std::nullopt;
+  const uint32_t from = graph_->position(node);
+  const uint32_t to = before.is_valid() ? graph_->position(before) : std::numeric_limits<uint32_t>::max();
+  std::optional<Dependence> nearest = boundary(node, before);
+  if (nearest.has_value()) return nearest;
+  for (const Dependence& each : to < from ? of(node) : followers(node)) {
+    const uint32_t place = graph_->position(each.on);
+    if (to < from ? place < to : place >= to) continue;
+    const bool is_nearer = !nearest.has_value() ||
+                           (to < from ? place > graph_->position(nearest->on) : place < graph_->position(nearest->on));
+    if (is_nearer) nearest = each;
+  }
+  return nearest;
+}
+
+DependenceMap::Range DependenceMap::range(NodeId node) const {
+  const Graph& graph = *graph_;
+  const NodeKind kind = graph[node].kind;
+  if (kind == NodeKind::kPlaceholder || kind == NodeKind::kOutput) return {graph.prev(node), graph.next(node)};
+  Range range;
+  if (runs(graph, node)) range.after = inputs_end_;
+  if (graph[graph.last()].kind == NodeKind::kOutput) range.before = graph.last();
+  for (const Dependence& each : of(node)) {
+    const bool is_later = !range.after.is_valid() || graph.position(each.on) > graph.position(range.after);
+    if (is_later) range.after = each.on;
+  }
+  for (const Dependence& each : followers(node)) {
+    const bool is_earlier = !range.before.is_valid() || graph.position(each.on) < graph.position(range.before);
+    if (is_earlier) range.before = each.on;
+  }
+  return range;
+}
+
+std::optional<DependenceMap::Violation> DependenceMap::violation(std::span<const NodeId> order) const {
+  const Graph& graph = *graph_;
+  IdMap<NodeId, uint32_t> places(graph.num_ids(), 0);  // one more than the place
+  NodeId last_placeholder, first_call;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const NodeId node = order[i];
+    for (const Dependence& each : of(node)) {
+      if (places.get(each.on) == 0) return Violation{node, each};
+    }
+    places[node] = static_cast<uint32_t>(i + 1);
+    if (runs(graph, node) && !first_call.is_valid()) first_call = node;
+    if (graph[node].kind != NodeKind::kPlaceholder) continue;
+    const bool is_late =
+        first_call.is_valid() && inputs_end_.is_valid() && graph.position(node) <= graph.position(inputs_end_);
+    if (is_late) return Violation{first_call, {node, DependenceKind::kBoundary}};
+    const bool is_swapped = last_placeholder.is_valid() && graph.position(node) < graph.position(last_placeholder);
+    if (is_swapped) return Violation{last_placeholder, {node, DependenceKind::kBoundary}};
+    last_placeholder = node;
+  }
+  const NodeId last = graph.last();
+  if (!order.empty() && graph[last].kind == NodeKind::kOutput && order.back() != last) {
+    return Violation{last, {order.back(), DependenceKind::kBoundary}};
+  }
+  return std::nullopt;
+}
+
+}  // namespace fxopt
