@@ -9,6 +9,7 @@
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
 #include "tests/catch.h"
+#include "tests/parts.h"
 #include "tests/property/random_module.h"
 
 namespace fxopt {
@@ -39,10 +40,11 @@ std::string through(const std::string& pb, Format format) {
   return pb_of(**again);
 }
 
-TEST_CASE("laws: random modules survive every form unchanged", "[property]") {
+void survive_every_form(uint64_t part, uint64_t parts) {
   std::array<uint64_t, kNumFeatures> seen{};
-  const uint64_t count = number_of_modules();
-  for (uint64_t seed = 0; seed < count; ++seed) {
+  const uint64_t first = number_of_modules() * part / parts, last = number_of_modules() * (part + 1) / parts;
+  const uint64_t count = last - first;
+  for (uint64_t seed = first; seed < last; ++seed) {
     INFO("seed " << seed);
     const RandomModule random = random_module(seed);
     for (size_t i = 0; i < kNumFeatures; ++i) seen[i] += random.has[i] ? 1 : 0;
@@ -59,6 +61,8 @@ TEST_CASE("laws: random modules survive every form unchanged", "[property]") {
     CHECK(seen[i] * 20 >= count);
   }
 }
+
+FXOPT_TEST_IN_PARTS(survive_every_form, "laws: random modules survive every form unchanged", "[property]");
 
 }  // namespace
 }  // namespace fxopt

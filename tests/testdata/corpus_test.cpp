@@ -9,6 +9,7 @@
 #include "ir/io/io.h"
 #include "tests/catch.h"
 #include "tests/parse.h"
+#include "tests/parts.h"
 #include "tests/testdata/files.h"
 
 namespace fxopt {
@@ -20,10 +21,11 @@ std::string printed(const Module& module, Format format) {
   return std::move(*bytes);
 }
 
-TEST_CASE("testdata: every graph survives every form unchanged", "[testdata]") {
+void survive_every_form(uint64_t part, uint64_t parts) {
   const std::vector<std::string> files = testdata_files();
   REQUIRE(files.size() >= 73);
-  for (const std::string& file : files) {
+  for (size_t i = part; i < files.size(); i += parts) {
+    const std::string& file = files[i];
     INFO(file);
     const std::unique_ptr<Module> module = load_testdata(file);
     const std::string pb = printed(*module, Format::kPb);
@@ -36,6 +38,8 @@ TEST_CASE("testdata: every graph survives every form unchanged", "[testdata]") {
     }
   }
 }
+
+FXOPT_TEST_IN_PARTS(survive_every_form, "testdata: every graph survives every form unchanged", "[testdata]");
 
 TEST_CASE("testdata: every graph is well formed", "[testdata]") {
   for (const std::string& file : testdata_files()) {
