@@ -30,9 +30,9 @@ import pathlib
 import re
 import sys
 
-import fxopt_json as form
-from fxopt_json import FormError, Json
-from fxopt_training import input_spec, training_fields
+from fxopt import form, tool
+from fxopt.form import FormError, Json
+from fxopt.training import input_spec, training_fields
 
 _OPERATOR_NAME = re.compile(r"[A-Za-z_]\w*((?:\.\w+)*)")
 
@@ -373,7 +373,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--form", default="fxg.zst", choices=["fxg.zst", "fxg", "pb", "pb.zst", "json"])
     options = parser.parse_args(arguments)
 
-    program = form.find_fxopt(options.fxopt)
+    program = tool.find_fxopt(options.fxopt)
     if options.fxopt and program is None:
         parser.error(f"no program {options.fxopt}")
     extension = options.form if program else "json"
@@ -385,7 +385,7 @@ def main(arguments: list[str] | None = None) -> int:
         name = path.name.removesuffix(".gz").removesuffix(".json")
         target = options.output / f"{name}.{extension}"
         try:
-            form.write_module(DumpConverter(read_dump(path)).module(), target, program)
+            tool.write_module(DumpConverter(read_dump(path)).module(), target, program)
         except (FormError, KeyError, OSError, RuntimeError, ValueError) as error:
             print(f"dumps_to_fxopt: {path}: {type(error).__name__}: {error}", file=sys.stderr)
             failed += 1

@@ -24,10 +24,8 @@ import re
 import sys
 
 import torch
-
-import fxopt_json
-import fxopt_torch
 import traces
+from fxopt import bridge, tool
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FAMILIES = ("issue178935", "llama", "gpt2", "resnet50", "pair", "exported", "titan", "built")
@@ -41,7 +39,7 @@ _PLAIN = ("issue178935_vanilla", "issue178935_selective", "llama1b")  # not comp
 
 
 def trace(name: str) -> traces.Traced:
-    """The graph `name` in memory, and the keyword arguments of fxopt_torch.save for it.
+    """The graph `name` in memory, and the keyword arguments of bridge.save for it.
 
     A process should make one: sequence numbers count from its start, and tags leak from one trace into the next.
     Call traces.close() when done with the graph, and before running another.
@@ -98,7 +96,7 @@ def make(name: str, path: pathlib.Path, fxopt: str | None) -> int:
     os.chdir(ROOT)
     graph_module, told = trace(name)
     told = {"module_name": name, "recipe": f"scripts/make_testdata.py {name}"} | told
-    written = fxopt_torch.save(graph_module, path, fxopt=fxopt, short_paths=True, **told)
+    written = bridge.save(graph_module, path, fxopt=fxopt, short_paths=True, **told)
     traces.close()
     return written.nodes
 
@@ -124,7 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     folder = options.output.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    program = fxopt_json.find_fxopt(options.fxopt)
+    program = tool.find_fxopt(options.fxopt)
     figures: dict[str, str] = {}
     failed = False
     spawn = multiprocessing.get_context("spawn")
@@ -133,7 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
             path = folder / file_name(name, options.form)
             try:
                 nodes = pool.submit(make, name, path, program and str(pathlib.Path(program).resolve())).result()
-            except (fxopt_torch.ExportError, ImportError, OSError, RuntimeError) as error:
+            except (bridge.ExportError, ImportError, OSError, RuntimeError) as error:
                 print(f"make_testdata: {name}: {error}", file=sys.stderr)
                 failed = True
                 continue

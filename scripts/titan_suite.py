@@ -22,7 +22,7 @@ import sys
 import tempfile
 from typing import Any
 
-import fxopt_json
+from fxopt import tool
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent
 FOLDER = SCRIPTS / "titan"
@@ -205,7 +205,7 @@ def main() -> int:
     parser.add_argument("--ours", action="store_true", help="leave out the classes of passes that fxopt does not have")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows of all classes there")
     options = parser.parse_args()
-    if fxopt_json.find_fxopt(options.fxopt) is None:
+    if tool.find_fxopt(options.fxopt) is None:
         parser.error("no fxopt program: build it, and give --fxopt or set FXOPT")
 
     classes = [*OURS] if options.ours else [*OURS, *MISSING]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What fxopt_torch.apply costs on a real step, and how much of it is not the tool's.
+"""What bridge.apply costs on a real step, and how much of it is not the tool's.
 
     scripts/peers/apply_times.py [--fxopt PROGRAM] [--passes PIPELINE] [--repeat N] [NAME...]
 
@@ -21,19 +21,16 @@ from collections.abc import Callable
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from torch.fx import GraphModule
-
-import fxopt_apply
-import fxopt_json
-import fxopt_torch
 import make_testdata
 import traces
+from fxopt import bridge, form, patcher, tool
+from torch.fx import GraphModule
 
 PARTS = {
-    "export": (fxopt_apply.Exporter, "module"),
-    "write": (fxopt_json, "write_json"),
-    "process": (fxopt_apply, "run_fxopt"),
-    "patch": (fxopt_apply._Patch, "run"),
+    "export": (patcher.Exporter, "module"),
+    "write": (form, "write_json"),
+    "process": (tool, "call"),
+    "patch": (patcher._Patch, "run"),
     "recompile": (GraphModule, "recompile"),
 }
 
@@ -53,7 +50,7 @@ class Clock:
             result = function(*args, **kwargs)
             self.seconds[part] += time.perf_counter() - start
             if part == "process":
-                self.worked += sum(result["files"][0].get("seconds", {}).values())
+                self.worked += sum(result["result"]["files"][0].get("seconds", {}).values())
             return result
 
         return run
@@ -71,14 +68,14 @@ def measure(clock: Clock, graph_module: GraphModule, passes: str | None, repeat:
         work.graph = copy.deepcopy(graph_module.graph)
         clock.reset()
         start = time.perf_counter()
-        fxopt_torch.apply(work, passes, options=["--timing"])
+        bridge.apply(work, passes, options=["--timing"])
         rows.append({"total": time.perf_counter() - start, "fxopt": clock.worked} | clock.seconds)
         nodes = len(work.graph.nodes)
     return {key: statistics.median(row[key] for row in rows) for key in rows[0]} | {"after": nodes}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Times fxopt_torch.apply and its parts.")
+    parser = argparse.ArgumentParser(description="Times bridge.apply and its parts.")
     parser.add_argument("names", nargs="*", metavar="NAME", default=["llama8b_flb"])
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument("--passes", metavar="PIPELINE", help="default: fxopt's own")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import torch
+from bound_values import BoundGraph
 from torch import Tensor
 from torch.fx import Node
 from torch.utils._pytree import tree_map
-
-from bound_values import BoundGraph
 
 _SCALE = 0.02  # of random floats: small enough that products of a deep model stay finite
 

@@ -36,12 +36,10 @@ import time
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 
 import torch
-
-import fxopt_json
-from fxopt_apply import FxoptError
-
 from differential_parts import campaign, files, judging, observe, pipelines, tables, workers
 from differential_parts.programs import Unusable
+from fxopt import tool
+from fxopt.tool import FxoptError
 
 VALUES = "values.pt"
 
@@ -153,7 +151,7 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write counts and disagreements here")
     result.add_argument("--reproduce", type=int, metavar="SEED", help="show one program and what --passes makes of it")
-    result.add_argument("--apply", action="store_true", help="with --reproduce or --judge: by fxopt_torch.apply, in place of a file")
+    result.add_argument("--apply", action="store_true", help="with --reproduce or --judge: by bridge.apply, in place of a file")
     result.add_argument("--write", type=pathlib.Path, metavar="FILE", help="with --reproduce: write the program as a graph file")
     result.add_argument("--reduce", type=pathlib.Path, metavar="FILE", help="with --reproduce: write it shrunk by fxopt reduce")
     result.add_argument("--serve", metavar="SOCKET", help="judge the files that clients of this socket name (judging.py)")
@@ -164,7 +162,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
-    options.fxopt = fxopt_json.find_fxopt(options.fxopt)
+    options.fxopt = tool.find_fxopt(options.fxopt)
     if options.fxopt is None:
         print("differential: no fxopt program: build it, then give --fxopt or set FXOPT", file=sys.stderr)
         return 2

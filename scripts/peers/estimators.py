@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import torch
+from bound_values import BoundGraph, BoundInterpreter
 from torch.distributed._tools.mem_tracker import MemTracker
 from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves
-
-from bound_values import BoundGraph, BoundInterpreter
 
 
 def mem_tracker(bound: BoundGraph) -> dict[str, int]:

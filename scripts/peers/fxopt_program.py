@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import fxopt_json
-from fxopt_json import Json
+from fxopt import tool
+from fxopt.form import Json
 
 _ALL = "1000000000"  # more storages than any graph has
 
@@ -27,7 +27,7 @@ class Fxopt:
     """Runs the program; RuntimeError with its message where it fails."""
 
     def __init__(self, option: str | None) -> None:
-        program = fxopt_json.find_fxopt(option)
+        program = tool.find_fxopt(option)
         if program is None:
             raise RuntimeError(f"no fxopt program ({option or 'fxopt on PATH'}): build it, then give --fxopt or set FXOPT")
         self.program = program

@@ -35,18 +35,17 @@ from dataclasses import asdict, dataclass, field
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-import torch
-from torch.fx import GraphModule
-
-import fxopt_torch
 import memory
+import torch
 import workspaces
 from bound_values import BoundGraph, BoundInterpreter, symbols
 from cuda_meter import PEAKS, CudaMeter, FakeMeter
 from device_inputs import make_inputs
-from fxopt_json import Json
+from fxopt import bridge
+from fxopt.form import Json
 from fxopt_program import Fxopt
 from peak_counter import replay
+from torch.fx import GraphModule
 
 SEGMENTS = {"classic": "expandable_segments:False", "expandable": "expandable_segments:True"}
 MAX_SHOWN = 40
@@ -69,11 +68,11 @@ class Subject:
 
 def prepare(path: pathlib.Path, fxopt: Fxopt) -> Subject:
     """The graph of a file; joins process groups where it has any. Skip for one that cannot be measured."""
-    module = fxopt_torch.read_module(path, fxopt.program)
+    module = bridge.read_module(path, fxopt.program)
     with tempfile.TemporaryDirectory() as folder:
         try:
             graph_module = memory.load(module, pathlib.Path(folder))
-        except fxopt_torch.LoadError as error:
+        except bridge.LoadError as error:
             raise Skip(f"torch {torch.__version__} cannot load it: {error}") from error
     sizes = symbols(graph_module)
     if None in sizes.values():
@@ -81,7 +80,7 @@ def prepare(path: pathlib.Path, fxopt: Fxopt) -> Subject:
     subject = Subject(graph_module, BoundGraph(graph_module, sizes), sizes, cuda_device(module))
     subject.remarks = remarks(subject, module)
     if module.get("groups") and not torch.distributed.is_initialized():
-        fxopt_torch.init_fake_groups(module)
+        bridge.init_fake_groups(module)
     return subject
 
 
@@ -142,7 +141,7 @@ def measure(subject: Subject, options: argparse.Namespace) -> Json:
         def step() -> object:
             if options.dry_run:
                 return BoundInterpreter(subject.bound).run(*inputs)
-            return fxopt_torch.run(subject.graph_module, inputs)
+            return bridge.run(subject.graph_module, inputs)
 
         is_recorded = options.snapshots is not None and not options.dry_run
         if is_recorded:

@@ -20,7 +20,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from fxopt_json import Json
+from fxopt.form import Json
 from fxopt_program import Fxopt, read_main, recompute_origin
 
 PRODUCT = "aten.mm.default"

@@ -29,16 +29,14 @@ from collections.abc import Iterator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-import torch
-from torch.fx import GraphModule
-
 import estimators
-import fxopt_json
-import fxopt_torch
+import torch
 from bound_values import BoundGraph, symbols
-from fxopt_json import Json
+from fxopt import bridge, tool
+from fxopt.form import Json
 from fxopt_program import Fxopt, Requested
 from peak_counter import Replay, replay
+from torch.fx import GraphModule
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATTERNS = ("*.pb", "*.pb.zst", "dumps/*.fxg.zst")
@@ -97,7 +95,7 @@ def load(module: Json, folder: pathlib.Path) -> GraphModule:
             forget_bare_objects(node.get("value"))
     path = folder / "graph.json"
     path.write_text(json.dumps({"module": module}), encoding="utf-8")
-    return fxopt_torch.load(path)
+    return bridge.load(path)
 
 
 def donated(module: Json) -> set[str]:
@@ -125,7 +123,7 @@ def shown_sizes(name: str, sizes: dict[str, int]) -> str:
 def plant(path: pathlib.Path, name: str, device: str, result: Replay, folder: pathlib.Path) -> pathlib.Path:
     """A copy of the file in which a storage that is live at the peak is larger by one element."""
     victim = next(storage.node for storage in reversed(result.live(device)))
-    module = fxopt_torch.read_module(path)
+    module = bridge.read_module(path)
     (value,) = (node["value"] for node in module["graphs"][0]["nodes"] if node["name"] == victim)
     while "tensor" not in value:
         (kind,) = value
@@ -139,7 +137,7 @@ def plant(path: pathlib.Path, name: str, device: str, result: Replay, folder: pa
     else:
         size["value"] = int(size.get("value", 0)) + element
     planted = folder / f"{name}.json"
-    fxopt_json.write_module(module, planted, None)
+    tool.write_module(module, planted, None)
     return planted
 
 
@@ -190,7 +188,7 @@ def judge(path: pathlib.Path, fxopt: Fxopt, options: argparse.Namespace) -> Json
     name = name_of(path)
     with tempfile.TemporaryDirectory() as made:
         folder = pathlib.Path(made)
-        module = fxopt_torch.read_module(path, fxopt.program)
+        module = bridge.read_module(path, fxopt.program)
         graph_module = load(module, folder)
         sizes = stated_sizes(name, graph_module)
         replayed = replay(BoundGraph(graph_module, sizes), donated(module))

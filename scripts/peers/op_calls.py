@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from op_run import Call, execute, is_ordinary
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
-
-from op_run import Call, execute, is_ordinary
 
 DTYPES = (torch.float32, torch.int64, torch.complex64, torch.bool)
 SAMPLES = {torch.float32: 12}  # of one operator and dtype; of other dtypes:

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 import torch._inductor.inductor_prims  # registers its operators
-
 from op_calls import CallBook, gapped, turned
 
 aten = torch.ops.aten

@@ -36,7 +36,7 @@ import numpy
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import fxopt_json
+from fxopt import tool
 from op_calls import CallBook, add_families, add_made_up, add_opinfo, add_variations
 from op_calls_by_hand import add_by_hand, start_group
 from op_run import Call, Facts, is_ordinary, observe, shape_of
@@ -263,7 +263,7 @@ def main() -> int:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     make_repeatable()
-    fxopt = fxopt_json.find_fxopt(args.fxopt)
+    fxopt = tool.find_fxopt(args.fxopt)
     if fxopt is None:
         parser.error("no fxopt program: build it, then give --fxopt or set FXOPT")
     table, book = table_names(), CallBook()

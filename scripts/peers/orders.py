@@ -26,16 +26,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
 
 import torch  # noqa: E402
-from torch.fx import Graph, GraphModule  # noqa: E402
-from torch.utils import _pytree as pytree  # noqa: E402
-
-import fxopt_json  # noqa: E402
-from fxopt_program import Fxopt  # noqa: E402
-
 from differential_parts import campaign, files, observe  # noqa: E402
 from differential_parts.campaign import Subject  # noqa: E402
 from differential_parts.observe import Seen  # noqa: E402
 from differential_parts.programs import Program, Unusable  # noqa: E402
+from fxopt_program import Fxopt  # noqa: E402
+from torch.fx import Graph, GraphModule  # noqa: E402
+from torch.utils import _pytree as pytree  # noqa: E402
 
 Dependences = dict[str, dict[str, str]]  # node -> what it must follow -> why
 CHUNK = 25  # seeds of one process, which an odd program may end

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import importlib
 import pathlib
@@ -10,11 +9,10 @@ import statistics
 import time
 from collections.abc import Callable
 
-from torch._functorch.compile_utils import fx_graph_cse, raise_getitems
-from torch.fx import GraphModule
-
 import remat_sides
 from fxopt_program import Fxopt
+from torch._functorch.compile_utils import fx_graph_cse, raise_getitems
+from torch.fx import GraphModule
 
 
 def _seconds(work: Callable[[GraphModule], object], graph_module: GraphModule, repeat: int) -> float:

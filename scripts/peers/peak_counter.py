@@ -13,10 +13,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import torch
+from bound_values import BoundError, BoundGraph
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves
-
-from bound_values import BoundError, BoundGraph
 
 _WAIT = "_c10d_functional::wait_tensor"
 _GIVEN = ("placeholder", "get_attr")

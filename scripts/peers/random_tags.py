@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 
+import remat_sides
 from torch.fx import GraphModule
 from torch.utils.checkpoint import CheckpointPolicy
-
-import remat_sides
 
 _RECOMPUTE = (CheckpointPolicy.PREFER_RECOMPUTE, CheckpointPolicy.MUST_RECOMPUTE)
 _SAVE = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)

@@ -23,18 +23,17 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-import torch
-from torch.fx import GraphModule
-
-import fxopt_torch
 import make_testdata
 import pass_times
 import random_tags
 import remat_sides
-from fxopt_json import Json
+import torch
+from fxopt import bridge
+from fxopt.form import Json
 from fxopt_program import Fxopt
 from peak_counter import count_peaks
 from remat_sides import FxoptResult, fxopt_result
+from torch.fx import GraphModule
 
 POLICIES = ("per-op", "full")
 # PyTorch's function is these three.
@@ -89,7 +88,7 @@ def compare_sides(report: Report, fxopt: Fxopt, file: FxoptResult, live: GraphMo
     ours = fxopt_result(fxopt, file.path, SAME_WORK, file.path.with_name("compat_torch.pb"))
     compare_copies(report, theirs, ours, file.main)
     saved = file.path.with_name("torch.pb")
-    fxopt_torch.save(theirs, saved, kind="forward_loss_backward", fxopt=fxopt.program)
+    bridge.save(theirs, saved, kind="forward_loss_backward", fxopt=fxopt.program)
     limit = compare_peak(report, fxopt, "peak of PyTorch's remat", theirs, saved)
     compare_peak(report, fxopt, f"peak of {SAME_WORK}", ours.graph_module, ours.path)
     default = fxopt_result(fxopt, file.path, "remat,dce", file.path.with_name("remat.pb"))
@@ -119,7 +118,7 @@ def compare_random(report: Report, fxopt: Fxopt, seed: int, live: GraphModule, f
     path = folder / f"random{seed}" / "tagged.pb"
     path.parent.mkdir(exist_ok=True)
     subject = random_tags.tag_randomly(live, seed)
-    fxopt_torch.save(subject, path, kind="forward_loss_backward", fxopt=fxopt.program)
+    bridge.save(subject, path, kind="forward_loss_backward", fxopt=fxopt.program)
     file = remat_sides.read_result(fxopt, path)
     _, limit, default = compare_sides(report, fxopt, file, subject)
     peak = compare_peak(report, fxopt, "peak of remat,dce", default.graph_module, default.path)
@@ -131,7 +130,7 @@ def run(options: argparse.Namespace, folder: pathlib.Path) -> int:
     fxopt = Fxopt(options.fxopt)
     live, info = make_testdata.trace("llama1b")
     saved = folder / "llama1b.pb"
-    fxopt_torch.save(live, saved, fxopt=fxopt.program, **info)
+    bridge.save(live, saved, fxopt=fxopt.program, **info)
     print(f"llama1b: {len(live.graph.nodes)} nodes, torch {torch.__version__}, {fxopt.program}")
     compare_peak(report, fxopt, "peak as traced", live, saved)
     tagged = {policy: compare_policy(report, fxopt, policy, live, saved) for policy in options.policy}
@@ -161,7 +160,7 @@ def main(arguments: list[str] | None = None) -> int:
             return run(options, options.keep)
         with tempfile.TemporaryDirectory() as folder:
             return run(options, pathlib.Path(folder))
-    except (fxopt_torch.ExportError, OSError, RuntimeError, ValueError) as error:
+    except (bridge.ExportError, OSError, RuntimeError, ValueError) as error:
         print(f"remat: {error}", file=sys.stderr)
         return 1
 

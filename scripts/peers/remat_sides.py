@@ -6,18 +6,16 @@ import copy
 import pathlib
 from dataclasses import dataclass
 
+from fxopt import bridge, training
+from fxopt.form import Json
+from fxopt_program import Fxopt, recompute_origin
 from torch._functorch._activation_checkpointing.remat_using_tags_for_fwd_loss_bwd_graph_pass import (
     remat_using_tags_for_fwd_loss_bwd_graph,
 )
 from torch.fx import GraphModule
 from torch.utils.checkpoint import CheckpointPolicy
 
-import fxopt_torch
-import fxopt_training
-from fxopt_json import Json
-from fxopt_program import Fxopt, recompute_origin
-
-_POLICIES = {tag: CheckpointPolicy[name] for name, tag in fxopt_training.TAGS.items()}
+_POLICIES = {tag: CheckpointPolicy[name] for name, tag in training.TAGS.items()}
 _MARK = "peer_original"  # the name before PyTorch's pass, which renames nodes
 
 # A node of either result: the name it had in the tagged graph, and whether this is the copy of it.
@@ -108,8 +106,8 @@ def fxopt_result(fxopt: Fxopt, source: pathlib.Path, passes: str, path: pathlib.
 
 def read_result(fxopt: Fxopt, path: pathlib.Path) -> FxoptResult:
     """A file of fxopt, as JSON and as the loader builds it."""
-    main = fxopt_torch.read_module(path, fxopt.program)["graphs"][0]
-    return FxoptResult(path, main, fxopt_torch.load(path, fxopt=fxopt.program))
+    main = bridge.read_module(path, fxopt.program)["graphs"][0]
+    return FxoptResult(path, main, bridge.load(path, fxopt=fxopt.program))
 
 
 def differences(torch_side: Wiring, fxopt_side: Wiring) -> list[str]:

@@ -26,14 +26,12 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-import torch
-from torch.utils import _pytree as pytree
-
-import fxopt_json
-import fxopt_torch
 import graph_description
 import make_testdata
+import torch
 import traces
+from fxopt import bridge, tool
+from torch.utils import _pytree as pytree
 
 PASSES = "canonicalize,cse,dce"
 MAX_SHOWN = 8
@@ -43,7 +41,7 @@ def save(name: str, folder: pathlib.Path, plant: bool) -> dict:
     """First process: traces, describes, saves."""
     graph_module, told = make_testdata.trace(name)
     start = time.perf_counter()
-    fxopt_torch.save(graph_module, folder / f"{name}.pb", **told)
+    bridge.save(graph_module, folder / f"{name}.pb", **told)
     seconds = time.perf_counter() - start
     if plant:
         list(graph_module.graph.nodes)[-2].meta["planted"] = True
@@ -57,13 +55,13 @@ def load(name: str, folder: pathlib.Path) -> dict:
     """Second process: loads, describes, compares, saves again."""
     path = folder / f"{name}.pb"
     start = time.perf_counter()
-    graph_module = fxopt_torch.load(path)
+    graph_module = bridge.load(path)
     seconds = time.perf_counter() - start
-    module = fxopt_torch.read_module(path)
-    fxopt_torch.save(graph_module, folder / "again.pb")
+    module = bridge.read_module(path)
+    bridge.save(graph_module, folder / "again.pb")
     same_bytes = (folder / "again.pb").read_bytes() == path.read_bytes()
     if module.get("groups"):
-        fxopt_torch.init_fake_groups(module)
+        bridge.init_fake_groups(module)
     known = json.loads((folder / "description.json").read_text(encoding="utf-8"))
     found = json.loads(json.dumps(graph_description.describe(graph_module)))
     lines = graph_description.differences(known, found)
@@ -81,7 +79,7 @@ def _outputs(graph_module: torch.fx.GraphModule, name: str) -> list[object]:
     """Outputs and inputs after a run, to the bit: a step may write to its inputs."""
     args = make_testdata.inputs(name)
     torch.manual_seed(0)
-    outputs = fxopt_torch.run(graph_module, args)
+    outputs = bridge.run(graph_module, args)
     return [_bits(leaf) for leaf in pytree.tree_leaves((outputs, args))]
 
 
@@ -90,10 +88,10 @@ def execute(name: str, folder: pathlib.Path) -> dict:
     traced, _ = make_testdata.trace(name)
     traces.close()  # what AOTAutograd left on would make the inputs fake
     before = _outputs(traced, name)
-    loaded = fxopt_torch.load(folder / f"{name}.pb")
+    loaded = bridge.load(folder / f"{name}.pb")
     after = _outputs(loaded, name)
     count = len(loaded.graph.nodes)
-    fxopt_torch.apply(loaded, PASSES)
+    bridge.apply(loaded, PASSES)
     loaded.graph.lint()
     passed = _outputs(loaded, name)
     return {
@@ -170,7 +168,7 @@ def main() -> int:
         print(json.dumps(tasks[options.task]()))
         traces.close()
         return 0
-    program = fxopt_json.find_fxopt(options.fxopt)
+    program = tool.find_fxopt(options.fxopt)
     if program is None:
         parser.error("no fxopt program: build it, then give --fxopt or set FXOPT")
     os.environ["FXOPT"] = program  # for the processes below

@@ -15,7 +15,6 @@ when a tag is left after remat that nothing but its own rule decided on.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import pathlib
 import subprocess
@@ -26,18 +25,17 @@ from dataclasses import dataclass
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
+import make_testdata
 import torch
 import torch._functorch._activation_offloading.offload_ops  # noqa: F401  registers the ops of ao
+from fxopt import bridge
+from fxopt.form import Json
+from fxopt_program import Fxopt
+from remat_sides import copy_of
 from torch.fx import GraphModule, Node
 from torch.utils.checkpoint import CheckpointPolicy
 from torchtitan.experiments.graph_trainer import memory_policy
 from torchtitan.experiments.graph_trainer.selective_activation_remat import selective_activation_remat_pass
-
-import fxopt_torch
-import make_testdata
-from fxopt_json import Json
-from fxopt_program import Fxopt
-from remat_sides import copy_of
 
 POLICIES = ("full", "default", "eager")
 RECOMPUTE = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
@@ -147,7 +145,7 @@ class Audit:
     def judge(self, graph_module: GraphModule, told: Json, policy: str, *, prints_table: bool) -> Row:
         result = tagged(graph_module, policy)
         path, after = (self.folder / f"titan_debug_{policy}{end}.pb" for end in ("", "_after"))
-        fxopt_torch.save(result, path, fxopt=self.fxopt.program, **told)
+        bridge.save(result, path, fxopt=self.fxopt.program, **told)
         tags, expected, table = self.tags(path), kept(result), self.table(path)
         if prints_table:
             print(table)
@@ -156,14 +154,14 @@ class Audit:
         wrong += [f"listed, though backward does not read it: %{name}" for name in sorted(listed - expected.at_all)]
         counts = (len(expected.directly), len(expected.at_all), len(listed), table.count("\n"))
         row = Row(policy, copies(result), *counts, save_refused(result, tags), wrong)
-        fxopt_torch.save(result, path, fxopt=self.fxopt.program, **told)
+        bridge.save(result, path, fxopt=self.fxopt.program, **told)
         self.fxopt.opt(path, after, PASSES)
         self.judge_after(after, row)
         return row
 
     def judge_after(self, path: pathlib.Path, row: Row) -> None:
         """What remat left must have a rule, or be a view of memory that is kept anyway."""
-        loaded = fxopt_torch.load(path, fxopt=self.fxopt.program)
+        loaded = bridge.load(path, fxopt=self.fxopt.program)
         outcomes = {tag["node"]: tag for tag in self.tags(path)}
         left = kept(loaded).at_all
         row.copies_after, row.left = copies(loaded), len(left)

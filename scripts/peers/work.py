@@ -21,7 +21,7 @@ from torch.utils.flop_counter import flop_registry
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
 
-import fxopt_torch  # noqa: E402
+from fxopt import bridge  # noqa: E402
 from fxopt_program import Fxopt  # noqa: E402
 
 # Operators that fxopt counts and PyTorch has no formula for.
@@ -59,7 +59,7 @@ def torch_flops(graph_module: GraphModule) -> int:
 
 def compare(fxopt: Fxopt, path: pathlib.Path) -> tuple[int, int, list[str]]:
     """fxopt's count, PyTorch's, and the operators that only fxopt counts."""
-    graph_module = fxopt_torch.load(str(path))
+    graph_module = bridge.load(str(path))
     ours = fxopt.run("diff", str(path), str(path))["graphs"][0]["before"]["work"]["flops"]
     own = sorted({str(node.target) for node in graph_module.graph.nodes} & set(OWN))
     return ours, torch_flops(graph_module), own

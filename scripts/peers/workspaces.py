@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from bound_values import BoundGraph
+from cuda_meter import CudaMeter, Event, FakeMeter
 from torch._subclasses import FakeTensor
 from torch.fx import GraphModule, Interpreter, Node
 from torch.utils._pytree import tree_leaves
-
-from bound_values import BoundGraph
-from cuda_meter import CudaMeter, Event, FakeMeter
 
 
 @dataclass

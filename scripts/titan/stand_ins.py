@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+from fxopt import bridge
 from torch.fx import GraphModule, Node
 from torch.utils.checkpoint import CheckpointPolicy
-
-import fxopt_torch
 
 PACKAGE = "torchtitan.experiments.graph_trainer"
 _RULES = "aliases,identity-views,identity-slices,round-trips,reshapes"
@@ -59,8 +58,8 @@ _FILLERS: Mapping[str, object] = {"group_size": 1, "group_name": "0"}  # argumen
 def run_fxopt(graph_module: GraphModule, pipeline: str) -> GraphModule:
     """Applies `pipeline` in place; a refusal becomes the RuntimeError that torchtitan's passes raise."""
     try:
-        return fxopt_torch.apply(graph_module, pipeline)
-    except fxopt_torch.FxoptError as error:
+        return bridge.apply(graph_module, pipeline)
+    except bridge.FxoptError as error:
         raise RuntimeError(str(error)) from error
 
 
@@ -80,7 +79,7 @@ def tag(
 
 def sac_pipeline(save_ops: set[object] | None) -> str:
     """The default policy, which saves every op of a set and does not alternate matmuls."""
-    saved = "" if save_ops is None else f',save-ops="{",".join(sorted(map(fxopt_torch.target_name, save_ops)))}"'
+    saved = "" if save_ops is None else f',save-ops="{",".join(sorted(map(bridge.target_name, save_ops)))}"'
     return f'sac{{recompute-every=0,recompute-matmuls-of=""{saved}}}'
 
 

@@ -17,10 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import stand_ins
 import torch
 from torch.fx import GraphModule
-
-import stand_ins
 
 MODES = ("titan", "control", "fxopt")
 _IMPORTERS = ("passes", "memory_policy", "graph_pp.graph_builder")  # hold passes by name

@@ -23,9 +23,8 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import fxopt_json
-import fxopt_torch
 import llama
+from fxopt import bridge, tool
 from torchtitan.experiments.graph_trainer import memory_policy, remove_noop_passes
 from torchtitan.experiments.graph_trainer.selective_activation_remat import selective_activation_remat_pass
 
@@ -363,7 +362,7 @@ def run(names: list[str]) -> list[dict[str, str]]:
         if names and weakness.name not in names:
             continue
         row = {"graph": weakness.name, "check": weakness.claim, "titan": judge(weakness, weakness.titan)}
-        row["fxopt"] = judge(weakness, lambda gm, pipeline=weakness.fxopt: fxopt_torch.apply(gm, pipeline))
+        row["fxopt"] = judge(weakness, lambda gm, pipeline=weakness.fxopt: bridge.apply(gm, pipeline))
         rows.append(row)
     return rows
 
@@ -381,7 +380,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="graphs to run, by name (default: all)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there")
     options = parser.parse_args()
-    if fxopt_json.find_fxopt() is None:
+    if tool.find_fxopt() is None:
         parser.error("no fxopt program: set FXOPT to it, or put it on PATH")
     logging.disable(logging.INFO)  # torchtitan's passes log what they do
     rows = run(options.names)

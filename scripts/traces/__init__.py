@@ -14,7 +14,7 @@ from torch.fx import GraphModule
 from torch.fx.traceback import NodeSource
 
 Told = dict[str, object]
-Traced = tuple[GraphModule, Told]  # a graph, and the keyword arguments of fxopt_torch.save for it
+Traced = tuple[GraphModule, Told]  # a graph, and the keyword arguments of bridge.save for it
 
 
 @dataclass(frozen=True)

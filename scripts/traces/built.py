@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 
 import torch
 import torch.distributed as dist
+import trace_gpu_free
+from fxopt import origins
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 from torch.fx.experimental.proxy_tensor import make_fx
 
-import fxopt_origins
-import trace_gpu_free
 from traces import Graph, Traced, fake_world, random_like, seeded
 
 DP, TP = 16, 8
@@ -96,7 +96,7 @@ def trace(build: Callable[[], tuple[Function, list[tuple[int, int]]]]) -> Traced
         graph_module = make_fx(function)(*(torch.empty(size) for size in sizes))
     roles = [{"role": "input", "user_index": 0}]
     roles += [{"role": "parameter", "fqn": f"weights.{i}"} for i in range(len(sizes) - 1)]
-    outputs = ["user"] * len(fxopt_origins.output_leaves(graph_module))
+    outputs = ["user"] * len(origins.output_leaves(graph_module))
     return graph_module, {"kind": "forward", "roles": roles, "outputs": outputs}
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+import trace_gpu_free
+from fxopt import origins
 from torch import Tensor, nn
 
-import fxopt_origins
-import trace_gpu_free
 from traces import Graph, Substitution, Traced, routes, seeded
 
 
@@ -91,7 +91,7 @@ def trace(size: Size) -> Traced:
         batch = torch.export.Dim("batch", min=2, max=size.most)
         program = torch.export.export(model, (tokens,), dynamic_shapes=({0: batch},), strict=False)
         program = program.run_decompositions({})  # decomposes nothing; writes to buffers become outputs
-    return fxopt_origins.exported(program)
+    return origins.exported(program)
 
 
 def inputs() -> list[object]:

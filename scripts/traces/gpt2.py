@@ -11,10 +11,10 @@ from unittest import mock
 
 import torch
 import torch.nn.functional as F
+import trace_gpu_free
 from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 
-import trace_gpu_free
 from traces import Graph, Substitution, Traced, routes, seeded
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+import trace_gpu_free
 from torch import Tensor, nn
 
-import trace_gpu_free
 from traces import Graph, Substitution, Traced, routes, seeded
 
 

@@ -10,15 +10,15 @@ from unittest import mock
 
 import torch
 import torch.nn.functional as F
+import trace_gpu_free
+from fxopt import origins
+from fxopt.values import AbsentGenerator
 from torch import Tensor, nn
 from torch._functorch import partitioners
 from torch._functorch.aot_autograd import aot_compile_joint_with_descriptors, aot_export_joint_with_descriptors
 from torch.fx import GraphModule
 from torch.utils.checkpoint import checkpoint
 
-import fxopt_origins
-import trace_gpu_free
-from fxopt_values import AbsentGenerator
 from traces import Graph, Substitution, Traced, close, keep_open, routes, seeded
 
 
@@ -124,7 +124,7 @@ def capture(size: Size) -> tuple[Traced, Traced]:
             joint = aot_export_joint_with_descriptors(keep_open(), captured, (x, labels))
             partition = partitioners.min_cut_rematerialization_partition
             aot_compile_joint_with_descriptors(joint, partition_fn=partition, fw_compiler=keep, bw_compiler=keep)
-    return fxopt_origins.pair(*graphs, joint._aot_state.fw_metadata, loss=0)
+    return origins.pair(*graphs, joint._aot_state.fw_metadata, loss=0)
 
 
 def inputs(which: int) -> list[object]:

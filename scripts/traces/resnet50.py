@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+import trace_gpu_free
 from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 
-import trace_gpu_free
 from traces import Graph, Substitution, Traced, random_like, routes, seeded
 
 

@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
+import trace_gpu_free
+from fxopt import origins
 from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
 from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-import fxopt_origins
-import trace_gpu_free
 from traces import Traced, close, keep_open, random_like, seeded
 
 Loss = Callable[..., Tensor]  # of the model and its inputs
@@ -28,7 +28,7 @@ def trace_step(model: nn.Module, loss: Loss, args: Sequence[Tensor], mode: FakeT
             return [value, *torch.autograd.grad(value, [state[name] for name in parameters])]
 
     graph_module = trace_gpu_free.trace_step(step, mode, [parameters | buffers, *args])
-    return fxopt_origins.step(graph_module, parameters, buffers, persistent=model.state_dict())
+    return origins.step(graph_module, parameters, buffers, persistent=model.state_dict())
 
 
 class WithLoss(nn.Module):
@@ -61,7 +61,7 @@ def trace_joint(model: nn.Module, loss: Loss, args: Sequence[object], mode: Fake
     module = WithLoss(model, loss)
     with aot_tracing(mode):
         captured = aot_export_joint_with_descriptors(keep_open(), module, tuple(args))
-    return fxopt_origins.joint(captured, loss=0, module=module)
+    return origins.joint(captured, loss=0, module=module)
 
 
 # Suffix of the names, route, and what README calls the graph.
@@ -75,7 +75,7 @@ def real_inputs(traced: Traced, users: Sequence[object]) -> list[object]:
     graph_module, told = traced
     generator = seeded()
     result: list[object] = []
-    for node, role in zip(fxopt_origins.placeholders(graph_module), told["roles"], strict=True):
+    for node, role in zip(origins.placeholders(graph_module), told["roles"], strict=True):
         if role["role"] == "input":
             result.append(users[role["user_index"]])
         elif "alias_of_input" in role:

@@ -17,14 +17,13 @@ from typing import Any
 from unittest import mock
 
 import torch
+import trace_gpu_free
+from fxopt import origins
 from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-import fxopt_origins
-import trace_gpu_free
 from traces import Graph, Substitution, Traced, fake_world, routes, seeded
-
 
 _SPMD_BACKEND = "partial_dtensor"
 
@@ -252,7 +251,7 @@ def trace_step(step: Step) -> Traced:
     if step.cleaned:
         eliminate_dead_code_pass(traced.gm)
         canonicalize_graph_pass(traced.gm)
-    return fxopt_origins.traced_step(traced, built.model, is_forward_backward_step=True)
+    return origins.traced_step(traced, built.model, is_forward_backward_step=True)
 
 
 def trace_joint(step: Step) -> Traced:

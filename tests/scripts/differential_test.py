@@ -13,13 +13,12 @@ from unittest import mock
 from setting import imports_torch, need_program
 
 with imports_torch():
-    import torch
-    from torch.fx.experimental.proxy_tensor import make_fx
-
     import differential
-    from fxopt_apply import FxoptError
+    import torch
     from differential_parts import campaign, collectives, families, files, observe, pipelines, soup, tables
     from differential_parts.programs import Program
+    from fxopt.tool import FxoptError
+    from torch.fx.experimental.proxy_tensor import make_fx
 need_program()
 
 aten = torch.ops.aten
@@ -119,7 +118,7 @@ class WhatIsCompared(unittest.TestCase):
 
 class Programs(unittest.TestCase):
     def test_a_seed_gives_the_same_program_inputs_and_pipelines(self):
-        known = pipelines.known_passes(differential.fxopt_json.find_fxopt())
+        known = pipelines.known_passes(differential.tool.find_fxopt())
         for seed in (3, 4, 8):
             texts = []
             for _ in range(2):
@@ -130,7 +129,7 @@ class Programs(unittest.TestCase):
             self.assertEqual(*texts)
 
     def test_options_whose_purpose_is_another_result_are_left_out(self):
-        known = pipelines.known_passes(differential.fxopt_json.find_fxopt())
+        known = pipelines.known_passes(differential.tool.find_fxopt())
         graph_module = make_fx(lambda x: x + 1)(torch.ones(2))
         text = str([pipelines.random_pipelines(pipelines.Dice(seed), known, graph_module, 20, tagged=True) for seed in range(40)])
         self.assertNotIn("compat", text)
@@ -227,7 +226,7 @@ class Files(unittest.TestCase):
 class Campaign(unittest.TestCase):
     def test_a_result_that_the_verifier_refuses_is_wrong_and_a_refused_option_is_not(self):
         with tempfile.TemporaryDirectory() as folder:
-            subject = campaign.Subject(3, differential.fxopt_json.find_fxopt(), pathlib.Path(folder), "soup")
+            subject = campaign.Subject(3, differential.tool.find_fxopt(), pathlib.Path(folder), "soup")
             refused = FxoptError("error[FX0405]: after pass 1 (cse): alias", "FX0405", 4, [])
             with mock.patch.object(subject, "optimize", side_effect=refused):
                 self.assertEqual(subject.judge("cse").differences, ["exit 4: error[FX0405]: after pass 1 (cse): alias"])
@@ -235,7 +234,7 @@ class Campaign(unittest.TestCase):
             self.assertEqual((run.differences, bool(run.refused)), ([], True))
 
     def test_some_programs_are_equal_before_and_after(self):
-        fxopt = differential.fxopt_json.find_fxopt()
+        fxopt = differential.tool.find_fxopt()
         known = pipelines.known_passes(fxopt)
         counts = tables.Tables([item.name for item in known], ["one object"])
         for seed in range(SEEDS):

@@ -8,11 +8,9 @@ import pathlib
 import tempfile
 import unittest
 
-import setting  # noqa: F401
-
 import dumps_to_fxopt
-import fxopt_json as form
-import fxopt_training as training
+import setting  # noqa: F401
+from fxopt import form, training
 
 
 class Expressions(unittest.TestCase):

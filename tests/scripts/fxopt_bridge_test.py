@@ -18,14 +18,13 @@ from setting import SCRIPTS, imports_torch, need_program
 with imports_torch():
     import torch
     import torch.nn.functional as F
+    from fxopt import bridge
+    from fxopt.objects import defining_module, name_of, names_itself
+    from fxopt.values import tensors_of
+    from small_graphs import Case
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.fx.passes.fake_tensor_prop import FakeTensorProp
-
-    import fxopt_torch
-    from fxopt_objects import defining_module, name_of, names_itself
-    from fxopt_values import tensors_of
-    from small_graphs import Case
 need_program()
 
 aten = torch.ops.aten
@@ -36,7 +35,7 @@ needs_marks = unittest.skipUnless(
 
 def in_a_fresh_process(program: str, *arguments: object) -> str:
     """What a Python program that imports torch and fxopt_torch prints."""
-    head = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r})\nimport torch, fxopt_torch\n"
+    head = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r})\nimport torch\nfrom fxopt import bridge\n"
     command = [sys.executable, "-c", head + textwrap.dedent(program), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -69,7 +68,7 @@ class Storages(Case):
     def values(self, graph_module):
         """Message Tensor of each value in the saved file, by node."""
         path = self.folder / "values.json"
-        fxopt_torch.save(graph_module, path)
+        bridge.save(graph_module, path)
         nodes = json.loads(path.read_text(encoding="utf-8"))["module"]["graphs"][0]["nodes"]
         return {node["name"]: node["value"]["tensor"] for node in nodes if "tensor" in node.get("value", {})}
 
@@ -86,12 +85,12 @@ class Storages(Case):
     def test_writes_through_views_stay_in_a_trace_of_real_mode(self):
         for function in (write_through_reshape, write_after_to, write_through_dropout):
             traced = make_fx(function, pre_dispatch=True)(torch.ones(2, 2, 2))
-            expected = fxopt_torch.run(traced, [torch.ones(2, 2, 2)])
-            fxopt_torch.save(traced, self.folder / "x.pb")
-            for subject in (fxopt_torch.load(self.folder / "x.pb"), traced):
+            expected = bridge.run(traced, [torch.ones(2, 2, 2)])
+            bridge.save(traced, self.folder / "x.pb")
+            for subject in (bridge.load(self.folder / "x.pb"), traced):
                 with self.subTest(function.__name__, is_loaded=subject is not traced):
-                    fxopt_torch.apply(subject, "canonicalize,cse,dce")
-                    (found,) = fxopt_torch.run(subject, [torch.ones(2, 2, 2)])
+                    bridge.apply(subject, "canonicalize,cse,dce")
+                    (found,) = bridge.run(subject, [torch.ones(2, 2, 2)])
                     self.assertTrue(torch.equal(found, expected[0]))
 
     def test_one_mode_records_them(self):
@@ -124,8 +123,8 @@ class Storages(Case):
             with FakeTensorMode():
                 node.meta["val"] = torch.empty(9)[2:8].view(2, 3).t()
         self.assertEqual(self.values(traced)["t"]["offset"], {"value": 2})
-        fxopt_torch.save(traced, self.folder / "x.pb")
-        value = list(fxopt_torch.load(self.folder / "x.pb").graph.nodes)[1].meta["val"]
+        bridge.save(traced, self.folder / "x.pb")
+        value = list(bridge.load(self.folder / "x.pb").graph.nodes)[1].meta["val"]
         self.assertEqual((value.shape, value.stride(), value.storage_offset()), ((3, 2), (1, 3), 2))
 
     def test_constants_keep_theirs(self):
@@ -158,27 +157,27 @@ class Groups(Case):
                 parts = [calls.all_gather_into_tensor(x, 2, name) for name in ("521", "513")]
                 return sum(map(calls.wait_tensor, parts))
             traced = make_fx(gathered, tracing_mode="fake")(torch.ones(2))
-            fxopt_torch.save(traced, sys.argv[1])
+            bridge.save(traced, sys.argv[1])
             c10d._unregister_process_group("513")
             try:
-                fxopt_torch.save(traced, sys.argv[1] + "x.pb")
-            except fxopt_torch.ExportError as error:
+                bridge.save(traced, sys.argv[1] + "x.pb")
+            except bridge.ExportError as error:
                 print(error)
             c10d._register_process_group("513", groups[1])
-            fxopt_torch.apply(traced, "cse,dce")
+            bridge.apply(traced, "cse,dce")
             """,
             path := self.folder / "x.pb",
         )
         message = r"node %all_gather_into_tensor_1 \(_c10d_functional.all_gather_into_tensor.default\): its process group '513'"
         self.assertRegex(made, message + " is not known in this process.*; save where the group is")
-        groups = {group["uid"]: group["ranks"] for group in fxopt_torch.read_module(path)["groups"]}
+        groups = {group["uid"]: group["ranks"] for group in bridge.read_module(path)["groups"]}
         self.assertEqual(groups, {"0": [0, 1, 2, 3], "1": [0, 1], "2": [0, 2], "521": [0, 1], "513": [0, 2]})
         again = self.folder / "again.pb"
         printed = in_a_fresh_process(
             """
-            fxopt_torch.init_fake_groups(fxopt_torch.read_module(sys.argv[1]))
-            loaded = fxopt_torch.load(sys.argv[1])
-            fxopt_torch.save(loaded, sys.argv[2])
+            bridge.init_fake_groups(bridge.read_module(sys.argv[1]))
+            loaded = bridge.load(sys.argv[1])
+            bridge.save(loaded, sys.argv[2])
             print(list(loaded(torch.ones(2)).shape))
             """,
             path,
@@ -186,7 +185,7 @@ class Groups(Case):
         )
         self.assertEqual(printed, "[4]\n")
         self.assertEqual(path.read_bytes(), again.read_bytes())
-        loaded = fxopt_torch.load(path)  # in a process without groups the file's stay
+        loaded = bridge.load(path)  # in a process without groups the file's stay
         self.assertEqual(self.verify(loaded)[0], 0)
 
     def test_a_name_without_a_group_is_an_error(self):
@@ -195,8 +194,8 @@ class Groups(Case):
         reduced = graph.call_function(torch.ops._c10d_functional.all_reduce.default, (x, "sum"), {"group_name": "pg"})
         graph.output(graph.call_function(torch.ops._c10d_functional.wait_tensor.default, (reduced,)))
         message = r"node %all_reduce_default \(_c10d_functional.all_reduce.default\): its process group 'pg' is not"
-        with self.assertRaisesRegex(fxopt_torch.ExportError, message):
-            fxopt_torch.save(torch.fx.GraphModule({}, graph), self.folder / "x.pb")
+        with self.assertRaisesRegex(bridge.ExportError, message):
+            bridge.save(torch.fx.GraphModule({}, graph), self.folder / "x.pb")
 
 
 class Operators(Case):
@@ -209,19 +208,19 @@ class Operators(Case):
             optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
             model(torch.ones(2, 4)).sum().backward()
             def save(graph_module, _):
-                fxopt_torch.save(graph_module, sys.argv[1], kind="optimizer")
+                bridge.save(graph_module, sys.argv[1], kind="optimizer")
                 return make_boxed_func(graph_module.forward)
             torch.compile(optimizer.step, backend=aot_autograd(fw_compiler=save, inference_compiler=save))()
             """,
             path := self.folder / "x.pb",
         )
-        module = fxopt_torch.read_module(path)
+        module = bridge.read_module(path)
         targets = {node["target"] for node in module["graphs"][0]["nodes"]}
         if "prims.fma.default" not in targets:
             self.skipTest(f"torch {torch.__version__} has no fused multiply-add in Adam")
-        printed = in_a_fresh_process("print(fxopt_torch.load(sys.argv[1]).code)", path)
+        printed = in_a_fresh_process("print(bridge.load(sys.argv[1]).code)", path)
         self.assertIn("torch.ops.prims.fma.default", printed)
-        self.assertEqual(self.verify(fxopt_torch.load(path))[0], 0)
+        self.assertEqual(self.verify(bridge.load(path))[0], 0)
 
     def test_who_registers_an_operator(self):
         import torch._inductor.inductor_prims as prims
@@ -281,7 +280,7 @@ class Values(Case):
         values = [node.meta["val"] for node in self.round_trip(graph_module).graph.nodes]
         self.assertEqual([type(value).__name__ for value in values[1:4]], ["immutable_list", "immutable_list", "tuple"])
         self.assertEqual([len(list(tensors_of(value))) for value in values[1:4]], [2, 4, 2])
-        fxopt_torch.apply(graph_module, "canonicalize,cse,dce")
+        bridge.apply(graph_module, "canonicalize,cse,dce")
         self.assertEqual(self.verify(graph_module)[0], 0)
 
     def test_integers_have_64_bits_with_a_sign(self):
@@ -297,9 +296,9 @@ class Values(Case):
         for number in (2**63, 2**64 - 1, -(2**63) - 1):
             with self.subTest(number):
                 message = rf"node %full_default \(aten.full.default\): argument 'fill_value': the integer {number} cannot be"
-                with self.assertRaisesRegex(fxopt_torch.ExportError, message):
-                    fxopt_torch.save(graph_of(number), self.folder / "x.pb")
-                applied = fxopt_torch.apply(graph_of(number), "canonicalize,cse,dce")  # nothing has to be written
+                with self.assertRaisesRegex(bridge.ExportError, message):
+                    bridge.save(graph_of(number), self.folder / "x.pb")
+                applied = bridge.apply(graph_of(number), "canonicalize,cse,dce")  # nothing has to be written
                 self.assertEqual(applied.code, graph_of(number).code)
         called = graph_of(1)
         called.graph.find_nodes(op="call_function", target=aten.view.default)[0].meta["mine"] = [2**64, 1]
@@ -320,7 +319,7 @@ class Kinds(Case):
 
     def main(self, graph, **told):
         path = self.folder / "x.json"
-        fxopt_torch.save(graph, path, **told)
+        bridge.save(graph, path, **told)
         self.module = json.loads(path.read_text(encoding="utf-8"))["module"]
         return self.module["graphs"][0]
 
@@ -378,7 +377,7 @@ class Documented(Case):
         (block,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
         path = self.folder / "step.pb"
         in_a_fresh_process(block.replace('"step.pb"', repr(str(path))))
-        main = fxopt_torch.read_module(path)["graphs"][0]
+        main = bridge.read_module(path)["graphs"][0]
         self.assertEqual(main["kind"], "GRAPH_KIND_FORWARD_LOSS_BACKWARD")
         names = [node["input"].get("fqn") for node in main["nodes"] if "input" in node]
         self.assertEqual(names, ["0.weight", "0.bias", "2.weight", "2.bias", None])
@@ -400,9 +399,9 @@ class Warnings(unittest.TestCase):
             cos.meta["autograd_backward"] = True
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            fxopt_torch.apply(graph_module, passes)
+            bridge.apply(graph_module, passes)
         for each in told:
-            self.assertIs(each.category, fxopt_torch.FxoptWarning)
+            self.assertIs(each.category, bridge.FxoptWarning)
             self.assertEqual(each.filename, __file__)
         return [str(each.message) for each in told]
 
@@ -426,13 +425,13 @@ class Result(Case):
             return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,))
 
         path = self.folder / "x.json"
-        written = fxopt_torch.save(make_fx(branches, tracing_mode="fake")(torch.ones(2)), path)
+        written = bridge.save(make_fx(branches, tracing_mode="fake")(torch.ones(2)), path)
         graphs = json.loads(path.read_text(encoding="utf-8"))["module"]["graphs"]
-        self.assertEqual(written, fxopt_torch.Written(str(path), 3, sum(len(graph["nodes"]) for graph in graphs)))
+        self.assertEqual(written, bridge.Written(str(path), 3, sum(len(graph["nodes"]) for graph in graphs)))
         self.assertLess(len(repr(written)), 200)
 
     def test_what_is_not_carried_is_listed(self):
-        listed = " ".join(fxopt_torch.NOT_CARRIED_THINGS)
+        listed = " ".join(bridge.NOT_CARRIED_THINGS)
         for thing in ("storages of values in another fake mode", "sparse and quantized tensors", "do not fit in 64 bits"):
             self.assertIn(thing, listed)
 

@@ -1,4 +1,4 @@
-"""fxopt_torch.load(), apply() and run() on small graphs. Skipped without torch, or without the fxopt program."""
+"""bridge.load(), apply() and run() on small graphs. Skipped without torch, or without the fxopt program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import enum
 import gc
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import types
@@ -18,16 +17,12 @@ from unittest import mock
 from setting import SCRIPTS, imports_torch, need_program
 
 with imports_torch():
-    import torch
-    from torch.fx.experimental.proxy_tensor import make_fx
-
-    import fxopt_apply
-    import fxopt_objects
-    import fxopt_torch
-    import fxopt_values
     import graph_description
-    from fxopt_json import find_fxopt
+    import torch
+    from fxopt import bridge, objects, patcher, values
+    from fxopt.tool import find_fxopt
     from small_graphs import Case
+    from torch.fx.experimental.proxy_tensor import make_fx
 need_program()
 
 aten = torch.ops.aten
@@ -77,7 +72,7 @@ class Load(Case):
                 args = (torch.ones(4), torch.randn(6))
                 traced = trace(function, *args, mode=mode, _allow_non_fake_inputs=True)
                 loaded = self.round_trip(traced)
-                for a, b in zip(fxopt_torch.run(traced, args), fxopt_torch.run(loaded, args)):
+                for a, b in zip(bridge.run(traced, args), bridge.run(loaded, args)):
                     self.assertTrue(torch.equal(a, b))
 
     def test_what_makers_of_graphs_return_is_saved_with_its_roles(self):
@@ -92,14 +87,14 @@ class Load(Case):
                 return self.linear(x)
 
         program = torch.export.export(Model(), (torch.zeros(4, 3),)).run_decompositions()
-        fxopt_torch.save(program, self.folder / "exported.pb")
-        main = fxopt_torch.read_module(self.folder / "exported.pb")["graphs"][0]
+        bridge.save(program, self.folder / "exported.pb")
+        main = bridge.read_module(self.folder / "exported.pb")["graphs"][0]
         roles = [node["input"]["role"] for node in main["nodes"] if "input" in node]
         expected = ["INPUT_ROLE_PARAMETER", "INPUT_ROLE_PARAMETER", "INPUT_ROLE_BUFFER", "INPUT_ROLE_INPUT"]
         self.assertEqual(roles, expected)
-        self.assertEqual(fxopt_torch.load(self.folder / "exported.pb").code, program.graph_module.code)
+        self.assertEqual(bridge.load(self.folder / "exported.pb").code, program.graph_module.code)
         with self.assertRaisesRegex(TypeError, "no graph: an object of type int"):
-            fxopt_torch.save(3, self.folder / "x.pb")
+            bridge.save(3, self.folder / "x.pb")
 
     def test_what_torch_compile_captures_comes_back(self):
         captured = []
@@ -118,7 +113,7 @@ class Load(Case):
             state = graph.placeholder("state")
             state.meta["val"] = torch.Generator()
             absent = graph.placeholder("absent")
-            absent.meta["val"] = fxopt_values.AbsentGenerator("cuda:0")
+            absent.meta["val"] = values.AbsentGenerator("cuda:0")
             graph.output((state, absent))
 
         if torch.cuda.is_available():
@@ -135,19 +130,19 @@ class Load(Case):
         traced = trace(lambda x, w: (x @ w).relu(), torch.zeros(2, 3), torch.zeros(3, 4), mode="symbolic")
         first, second = self.folder / "first.pb", self.folder / "second.pb"
         roles = ["input", {"role": "parameter", "fqn": "w", "static_address": True}]
-        fxopt_torch.save(traced, first, kind="inference", roles=roles, outputs=["user"], recipe="made by hand")
-        fxopt_torch.save(fxopt_torch.load(first), second)
+        bridge.save(traced, first, kind="inference", roles=roles, outputs=["user"], recipe="made by hand")
+        bridge.save(bridge.load(first), second)
         self.assertEqual(first.read_bytes(), second.read_bytes())
 
     def test_what_passes_wrote_is_kept_and_written_again(self):
         first, second, third = (self.folder / f"{name}.pb" for name in ("first", "second", "third"))
         traced = trace(lambda x: x.view(4).view(2, 2).relu() + x.view(4).view(2, 2).relu(), torch.zeros(2, 2))
-        fxopt_torch.save(traced, first)
+        bridge.save(traced, first)
         run = subprocess.run([find_fxopt(), "opt", str(first), "-o", str(second), "--passes", "cse"])
         self.assertEqual(run.returncode, 0)
-        fxopt_torch.save(fxopt_torch.load(second), third)
+        bridge.save(bridge.load(second), third)
         self.assertEqual(second.read_bytes(), third.read_bytes())
-        nodes = fxopt_torch.read_module(third)["graphs"][0]["nodes"]
+        nodes = bridge.read_module(third)["graphs"][0]["nodes"]
         self.assertIn("ORIGIN_MERGED", {origin["kind"] for node in nodes for origin in node.get("origins", ())})
 
     def test_metadata_comes_back_by_value_and_type(self):
@@ -208,8 +203,8 @@ class Load(Case):
         self.assertTrue(name.endswith("<locals>.Local"))
         self.assertEqual(list(self.round_trip(loaded).graph.nodes)[1].meta["nn_module_stack"]["k"][1], name)
         meta["other"] = Local
-        with self.assertRaisesRegex(fxopt_torch.ExportError, "%add: metadata 'other': .*Local, which no import finds"):
-            fxopt_torch.save(traced, self.folder / "x.pb")
+        with self.assertRaisesRegex(bridge.ExportError, "%add: metadata 'other': .*Local, which no import finds"):
+            bridge.save(traced, self.folder / "x.pb")
 
     def test_classes_that_the_reader_lacks_are_names_from_then_on(self):
         library = types.ModuleType("fxopt_test_library")
@@ -218,10 +213,10 @@ class Load(Case):
         list(traced.graph.nodes)[1].meta["nn_module_stack"] = {"k": ("path", library.Block)}
         paths = [self.folder / f"{i}.pb" for i in range(3)]
         with mock.patch.dict(sys.modules, {library.__name__: library}):
-            fxopt_torch.save(traced, paths[0])
-        fxopt_objects.find.cache_clear()
+            bridge.save(traced, paths[0])
+        objects.find.cache_clear()
         for source, target in zip(paths, paths[1:]):
-            fxopt_torch.save(fxopt_torch.load(source), target)
+            bridge.save(bridge.load(source), target)
         first, second, third = (path.read_bytes() for path in paths)
         self.assertNotEqual(first, second)
         self.assertEqual(second, third)
@@ -231,7 +226,7 @@ class Load(Case):
             return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,))
 
         loaded = self.round_trip(trace(function, torch.ones(3)))
-        self.assertTrue(torch.equal(fxopt_torch.run(loaded, [torch.ones(3)]), torch.full((3,), 2.0)))
+        self.assertTrue(torch.equal(bridge.run(loaded, [torch.ones(3)]), torch.full((3,), 2.0)))
         inner = trace(lambda x: x + 1, torch.zeros(1))
         shared = graph_of(lambda graph: graph.output((graph.get_attr("a"), graph.get_attr("b"))), a=inner, b=inner)
         loaded = self.round_trip(shared)
@@ -307,9 +302,9 @@ class Load(Case):
         except ImportError:
             self.skipTest("the package safetensors is missing")
         for name, value in (("step.forward.pb", 1.0), ("step.backward.pb.zst", 2.0)):
-            fxopt_torch.save(self.hold(t=torch.full((400,), value)), self.folder / name)
-        self.assertEqual(fxopt_torch.load(self.folder / "step.forward.pb").t[0].item(), 1)
-        self.assertEqual(fxopt_torch.load(self.folder / "step.backward.pb.zst").t[0].item(), 2)
+            bridge.save(self.hold(t=torch.full((400,), value)), self.folder / name)
+        self.assertEqual(bridge.load(self.folder / "step.forward.pb").t[0].item(), 1)
+        self.assertEqual(bridge.load(self.folder / "step.backward.pb.zst").t[0].item(), 2)
 
     def test_values_on_the_meta_device_are_fake(self):
         self.round_trip(trace(lambda x: x + 1, torch.zeros(3, device="meta")))
@@ -321,10 +316,10 @@ class Load(Case):
 
     def test_values_enter_the_given_fake_mode(self):
         traced = trace(lambda x: x.view(-1) + 1, torch.zeros(4, 6), mode="symbolic")
-        fxopt_torch.save(traced, self.folder / "x.pb")
+        bridge.save(traced, self.folder / "x.pb")
         environment = torch.fx.experimental.symbolic_shapes.ShapeEnv()
         mode = torch._subclasses.FakeTensorMode(shape_env=environment)
-        loaded = fxopt_torch.load(self.folder / "x.pb", fake_mode=mode)
+        loaded = bridge.load(self.folder / "x.pb", fake_mode=mode)
         values = [node.meta["val"] for node in loaded.graph.nodes if node.op != "output"]
         self.assertTrue(all(value.fake_mode is mode for value in values if isinstance(value, torch.Tensor)))
         self.assertEqual(int(values[0].shape[1]), 6)
@@ -338,7 +333,7 @@ class HardToLoad(Case):
             graph.output(graph.call_function(plain_function, (graph.placeholder("x"),)))
 
         loaded = self.round_trip(graph_of(build))
-        self.assertEqual(fxopt_torch.run(loaded, [1]), 2)
+        self.assertEqual(bridge.run(loaded, [1]), 2)
         code, text = self.verify(graph_of(build))
         self.assertEqual(code, 0, text)
         self.assertIn("plain_function", text)
@@ -356,8 +351,8 @@ class HardToLoad(Case):
         code, text = self.verify(graph_module)
         self.assertEqual(code, 4, text)
         self.assertIn("relu", text)
-        with self.assertRaises(fxopt_torch.FxoptError) as caught:
-            fxopt_torch.apply(graph_module, "dce")
+        with self.assertRaises(bridge.FxoptError) as caught:
+            bridge.apply(graph_module, "dce")
         self.assertEqual(caught.exception.exit_code, 3)
 
 
@@ -365,8 +360,8 @@ class CannotBeSaved(Case):
     """One clear error each, that names the place."""
 
     def refuse(self, graph_module, message):
-        with self.assertRaisesRegex(fxopt_torch.ExportError, message):
-            fxopt_torch.save(graph_module, self.folder / "x.pb")
+        with self.assertRaisesRegex(bridge.ExportError, message):
+            bridge.save(graph_module, self.folder / "x.pb")
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_lambda(self):
@@ -415,13 +410,13 @@ class CannotBeSaved(Case):
             self.skipTest("the package safetensors is missing")
         held = graph_of(lambda graph: graph.output(graph.get_attr("t")), t=torch.zeros(400))
         with self.assertRaisesRegex(RuntimeError, "no fxopt program"):
-            fxopt_torch.save(held, self.folder / "x.pb", fxopt="/no/such/program")
+            bridge.save(held, self.folder / "x.pb", fxopt="/no/such/program")
         self.assertEqual(list(self.folder.iterdir()), [])
-        fxopt_torch.save(held, self.folder / "x.pb")
+        bridge.save(held, self.folder / "x.pb")
         before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
         held.t.add_(1)
         with self.assertRaisesRegex(RuntimeError, "no fxopt program"):
-            fxopt_torch.save(held, self.folder / "x.pb", fxopt="/no/such/program")
+            bridge.save(held, self.folder / "x.pb", fxopt="/no/such/program")
         self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, before)
 
     def test_a_tensor_with_data_in_metadata(self):
@@ -434,18 +429,18 @@ class CannotBeLoaded(Case):
     def load(self, change):
         traced = trace(lambda x: x + 1, torch.zeros(2))
         path = self.folder / "x.json"
-        fxopt_torch.save(traced, path)
+        bridge.save(traced, path)
         document = json.loads(path.read_text(encoding="utf-8"))
         change(document["module"]["graphs"][0])
         path.write_text(json.dumps(document), encoding="utf-8")
-        return fxopt_torch.load(path)
+        return bridge.load(path)
 
     def test_an_operator_that_is_not_there(self):
         def change(graph):
             graph["nodes"][1]["target"] = "mylib.missing.default"
 
         message = "graph 'main', node %add: nothing here is called 'mylib.missing.default'; import the module"
-        with self.assertRaisesRegex(fxopt_torch.LoadError, message):
+        with self.assertRaisesRegex(bridge.LoadError, message):
             self.load(change)
 
     def test_a_file_cannot_make_this_process_import_or_call_what_it_likes(self):
@@ -457,7 +452,7 @@ class CannotBeLoaded(Case):
             graph["nodes"][1]["meta"] = [{"key": "evil", "value": {"dict": typed}}]
 
         for change in (import_it, call_it):
-            with self.subTest(change=change.__name__), self.assertRaises(fxopt_torch.LoadError):
+            with self.subTest(change=change.__name__), self.assertRaises(bridge.LoadError):
                 self.load(change)
         self.assertNotIn("antigravity", sys.modules)
 
@@ -487,7 +482,7 @@ class CannotBeLoaded(Case):
         }
         for name, change in cases.items():
             message = "no name|no path|nothing here is called"
-            with self.subTest(name), self.assertRaisesRegex(fxopt_torch.LoadError, message):
+            with self.subTest(name), self.assertRaisesRegex(bridge.LoadError, message):
                 self.load(change)
         self.assertFalse(made.exists())
         self.assertNotIn("antigravity", sys.modules)
@@ -503,19 +498,19 @@ class CannotBeLoaded(Case):
             "attribute 'a': no constant 'c'": lambda graph: graph.update(attributes=[{"path": "a", "constant": "c"}]),
         }
         for message, change in cases.items():
-            with self.subTest(message), self.assertRaisesRegex(fxopt_torch.LoadError, message):
+            with self.subTest(message), self.assertRaisesRegex(bridge.LoadError, message):
                 self.load(change)
         path = self.folder / "x.json"
         for text in ("", "[]", "{}", '{"module": {"graphs": []}}'):
             path.write_text(text)
-            with self.subTest(text), self.assertRaisesRegex(fxopt_torch.LoadError, "x.json: the file describes"):
-                fxopt_torch.load(path)
+            with self.subTest(text), self.assertRaisesRegex(bridge.LoadError, "x.json: the file describes"):
+                bridge.load(path)
 
     def test_what_the_program_refuses_has_its_code(self):
         path = self.folder / "x.pb"
         path.write_bytes(b"\x0d\x46\x58\x47\x31 no module")
-        with self.assertRaises(fxopt_torch.FxoptError) as caught:
-            fxopt_torch.load(path)
+        with self.assertRaises(bridge.FxoptError) as caught:
+            bridge.load(path)
         self.assertEqual(caught.exception.exit_code, 3)
         self.assertRegex(caught.exception.code, r"FX03\d\d")
 
@@ -526,7 +521,7 @@ class Apply(Case):
         nodes = {node.name: node for node in traced.graph.nodes}
         metas = {name: node.meta for name, node in nodes.items()}
         values = {name: node.meta.get("val") for name, node in nodes.items()}
-        self.assertIs(fxopt_torch.apply(traced, "canonicalize,cse,dce"), traced)
+        self.assertIs(bridge.apply(traced, "canonicalize,cse,dce"), traced)
         traced.graph.lint()
         left = list(traced.graph.nodes)
         self.assertEqual([node.name for node in left], ["x_1", "relu", "add", "output"])
@@ -535,12 +530,12 @@ class Apply(Case):
             self.assertIs(node.meta, metas[node.name])
             self.assertIs(node.meta.get("val"), values[node.name])
         self.assertEqual(list(left[2].args), [left[1], left[1]])
-        self.assertTrue(torch.equal(fxopt_torch.run(traced, [torch.ones(2, 2)]), torch.full((2, 2), 2.0)))
+        self.assertTrue(torch.equal(bridge.run(traced, [torch.ones(2, 2)]), torch.full((2, 2), 2.0)))
 
     def test_a_pipeline_stands_in_a_list_of_passes(self):
         traced = trace(lambda x: x.relu().view(4).view(2, 2), torch.zeros(2, 2))
         result = traced
-        for graph_pass in (fxopt_torch.graph_pass("canonicalize"), fxopt_torch.graph_pass("dce", options=["--strict-tags"])):
+        for graph_pass in (bridge.graph_pass("canonicalize"), bridge.graph_pass("dce", options=["--strict-tags"])):
             result = graph_pass(result, (torch.zeros(2, 2),))
         self.assertIs(result, traced)
         self.assertEqual(len(traced.graph.nodes), 3)
@@ -549,7 +544,7 @@ class Apply(Case):
     def test_no_passes_change_nothing(self):
         traced = trace(lambda x: torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,)), torch.ones(3))
         known = graph_description.describe(traced)
-        fxopt_torch.apply(traced, "")
+        bridge.apply(traced, "")
         self.assertEqual(graph_description.differences(known, graph_description.describe(traced)), [])
 
     def tagged_step(self):
@@ -573,7 +568,7 @@ class Apply(Case):
     def test_copies_have_metadata_and_values_of_their_own(self):
         traced = self.tagged_step()
         originals = {node.name: node for node in traced.graph.nodes}
-        fxopt_torch.apply(traced, "canonicalize,remat,dce")
+        bridge.apply(traced, "canonicalize,remat,dce")
         traced.graph.lint()
         copies = [node for node in traced.graph.nodes if node.name.endswith("_recomputed")]
         self.assertTrue(copies)
@@ -589,8 +584,8 @@ class Apply(Case):
     def test_an_error_has_the_tools_code_and_leaves_the_module(self):
         traced = trace(lambda x: x + 1, torch.zeros(2))
         known = graph_description.describe(traced)
-        with self.assertRaisesRegex(fxopt_torch.FxoptError, "did you mean") as caught:
-            fxopt_torch.apply(traced, "csee")
+        with self.assertRaisesRegex(bridge.FxoptError, "did you mean") as caught:
+            bridge.apply(traced, "csee")
         self.assertEqual(caught.exception.exit_code, 2)
         self.assertEqual(caught.exception.code, caught.exception.errors[0]["code"])
         self.assertRegex(caught.exception.code, r"FX\d{4}")
@@ -611,8 +606,8 @@ class Apply(Case):
                 node.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
         env = traced.shape_env
         known = [str(guard.expr) for guard in env.guards], {str(s): str(r) for s, r in env.replacements.items()}
-        fxopt_torch.save(traced, self.folder / "x.pb")
-        fxopt_torch.apply(traced, "canonicalize,remat,dce")
+        bridge.save(traced, self.folder / "x.pb")
+        bridge.apply(traced, "canonicalize,remat,dce")
         self.assertTrue(any(node.name.endswith("_recomputed") for node in traced.graph.nodes))
         now = [str(guard.expr) for guard in env.guards], {str(s): str(r) for s, r in env.replacements.items()}
         self.assertEqual(now, known)
@@ -621,15 +616,15 @@ class Apply(Case):
     def test_a_patch_that_fails_leaves_the_module(self):
         traced = self.tagged_step()
         known, nodes = graph_description.describe(traced), list(traced.graph.nodes)
-        give_meta = fxopt_apply._Patch._give_meta
+        give_meta = patcher._Patch._give_meta
 
         def fail_at_the_last_copy(patch, node, message, names):
             give_meta(patch, node, message, names)
             if node.name == "tanh_recomputed":
                 raise LookupError(node.name)
 
-        with mock.patch.object(fxopt_apply._Patch, "_give_meta", fail_at_the_last_copy), self.assertRaises(LookupError):
-            fxopt_torch.apply(traced, "canonicalize,remat,dce")
+        with mock.patch.object(patcher._Patch, "_give_meta", fail_at_the_last_copy), self.assertRaises(LookupError):
+            bridge.apply(traced, "canonicalize,remat,dce")
         self.assertEqual(list(traced.graph.nodes), nodes)
         traced.graph.lint()
         traced.recompile()
@@ -647,7 +642,7 @@ class Apply(Case):
 
         graph_module = graph_of(build)
         targets = [node.target for node in graph_module.graph.nodes if node.op == "call_function"]
-        fxopt_torch.apply(graph_module, "dce")
+        bridge.apply(graph_module, "dce")
         left = [node for node in graph_module.graph.nodes if node.op == "call_function"]
         self.assertEqual([node.target for node in left], [targets[0], targets[1], targets[3]])
         self.assertIs(left[0].args[1], marker)
@@ -658,7 +653,7 @@ class Apply(Case):
             traced = self.tagged_step()
             nodes = {node.name: node for node in traced.graph.nodes}
             nodes["tanh"].meta["val"] = x
-            fxopt_torch.apply(traced, "canonicalize,remat,dce")
+            bridge.apply(traced, "canonicalize,remat,dce")
             traced.graph.lint()
             copied = next(node for node in traced.graph.nodes if node.name == "tanh_recomputed")
             self.assertIs(nodes["tanh"].meta["val"], x)
@@ -675,7 +670,7 @@ class Apply(Case):
         traced = trace(step, torch.ones(2, 2), torch.ones(2, 2, requires_grad=True))
         roles = ["input", {"role": "parameter", "fqn": "w"}]
         outputs = ["loss", {"role": "gradient", "of": "w_1"}]
-        fxopt_torch.apply(traced, "infer-phase", kind="forward_loss_backward", roles=roles, outputs=outputs)
+        bridge.apply(traced, "infer-phase", kind="forward_loss_backward", roles=roles, outputs=outputs)
         marks = {node.name: node.meta.get("autograd_backward", False) for node in traced.graph.nodes}
         self.assertFalse(marks["mm"])
         self.assertTrue(marks["mm_1"])
@@ -686,13 +681,13 @@ class Apply(Case):
             traced = trace(lambda x, w: ((x @ w).sum(), x.t(), x @ w + 1), torch.ones(2, 2), torch.ones(2, 2))
             outputs = ["loss", {"role": "saved_value", "alias_of_input": 0}, {"role": "gradient", "of": "w_1"}]
             roles = ["input", {"role": "parameter", "fqn": "w"}]
-            fxopt_torch.apply(traced, "cse", kind="forward", roles=roles, outputs=outputs, num_forward_outputs=2)
+            bridge.apply(traced, "cse", kind="forward", roles=roles, outputs=outputs, num_forward_outputs=2)
             return traced, list(traced.graph.nodes)
 
         def says(traced):
-            fxopt_torch.apply(traced, "cse,dce")
-            fxopt_torch.save(traced, self.folder / "x.json")
-            main = fxopt_torch.read_module(self.folder / "x.json")["graphs"][0]
+            bridge.apply(traced, "cse,dce")
+            bridge.save(traced, self.folder / "x.json")
+            main = bridge.read_module(self.folder / "x.json")["graphs"][0]
             roles = [spec.get("role", "").removeprefix("OUTPUT_ROLE_").lower() for spec in main["outputs"]]
             details = [spec.get(key) for spec in main["outputs"] for key in ("of", "alias_of_input") if key in spec]
             return roles, main.get("num_forward_outputs"), details
@@ -724,8 +719,8 @@ class Apply(Case):
 
     def test_what_is_remembered_of_a_module_does_not_keep_it_alive(self):
         first = trace(lambda x: x.view(4).relu() + 1, torch.zeros(2, 2))
-        fxopt_torch.save(first, self.folder / "x.pb")
-        modules = [fxopt_torch.apply(first, "cse"), fxopt_torch.load(self.folder / "x.pb")]
+        bridge.save(first, self.folder / "x.pb")
+        modules = [bridge.apply(first, "cse"), bridge.load(self.folder / "x.pb")]
         alive = [weakref.ref(module) for module in modules]
         del first, modules
         gc.collect()
@@ -748,13 +743,13 @@ class OwnLibrary(Case):
 
         traced = trace(function, torch.ones(2, 2))
         loaded = self.round_trip(traced)
-        before = fxopt_torch.run(traced, [torch.ones(2, 2)])
-        fxopt_torch.apply(loaded, "canonicalize,cse,dce")
+        before = bridge.run(traced, [torch.ones(2, 2)])
+        bridge.apply(loaded, "canonicalize,cse,dce")
         targets = [str(node.target) for node in loaded.graph.nodes if node.op == "call_function"]
         self.assertEqual(targets.count("aten.view.default"), 0)
         self.assertEqual(targets.count("aten.mul.Tensor"), 1)
         self.assertEqual([target for target in targets if "fxopt_load_test" in target][0], "fxopt_load_test.twice.default")
-        after = fxopt_torch.run(loaded, [torch.ones(2, 2)])
+        after = bridge.run(loaded, [torch.ones(2, 2)])
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(before, after)))
 
 
@@ -774,7 +769,7 @@ class Run(Case):
         self.assertIsNotNone(called.grad_fn)
         kept.clear()
         with Count():
-            result = fxopt_torch.run(traced, args)
+            result = bridge.run(traced, args)
         gc.collect()
         self.assertEqual(kept, [])
         self.assertIsNone(result.grad_fn)
@@ -783,19 +778,19 @@ class Run(Case):
     def test_inputs_by_name(self):
         traced = trace(lambda a, b: a - b, torch.ones(1), torch.ones(1))
         names = [node.target for node in traced.graph.nodes if node.op == "placeholder"]
-        result = fxopt_torch.run(traced, {names[1]: torch.tensor([1.0]), names[0]: torch.tensor([3.0])})
+        result = bridge.run(traced, {names[1]: torch.tensor([1.0]), names[0]: torch.tensor([3.0])})
         self.assertEqual(result.item(), 2.0)
 
 
 class Command(Case):
     def test_load_prints_the_code(self):
         traced = trace(lambda x: x.relu(), torch.zeros(2))
-        fxopt_torch.save(traced, self.folder / "x.pb")
+        bridge.save(traced, self.folder / "x.pb")
         command = [sys.executable, str(SCRIPTS / "fxopt_torch.py")]
         done = subprocess.run([*command, "load", str(self.folder / "x.pb")], capture_output=True, text=True, env=os.environ)
         self.assertEqual(done.stdout.strip(), traced.code.strip(), done.stderr)
         listed = subprocess.run([*command, "not-carried"], capture_output=True, text=True)
-        for key in fxopt_torch.NOT_CARRIED:
+        for key in bridge.NOT_CARRIED:
             self.assertIn(repr(key), listed.stdout)
 
 

@@ -11,13 +11,11 @@ from setting import imports_torch
 
 with imports_torch():
     import torch
+    from fxopt import bridge, origins
     from torch import nn
     from torch._functorch import partitioners
     from torch._functorch.aot_autograd import aot_compile_joint_with_descriptors, aot_export_joint_with_descriptors
     from torch.fx.experimental.proxy_tensor import make_fx
-
-    import fxopt_origins as origins
-    import fxopt_torch
 
 
 class Model(nn.Module):
@@ -39,8 +37,8 @@ def written(saved: origins.Saved) -> dict:
     graph_module, told = saved
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "graph.json"
-        fxopt_torch.save(graph_module, path, **told)
-        return fxopt_torch.read_module(path)["graphs"][0]
+        bridge.save(graph_module, path, **told)
+        return bridge.read_module(path)["graphs"][0]
 
 
 def roles(specs: list[dict]) -> list[str]:

@@ -12,13 +12,12 @@ with imports_torch():
     import sympy
     import torch
     import torch.utils._sympy.functions as functions
+    from fxopt import bridge
+    from fxopt.symbols import SymbolWriter
+    from small_graphs import Case
     from torch.fx import Graph, GraphModule
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.fx.experimental.sym_node import SymNode
-
-    import fxopt_torch
-    from fxopt_symbols import SymbolWriter
-    from small_graphs import Case
 need_program()
 
 AUTO = torch.export.Dim.AUTO
@@ -61,20 +60,20 @@ class Again(Case):
             with self.subTest(function.__name__):
                 traced = exported(function, torch.randn(11, 7), torch.tensor(4), x={0: AUTO, 1: AUTO}, n={})
                 loaded = self.round_trip(traced)
-                fxopt_torch.apply(loaded, "canonicalize,cse,dce")
+                bridge.apply(loaded, "canonicalize,cse,dce")
                 self.round_trip(loaded)
-                fxopt_torch.apply(loaded, "canonicalize,cse,dce")
-                self.round_trip(fxopt_torch.apply(traced, "canonicalize,cse,dce"))
+                bridge.apply(loaded, "canonicalize,cse,dce")
+                self.round_trip(bridge.apply(traced, "canonicalize,cse,dce"))
 
     def test_another_order_of_terms_settles_at_the_second_save(self):
         paths = [self.folder / f"{i}.json" for i in range(3)]
         traced = make_fx(lambda x: x.view(-1) + 1, tracing_mode="symbolic")(torch.zeros(8, 9))
-        fxopt_torch.save(traced, paths[0])
+        bridge.save(traced, paths[0])
         written = paths[0].read_text(encoding="utf-8")
         (product,) = set(re.findall(r'"(s\d+ \* s\d+)"', written))
         paths[0].write_text(written.replace(product, " * ".join(reversed(product.split(" * ")))), encoding="utf-8")
         for source, target in zip(paths, paths[1:]):
-            fxopt_torch.save(fxopt_torch.load(source), target)
+            bridge.save(bridge.load(source), target)
         first, second, third = (path.read_text(encoding="utf-8") for path in paths)
         self.assertNotEqual(first, second)
         self.assertEqual(second, third)

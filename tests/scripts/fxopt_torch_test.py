@@ -1,4 +1,4 @@
-"""fxopt_torch.save() on small graphs: what the JSON form says of each hard feature. Skipped without torch."""
+"""bridge.save() on small graphs: what the JSON form says of each hard feature. Skipped without torch."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from setting import imports_torch
 
 with imports_torch():
     import torch
-    from torch.fx.experimental.proxy_tensor import make_fx
-
-    import fxopt_torch
     import trace_gpu_free
+    from fxopt import bridge
+    from torch.fx.experimental.proxy_tensor import make_fx
 
 
 needs_marks = unittest.skipUnless(
@@ -46,7 +45,7 @@ class Save(unittest.TestCase):
         """The module as read back from the file, and its nodes by name."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "graph.json"
-            fxopt_torch.save(graph_module, path, **told)
+            bridge.save(graph_module, path, **told)
             document = json.loads(path.read_text(encoding="utf-8"))
         self.assertEqual(document["version"], 0)
         self.module = document["module"]
@@ -199,14 +198,14 @@ class Save(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "step.json"
             try:
-                fxopt_torch.save(graph_module, path)
-            except fxopt_torch.ExportError as error:
+                bridge.save(graph_module, path)
+            except bridge.ExportError as error:
                 self.assertIn("need the package safetensors", str(error))
                 self.skipTest("the package safetensors is missing")
             from safetensors.torch import load_file
 
             stored = load_file(path.with_name("step.safetensors"))
-            module = fxopt_torch.read_module(path)
+            module = bridge.read_module(path)
         small, large = module["constants"]
         self.assertEqual(small["inline_data"], "AQACAA==")
         self.assertEqual((large["path"], large["key"]), ("step.safetensors", "main.large"))
@@ -293,7 +292,7 @@ class Save(unittest.TestCase):
         add = list(graph_module.graph.nodes)[1]
         add.meta["planted"] = {"inside": object()}
         message = r"node %add: metadata 'planted': an object of type object has no typed form; save\(..., drop="
-        with self.assertRaisesRegex(fxopt_torch.ExportError, message):
+        with self.assertRaisesRegex(bridge.ExportError, message):
             self.save(graph_module)
         self.save(graph_module, drop=["planted"])
         self.assertNotIn("planted", self.meta("add"))
@@ -347,7 +346,7 @@ class Save(unittest.TestCase):
         graph.call_function(torch.ops.aten.add.Tensor, (graph.placeholder("x"), range(3)), name="bad")
         graph.output(None)
         message = r"node %bad \(aten.add.Tensor\): argument 'other': an argument of type range cannot be written"
-        with self.assertRaisesRegex(fxopt_torch.ExportError, message):
+        with self.assertRaisesRegex(bridge.ExportError, message):
             self.save(torch.fx.GraphModule(torch.nn.Module(), graph))
 
     def test_wrong_roles_are_errors(self):
@@ -359,7 +358,7 @@ class Save(unittest.TestCase):
             ({"outputs": []}, "0 output roles for 1 outputs"),
             ({"kind": "step"}, "unknown graph kind 'step'"),
         ):
-            with self.subTest(told=told), self.assertRaisesRegex(fxopt_torch.ExportError, message):
+            with self.subTest(told=told), self.assertRaisesRegex(bridge.ExportError, message):
                 self.save(graph_module, **told)
 
     def test_a_missing_program_is_said(self):
@@ -367,7 +366,7 @@ class Save(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "graph.pb"
             with self.assertRaisesRegex(RuntimeError, "no fxopt program"):
-                fxopt_torch.save(graph_module, path, fxopt="/no/such/program")
+                bridge.save(graph_module, path, fxopt="/no/such/program")
             self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
 
     def test_two_saves_are_equal(self):
@@ -410,7 +409,7 @@ class Command(unittest.TestCase):
                 "    return make_fx(lambda x: x + 1)(torch.zeros(2)), {'roles': ['input']}\n"
             )
             output = pathlib.Path(folder) / "graph.json"
-            status = fxopt_torch.main(["save", f"{program}:graph", "-o", str(output), "--kind", "inference"])
+            status = bridge.main(["save", f"{program}:graph", "-o", str(output), "--kind", "inference"])
             self.assertEqual(status, 0)
             main = json.loads(output.read_text())["module"]["graphs"][0]
         self.assertEqual(main["kind"], "GRAPH_KIND_INFERENCE")

@@ -15,21 +15,20 @@ from unittest import mock
 from setting import imports_torch, need_program
 
 with imports_torch():
+    import cuda_meter
+    import device_inputs
+    import gpu_memory
     import torch
+    import workspaces
+    from bound_values import BoundGraph
+    from cuda_meter import CudaMeter, Event, FakeMeter
+    from fxopt import bridge
+    from peak_counter import replay
+    from small_graphs import built, trace
     from torch._subclasses import FakeTensorMode
     from torch.fx import Graph, GraphModule
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
-
-    import cuda_meter
-    import device_inputs
-    import fxopt_torch
-    import gpu_memory
-    import workspaces
-    from bound_values import BoundGraph
-    from cuda_meter import CudaMeter, Event, FakeMeter
-    from peak_counter import replay
-    from small_graphs import built, trace
     from workspaces import Bill
 need_program()
 
@@ -254,7 +253,7 @@ class DeviceInputs(unittest.TestCase):
             arguments = torch.empty(2, 3, dtype=torch.int64), torch.empty(7, 5)
         torch.fx.traceback.current_meta.clear()
         graph_module = make_fx(function, tracing_mode="fake")(*arguments)
-        loss, product = fxopt_torch.run(graph_module, device_inputs.make_inputs(BoundGraph(graph_module)))
+        loss, product = bridge.run(graph_module, device_inputs.make_inputs(BoundGraph(graph_module)))
         self.assertTrue(bool(torch.isfinite(loss)) and product.shape == (5, 5))
 
     def test_placeholders_on_one_storage_get_one_and_strides_are_kept(self):
@@ -271,7 +270,7 @@ class OnAGpu(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def run_main(self, graph_module, *arguments):
-        fxopt_torch.save(graph_module, self.folder / "step.pb")
+        bridge.save(graph_module, self.folder / "step.pb")
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
             code = gpu_memory.main([str(self.folder / "step.pb"), *arguments])
         return code, out.getvalue(), err.getvalue()

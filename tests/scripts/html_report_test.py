@@ -7,10 +7,9 @@ import pathlib
 import tempfile
 import unittest
 
-from setting import TESTDATA, needs_program
-
 import browser
 from fxopt_program import Fxopt
+from setting import TESTDATA, needs_program
 
 WIDTH, HEIGHT = 1366, 768
 GRAPH = str(TESTDATA / "llama1b.pb")

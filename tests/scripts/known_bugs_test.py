@@ -16,21 +16,20 @@ from dataclasses import dataclass, field
 from setting import imports_torch, need_program
 
 with imports_torch():
-    import torch
-    from functorch.compile import aot_function, default_partition, make_boxed_func
-    from torch.fx import GraphModule, Node
-    from torch.fx.experimental.proxy_tensor import make_fx
-    from torch.utils.checkpoint import CheckpointPolicy
-
-    import fxopt_torch
     import remat_sides
     import reported_programs
+    import torch
     from differential_parts import observe, pipelines
     from differential_parts.optimize import Optimizer, copy_of
     from differential_parts.programs import Program, is_random, op_name, writes
-    from fxopt_json import find_fxopt
+    from functorch.compile import aot_function, default_partition, make_boxed_func
+    from fxopt import bridge
+    from fxopt.tool import find_fxopt
     from fxopt_program import Fxopt
     from reported_programs import PROGRAMS, Reported
+    from torch.fx import GraphModule, Node
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils.checkpoint import CheckpointPolicy
 need_program()
 
 FXOPT = find_fxopt()
@@ -164,7 +163,7 @@ class Joint:
         backward = {node for node in joint.graph.nodes if node.meta.get("partitioner_tag") == "is_backward"}
         mark(joint, backward, "tagged", None)
         if self.passes is not None:
-            fxopt_torch.apply(joint, self.passes, kind="joint")
+            bridge.apply(joint, self.passes, kind="joint")
         self.recomputed = len(copied_ops(joint))
         for node in joint.graph.nodes:
             node.meta.pop("recompute", None)  # the partitioner has its own way with them
@@ -219,8 +218,8 @@ class Steps(unittest.TestCase):
                 with self.subTest(reported.name, tag=tag):
                     program = subject(reported, "marked", tag)
                     try:
-                        fxopt_torch.apply(program.graph_module, REMAT, **program.told)
-                    except fxopt_torch.FxoptError as error:
+                        bridge.apply(program.graph_module, REMAT, **program.told)
+                    except bridge.FxoptError as error:
                         self.assertEqual((error.exit_code, error.code), (4, "FX0411"))
                         self.assertTrue(any(f"'%{name}" in str(error) for name in reported.kept), str(error))
                         continue
@@ -254,8 +253,8 @@ class Memory(unittest.TestCase):
                 node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "step.pb"
-            fxopt_torch.apply(program.graph_module, passes, **program.told)
-            fxopt_torch.save(program.graph_module, path, **program.told)
+            bridge.apply(program.graph_module, passes, **program.told)
+            bridge.save(program.graph_module, path, **program.told)
             return Fxopt(FXOPT).peaks(path)["cpu"][0]
 
     def test_blocks_that_are_passed_twice_hold_one_working_set(self):

@@ -13,19 +13,18 @@ from unittest import mock
 from setting import TESTDATA, imports_torch, need_program
 
 with imports_torch():
+    import estimators
+    import memory
     import torch
+    from bound_values import BoundError, BoundGraph, symbols
+    from fxopt import bridge
+    from fxopt_program import Fxopt, Requested
+    from peak_counter import Peak, Replay, Storage, replay
+    from small_graphs import built, trace
     from torch._subclasses import FakeTensorMode
     from torch.fx import Graph, GraphModule
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
-
-    import estimators
-    import fxopt_torch
-    import memory
-    from bound_values import BoundError, BoundGraph, symbols
-    from fxopt_program import Fxopt, Requested
-    from peak_counter import Peak, Replay, Storage, replay
-    from small_graphs import built, trace
 need_program()
 
 aten = torch.ops.aten
@@ -193,7 +192,7 @@ class TheJudge(unittest.TestCase):
 
     def judge(self, graph_module, **flags):
         path = self.folder / "step.pb"
-        fxopt_torch.save(graph_module, path)
+        bridge.save(graph_module, path)
         options = argparse.Namespace(**{"no_peers": False, "plant": False} | flags)
         return memory.judge(path, self.fxopt, options)
 
@@ -276,7 +275,7 @@ class TheJudge(unittest.TestCase):
 
     def run_main(self, *arguments):
         self.step()  # what make_fx imports is not the table's
-        fxopt_torch.save(self.step(), self.folder / "step.pb")
+        bridge.save(self.step(), self.folder / "step.pb")
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
             code = memory.main(["--folder", str(self.folder), *arguments])
         return code, out.getvalue()

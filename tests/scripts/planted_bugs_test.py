@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import unittest
 
-from setting import ROOT
-
 import planted_bugs
 from differential_parts.planted import PLANTED
+from setting import ROOT
 
 
 class Places(unittest.TestCase):

@@ -9,9 +9,8 @@ import pathlib
 import tempfile
 import unittest
 
-from setting import ROOT, TESTDATA, needs_program
-
 from fxopt_program import Fxopt
+from setting import ROOT, TESTDATA, needs_program
 
 try:
     import jsonschema

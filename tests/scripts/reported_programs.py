@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from differential_parts.training import BackwardNodes
 from torch import Tensor
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
-
-from differential_parts.training import BackwardNodes
 
 WIDTH = 4
 SQUARE = (WIDTH, WIDTH)

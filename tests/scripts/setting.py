@@ -14,7 +14,7 @@ SCRIPTS = ROOT / "scripts"
 TESTDATA = ROOT / "testdata"
 sys.path[:0] = [str(SCRIPTS), str(SCRIPTS / "peers"), str(ROOT / "tests" / "scripts")]
 
-from fxopt_json import find_fxopt  # noqa: E402
+from fxopt.tool import find_fxopt  # noqa: E402
 
 NO_PROGRAM = "the fxopt program is missing: build it, then set FXOPT or put it on PATH"
 needs_program = unittest.skipIf(find_fxopt() is None, NO_PROGRAM)

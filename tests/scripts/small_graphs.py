@@ -7,14 +7,13 @@ import subprocess
 import tempfile
 import unittest
 
+import graph_description
 import torch
+from fxopt import bridge
+from fxopt.tool import find_fxopt
 from torch._subclasses import FakeTensorMode
 from torch.fx import Graph, GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
-
-import fxopt_torch
-import graph_description
-from fxopt_json import find_fxopt
 
 
 class Case(unittest.TestCase):
@@ -27,19 +26,19 @@ class Case(unittest.TestCase):
         """The module read back, after checking that it describes the same and that saved again it has the same bytes."""
         known = graph_description.describe(graph_module)
         path, again = self.folder / f"graph.{form}", self.folder / "again" / f"graph.{form}"
-        fxopt_torch.save(graph_module, path, **told)
-        loaded = fxopt_torch.load(path)
+        bridge.save(graph_module, path, **told)
+        loaded = bridge.load(path)
         lines = graph_description.differences(known, graph_description.describe(loaded))
         self.assertEqual(lines, [])
         again.parent.mkdir(exist_ok=True)
-        fxopt_torch.save(loaded, again)
+        bridge.save(loaded, again)
         self.assertEqual(path.read_bytes(), again.read_bytes())
         return loaded
 
     def verify(self, graph_module):
         """What `fxopt verify` says of the saved module: exit code and text."""
         path = self.folder / "verified.pb"
-        fxopt_torch.save(graph_module, path)
+        bridge.save(graph_module, path)
         done = subprocess.run([find_fxopt(), "verify", str(path)], capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 

@@ -9,10 +9,9 @@ import pickle
 import tempfile
 import unittest
 
-from setting import TESTDATA, needs_program
-
 import snapshot as judge
 from fxopt_program import Fxopt
+from setting import TESTDATA, needs_program
 
 GRAPH = TESTDATA / "llama1b.pb"
 OPTIONS = (

@@ -10,12 +10,11 @@ from setting import SCRIPTS, imports_torch
 sys.path.insert(0, str(SCRIPTS / "titan"))
 
 with imports_torch():
-    import torch
-    from torch.fx import Graph, GraphModule
-
-    import fxopt_json
     import stand_ins
     import titan_suite
+    import torch
+    from fxopt import tool
+    from torch.fx import Graph, GraphModule
 
 aten = torch.ops.aten
 
@@ -78,14 +77,14 @@ class Pipelines(unittest.TestCase):
         with self.assertRaisesRegex(NotImplementedError, "policy"):
             stand_ins.tag(gm, lambda node: None, None)
 
-    @unittest.skipUnless(fxopt_json.find_fxopt(), "no fxopt program")
+    @unittest.skipUnless(tool.find_fxopt(), "no fxopt program")
     def test_every_pipeline_is_understood(self):
         for pipeline in [*stand_ins.PIPELINES.values(), stand_ins.sac_pipeline(None)]:
             gm, nodes = graph_of(("v", aten.view.default, ["x", [4]], {}), ("n", aten.neg.default, ["v"], {}))
             stand_ins.run_fxopt(gm, pipeline)
             self.assertIs(next(n for n in gm.graph.nodes if n.name == "n"), nodes["n"])
 
-    @unittest.skipUnless(fxopt_json.find_fxopt(), "no fxopt program")
+    @unittest.skipUnless(tool.find_fxopt(), "no fxopt program")
     def test_node_that_stays_takes_a_new_target(self):
         gm, nodes = graph_of(("v", aten.view.default, ["x", [4]], {}), ("n", aten.neg.default, ["v"], {}))
         stand_ins.run_fxopt(gm, "canonicalize{rules=reshapes}")

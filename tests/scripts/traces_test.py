@@ -7,12 +7,11 @@ import unittest
 from setting import imports_torch
 
 with imports_torch():
+    import make_testdata
     import torch
+    import traces
     from torch.fx.traceback import NodeSource
     from torch.utils import _pytree as pytree
-
-    import make_testdata
-    import traces
 
 QUICK = ("issue178935_selective", "llama1b_twin", "pair_forward_twin", "pair_backward_twin", "exported_twin")
 

@@ -13,18 +13,17 @@ from setting import ROOT, imports_torch, need_program
 with imports_torch():
     import torch
     import torch.nn.functional as F
+    from differential_parts import observe
+    from differential_parts.optimize import copy_of
+    from differential_parts.training import BackwardNodes
+    from fxopt import bridge
+    from fxopt.tool import find_fxopt
+    from fxopt_program import Fxopt
+    from small_graphs import Case
     from torch import Tensor, nn
     from torch.fx import GraphModule
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
-
-    import fxopt_torch
-    from differential_parts import observe
-    from differential_parts.optimize import copy_of
-    from differential_parts.training import BackwardNodes
-    from fxopt_json import find_fxopt
-    from fxopt_program import Fxopt
-    from small_graphs import Case
 need_program()
 
 aten = torch.ops.aten
@@ -146,10 +145,10 @@ class Unmarked(Case):
         for step, graph_module in self.each_trace():
             for told, passes in itertools.product(TOLD, PIPELINES):
                 with self.subTest(passes, **told):
-                    fxopt_torch.save(graph_module, self.folder / "step.pb", **told)
+                    bridge.save(graph_module, self.folder / "step.pb", **told)
                     count, written = self.opt(passes)
                     self.assertGreater(count, 0)
-                    self.assertEqual(self.differences(step, fxopt_torch.load(self.folder / "after.pb")), [])
+                    self.assertEqual(self.differences(step, bridge.load(self.folder / "after.pb")), [])
                     self.assertEqual((count, written), self.opt(f"infer-phase,{passes}"))
 
     def test_apply_does_what_it_does_behind_infer_phase_and_where_backward_is_marked(self):
@@ -159,13 +158,13 @@ class Unmarked(Case):
                 if node.name in step.backward.names:
                     node.meta["autograd_backward"] = True
             for told in TOLD:
-                made = fxopt_torch.apply(copy_of(graph_module), "remat,dce", **told)
+                made = bridge.apply(copy_of(graph_module), "remat,dce", **told)
                 self.assertGreater(sum("_recomputed" in node.name for node in made.graph.nodes), 0)
                 self.assertEqual(self.differences(step, made), [])
-                inferred = fxopt_torch.apply(copy_of(graph_module), "infer-phase,remat,dce", **told)
+                inferred = bridge.apply(copy_of(graph_module), "infer-phase,remat,dce", **told)
                 self.assertEqual(made.code, inferred.code)
                 self.assertEqual(*([node.meta.get("autograd_backward") for node in x.graph.nodes] for x in (made, inferred)))
-                self.assertEqual(made.code, fxopt_torch.apply(copy_of(marked), "remat,dce", **told).code)
+                self.assertEqual(made.code, bridge.apply(copy_of(marked), "remat,dce", **told).code)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,10 @@ import pathlib
 import tempfile
 import unittest
 
-from setting import TESTDATA, needs_program
-
 import viewers
 from browser import find_browser
 from fxopt_program import Fxopt
+from setting import TESTDATA, needs_program
 
 GRAPH = TESTDATA / "resnet50_flb.pb.zst"
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from fxopt.reader import LoadError
+from fxopt.tool import FxoptError
+from fxopt.writer import ExportError
 from torch.fx import GraphModule
-
-from fxopt_apply import FxoptError
-from fxopt_load import LoadError
-from fxopt_save import ExportError
 
 from differential_parts import families, observe, pipelines
 from differential_parts.observe import Seen
@@ -21,7 +20,7 @@ from differential_parts.optimize import Optimized, Optimizer
 from differential_parts.programs import FAILING, Dice, Program, Unusable
 
 BROKEN_OUTPUT = "]: after pass "  # the verifier does not let pass what that pass made
-APPLY_SHARE = 0.08  # of the runs, by fxopt_torch.apply in place of a file
+APPLY_SHARE = 0.08  # of the runs, by bridge.apply in place of a file
 
 
 @dataclass

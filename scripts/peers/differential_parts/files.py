@@ -10,11 +10,9 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
+from fxopt import bridge, form
 from torch import Tensor
 from torch.fx import GraphModule, Node
-
-import fxopt_json
-import fxopt_torch
 
 from differential_parts import campaign, observe
 from differential_parts.collectives import SimulatedRanks, join_group
@@ -52,12 +50,12 @@ def runnable(
 ) -> tuple[dict, Program]:
     """The file as a program on the CPU, written to `source` in the JSON form, and what that holds. Unusable where it cannot
     be executed, or what it says of values is not so."""
-    module = fxopt_torch.read_module(path, fxopt)
+    module = bridge.read_module(path, fxopt)
     put_on_cpu(module)
-    fxopt_json.write_json(module, source)
+    form.write_json(module, source)
     if "_c10d_functional." in source.read_text(encoding="utf-8"):
         join_group(WORLD)
-    graph_module = fxopt_torch.load(source, fxopt=fxopt)
+    graph_module = bridge.load(source, fxopt=fxopt)
     program = Program(graph_module, inputs_of(graph_module, known or {}), told=_told(module))
     check_values(graph_module, program.inputs())
     return module, program

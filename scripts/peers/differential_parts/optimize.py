@@ -5,20 +5,15 @@ from __future__ import annotations
 import copy
 import json
 import pathlib
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from fxopt import bridge, form, tool
+from fxopt.form import Json
+from fxopt.reader import Importer
+from fxopt.writer import Exporter
 from torch import Tensor
 from torch.fx import GraphModule
-
-import fxopt_apply
-import fxopt_json
-import fxopt_torch
-from fxopt_apply import FxoptError
-from fxopt_json import Json
-from fxopt_load import Importer
-from fxopt_save import Exporter
 
 from differential_parts.observe import attributes_of
 from differential_parts.programs import Program
@@ -50,34 +45,34 @@ class Optimizer:
         """Writes the program. ExportError where its graph cannot be written."""
         source = folder / "before.json"
         exporter = Exporter(source)
-        with fxopt_json.no_collection():
+        with form.no_collection():
             module = exporter.module(program.graph_module, **program.told)
             with exporter.large_constants():
-                fxopt_json.write_json(module, source)
+                form.write_json(module, source)
         return cls(program, fxopt, source)
 
     def run(self, passes: str) -> Optimized:
         """Runs a pipeline and builds its result without metadata. FxoptError where the program refuses."""
         target = self.folder / "after.json"
         report = self._call(passes, target)
-        with fxopt_json.no_collection():
+        with form.no_collection():
             module = json.loads(target.read_text(encoding="utf-8"))["module"]
             loaded = _Runnable(module, target, None).runnable()
         return _optimized(loaded, report)
 
     def apply(self, passes: str) -> Optimized:
-        """The same by fxopt_torch.apply, on a copy."""
+        """The same by bridge.apply, on a copy."""
         graph_module = copy_of(self.program.graph_module)
-        fxopt_torch.apply(graph_module, passes, options=(NO_REPRODUCER,), fxopt=self.fxopt, **self.program.told)
+        bridge.apply(graph_module, passes, options=(NO_REPRODUCER,), fxopt=self.fxopt, **self.program.told)
         return Optimized(graph_module, {}, 0)
 
     def write(self, path: pathlib.Path) -> None:
         """Writes the program as a file of fxopt."""
-        fxopt_torch.save(self.program.graph_module, path, fxopt=self.fxopt, **self.program.told)
+        bridge.save(self.program.graph_module, path, fxopt=self.fxopt, **self.program.told)
 
     def _call(self, passes: str, target: pathlib.Path) -> Json:
         arguments = ["opt", str(self.source), "-o", str(target), "--passes", passes, NO_REPRODUCER]
-        return fxopt_apply.run_fxopt(self.fxopt, arguments, self.folder)["files"][0]
+        return tool.run_fxopt(self.fxopt, arguments, self.folder)["files"][0]
 
 
 class _Runnable(Importer):

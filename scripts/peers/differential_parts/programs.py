@@ -25,7 +25,7 @@ class Unusable(Exception):
 
 @dataclass
 class Program:
-    """A graph with inputs for it. `features` name what is in it; `told` is for fxopt_torch.save."""
+    """A graph with inputs for it. `features` name what is in it; `told` is for bridge.save."""
 
     graph_module: GraphModule
     inputs: Callable[[], list[object]]  # the same new objects at each call

@@ -13,7 +13,20 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from differential_parts import steps
 from differential_parts.collectives import join_group
-from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable, asking_gradients, aten, features_of, give_marks, returns_its_argument, share_memory, writes
+from differential_parts.programs import (
+    FAILING,
+    WORLD,
+    Dice,
+    Program,
+    Unusable,
+    asking_gradients,
+    aten,
+    features_of,
+    give_marks,
+    returns_its_argument,
+    share_memory,
+    writes,
+)
 from differential_parts.tape import Tape
 
 SIZES = ((2, 4), (4,), (4, 2), (2, 2), (4, 4), (8,), (2, 2, 2), (1, 4), (2, 4))

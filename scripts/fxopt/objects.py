@@ -24,7 +24,7 @@ import torch
 import torch.utils._sympy.numbers
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 
-from fxopt_json import FormError
+from fxopt.form import FormError
 
 # Packages whose modules are imported when a name needs one.
 _FRAMEWORK = frozenset({"torch", "torchtitan", "builtins", "operator", "math", "collections"})

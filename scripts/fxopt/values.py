@@ -10,10 +10,10 @@ from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 
-import fxopt_json as form
-from fxopt_json import FormError, Json
-from fxopt_objects import find, type_name
-from fxopt_symbols import SymbolReader, SymbolWriter
+from fxopt import form
+from fxopt.form import FormError, Json
+from fxopt.objects import find, type_name
+from fxopt.symbols import SymbolReader, SymbolWriter
 
 FAKE_SCRIPT_OBJECT = "torch._library.fake_class_registry.FakeScriptObject"
 _PARAMETER = "torch.nn.parameter.Parameter"

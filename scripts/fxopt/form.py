@@ -16,10 +16,7 @@ import math
 import os
 import pathlib
 import re
-import shutil
 import struct
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Json = dict[str, object]
@@ -345,12 +342,6 @@ def shorten_paths(text: str) -> str:
     return text.replace(os.getcwd() + "/", "")
 
 
-def find_fxopt(option: str | None = None) -> str | None:
-    """The fxopt program: the option, else the environment variable FXOPT, else `fxopt` on PATH."""
-    name = option or os.environ.get("FXOPT") or "fxopt"
-    return shutil.which(name)
-
-
 def write_json(module: Json, path: str | os.PathLike[str]) -> None:
     """Writes the JSON form; the file appears complete or not at all."""
     target = pathlib.Path(path)
@@ -361,27 +352,3 @@ def write_json(module: Json, path: str | os.PathLike[str]) -> None:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def write_module(module: Json, path: str | os.PathLike[str], fxopt: str | None = None) -> None:
-    """Writes `module` in the form that the name's extension asks for: .json here, any other by the fxopt program.
-
-    RuntimeError when the program is missing or refuses the module.
-    """
-    target = pathlib.Path(path)
-    if target.suffix == ".json":
-        write_json(module, target)
-        return
-    program = find_fxopt(fxopt)
-    if program is None:
-        wanted = fxopt or os.environ.get("FXOPT") or "fxopt on PATH"
-        raise RuntimeError(
-            f"cannot write {target}: no fxopt program ({wanted}); build it, set FXOPT to it, or write .json"
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        source = pathlib.Path(folder) / "module.json"
-        write_json(module, source)
-        run = subprocess.run([program, "convert", str(source), "-o", str(target)], capture_output=True, text=True)
-    if run.returncode != 0:
-        reason = f"{program} convert exited with {run.returncode}: {run.stderr.strip()}"
-        raise RuntimeError(f"cannot write {target}: {reason}")

@@ -19,8 +19,8 @@ from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.value_ranges import ValueRanges
 
-import fxopt_json as form
-from fxopt_json import FormError, Json
+from fxopt import form
+from fxopt.form import FormError, Json
 
 _PYTHON_TYPES = {"SYMBOL_TYPE_FLOAT": float, "SYMBOL_TYPE_BOOL": bool}  # otherwise int
 _SYMBOL_CLASSES = {int: torch.SymInt, float: torch.SymFloat, bool: torch.SymBool}

@@ -1,4 +1,4 @@
-"""What each maker of PyTorch graphs knows about a graph's inputs and outputs, as arguments of fxopt_torch.save().
+"""What each maker of PyTorch graphs knows about a graph's inputs and outputs, as arguments of bridge.save().
 
 Each function takes the framework's own object and returns (GraphModule, keyword arguments of save):
 
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
-from fxopt_training import input_spec, output_spec
+from fxopt.training import input_spec, output_spec
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -66,7 +66,7 @@ def of(origin: object) -> Saved:
         return exported(origin)
     if type(origin).__name__ == "JointWithDescriptors":
         return joint(origin)
-    hint = "; fxopt_origins.traced_step takes it with its module" if type(origin).__name__ == "TracedResult" else ""
+    hint = "; origins.traced_step takes it with its module" if type(origin).__name__ == "TracedResult" else ""
     raise TypeError(f"no graph: an object of type {type(origin).__name__}{hint}")
 
 

@@ -1,4 +1,4 @@
-"""The JSON form of a module -> GraphModule: what fxopt_save.py wrote, in any process."""
+"""The JSON form of a module -> GraphModule: what writer.py wrote, in any process."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.node import map_aggregate
 from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
-import fxopt_json as form
-import fxopt_save
-from fxopt_json import FormError, Json
-from fxopt_objects import build, enumerator, find, is_return_type, require
-from fxopt_save import Provenance
-from fxopt_symbols import SymbolReader
-from fxopt_training import training_meta
-from fxopt_values import ValueReader, dtype_of
+from fxopt import form, writer
+from fxopt.form import FormError, Json
+from fxopt.objects import build, enumerator, find, is_return_type, require
+from fxopt.symbols import SymbolReader
+from fxopt.training import training_meta
+from fxopt.values import ValueReader, dtype_of
+from fxopt.writer import Provenance
 
 _OPS = {kind: op for op, kind in form.NODE_KINDS.items()}
 _LAYOUTS = {layout: name for name, layout in form.LAYOUTS.items()}
@@ -202,7 +201,7 @@ class Importer:
         self.mode = mode or FakeTensorMode(allow_non_fake_inputs=True, shape_env=env)
         extra, self._libraries = (
             ArgReader(None, None).read(meta[key], {}) if key in meta else {}
-            for key in (fxopt_save.SYMBOLS, fxopt_save.LIBRARIES)
+            for key in (writer.SYMBOLS, writer.LIBRARIES)
         )
         self.symbols = SymbolReader(module.get("symbols", ()), extra, env)
         self.values = ValueReader(module, self.symbols, self.mode)
@@ -307,12 +306,12 @@ class Importer:
         record, names = self._records[name], self._nodes[name]
         graph_module = self._built[name]
         entries = {entry["key"]: self.args.read(entry["value"], names) for entry in record.get("meta", ())}
-        for path, kind in entries.pop(fxopt_save.ATTRIBUTE_KINDS, {}).items():
+        for path, kind in entries.pop(writer.ATTRIBUTE_KINDS, {}).items():
             _set_kind(graph_module, path, kind)
-        if entries.pop(fxopt_save.IS_EVAL, False):
+        if entries.pop(writer.IS_EVAL, False):
             graph_module.eval()
-        entries.pop(fxopt_save.CODEGEN, None)
-        derives = entries.pop(fxopt_save.TENSOR_META, False)
+        entries.pop(writer.CODEGEN, None)
+        derives = entries.pop(writer.TENSOR_META, False)
         graph_module.meta.update(entries)
         graph_module.shape_env = self.symbols.env if self.symbols.symbols else graph_module.shape_env
         for message in record["nodes"]:
@@ -375,11 +374,11 @@ def give_node_meta(
     entries = {}
     for entry in message.get("meta", ()):
         key = entry["key"]
-        entries[key] = args.read(entry["value"], names, is_stack=key in fxopt_save.STACK_KEYS)
-    node.type = entries.pop(fxopt_save.NODE_TYPE, None)
-    value_key = entries.pop(fxopt_save.VALUE_KEY, "val")
-    value_type = entries.pop(fxopt_save.VALUE_TYPE, None)
-    is_immutable = entries.pop(fxopt_save.IMMUTABLE, False)
+        entries[key] = args.read(entry["value"], names, is_stack=key in writer.STACK_KEYS)
+    node.type = entries.pop(writer.NODE_TYPE, None)
+    value_key = entries.pop(writer.VALUE_KEY, "val")
+    value_type = entries.pop(writer.VALUE_TYPE, None)
+    is_immutable = entries.pop(writer.IMMUTABLE, False)
     if "value" in message:
         value = args.value(message["value"])
         if is_immutable:
@@ -388,7 +387,7 @@ def give_node_meta(
     node.meta.update(marks_of(message, entries.get("custom")))
     node.meta.update(entries)
     value = node.meta.get("val")
-    if derives and "tensor_meta" not in entries and fxopt_save.has_derivable_meta(value):
+    if derives and "tensor_meta" not in entries and writer.has_derivable_meta(value):
         node.meta["tensor_meta"] = _extract_tensor_metadata(value)
 
 
@@ -422,7 +421,7 @@ def _set_kind(graph_module: GraphModule, path: str, kind: str) -> None:
 
 def _codegen(record: Json, args: ArgReader) -> torch.fx.graph.CodeGen:
     meta = {entry["key"]: entry["value"] for entry in record.get("meta", ())}
-    told = args.read(meta[fxopt_save.CODEGEN], {}) if fxopt_save.CODEGEN in meta else {}
+    told = args.read(meta[writer.CODEGEN], {}) if writer.CODEGEN in meta else {}
     kind = _CODEGENS.get(told.get("class", "CodeGen"))
     if kind is None or not issubclass(kind, torch.fx.graph.CodeGen):
         raise LoadError(f"graph {record['name']!r}: no code generator {told.get('class')!r} in torch {torch.__version__}")

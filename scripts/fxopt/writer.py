@@ -1,5 +1,5 @@
 """GraphModule -> the JSON form of a module. Nothing is lost but what NOT_CARRIED lists; what is neither carried nor listed
-is an error. fxopt_load.py is the way back, fxopt_torch.py the door.
+is an error. reader.py is the way back, bridge.py the door.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
 
-import fxopt_json as form
-from fxopt_json import FormError, Json
-from fxopt_objects import (
+from fxopt import form
+from fxopt.form import FormError, Json
+from fxopt.objects import (
     defining_module,
     fields_of,
     holds_immutable,
@@ -30,8 +30,8 @@ from fxopt_objects import (
     names_itself,
     type_name,
 )
-from fxopt_training import input_spec, output_spec, training_fields
-from fxopt_values import ValueWriter, find_group, group_name, is_symbolic, mode_of_record, process_groups
+from fxopt.training import input_spec, output_spec, training_fields
+from fxopt.values import ValueWriter, find_group, group_name, is_symbolic, mode_of_record, process_groups
 
 VERSION = "0.1.0"  # the project's, as CMakeLists.txt has it
 

@@ -9,10 +9,7 @@ import copy
 import dataclasses
 import json
 import pathlib
-import subprocess
-import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,75 +17,14 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Graph, GraphModule, Node
 
-import fxopt_json as form
-from fxopt_json import Json
-from fxopt_load import ArgReader, create_node, give_node_meta, marks_of, placed_elsewhere
-from fxopt_objects import find
-from fxopt_save import Exporter, Provenance
-from fxopt_symbols import SymbolReader
-from fxopt_training import TRAINING_KEYS
-from fxopt_values import ValueReader
-
-
-class FxoptError(RuntimeError):
-    """The fxopt program refused: `code` is its error code (FX0306; `fxopt help FX0306` explains it), `exit_code` that of
-    the program, `errors` all it said, as in its JSON envelope."""
-
-    def __init__(self, message: str, code: str, exit_code: int, errors: Sequence[Json]) -> None:
-        super().__init__(message)
-        self.code = code
-        self.exit_code = exit_code
-        self.errors = errors
-
-
-class FxoptWarning(UserWarning):
-    """What the fxopt program warned of, with its code, or tags that it did not carry out."""
-
-
-def run_fxopt(program: str, arguments: Sequence[str], folder: pathlib.Path) -> Json:
-    """The result in the JSON envelope of one call, whose warnings are issued as FxoptWarning. FxoptError when the program
-    does not exit with 0."""
-    told = _call(program, arguments, folder)
-    _warn_of(told)
-    return told.get("result", {})
-
-
-def _call(program: str, arguments: Sequence[str], folder: pathlib.Path) -> Json:
-    """The whole envelope."""
-    envelope = folder / "envelope.json"
-    run = subprocess.run([program, *arguments, f"--json={envelope}"], capture_output=True, text=True)
-    told = json.loads(envelope.read_text(encoding="utf-8")) if envelope.exists() else {}
-    if run.returncode != 0:
-        errors = told.get("errors", [])
-        code = str(errors[0].get("code", "")) if errors else ""
-        message = run.stderr.strip() or f"{program} exited with {run.returncode}"
-        raise FxoptError(message, code, run.returncode, errors)
-    return told
-
-
-def _warn_of(told: Json) -> None:
-    """Issues the warnings of an envelope, and one for tags that had no effect."""
-    for each in told.get("warnings", []):
-        _warn(f"fxopt: {each['message']} [{each['code']}]")
-    for file in told.get("result", {}).get("files", []):
-        if count := file.get("tags_without_effect", 0):
-            listed = ", ".join(f"{number} {word}" for word, number in file["tags"].items())
-            of = f"{count} {'tag' if count == 1 else 'tags'}"
-            _warn(f"fxopt: {of} without effect (tags: {listed}); `fxopt help verdicts` explains the words")
-
-
-def _warn(message: str) -> None:
-    """Says it once for each line that calls, as seen by whoever imports fxopt_torch."""
-    warnings.warn(message, FxoptWarning, stacklevel=_frames_here())
-
-
-def _frames_here() -> int:
-    """The frames from _warn up to the first outside of these scripts."""
-    folder = str(pathlib.Path(__file__).resolve().parent)
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and str(pathlib.Path(frame.f_code.co_filename).resolve().parent) == folder:
-        frame, level = frame.f_back, level + 1
-    return level
+from fxopt import form, tool
+from fxopt.form import Json
+from fxopt.objects import find
+from fxopt.reader import ArgReader, create_node, give_node_meta, marks_of, placed_elsewhere
+from fxopt.symbols import SymbolReader
+from fxopt.training import TRAINING_KEYS
+from fxopt.values import ValueReader
+from fxopt.writer import Exporter, Provenance
 
 
 def apply(
@@ -105,10 +41,10 @@ def apply(
         folder = pathlib.Path(name)
         source, target = folder / "before.json", folder / "after.json"
         form.write_json(before, source)
-        envelope = _call(program, [*_command(passes), str(source), "-o", str(target), *options], folder)
+        envelope = tool.call(program, [*_command(passes), str(source), "-o", str(target), *options], folder)
         after = json.loads(target.read_text(encoding="utf-8"))["module"]
     _Patch(exporter, before, after).run(graph_module)
-    _warn_of(envelope)
+    tool.warn_of(envelope)
 
 
 def _command(passes: str | None) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from fxopt_json import Json, integer
+from fxopt.form import Json, integer
 
 # ---- what training frameworks write on nodes
 
