@@ -70,7 +70,8 @@ class DependenceMap {
   std::span<const Dependence> followers(NodeId node) const { return slice(followers_, of_followers_.get(node)); }
 
   // What stands against moving `node` right before `before` (invalid: to the end) in the present schedule: the nearest
-  // node that it would cross and must not. Nothing: it may move. O(dependences of the node).
+  // node that it would cross and must not. Nothing: it may move. Placeholders and the output do not. O(dependences of the
+  // node).
   std::optional<Dependence> obstacle(NodeId node, NodeId before) const;
   bool can_move(NodeId node, NodeId before) const { return !obstacle(node, before).has_value(); }
 

@@ -30,8 +30,10 @@ from differential_parts import campaign, files, observe  # noqa: E402
 from differential_parts.campaign import Subject  # noqa: E402
 from differential_parts.observe import Seen  # noqa: E402
 from differential_parts.programs import Program, Unusable  # noqa: E402
+from fxopt import bridge  # noqa: E402
 from fxopt_program import Fxopt  # noqa: E402
 from torch.fx import Graph, GraphModule  # noqa: E402
+from torch.fx.graph import CodeGen  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
 Dependences = dict[str, dict[str, str]]  # node -> what it must follow -> why
@@ -200,10 +202,15 @@ def of_file(path: pathlib.Path, fxopt: Fxopt, orders: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "before.json"
         try:
+            given = bridge.read_module(path, fxopt.program)
+            if "groups" in given:
+                bridge.init_fake_groups(given)
             module, program = files.runnable(path, source, fxopt.program)
         except Unusable as error:
             return {"skipped": f"{path.name}: {error}"}
         graph_module = program.graph_module
+        graph_module.graph.set_codegen(CodeGen())  # inputs are given as placeholders are, one after the other
+        graph_module.recompile()
         seen = campaign.run_graph(program, graph_module)
         if seen.error is not None:
             return {"skipped": f"{path.name}: {seen.error}"}

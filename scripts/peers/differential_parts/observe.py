@@ -109,7 +109,7 @@ PARTS = ("dtype", "sizes", "strides", "offset", "storage's bytes", "data", "requ
 def _tensor(value: Tensor) -> tuple:
     plain = value.detach().resolve_conj().resolve_neg().contiguous()
     size = plain.numel() * plain.element_size()
-    data = bytes(plain.untyped_storage())[plain.storage_offset() * plain.element_size() :][:size] if size else b""
+    data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if size else b""
     storage_bytes = value.untyped_storage().nbytes()
     # The stride of one element says nothing, and fake tensors record others than kernels give (view after unfold).
     strides = tuple(0 if size == 1 else stride for size, stride in zip(value.shape, value.stride()))

@@ -177,10 +177,11 @@ TEST_CASE("dependence: a move is permitted when the order with it is, on random 
     for (const NodeId node : graph.nodes()) nodes.push_back(node);
     for (int i = 0; i < 60; ++i) {
       const NodeId node = nodes[random() % nodes.size()], before = nodes[random() % nodes.size()];
-      if (node == before) continue;
+      if (node == before || graph.next(node) == before) continue;
       INFO("seed " << seed << ": " << graph.name_of(node) << " before " << graph.name_of(before));
       const bool may = dependences.can_move(node, before);
-      CHECK(may == may_move(graph, dependences, node, before));
+      const bool is_end = graph[node].kind == NodeKind::kPlaceholder || graph[node].kind == NodeKind::kOutput;
+      CHECK(may == (!is_end && may_move(graph, dependences, node, before)));  // ends do not move, not even harmlessly
       ++(may ? permitted : refused);
       if (may) graph.move_before(node, before);  // the map holds in every permitted order
     }
