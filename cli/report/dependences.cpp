@@ -1,5 +1,8 @@
 #include "cli/report/dependences.h"
 
+#include <string>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/print/json.h"

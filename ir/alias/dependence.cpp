@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "core/hash_table.h"
 #include "ir/alias/collectives.h"
