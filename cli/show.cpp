@@ -21,10 +21,10 @@
 #include "cli/selection.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "ir/alias/dependence.h"
 #include "ir/check/verify.h"
 #include "ir/graph/top_level.h"
 #include "ir/prepare.h"
+#include "ir/step/facts.h"
 
 namespace fxopt {
 namespace {
@@ -79,7 +79,7 @@ class Shower {
     if (module == nullptr) return;
     file_ = shown_input(path);
     if (flags_.dependences && !is_valid_input(console_, *module, path)) return;
-    const bool is_plain = !flags_.selection.has_any() && !flags_.summary && flags_.dot.empty();
+    const bool is_plain = flags_.dependences || (!flags_.selection.has_any() && !flags_.summary && flags_.dot.empty());
     // A summary counts what runs, as mem does: not the op that hides it.
     const Prepared prepared =
         flags_.summary ? prepare(*module) : Prepared{is_plain ? std::vector<Error>() : verify(*module, 1), {}, 0};
@@ -192,9 +192,8 @@ class Shower {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const auto& [graph, nodes] : selections) {
       print_graph_title(selections, *graph);
-      EffectMap effects(*graph);
-      const StorageMap storages(*graph, effects);
-      const DependenceMap dependences(*graph, effects, storages);
+      ModuleFacts facts(graph->module());
+      const DependenceMap& dependences = facts.of(*graph).dependences();
       for (const NodeId node : nodes) {
         out << print_node(*graph, node) << '\n';
         print_dependences(out, *graph, dependences, node);
@@ -273,13 +272,14 @@ CommandBody declare_show(CLI::App& app) {
   app.add_option("--module-depth", flags->module_depth,
                  "with --summary: modules down to N parts of their path (default: what fits)")
       ->type_name("N");
-  app.add_flag("--dot{-}", flags->dot,
-               "draw it: Graphviz text, for `| dot -Tsvg > x.svg`; to standard output, or to FILE")
-      ->type_name("FILE")
-      ->excludes(summary);
+  CLI::Option* dot = app.add_flag("--dot{-}", flags->dot,
+                                  "draw it: Graphviz text, for `| dot -Tsvg > x.svg`; to standard output, or to FILE")
+                         ->type_name("FILE")
+                         ->excludes(summary);
   app.add_flag("--dependences", flags->dependences,
                "print what each node must follow and why, and how far it may move (see `fxopt help dependences`)")
-      ->excludes(summary);
+      ->excludes(summary)
+      ->excludes(dot);
   return [flags, top](Console& console) {
     flags->has_top = top->count() > 0;
     run_show(console, *flags);

@@ -18,9 +18,11 @@ std::string range_text(const Graph& graph, const DependenceMap& dependences, Nod
   const auto [after, before] = dependences.range(node);
   const NodeKind kind = graph[node].kind;
   if (kind == NodeKind::kPlaceholder || kind == NodeKind::kOutput) return "stays: its place is the graph's interface";
-  if (after == graph.prev(node) && before == graph.next(node)) return "may not move";
-  return "may move up to " + (after.is_valid() ? "right after " + named(graph, after) : "the begin") + ", down to " +
-         (before.is_valid() ? "right before " + named(graph, before) : "the end");
+  const bool is_first = after.has_value() ? after->on == graph.prev(node) : !graph.prev(node).is_valid();
+  const bool is_last = before.has_value() ? before->on == graph.next(node) : !graph.next(node).is_valid();
+  if (is_first && is_last) return "may not move";
+  return "may move up to " + (after.has_value() ? "right after " + named(graph, after->on) : "the begin") +
+         ", down to " + (before.has_value() ? "right before " + named(graph, before->on) : "the end");
 }
 
 nlohmann::ordered_json list_json(const Graph& graph, std::span<const Dependence> all) {

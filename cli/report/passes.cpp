@@ -34,13 +34,8 @@ std::string pass_text(const PassInfo& pass) {
   std::string out = std::string(pass.name) + "\n  " + wrap(pass.summary, 2) + "\n";
   out += "  class: " + std::string(pass_class_name(pass.pass_class)) + "\n";
   for (const PassInfo& other : pass_registry()) {
-    const PassRules::End* end = conflict(other, pass);
-    if (end == nullptr) continue;
-    out += "  " +
-           wrap("must not stand after " + std::string(other.name) + ": it needs " +
-                    std::string(name_of(end->question)) + ", and " + std::string(end->why),
-                2) +
-           "\n";
+    const std::string why = order_conflict(other, pass);
+    if (!why.empty()) out += "  " + wrap("must not stand after " + std::string(other.name) + ": " + why, 2) + "\n";
   }
   out += pass.options.empty() ? "  no options\n" : "  options:\n";
   for (const PassOptionInfo& option : pass.options) {

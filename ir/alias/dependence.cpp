@@ -17,18 +17,6 @@ constexpr Effect kAnyEffect = Effect::kRandom | Effect::kMutates | Effect::kColl
                               Effect::kAsserts | Effect::kUnknownWrites | Effect::kChangesMode;
 constexpr uint32_t kNoRead = std::numeric_limits<uint32_t>::max();
 
-// True for a draw whose place in a slot is recorded: it gives the same wherever it stands.
-bool is_recorded_draw(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  return extra != nullptr && extra->rng.has_value() && extra->rng->offset.is_known();
-}
-
-// True for a call, also one of a method or a module.
-bool runs(const Graph& graph, NodeId node) {
-  const NodeKind kind = graph[node].kind;
-  return kind != NodeKind::kPlaceholder && kind != NodeKind::kGetAttr && kind != NodeKind::kOutput;
-}
-
 }  // namespace
 
 // One walk over the schedule. What nodes share is a resource: who writes it follows the readers since the last write,
@@ -91,7 +79,7 @@ class DependenceMap::Builder {
 
   void visit() {
     graph_.for_each_input(node_, [this](NodeId input) { follow(input, DependenceKind::kValue); });
-    if (runs(graph_, node_)) {
+    if (graph_[node_].runs()) {
       visit_storages();
       visit_metadata();
       visit_effects();
@@ -109,20 +97,22 @@ class DependenceMap::Builder {
   }
 
   void visit_storages() {
-    if (storages_.reads_data(node_) && !writes_only_metadata(graph_, node_)) {
-      for (const BufferId buffer : storages_.reads(node_)) {
-        if (is_tracked(buffer)) read(storage(buffer), DependenceKind::kStorage);
-      }
-    }
-    if (!writes_only_metadata(graph_, node_)) {
-      for (const BufferId buffer : storages_.writes(node_)) {
-        if (buffer.is_valid()) write(storage(buffer), DependenceKind::kStorage);
-      }
-    }
+    if (!writes_only_metadata(graph_, node_)) visit_bytes();
     if (has(Effect::kWaits)) visit_wait();
     if (has(Effect::kCollective)) {
       start_collective(storages_.buffers(node_));
       start_collective(storages_.writes(node_));
+    }
+  }
+
+  void visit_bytes() {
+    if (storages_.reads_data(node_)) {
+      for (const BufferId buffer : storages_.reads(node_)) {
+        if (is_tracked(buffer)) read(storage(buffer), DependenceKind::kStorage);
+      }
+    }
+    for (const BufferId buffer : storages_.writes(node_)) {
+      if (buffer.is_valid()) write(storage(buffer), DependenceKind::kStorage);
     }
   }
 
@@ -228,7 +218,7 @@ class DependenceMap::Builder {
 DependenceMap::DependenceMap(const Graph& graph, EffectMap& effects, const StorageMap& storages) : graph_(&graph) {
   Builder(graph, effects, storages, *this).run();
   for (const NodeId node : graph.nodes()) {
-    if (runs(graph, node)) break;
+    if (graph[node].runs()) break;
     if (graph[node].kind == NodeKind::kPlaceholder) inputs_end_ = node;
   }
   find_followers();
@@ -252,53 +242,35 @@ void DependenceMap::find_followers() {
   }
 }
 
-std::optional<Dependence> DependenceMap::boundary(NodeId node, NodeId before) const {
+DependenceMap::Range DependenceMap::range(NodeId node) const {
   const Graph& graph = *graph_;
+  const auto border = [](NodeId at) {
+    return at.is_valid() ? std::optional(Dependence{at, DependenceKind::kBoundary}) : std::nullopt;
+  };
   const NodeKind kind = graph[node].kind;
   if (kind == NodeKind::kPlaceholder || kind == NodeKind::kOutput) {
-    const NodeId other = before.is_valid() ? before : graph.last();
-    return Dependence{other == node ? graph.prev(node) : other, DependenceKind::kBoundary};
+    return {border(graph.prev(node)), border(graph.next(node))};
   }
-  const NodeId last = graph.last();
-  if (!before.is_valid() && graph[last].kind == NodeKind::kOutput) return Dependence{last, DependenceKind::kBoundary};
-  const bool is_above_inputs = before.is_valid() && inputs_end_.is_valid() && runs(graph, node) &&
-                               graph.position(before) <= graph.position(inputs_end_);
-  if (is_above_inputs) return Dependence{inputs_end_, DependenceKind::kBoundary};
-  return std::nullopt;
+  Range range;
+  if (graph[node].runs()) range.after = border(inputs_end_);
+  if (graph[graph.last()].kind == NodeKind::kOutput) range.before = border(graph.last());
+  for (const Dependence& each : of(node)) {
+    if (!range.after.has_value() || graph.position(each.on) > graph.position(range.after->on)) range.after = each;
+  }
+  for (const Dependence& each : followers(node)) {
+    if (!range.before.has_value() || graph.position(each.on) < graph.position(range.before->on)) range.before = each;
+  }
+  return range;
 }
 
 std::optional<Dependence> DependenceMap::obstacle(NodeId node, NodeId before) const {
   if (before == node || graph_->next(node) == before) return std::nullopt;
-  const uint32_t from = graph_->position(node);
-  const uint32_t to = before.is_valid() ? graph_->position(before) : std::numeric_limits<uint32_t>::max();
-  std::optional<Dependence> nearest = boundary(node, before);
-  if (nearest.has_value()) return nearest;
-  for (const Dependence& each : to < from ? of(node) : followers(node)) {
-    const uint32_t place = graph_->position(each.on);
-    if (to < from ? place < to : place >= to) continue;
-    const bool is_nearer = !nearest.has_value() ||
-                           (to < from ? place > graph_->position(nearest->on) : place < graph_->position(nearest->on));
-    if (is_nearer) nearest = each;
-  }
-  return nearest;
-}
-
-DependenceMap::Range DependenceMap::range(NodeId node) const {
-  const Graph& graph = *graph_;
-  const NodeKind kind = graph[node].kind;
-  if (kind == NodeKind::kPlaceholder || kind == NodeKind::kOutput) return {graph.prev(node), graph.next(node)};
-  Range range;
-  if (runs(graph, node)) range.after = inputs_end_;
-  if (graph[graph.last()].kind == NodeKind::kOutput) range.before = graph.last();
-  for (const Dependence& each : of(node)) {
-    const bool is_later = !range.after.is_valid() || graph.position(each.on) > graph.position(range.after);
-    if (is_later) range.after = each.on;
-  }
-  for (const Dependence& each : followers(node)) {
-    const bool is_earlier = !range.before.is_valid() || graph.position(each.on) < graph.position(range.before);
-    if (is_earlier) range.before = each.on;
-  }
-  return range;
+  const uint32_t end = static_cast<uint32_t>(graph_->num_nodes());
+  const uint32_t to = before.is_valid() ? graph_->position(before) : end;
+  const auto [above, below] = range(node);
+  const bool is_upwards = to < graph_->position(node);
+  if (is_upwards) return above.has_value() && graph_->position(above->on) >= to ? above : std::nullopt;
+  return below.has_value() && graph_->position(below->on) < to ? below : std::nullopt;
 }
 
 std::optional<DependenceMap::Violation> DependenceMap::violation(std::span<const NodeId> order) const {
@@ -311,7 +283,7 @@ std::optional<DependenceMap::Violation> DependenceMap::violation(std::span<const
       if (places.get(each.on) == 0) return Violation{node, each};
     }
     places[node] = static_cast<uint32_t>(i + 1);
-    if (runs(graph, node) && !first_call.is_valid()) first_call = node;
+    if (graph[node].runs() && !first_call.is_valid()) first_call = node;
     if (graph[node].kind != NodeKind::kPlaceholder) continue;
     const bool is_late =
         first_call.is_valid() && inputs_end_.is_valid() && graph.position(node) <= graph.position(inputs_end_);

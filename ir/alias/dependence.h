@@ -63,7 +63,7 @@ class DependenceMap {
  public:
   DependenceMap(const Graph& graph, EffectMap& effects, const StorageMap& storages);
 
-  // What `node` must follow, each node once, in the order of the kinds. But for kBoundary, which obstacle() and
+  // What `node` must follow, each node once, in the order of the kinds. But for kBoundary, which range() and
   // violation() ask of the kinds of nodes.
   std::span<const Dependence> of(NodeId node) const { return slice(dependences_, own_.get(node)); }
   // What must follow `node`; Dependence::on is the node that comes later. In schedule order.
@@ -76,9 +76,9 @@ class DependenceMap {
   bool can_move(NodeId node, NodeId before) const { return !obstacle(node, before).has_value(); }
 
   // The nearest nodes that the node must stay after and before, those that hold it at the ends of the graph included.
-  // Invalid: there is none. O(dependences of the node).
+  // O(dependences of the node).
   struct Range {
-    NodeId after, before;
+    std::optional<Dependence> after, before;
   };
   Range range(NodeId node) const;
 
@@ -100,7 +100,6 @@ class DependenceMap {
   static std::span<const Dependence> slice(const std::vector<Dependence>& all, Slice of) {
     return std::span(all).subspan(of.first, of.count);
   }
-  std::optional<Dependence> boundary(NodeId node, NodeId before) const;
   void find_followers();
 
   const Graph* graph_;

@@ -19,6 +19,8 @@ class SubgraphEffects {
 
   // What the nodes of the graph do, all together. Undescribed: there is no graph of the name, or it runs itself.
   Effect of(StringId name);
+  // The graphs have changed.
+  void forget() { known_.clear(); }
 
  private:
   struct Visit;

@@ -128,6 +128,11 @@ bool is_random_call(const Graph& graph, NodeId node) {
   return true;
 }
 
+bool is_recorded_draw(const Graph& graph, NodeId node) {
+  const NodeExtra* extra = graph.extra(node);
+  return extra != nullptr && extra->rng.has_value() && extra->rng->offset.is_known();
+}
+
 bool writes_only_metadata(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   return op.changes_metadata && op.compute == ComputeClass::kView;

@@ -19,6 +19,9 @@ const Arg* call_argument(const Graph& graph, NodeId node, size_t position);
 // statically 0 (fused attention is seeded whatever its dropout_p).
 bool is_random_call(const Graph& graph, NodeId node);
 
+// True for a draw whose place in a slot is recorded: it gives the same wherever it stands. O(1).
+bool is_recorded_draw(const Graph& graph, NodeId node);
+
 // What the call's result is to its inputs: Op::view, made precise for getitem. That is a projection of a tuple, list or
 // dict; of a tensor a view by integers, slices, None and Ellipsis, and by anything else (a tensor, a mask, a list) a
 // copy or, where the index is one integer in a tensor, a view. O(1), or O(elements of the index).

@@ -68,6 +68,10 @@ struct Node {
   int64_t seq_nr = 0;
 
   bool is_call() const { return kind == NodeKind::kCallFunction; }
+  // A call, also one of a method or a module.
+  bool runs() const {
+    return kind != NodeKind::kPlaceholder && kind != NodeKind::kGetAttr && kind != NodeKind::kOutput;
+  }
 };
 
 // An edge: `user` reads `input` at `slot` of the pool.

@@ -67,7 +67,7 @@ Facts& ModuleFacts::of(const Graph& graph) {
 
 void ModuleFacts::forget() {
   facts_.clear();
-  subgraphs_ = SubgraphEffects(*module_);
+  subgraphs_.forget();
 }
 
 }  // namespace fxopt

@@ -74,7 +74,7 @@ class Facts {
 // The facts of the graphs of one module. What the graphs that nodes run do is looked into once for all of them.
 class ModuleFacts {
  public:
-  explicit ModuleFacts(const Module& module) : module_(&module), subgraphs_(module) {}
+  explicit ModuleFacts(const Module& module) : subgraphs_(module) {}
   ModuleFacts(const ModuleFacts&) = delete;
   ModuleFacts& operator=(const ModuleFacts&) = delete;
 
@@ -85,7 +85,6 @@ class ModuleFacts {
   const FactCounts& counts() const { return counts_; }
 
  private:
-  const Module* module_;
   SubgraphEffects subgraphs_;
   FactCounts counts_;
   HashMap<GraphId, std::unique_ptr<Facts>> facts_;

@@ -56,8 +56,10 @@ void RepeatRules::find_forward_writes(const Graph& graph, const PhaseMap& phases
 TagRule RepeatRules::obstacle(NodeId node, NodeId consumer) const {
   if (storages_->input_bytes_change(node, node, consumer)) return TagRule::kWritten;
   if (storages_->input_metadata_changes(node, node, consumer)) return TagRule::kWritten;
-  for (const BufferId buffer : storages_->reads(node)) {
-    if (!buffer.is_valid() || !storages_->reads_data(node)) continue;
+  const std::span<const BufferId> given =
+      storages_->reads_data(node) ? storages_->reads(node) : std::span<const BufferId>();
+  for (const BufferId buffer : given) {
+    if (!buffer.is_valid()) continue;
     if (forward_writes_.get(storages_->alias_class(buffer)) > graph_->position(node) + 1) return TagRule::kWritten;
   }
   if (is_written_later(node)) return TagRule::kWritten;

@@ -238,9 +238,7 @@ std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& ef
   if (has_effect(effects, Effect::kAsserts)) return "only checks a condition";
   if (has_effect(effects, Effect::kBarrier)) return "is a barrier";
   if (has_effect(effects, Effect::kRandom)) {
-    const NodeExtra* extra = graph.extra(node);
-    const bool recorded = extra != nullptr && extra->rng.has_value() && extra->rng->offset.is_known();
-    if (!recorded) return "draws random numbers from no recorded slot";
+    if (!is_recorded_draw(graph, node)) return "draws random numbers from no recorded slot";
   }
   return {};
 }

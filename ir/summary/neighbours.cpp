@@ -3,15 +3,6 @@
 #include <utility>
 
 namespace fxopt {
-namespace {
-
-bool ends_walk(const Graph& graph, NodeId node) {
-  const NodeKind kind = graph[node].kind;
-  return kind == NodeKind::kPlaceholder || kind == NodeKind::kGetAttr || kind == NodeKind::kOutput;
-}
-
-}  // namespace
-
 std::vector<NodeId> neighbourhood(const Graph& graph, const std::vector<NodeId>& starts, size_t distance) {
   IdMap<NodeId, bool> is_in(graph.num_ids());
   std::vector<NodeId> front, next;
@@ -24,7 +15,7 @@ std::vector<NodeId> neighbourhood(const Graph& graph, const std::vector<NodeId>&
   for (size_t step = 0; step < distance && !next.empty(); ++step) {
     front = std::exchange(next, {});
     for (const NodeId node : front) {
-      if (step > 0 && ends_walk(graph, node)) continue;
+      if (step > 0 && !graph[node].runs()) continue;
       graph.for_each_input(node, reach);
       for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) reach(graph.use(use).user);
     }

@@ -58,28 +58,9 @@ constexpr std::string_view kReshape = "aten.reshape.default";
 constexpr std::array<std::string_view, 2> kReshapes = {"aten.view.default", "aten._unsafe_view.default"};
 constexpr int kMaxChain = 32;
 
-struct Rules {
-  bool aliases = false;
-  bool identity_slices = false;
-  bool identity_views = false;
-  bool round_trips = false;
-  bool reshapes = false;
-};
-
-Rules chosen_rules(const std::vector<CanonicalizeRule>& chosen) {
-  const auto has = [&chosen](CanonicalizeRule rule) {
-    return std::find(chosen.begin(), chosen.end(), rule) != chosen.end();
-  };
-  return {.aliases = has(CanonicalizeRule::kAliases),
-          .identity_slices = has(CanonicalizeRule::kIdentitySlices),
-          .identity_views = has(CanonicalizeRule::kIdentityViews),
-          .round_trips = has(CanonicalizeRule::kRoundTrips),
-          .reshapes = has(CanonicalizeRule::kReshapes)};
-}
-
-template <class Names>
-bool contains(const Names& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+template <class List, class Item>
+bool contains(const List& list, const Item& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
 }
 
 struct Replacement {
@@ -129,11 +110,11 @@ bool hides_change(const Graph& graph, NodeId view) {
 
 class Planner {
  public:
-  Planner(Facts& facts, const Rules& rules, Compat compat, PassResult& result)
+  Planner(Facts& facts, const CanonicalizeOptions& options, PassResult& result)
       : graph_(facts.graph()),
         facts_(facts),
-        rules_(rules),
-        compat_(compat),
+        rules_(options.rules),
+        compat_(options.compat),
         result_(result),
         storages_(facts.storages()),
         operands_(graph_, facts.effects()),
@@ -200,10 +181,10 @@ class Planner {
   }
 
   bool is_wanted(NodeId view, bool is_direct) const {
-    if (!is_direct) return rules_.round_trips;
+    if (!is_direct) return contains(rules_, CanonicalizeRule::kRoundTrips);
     const std::string_view name = graph_.op(view).name;
-    if (contains(kAliases, name)) return rules_.aliases;
-    return name == kSlice ? rules_.identity_slices : rules_.identity_views;
+    if (contains(kAliases, name)) return contains(rules_, CanonicalizeRule::kAliases);
+    return contains(rules_, name == kSlice ? CanonicalizeRule::kIdentitySlices : CanonicalizeRule::kIdentityViews);
   }
 
   std::string text(NodeId node) const { return std::string(graph_.name_of(node)); }
@@ -305,7 +286,7 @@ class Planner {
 
   const Graph& graph_;
   Facts& facts_;
-  Rules rules_;
+  const std::vector<CanonicalizeRule>& rules_;
   Compat compat_;
   PassResult& result_;
   const StorageMap& storages_;
@@ -354,8 +335,7 @@ void name_reshapes(Graph& graph, PassResult& result) {
 
 Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options, PassContext& context) {
   PassResult result;
-  const Rules rules = chosen_rules(options.rules);
-  const std::vector<Replacement> plan = Planner(context.facts.of(graph), rules, options.compat, result).run();
+  const std::vector<Replacement> plan = Planner(context.facts.of(graph), options, result).run();
   if (!plan.empty()) {
     Replacer replacer(graph, kPass);
     std::vector<NodeId> on_the_way;
@@ -367,7 +347,7 @@ Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options
     replacer.finish();
     erase_dead_views(graph, std::move(on_the_way), result);
   }
-  if (rules.reshapes) name_reshapes(graph, result);
+  if (contains(options.rules, CanonicalizeRule::kReshapes)) name_reshapes(graph, result);
   return result;
 }
 

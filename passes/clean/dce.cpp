@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "ir/alias/effect_map.h"
+#include "ir/alias/effects.h"
 #include "ir/alias/order.h"
 #include "ir/alias/sizes.h"
 #include "ir/alias/storages.h"
@@ -97,8 +98,7 @@ class Liveness {
 
   bool is_kept_random(NodeId node, Effect effects) {
     if (!has_effect(effects, Effect::kRandom) || options_.random == DeadPolicy::kRemove) return false;
-    const NodeExtra* extra = graph_.extra(node);
-    if (extra != nullptr && extra->rng.has_value() && extra->rng->offset.is_known()) return false;
+    if (is_recorded_draw(graph_, node)) return false;
     result_.remark(graph_, node, "random-kept", "nobody reads it, but its draws move those of later random ops");
     return true;
   }

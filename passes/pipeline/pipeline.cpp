@@ -20,7 +20,6 @@ Result<PassResult> run_on_module(Module& module, const PipelineStep& step, const
                                  PassContext& context) {
   Result<PassResult> result = run(module, context);
   if (!result.ok()) return failure_of(step, std::move(result).error());
-  FXOPT_CHECK(module.num_graphs() > 0, "pass " + step.text + " left a module without graphs");
   for (const GraphId id : module.graphs()) module.graph(id).prune_control();
   if (result->changed()) context.facts.forget();
   return result;

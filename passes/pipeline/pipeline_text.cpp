@@ -170,12 +170,10 @@ class Parser {
   std::optional<Error> check_order(const Pipeline& before, const PassInfo& pass, size_t column) const {
     for (const PipelineStep& step : before.steps) {
       if (step.pass == &pass) return std::nullopt;
-      const PassRules::End* end = conflict(*step.pass, pass);
-      if (end == nullptr) continue;
+      const std::string why = order_conflict(*step.pass, pass);
+      if (why.empty()) continue;
       const std::string name = "'" + std::string(pass.name) + "'", other = "'" + std::string(step.pass->name) + "'";
-      return error(ErrorCode::kPassOrder, column,
-                   name + " must not stand after " + other + ": it needs " + std::string(name_of(end->question)) +
-                       ", and " + std::string(end->why),
+      return error(ErrorCode::kPassOrder, column, name + " must not stand after " + other + ": " + why,
                    "put " + name + " before " + other);
     }
     return std::nullopt;

@@ -91,12 +91,13 @@ std::vector<std::string_view> option_parts(std::string_view text) {
   return parts;
 }
 
-const PassRules::End* conflict(const PassInfo& earlier, const PassInfo& later) {
+std::string order_conflict(const PassInfo& earlier, const PassInfo& later) {
   for (const PassRules::End& end : earlier.rules.ends) {
     const std::vector<OpenQuestion>& needs = later.rules.needs;
-    if (std::find(needs.begin(), needs.end(), end.question) != needs.end()) return &end;
+    if (std::find(needs.begin(), needs.end(), end.question) == needs.end()) continue;
+    return "it needs " + std::string(name_of(end.question)) + ", and " + std::string(end.why);
   }
-  return nullptr;
+  return std::string();
 }
 
 const std::vector<PassInfo>& pass_registry() {

@@ -75,8 +75,9 @@ struct PassInfo {
   std::function<Result<BoundPass>(const OptionTexts&)> bind;
 };
 
-// Why `later` must not stand after `earlier` in a pipeline; nullptr where it may.
-const PassRules::End* conflict(const PassInfo& earlier, const PassInfo& later);
+// Why `later` must not stand after `earlier` in a pipeline, as in "it needs open-tags, and remat carries out the tags";
+// empty where it may.
+std::string order_conflict(const PassInfo& earlier, const PassInfo& later);
 
 // Sorted by name.
 const std::vector<PassInfo>& pass_registry();

@@ -139,7 +139,7 @@ TEST_CASE("dependence: the ends of a graph stay", "[dependence]") {
   CHECK(dependences.can_move(at("a"), graph.output()));
   CHECK(dependences.obstacle(at("a"), at("y")) == Dependence{at("y"), DependenceKind::kBoundary});
   CHECK(dependences.obstacle(at("a"), NodeId())->why == DependenceKind::kBoundary);
-  CHECK(dependences.obstacle(at("x"), at("a")) == Dependence{at("a"), DependenceKind::kBoundary});
+  CHECK(dependences.obstacle(at("x"), at("a")) == Dependence{at("y"), DependenceKind::kBoundary});
   CHECK_FALSE(dependences.can_move(graph.output(), at("a")));
   const std::vector<NodeId> swapped = {at("x"), at("y"), at("b"), at("a"), graph.output()};
   CHECK_FALSE(dependences.violation(swapped).has_value());
