@@ -14,28 +14,63 @@
 #include "cli/memory_options.h"
 #include "cli/print/json.h"
 #include "cli/report/graph_diff.h"
+#include "cli/step.h"
 
 namespace fxopt {
 namespace {
 
 struct DiffFlags {
   std::string before, after;
+  std::vector<std::string> more;  // with --step
+  bool step = false;
   std::string graph;
   MemoryFlags memory;
 };
 
-// The facts of one file's graphs; empty where there was an error.
+// The files of each side: one, or with --step the first and the second half of all.
+struct DiffSides {
+  std::vector<std::string> before, after;
+};
+
+Result<DiffSides> sides_of(const DiffFlags& flags) {
+  std::vector<std::string> all = {flags.before, flags.after};
+  all.insert(all.end(), flags.more.begin(), flags.more.end());
+  const Status inputs = check_inputs(all);
+  if (!inputs.ok()) return inputs.error();
+  if (!flags.step && all.size() > 2) {
+    return Error{ErrorCode::kUsage,
+                 std::to_string(all.size()) + " files are given, and two are compared",
+                 "files that are one step: --step, and those of BEFORE first",
+                 {}};
+  }
+  if (all.size() % 2 != 0) {
+    return Error{
+        ErrorCode::kUsage,
+        std::to_string(all.size()) + " files are not two steps of as many files each",
+        "give all files of BEFORE, then all of AFTER; `fxopt opt --step --stop-after 0` makes one file of several",
+        {}};
+  }
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  return DiffSides{{all.begin(), middle}, {middle, all.end()}};
+}
+
+// The facts of one side's graphs, or of the step they are; empty where there was an error.
 std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const MemoryPlan& plan,
-                                 const std::string& path, const std::shared_ptr<Interner>& texts) {
+                                 const std::vector<std::string>& files, const std::shared_ptr<Interner>& texts) {
   std::vector<GraphFacts> facts;
-  const std::unique_ptr<Module> module = import_input(console, path);
+  const std::string& path = files.front();
+  std::optional<ComposedStep> step = flags.step ? import_step(console, files) : std::optional<ComposedStep>();
+  const std::unique_ptr<Module> module = !flags.step        ? import_input(console, path)
+                                         : step.has_value() ? std::move(step->module)
+                                                            : nullptr;
   if (module == nullptr) return facts;
   Result<MemoryView> view = plan.view(*module, path);
   if (!view.ok()) {
     console.error(view.error());
     return facts;
   }
-  const Result<std::vector<const Graph*>> graphs = select_graphs(*module, flags.graph, shown_input(path));
+  Result<std::vector<const Graph*>> graphs = step.has_value() ? std::vector<const Graph*>{step->graph}
+                                                              : select_graphs(*module, flags.graph, shown_input(path));
   if (!graphs.ok()) {
     console.error(graphs.error());
     return facts;
@@ -68,15 +103,15 @@ void warn_of_lonely(Console& console, const std::string& path, const std::string
 }
 
 void run_diff(Console& console, const DiffFlags& flags) {
-  const Status inputs = check_inputs({flags.before, flags.after});
-  if (!inputs.ok()) return console.error(inputs.error());
+  const Result<DiffSides> sides = sides_of(flags);
+  if (!sides.ok()) return console.error(sides.error());
   const Result<MemoryPlan> plan = MemoryPlan::make(flags.memory);
   if (!plan.ok()) return console.error(plan.error());
   console.result() = {
-      {"options", plan->json()}, {"before", shown_input(flags.before)}, {"after", shown_input(flags.after)}};
+      {"options", plan->json()}, {"before", shown_inputs(sides->before)}, {"after", shown_inputs(sides->after)}};
   const std::shared_ptr<Interner> texts = std::make_shared<Interner>();  // of both sides: mostly the same
-  const std::vector<GraphFacts> before = facts_of(console, flags, *plan, flags.before, texts);
-  const std::vector<GraphFacts> after = facts_of(console, flags, *plan, flags.after, texts);
+  const std::vector<GraphFacts> before = facts_of(console, flags, *plan, sides->before, texts);
+  const std::vector<GraphFacts> after = facts_of(console, flags, *plan, sides->after, texts);
   if (console.num_errors() > 0) return;
   nlohmann::ordered_json graphs = nlohmann::ordered_json::array();
   const auto compare = [&](const GraphFacts& left, const GraphFacts& right) {
@@ -104,8 +139,12 @@ CommandBody declare_diff(CLI::App& app) {
   const std::shared_ptr<DiffFlags> flags = std::make_shared<DiffFlags>();
   app.add_option("BEFORE", flags->before, "a graph file; '-' is standard input")->type_name("IN")->required();
   app.add_option("AFTER", flags->after, "a second graph file")->type_name("IN")->required();
-  app.add_option("--graph", flags->graph, "compare only this graph (default: every graph except subgraphs)")
-      ->type_name("NAME");
+  app.add_option("MORE", flags->more, "with --step: the files of BEFORE come first, then as many of AFTER")
+      ->type_name("IN");
+  CLI::Option* graph =
+      app.add_option("--graph", flags->graph, "compare only this graph (default: every graph except subgraphs)")
+          ->type_name("NAME");
+  app.add_flag("--step", flags->step, kStepHelp)->excludes(graph);
   declare_memory_flags(app, flags->memory);
   return [flags](Console& console) { run_diff(console, *flags); };
 }

@@ -1,6 +1,7 @@
 // fxopt mem: the peaks, what is live there, and limits on them.
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +20,7 @@
 #include "cli/report/memory/report.h"
 #include "cli/report/memory/snapshot.h"
 #include "cli/shell.h"
+#include "cli/step.h"
 #include "core/file.h"
 
 namespace fxopt {
@@ -27,6 +29,7 @@ namespace {
 struct MemFlags {
   std::vector<std::string> inputs;
   std::string graph;
+  bool step = false;
   MemoryFlags memory;
   GateFlags gates;
   FormFlags forms;
@@ -51,10 +54,13 @@ class Mem {
       console_.warning("not-modelled", {}, "the setting " + setting + " is not modelled: peaks are those without it");
     }
     size_t errors = 0;  // of inputs before
-    for_each_input(console_, flags_.inputs, [&](size_t i, nlohmann::ordered_json& file) {
+    // A step goes by the name of its first file.
+    const std::vector<std::string> inputs =
+        flags_.step ? std::vector<std::string>{flags_.inputs.front()} : flags_.inputs;
+    for_each_input(console_, inputs, [&](size_t i, nlohmann::ordered_json& file) {
       note_failure(errors);
       errors = console_.num_errors();
-      path_ = flags_.inputs[i];
+      path_ = inputs[i];
       is_measured_ = false;
       is_name_told_ = false;
       measure_file(path_, file);
@@ -79,20 +85,34 @@ class Mem {
   }
 
   void measure_file(const std::string& path, nlohmann::ordered_json& file) {
+    if (flags_.step) {
+      file["files"] = nlohmann::ordered_json::array();
+      for (const std::string& part : flags_.inputs) file["files"].push_back(shown_input(part));
+      std::optional<ComposedStep> step = import_step(console_, flags_.inputs);
+      if (step.has_value()) measure_graphs(path, *step->module, {step->graph}, step->runs, file);
+      return;
+    }
     const std::unique_ptr<Module> module = import_input(console_, path);
     if (module == nullptr) return;
-    Result<MemoryView> view = plan_.view(*module, path);
-    if (!view.ok()) return console_.error(view.error());
     const Result<std::vector<const Graph*>> graphs = select_graphs(*module, flags_.graph, shown_input(path));
     if (!graphs.ok()) return console_.error(graphs.error());
+    measure_graphs(path, *module, *graphs, {}, file);
+  }
+
+  // `runs`: of the step that the graph was composed of.
+  void measure_graphs(const std::string& path, Module& module, const std::vector<const Graph*>& graphs,
+                      const std::vector<StepRunRow>& runs, nlohmann::ordered_json& file) {
+    Result<MemoryView> view = plan_.view(module, path);
+    if (!view.ok()) return console_.error(view.error());
     view->others = gates_.needs_all_storages();
     view->measure.timelines = forms_.needs_timelines();
     nlohmann::ordered_json list = nlohmann::ordered_json::array(), all = list;
-    print_file_title(console_.product(), flags_.inputs, path);
-    for (const Graph* graph : *graphs) {
+    if (!flags_.step) print_file_title(console_.product(), flags_.inputs, path);
+    for (const Graph* graph : graphs) {
       const Footprint footprint = measure(*graph, view->measure);
       GraphMemory memory = describe_memory(footprint, *view);
-      add_advice(path, footprint, *view, memory);
+      memory.step = runs;
+      if (runs.empty()) add_advice(path, footprint, *view, memory);
       check(path, memory);
       if (!view->measure.memory.ranges.empty()) warn_of_range(path, memory);
       warn_of_memory(console_, path, footprint, *view);
@@ -208,7 +228,7 @@ class Mem {
 };
 
 Status check_snapshot(const MemFlags& flags) {
-  if (flags.inputs.size() > 1) {
+  if (flags.inputs.size() > 1 && !flags.step) {
     return Error{ErrorCode::kUsage,
                  "several inputs for one snapshot in '" + flags.snapshot + "'",
                  "a snapshot is of one step: make each in a call of its own",
@@ -243,7 +263,7 @@ Status measure_all(Console& console, const MemFlags& flags) {
   const Result<MemoryPlan> plan = MemoryPlan::make(flags.memory);
   if (!plan.ok()) return plan.error();
   GateFlags gate_flags = flags.gates;
-  gate_flags.inputs = flags.inputs;
+  gate_flags.inputs = flags.step ? std::vector<std::string>{flags.inputs.front()} : flags.inputs;
   gate_flags.is_shown = !flags.forms.markdown.empty();
   const Result<MemoryGates> gates = MemoryGates::make(gate_flags, *plan);
   if (!gates.ok()) return gates.error();
@@ -271,8 +291,10 @@ void run_mem(Console& console, const MemFlags& flags) {
 CommandBody declare_mem(CLI::App& app) {
   const std::shared_ptr<MemFlags> flags = std::make_shared<MemFlags>();
   app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  app.add_option("--graph", flags->graph, "measure only this graph (default: every graph except subgraphs)")
-      ->type_name("NAME");
+  CLI::Option* graph =
+      app.add_option("--graph", flags->graph, "measure only this graph (default: every graph except subgraphs)")
+          ->type_name("NAME");
+  app.add_flag("--step", flags->step, kStepHelp)->excludes(graph);
   declare_memory_flags(app, flags->memory);
   declare_gate_flags(app, flags->gates);
   declare_form_flags(app, flags->forms);

@@ -18,6 +18,7 @@
 #include "cli/report/stats.h"
 #include "cli/report/tags.h"
 #include "cli/reproducer.h"
+#include "cli/step.h"
 #include "core/file.h"
 #include "core/stopwatch.h"
 #include "ir/io/control_deps.h"
@@ -30,6 +31,8 @@ namespace {
 
 struct OptFlags {
   FileFlags files;
+  std::vector<std::string> parts;  // with --step, the files; `files.inputs` then has the first
+  bool step = false;
   std::optional<std::string> passes;
   std::vector<std::string> print_after;
   size_t stop_after = SIZE_MAX;
@@ -215,18 +218,57 @@ bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string&
   return ok;
 }
 
+// The module, and the bytes that are put beside a mistake of ours. Null when there was an error.
+std::unique_ptr<Module> load_bytes(Console& console, const OptFlags& flags, const std::string& path,
+                                   std::string& bytes) {
+  if (flags.step && flags.parts.size() > 1) {
+    std::unique_ptr<Module> module = load_parts(console, flags.parts);
+    Result<std::string> whole = module == nullptr ? std::string() : print_pb(*module);
+    if (whole.ok()) {
+      bytes = *std::move(whole);
+      return module;
+    }
+    console.error(whole.error());
+    return nullptr;
+  }
+  Result<std::string> read = read_file(path);
+  if (!read.ok()) {
+    console.error(read.error());
+    return nullptr;
+  }
+  bytes = *std::move(read);
+  Result<std::unique_ptr<Module>> module = parse_module(bytes, format_of_bytes(bytes), shown_input(path));
+  if (module.ok()) return *std::move(module);
+  console.error(module.error());
+  return nullptr;
+}
+
+// The peaks of the step that the module holds, beside those of its graphs. False when it holds none.
+bool add_step(Console& console, const Module& module, const OptFlags& flags, ModuleStats& stats) {
+  const Result<ComposedStep> step = compose(module.clone());
+  if (!step.ok()) {
+    Error error = step.error();
+    error.where.file = shown_inputs(flags.parts);
+    console.error(error);
+    return false;
+  }
+  if (step->runs.empty()) return true;
+  ModuleFacts facts(*step->module);
+  add_peaks(facts.of(*step->graph), stats.peaks);
+  return true;
+}
+
 // One input. Errors go to the console.
 void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size_t index, nlohmann::ordered_json& file,
               std::string& report_file) {
   const std::string& path = flags.files.inputs[index];
   Stopwatch watch;
-  const Result<std::string> bytes = read_file(path);
-  if (!bytes.ok()) return console.error(bytes.error());
-  Result<std::unique_ptr<Module>> loaded = parse_module(*bytes, format_of_bytes(*bytes), shown_input(path));
-  if (!loaded.ok()) return console.error(loaded.error());
-  Module& module = **loaded;
+  std::string bytes;
+  const std::unique_ptr<Module> loaded = load_bytes(console, flags, path, bytes);
+  if (loaded == nullptr) return;
+  Module& module = *loaded;
   OptReport report;
-  report.file = shown_input(path);
+  report.file = flags.step ? shown_inputs(flags.parts) : shown_input(path);
   report.output = plan.products[index].path;
   report.pipeline = plan.pipeline.text();
   report.times.load = watch.lap();
@@ -237,6 +279,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   const bool wants_report = !flags.files.report.empty() || console.wants_json();
   PassContext context(module);
   if (wants_report) report.before = module_stats(module, context.facts);
+  if (flags.step && !add_step(console, module, flags, report.before)) return;
 
   RunOptions options;
   options.verify = !flags.no_verify;
@@ -244,7 +287,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   options.observer = [&](size_t step_index, const PipelineStep& step, const StepReport& done, const Module& now) {
     print_graph_after(console, flags, path, step_index, step, done, now);
   };
-  Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, context, *bytes,
+  Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, context, bytes,
                                               flags.no_reproducer ? Reproducer::kNone : Reproducer::kWritten);
   if (!run.ok()) {
     Error error = std::move(run).error();
@@ -263,6 +306,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
       return awaits_remat(outcome) || breaks_strict_tags(outcome);
     });
   }
+  if (flags.step && !add_step(console, module, flags, report.after)) return;
   report.analyses = context.facts.counts();
   watch.lap();
   if (flags.raise_control_deps) raise_control_deps(module);
@@ -275,8 +319,23 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
                               flags.explain ? Remarks::kListed : Remarks::kCounted));
 }
 
-void run_opt(Console& console, const OptFlags& flags) {
+// The parts of a step are read, and the whole is not written over one of them.
+Status check_parts(Console& console, const OptFlags& flags) {
+  const Status inputs = check_inputs(flags.parts);
+  const std::string& output = flags.files.output;
+  if (!inputs.ok() || flags.parts.size() == 1 || output.empty() || output == "-") return inputs;
+  return check_extra_product(console, flags.parts, "-o", output);
+}
+
+void run_opt(Console& console, const OptFlags& given) {
   console.result()["files"] = nlohmann::ordered_json::array();
+  OptFlags flags = given;
+  flags.parts = flags.files.inputs;
+  if (flags.step) {
+    const Status parts = check_parts(console, flags);
+    if (!parts.ok()) return console.error(parts.error());
+    flags.files.inputs = {flags.parts.front()};
+  }
   const Result<OptPlan> plan = make_plan(console, flags);
   if (!plan.ok()) return console.error(plan.error());
   std::string report_file;
@@ -293,6 +352,8 @@ void run_opt(Console& console, const OptFlags& flags) {
 CommandBody declare_opt(CLI::App& app) {
   const std::shared_ptr<OptFlags> flags = std::make_shared<OptFlags>();
   app.add_option("IN", flags->files.inputs, "graph files; '-' is standard input")->type_name("IN")->required();
+  app.add_flag("--step", flags->step,
+               std::string(kStepHelp) + ": one module is written, and reports have the peak of the step");
   app.add_option("-o,--output", flags->files.output,
                  "where the graph goes: a file, a folder with '/' at its end, or '-' (default) for standard output")
       ->type_name("OUT");

@@ -40,6 +40,31 @@ back exactly, such as one that hands values through, stays an op; --report count
 convert --lower-control-deps and --raise-control-deps do nothing else.
 )";
 
+constexpr std::string_view kSteps =
+    R"(A step is a list of runs of graphs: one graph alone, a forward and a backward graph, microbatches,
+pipeline stages. --step makes mem, opt, verify and diff take their files together as one step, or all
+graphs of one file:
+
+  fxopt mem --step forward.pb backward.pb
+  fxopt diff --step old_forward.pb old_backward.pb forward.pb backward.pb
+
+The runs are the file's `invocations`. Without any, each graph that nothing calls runs once: forward,
+then backward, then optimizer, by the kinds of the graphs. An input of a run is
+  what a binding of its invocation says;
+  for a saved value, the forward output it was saved from, or else the output of the same name;
+  for a parameter, buffer, constant or optimizer state, that of the same name in an earlier run;
+  else an input of the step. Tangents, and what a stage receives, are there from their run on; other
+  inputs from the begin.
+The report says how many inputs each way gave, and how many by their names alone.
+
+Between runs happens what PyTorch's runtime does. The new value of a mutated input is copied into it
+and goes. A saved value ends with its last reader in backward. A gradient that a second run of a graph
+returns for the same parameter is added to the first one and goes. The caller keeps all other outputs.
+
+In reports a node is %RUN.NAME, as %backward.mm_3. Files of one step must agree about what they both
+name: symbols, process groups, ranks. opt --step writes one file with all graphs.
+)";
+
 constexpr std::string_view kFormats =
     R"(pb    .pb    binary protobuf: exchange, the smallest and fastest. schemas/fxgraph.proto
 fxg   .fxg   text: one node a line, for reading, tests and review
@@ -284,6 +309,7 @@ const std::vector<Topic>& topics() {
       {"memory", "what the peaks count", std::string(kMemory)},
       {"phases", "forward, loss, backward, optimizer", std::string(kPhases)},
       {"pipeline", "how passes are written one after the other", pipeline_topic()},
+      {"steps", "several graphs as one step", std::string(kSteps)},
       {"summary", "what show --summary counts", std::string(kSummary)},
       {"tag-rules", "save and recompute tags, and which rule decides", tag_rules_topic()},
       {"verdicts", "what became of a tag, in one word", std::string(kVerdicts)},

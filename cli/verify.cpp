@@ -13,6 +13,7 @@
 #include "cli/files.h"
 #include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "cli/step.h"
 #include "ir/alias/effect_map.h"
 #include "ir/summary/opaque.h"
 
@@ -24,6 +25,7 @@ constexpr size_t kMaxOpaqueLines = 10;  // printed for each file
 struct VerifyFlags {
   std::vector<std::string> inputs;
   size_t max_errors = 100;
+  bool step = false;
 };
 
 // What passes must assume the worst of, graph by graph: no error, for real graphs have it.
@@ -87,6 +89,20 @@ void verify_one(Console& console, const VerifyFlags& flags, const std::string& p
   file["opaque"] = report_opaque(console.product(), *module, broken.empty() ? Validity::kValid : Validity::kBroken);
 }
 
+// Whether the files, each of which is valid, make one step.
+void verify_step(Console& console, const VerifyFlags& flags) {
+  const size_t errors = console.num_errors();
+  const std::optional<ComposedStep> step =
+      errors == 0 ? import_step(console, flags.inputs) : std::optional<ComposedStep>();
+  nlohmann::ordered_json& result = console.result()["step"];
+  result["verdict"] = step.has_value() ? "ok" : errors == 0 ? "broken" : "not judged";
+  result["runs"] = nlohmann::ordered_json::array();
+  if (!step.has_value()) return;
+  for (const StepRunRow& run : step->runs) result["runs"].push_back(step_run_json(run));
+  console.product() << "step: ok, " << (step->runs.empty() ? "one graph" : printable_line(step_text(step->runs)))
+                    << '\n';
+}
+
 }  // namespace
 
 CommandBody declare_verify(CLI::App& app) {
@@ -94,6 +110,7 @@ CommandBody declare_verify(CLI::App& app) {
   app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
   app.add_option("--max-errors", flags->max_errors, "print at most N errors for each file, at least one (default: 100)")
       ->type_name("N");
+  app.add_flag("--step", flags->step, std::string(kStepHelp) + ": they fit together, too");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     const Status inputs = check_inputs(flags->inputs);
@@ -101,6 +118,7 @@ CommandBody declare_verify(CLI::App& app) {
     for_each_input(console, flags->inputs, [&](size_t i, nlohmann::ordered_json& file) {
       verify_one(console, *flags, flags->inputs[i], file);
     });
+    if (flags->step) verify_step(console, *flags);
   };
 }
 

@@ -55,6 +55,7 @@ enum class ErrorCode : uint16_t {
   kBadCompression = 313,
   kBadProfile = 314,   // a device profile
   kBadBaseline = 315,  // --baseline
+  kBadStep = 316,      // files or graphs that do not make one step
 
   kVerifyStructure = 401,  // the verifier's groups, see ir/check/verify.h
   kVerifyOrder = 402,

@@ -122,6 +122,12 @@ constexpr Row kRows[] = {
      "another file or graph, or was made with other options (device, allocator settings, symbols, lifetimes), so that "
      "a difference would say nothing about the graph. Write it anew with --update-baseline, on the version to compare "
      "with."},
+    {ErrorCode::kBadStep, "these graphs do not make one step",
+     "A step is a list of runs of graphs, with what each input is bound to. It could not be made: the files disagree "
+     "about something they both name (a symbol, a group, a constant), nothing says in which order the graphs run, or "
+     "an "
+     "input is bound to an output of another type. The message names what does not fit. Give files of one trace, or "
+     "write `invocations` into the file (`fxopt help steps`)."},
     {ErrorCode::kVerifyStructure, "the structure of the graph is invalid",
      "A graph must have one output node at its end, unique names, arguments inside their tables, and use lists that "
      "match the arguments. The message names the node that breaks this. If an input file shows it, the exporter is at"

@@ -20,16 +20,6 @@ namespace {
 
 constexpr size_t kMaxOpRows = 12;
 
-void add_peaks(Facts& facts, std::vector<PeakBytes>& peaks) {
-  const Graph& graph = facts.graph();
-  const Module& module = graph.module();
-  const MemoryReport report = analyze_memory(graph, facts.storages(), {}, &facts.phases());
-  for (const DevicePeak& device : report.devices) {
-    peaks.push_back({std::string(module.text(graph.name())), std::string(module.text(device.device)), device.bytes,
-                     report.unknown_buffers});
-  }
-}
-
 int64_t count_of(const std::map<std::string, int64_t>& counts, const std::string& key) {
   const std::map<std::string, int64_t>::const_iterator found = counts.find(key);
   return found == counts.end() ? 0 : found->second;
@@ -120,6 +110,16 @@ nlohmann::ordered_json remarks_json(const StepReport& step, Remarks remarks) {
 }
 
 }  // namespace
+
+void add_peaks(Facts& facts, std::vector<PeakBytes>& peaks) {
+  const Graph& graph = facts.graph();
+  const Module& module = graph.module();
+  const MemoryReport report = analyze_memory(graph, facts.storages(), {}, &facts.phases());
+  for (const DevicePeak& device : report.devices) {
+    peaks.push_back({std::string(module.text(graph.name())), std::string(module.text(device.device)), device.bytes,
+                     report.unknown_buffers});
+  }
+}
 
 ModuleStats module_stats(const Module& module, ModuleFacts& facts) {
   ModuleStats stats;

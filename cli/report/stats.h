@@ -34,6 +34,9 @@ struct ModuleStats {
 // Of all graphs together; peaks of the top-level ones. O(nodes + edges + storages log storages).
 ModuleStats module_stats(const Module& module, ModuleFacts& facts);
 
+// The ideal peaks of one graph, largest device first, after those that are there. O(nodes + edges + storages).
+void add_peaks(Facts& facts, std::vector<PeakBytes>& peaks);
+
 // Seconds of the parts of one run that are not passes.
 struct RunTimes {
   double load = 0;

@@ -174,11 +174,11 @@ NodeId Graph::clone_node(NodeId original, NodeId before, std::string_view base, 
   return id;
 }
 
-void Graph::copy_fields(const Graph& from, NodeId original, NodeId to) {
+void Graph::copy_fields(const Graph& from, NodeId original, NodeId to, const Pool::TensorEdit& edit) {
   const Node source = from[original];
   const ArgRange meta_copy = copy_args(from, source.meta, IdMap<NodeId, NodeId>());
   ValueId value = source.value;
-  if (&from != this && value.is_valid()) value = pool_.copy_value(from.pool_, value, [](Tensor&) {});
+  if (&from != this && value.is_valid()) value = pool_.copy_value(from.pool_, value, edit);
   Node& node = nodes_[to.index()];
   node.phase = source.phase;
   node.phase_markers = source.phase_markers;

@@ -198,8 +198,10 @@ class Graph {
   // keyword arguments, own metadata, phase, module path, source, region, value with the same storages. New uid, name
   // from `base`. Tag, verdict, origins, remarks are not copied. O(size of the node).
   NodeId clone_node(NodeId original, NodeId before, std::string_view base, const IdMap<NodeId, NodeId>& mapped);
-  // What clone_node() copies besides the arguments, from a node of a graph of the same module.
-  void copy_fields(const Graph& from, NodeId original, NodeId to);
+  // What clone_node() copies besides the arguments, from a node of a graph of the same module. `edit` sees the tensors
+  // of a value from another graph.
+  void copy_fields(
+      const Graph& from, NodeId original, NodeId to, const Pool::TensorEdit& edit = [](Tensor&) {});
   // Copies of arguments of a graph of the same module, into pool(). Edges go through `mapped`, which must know every
   // input where `from` is another graph.
   ArgRange copy_args(const Graph& from, ArgRange range, const IdMap<NodeId, NodeId>& mapped);

@@ -202,6 +202,33 @@ GraphId Module::find_graph(StringId graph_name) const {
   return graph_name.is_valid() ? graph_index_[graph_name] : GraphId();
 }
 
+void Module::rename_graph(GraphId id, StringId to) {
+  FXOPT_CHECK(!find_graph(to).is_valid(), "graph name taken: " + std::string(text(to)));
+  const StringId from = graph(id).name();
+  const auto rename = [from, to](StringId& named) {
+    if (named == from) named = to;
+  };
+  graph_index_[from] = GraphId();
+  graph_index_[to] = id;
+  graph(id).name_ = to;
+  pool.rename(ArgKind::kGraph, from, to);
+  for (const GraphId each : order_) {
+    Graph& other = graph(each);
+    rename(other.owner);
+    for (Attribute& attribute : other.attributes) rename(attribute.graph);
+    other.pool_.rename(ArgKind::kGraph, from, to);
+    for (NodeExtra& extra : other.extras_) {
+      for (Origin& origin : extra.origins) rename(origin.graph);
+    }
+  }
+  for (Invocation& invocation : invocations) rename(invocation.graph);
+  for (Symbol& symbol : symbols) rename(symbol.graph);
+  for (ErasedNode& node : erased) {
+    rename(node.graph);
+    for (Origin& origin : node.origins) rename(origin.graph);
+  }
+}
+
 void Module::remove_graphs(const std::vector<GraphId>& ids) {
   if (ids.empty()) return;
   for (const GraphId id : ids) {

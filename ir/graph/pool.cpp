@@ -134,4 +134,10 @@ void ArgStack::clear() {
   unknown_.clear();
 }
 
+void Pool::rename(ArgKind kind, StringId from, StringId to) {
+  for (Arg& arg : args_) {
+    if (arg.is(kind) && arg.as_string() == from) arg = Arg::named(kind, to);
+  }
+}
+
 }  // namespace fxopt

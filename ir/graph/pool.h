@@ -51,6 +51,9 @@ class Pool {
   void set_arg_unknown(ArgIndex index, std::string bytes);
   void set_value_unknown(ValueId id, std::string bytes);
 
+  // Every argument of this kind, which names something, that names `from` names `to`. O(arguments).
+  void rename(ArgKind kind, StringId from, StringId to);
+
  private:
   friend class Graph;
   Value copy_children(const Pool& from, Value value, const TensorEdit& edit);

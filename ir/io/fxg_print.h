@@ -75,6 +75,8 @@ class TextPrinter {
   void version() {
     if (options_.version) out_ += "fxg 0\n";
   }
+  template <class Record>
+  void record(const Record& item);
   std::string take() { return std::move(out_); }
 
  private:
@@ -125,8 +127,6 @@ class TextPrinter {
 
   template <class T>
   void field(const T& value);
-  template <class Record>
-  void record(const Record& record);
   void placement(const Placement& placement);
   void meta(ArgRange entries);
   void entry_unknown(ArgIndex key);

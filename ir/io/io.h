@@ -36,6 +36,9 @@ struct ReadLimits {
 // unknown groups, values that do not fit) loads as it is, for the verifier to report. Errors: the 3xx family.
 Result<std::unique_ptr<Module>> parse_pb(std::string_view bytes, const std::string& file,
                                          const ReadLimits& limits = {});
+// The same into a module, beside what is there: graphs come after its own, uids and storage ids count from its
+// counters. The names of the graphs must be new. After an error the module is of no use. See merge_module().
+Status parse_pb_into(Module& module, std::string_view bytes, const std::string& file, const ReadLimits& limits = {});
 Result<std::unique_ptr<Module>> parse_text(std::string_view bytes, const std::string& file,
                                            const ReadLimits& limits = {});
 Result<std::unique_ptr<Module>> parse_json(std::string_view bytes, const std::string& file,

@@ -483,7 +483,7 @@ std::optional<Arg> PbDecoder::leaf(const schema::Arg& arg, uint32_t depth) {
       return is_group ? Arg::group_expr(*id) : Arg::expr(*id);
     }
     case schema::Arg::kUidRef:
-      return Arg::uid_ref(arg.uid_ref());
+      return Arg::uid_ref(uid_base_ + arg.uid_ref());
     case schema::Arg::kBytesValue:
       return Arg::named(ArgKind::kBytes, module_->intern(arg.bytes_value()));
     case schema::Arg::kValue: {

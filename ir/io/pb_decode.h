@@ -46,6 +46,12 @@ class PbDecoder {
   // From here on arguments and values go into `pool`, and node references are positions below `num_nodes`.
   void enter(Pool& pool, size_t num_nodes);
 
+  // Uids and storage ids of the message count from these: for a module that goes into another one.
+  void set_bases(uint64_t uid, uint64_t storage) {
+    uid_base_ = uid;
+    storage_base_ = storage;
+  }
+
   Error& error() { return error_; }
   bool fail(ErrorCode code, std::string message, std::string hint = std::string());
   // Puts `step` before the field path of the error. Always false.
@@ -203,6 +209,7 @@ class PbDecoder {
 
   Module* module_;
   ReadLimits limits_;
+  uint64_t uid_base_ = 0, storage_base_ = 0;
   Error error_;
 
   std::vector<StringId> strings_;

@@ -194,7 +194,7 @@ std::optional<Tensor> PbDecoder::tensor(const schema::Tensor& tensor) {
     result.offset = *offset;
   }
   if (tensor.has_storage()) {
-    result.storage = module_->find_storage(tensor.storage());
+    result.storage = module_->find_storage(storage_base_ + tensor.storage());
     if (!result.storage.is_valid()) {
       fail(ErrorCode::kBadReference, "storage " + std::to_string(tensor.storage()) + " is not in the module",
            "list it in Module.storages, or leave the field out");

@@ -38,14 +38,21 @@ struct Extent {
 
 class PbReader {
  public:
-  PbReader(const PbEnvelope& envelope, const ReadLimits& limits)
+  // Into `module`, beside what is there.
+  PbReader(const PbEnvelope& envelope, const ReadLimits& limits, Module& module)
       : envelope_(envelope),
         limits_(limits),
-        module_(std::make_unique<Module>()),
-        decoder_(*module_, limits),
-        arena_(block_.data(), block_.size()) {}
+        module_(&module),
+        first_graph_(module.num_graphs()),
+        first_storage_(module.num_storages()),
+        uid_base_(module.next_uid),
+        storage_base_(module.next_storage),
+        decoder_(module, limits),
+        arena_(block_.data(), block_.size()) {
+    decoder_.set_bases(uid_base_, storage_base_);
+  }
 
-  Result<std::unique_ptr<Module>> read();
+  Status read();
 
  private:
   bool index_module();
@@ -84,7 +91,9 @@ class PbReader {
 
   PbEnvelope envelope_;
   ReadLimits limits_;
-  std::unique_ptr<Module> module_;
+  Module* module_;
+  size_t first_graph_, first_storage_;  // places of the first that is read
+  uint64_t uid_base_, storage_base_;    // that ids count from
   PbDecoder decoder_;
   std::vector<Extent> extents_;
   std::map<uint32_t, std::string_view> singular_;  // the module's messages that stand once, by field number
@@ -100,8 +109,8 @@ class PbReader {
   size_t graph_nodes_ = 0;
 };
 
-Result<std::unique_ptr<Module>> PbReader::read() {
-  if (index_module() && read_module() && check_counts()) return std::move(module_);
+Status PbReader::read() {
+  if (index_module() && read_module() && check_counts()) return ok_status();
   return std::move(decoder_.error());
 }
 
@@ -226,7 +235,7 @@ bool PbReader::carry(std::string_view bytes, const char* name, std::optional<std
 bool PbReader::read_storage(const Extent& extent) {
   schema::Storage& message = fresh<schema::Storage>();
   if (!parse(message, extent.bytes)) return decoder_.in("storages", module_->num_storages());
-  message.set_id(storage_ids_.read(message.has_id(), message.id()));
+  message.set_id(storage_base_ + storage_ids_.read(message.has_id(), message.id()));
   std::optional<StorageRecord> storage = decoder_.record<StorageRecord>(message);
   if (!storage.has_value()) return decoder_.in("storages", module_->num_storages());
   const uint64_t id = storage->id;
@@ -302,13 +311,14 @@ bool PbReader::read_counters() {
   schema::Module holder;
   schema::Counters& counters = *holder.mutable_counters();
   if (!parse(counters, found->second)) return decoder_.in("counters");
-  if (counters.next_uid() < module_->next_uid || counters.next_storage() < module_->next_storage) {
+  const uint64_t next_uid = uid_base_ + counters.next_uid(), next_storage = storage_base_ + counters.next_storage();
+  if (next_uid < module_->next_uid || next_storage < module_->next_storage) {
     decoder_.fail(ErrorCode::kBadValue, "a counter stands at or below a number that is taken",
                   "leave `counters` out to have them derived");
     return decoder_.in("counters");
   }
-  module_->next_uid = counters.next_uid();
-  module_->next_storage = counters.next_storage();
+  module_->next_uid = next_uid;
+  module_->next_storage = next_storage;
   module_->unknown.append(unknown_fragment(holder));
   return read_name_counters(counters);
 }
@@ -318,13 +328,14 @@ bool PbReader::read_name_counters(const schema::Counters& counters) {
     const schema::NameCounter& entry = counters.names(i);
     const std::optional<StringId> base = decoder_.string(entry.base());
     if (!base.has_value()) return decoder_.in("counters.names", static_cast<size_t>(i));
-    if (entry.graph() >= module_->num_graphs()) {
+    const size_t num_graphs = module_->num_graphs() - first_graph_;
+    if (entry.graph() >= num_graphs) {
       decoder_.fail(ErrorCode::kBadReference,
-                    "graph " + std::to_string(entry.graph()) + " of " + std::to_string(module_->num_graphs()));
+                    "graph " + std::to_string(entry.graph()) + " of " + std::to_string(num_graphs));
       return decoder_.in("counters.names", static_cast<size_t>(i));
     }
     const std::string text(module_->text(*base));
-    const std::pair<GraphId, std::string> key(GraphId(entry.graph()), text);
+    const std::pair<GraphId, std::string> key(module_->graphs()[first_graph_ + entry.graph()], text);
     const bool taken = module_->name_counters.contains(key);
     if (taken || (!module_->name_counters.empty() && key < module_->name_counters.rbegin()->first)) {
       decoder_.fail(taken ? ErrorCode::kDuplicateName : ErrorCode::kBadValue,
@@ -338,7 +349,8 @@ bool PbReader::read_name_counters(const schema::Counters& counters) {
 }
 
 bool PbReader::check_counts() {
-  const PbCounts found{module_->num_graphs(), num_nodes_, decoder_.num_strings(), module_->num_storages()};
+  const PbCounts found{module_->num_graphs() - first_graph_, num_nodes_, decoder_.num_strings(),
+                       module_->num_storages() - first_storage_};
   const std::array<std::tuple<const char*, uint64_t, uint64_t>, 4> pairs = {{
       {"graphs", envelope_.counts.graphs, found.graphs},
       {"nodes", envelope_.counts.nodes, found.nodes},
@@ -406,7 +418,7 @@ bool PbReader::read_node(Graph& graph, std::string_view bytes) {
   const size_t position = node_args_.size();
   schema::Node& message = fresh<schema::Node>();
   if (!parse(message, bytes)) return decoder_.in("nodes", position);
-  message.set_uid(uids_.read(message.has_uid(), message.uid()));
+  message.set_uid(uid_base_ + uids_.read(message.has_uid(), message.uid()));
   std::optional<PbNodeArgs> args = decode_node(decoder_, graph, message);
   if (args.has_value()) {
     node_args_.push_back(*args);
@@ -474,12 +486,18 @@ bool PbReader::read_graph_name(Graph& graph, const WireField& field) {
 
 }  // namespace
 
-Result<std::unique_ptr<Module>> parse_pb(std::string_view bytes, const std::string& file, const ReadLimits& limits) {
+Status parse_pb_into(Module& module, std::string_view bytes, const std::string& file, const ReadLimits& limits) {
   silence_protobuf();
   Result<PbEnvelope> envelope = read_envelope(bytes);
-  Result<std::unique_ptr<Module>> module =
-      envelope.ok() ? PbReader(*envelope, limits).read() : Result<std::unique_ptr<Module>>(envelope.error());
-  if (!module.ok()) module.error().where.file = file;
+  Status status = envelope.ok() ? PbReader(*envelope, limits, module).read() : Status(envelope.error());
+  if (!status.ok()) status.error().where.file = file;
+  return status;
+}
+
+Result<std::unique_ptr<Module>> parse_pb(std::string_view bytes, const std::string& file, const ReadLimits& limits) {
+  std::unique_ptr<Module> module = std::make_unique<Module>();
+  Status status = parse_pb_into(*module, bytes, file, limits);
+  if (!status.ok()) return std::move(status.error());
   return module;
 }
 

@@ -62,6 +62,12 @@ class Analyzer {
 
   MemoryReport run() {
     end_ = graph_.num_nodes() == 0 ? 0 : static_cast<uint32_t>(graph_.num_nodes() - 1);
+    first_call_ = end_;
+    for (const NodeId node : graph_.nodes()) {
+      if (!graph_[node].runs()) continue;
+      first_call_ = graph_.position(node);
+      break;
+    }
     derive_roles();
     mark_outputs();
     for (size_t i = 0; i < lifetimes_.size(); ++i) start(BufferId(i));
@@ -79,7 +85,7 @@ class Analyzer {
     const Buffer& buffer = storages_.buffer(id);
     Lifetime& life = lifetimes_[id.index()];
     life.buffer = id;
-    if (buffer.source == BufferSource::kNode) {
+    if (buffer.source == BufferSource::kNode || arrives(buffer)) {
       life.first = life.last = life.released = graph_.position(buffer.producer);
     }
     const std::optional<int64_t> bytes = bytes_of(id);
@@ -89,6 +95,11 @@ class Analyzer {
       ++report_.unknown_buffers;
       report_.unknown_nodes.push_back(buffer.producer);
     }
+  }
+
+  // True for an input that stands after a call: it is there from its place on.
+  bool arrives(const Buffer& buffer) const {
+    return buffer.source == BufferSource::kPlaceholder && graph_.position(buffer.producer) > first_call_;
   }
 
   // An input's storage ends with its last reader where each placeholder on it is donated, or boxed and kept by no step.
@@ -118,7 +129,7 @@ class Analyzer {
     Lifetime& life = lifetimes_[id.index()];
     life.kind = class_of(id);
     if (buffer.source == BufferSource::kNode) return;
-    if (!ends_[id.index()] || !is_read_[id.index()]) life.last = life.released = end_;
+    if (!ends_[id.index()] || !(is_read_[id.index()] || arrives(buffer))) life.last = life.released = end_;
   }
 
   void find_trained() {
@@ -381,6 +392,7 @@ class Analyzer {
   const PhaseMap* phases_ = nullptr;  // absent: as stored
   IdMap<NodeId, InputRole> derived_;  // where no placeholder has a role
   uint32_t end_ = 0;
+  uint32_t first_call_ = 0;  // its place; the last one's where there is none
 };
 
 }  // namespace

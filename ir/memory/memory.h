@@ -64,7 +64,7 @@ struct MemoryOptions {
 };
 
 // The ideal peak of one device: unrounded bytes of live storages in schedule order. Placeholders and attributes are
-// live throughout unless donated, what the graph returns to the end; a node's inputs and outputs coexist; what a
+// live throughout unless donated (a placeholder after a call, as a composed step has them, from its place on), what the graph returns to the end; a node's inputs and outputs coexist; what a
 // collective reads and makes is held until its wait, what a keep-alive dependency names until the node that has it.
 // What ends does so behind its last reader, an element of a tuple behind the last getitem of any; a placeholder without
 // one stays, as in the code that torch.fx generates.

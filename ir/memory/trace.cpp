@@ -64,7 +64,7 @@ class Tracer {
                                   life.first,
                                   life.last});
       block_of_[life.buffer.index()] = block;
-      (is_input ? trace_.initial : starting_[life.first]).push_back(block);
+      (is_input && life.first == 0 ? trace_.initial : starting_[life.first]).push_back(block);
       ending_[life.last].push_back(block);
       const bool is_released =
           options_.comm == CommLifetime::kRecordStream && life.released < life.last && life.last < end();

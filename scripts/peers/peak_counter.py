@@ -9,7 +9,7 @@ the one call of its subgraph; it reads what it depends on, as any call reads its
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -115,11 +115,14 @@ def _is_ordered(node: Node) -> bool:
 class _Counter:
     """One replay."""
 
-    def __init__(self, bound: BoundGraph, donated: Collection[str]) -> None:
+    def __init__(
+        self, bound: BoundGraph, donated: Collection[str], live: _Live | None = None, given: Mapping[str, object] | None = None
+    ) -> None:
         self.bound = bound
         self.donated = donated
         self.values: dict[Node, object] = {}
-        self.live = _Live()
+        self.live = _Live() if live is None else live
+        self.given = given or {}  # by placeholder, what the bound graph does not make
         self.peaks: dict[str, Peak] = {}
 
     def _name(self, node: Node) -> str:
@@ -169,20 +172,22 @@ class _Counter:
             if total > self.peaks.setdefault(device, Peak()).bytes:
                 self.peaks[device] = Peak(total, node.name, position, self.live.count(device))
 
-    def run(self) -> Replay:
+    def take_inputs(self) -> None:
         for node in self.bound.nodes:
             if node.op in _GIVEN:
-                self.values[node] = self.bound.given(node)
+                self.values[node] = self.given[node.name] if node.name in self.given else self.bound.given(node)
                 self.live.hold(node, 0, self.values[node])
+
+    def run(self) -> None:
+        """Leaves live what the caller has when the graph has returned, and what it returns in `values`."""
         deaths = self._deaths()
         for position, node in enumerate(self.bound.nodes):
             if node.op not in (*_GIVEN, "output"):
                 self.values[node] = self._call(node)
                 self.live.hold(node, position, self.values[node])
             self._measure(node, position)
-            for dead in deaths.get(node, ()):
+            for dead in deaths.get(node, ()) if node.op != "output" else ():
                 self.live.release(position, self.values.pop(dead))
-        return Replay(self.peaks, self.live.end_all(len(self.bound.nodes) - 1))
 
 
 def replay(bound: BoundGraph, donated: Collection[str] = ()) -> Replay:
@@ -191,7 +196,38 @@ def replay(bound: BoundGraph, donated: Collection[str] = ()) -> Replay:
     donated: placeholders whose values the caller does not keep.
     """
     with bound.mode, torch.no_grad():
-        return _Counter(bound, donated).run()
+        counter = _Counter(bound, donated)
+        counter.take_inputs()
+        counter.run()
+        return Replay(counter.peaks, counter.live.end_all(len(bound.nodes) - 1))
+
+
+def replay_pair(forward: BoundGraph, backward: BoundGraph, saved: Mapping[str, int], mutated: Collection[int]) -> dict[str, int]:
+    """The ideal peaks of both graphs in one process: PyTorch's runtime between them, by hand.
+
+    The forward graph runs. The new values of mutated inputs are copied and go; what backward takes moves to it, and ends after its
+    last reader there; the caller keeps the other outputs. Then the backward graph runs, on these and on tangents of its own.
+
+    saved: by input of the backward graph, the forward graph's output. mutated: outputs that are new values of inputs.
+    """
+    backward.mode = forward.mode
+    with forward.mode, torch.no_grad():
+        first = _Counter(forward, ())
+        first.take_inputs()
+        first.run()
+        leaves = tree_leaves(forward.nodes[-1].args[0])
+        given = {name: first.values[leaves[at]] for name, at in saved.items()}
+        read = {node.name for node in backward.nodes if node.op == "placeholder" and node.users}
+        second = _Counter(backward, saved.keys() & read, first.live, given)
+        second.take_inputs()
+        gone = {*saved.values(), *mutated}
+        kept = {leaf for at, leaf in enumerate(leaves) if at not in gone}
+        for node, value in first.values.items():
+            if node.op == "call_function" and node not in kept:
+                first.live.release(0, value)
+        second.run()
+    devices = first.peaks.keys() | second.peaks.keys()
+    return {device: max(side.peaks[device].bytes for side in (first, second) if device in side.peaks) for device in devices}
 
 
 def count_peaks(graph_module: GraphModule) -> dict[str, Peak]:

@@ -273,11 +273,20 @@ GraphMemory memory_from_json(const nlohmann::ordered_json& json) {
   return memory;
 }
 
+nlohmann::ordered_json step_run_json(const StepRunRow& run) {
+  return {
+      {"label", run.label},     {"graph", run.graph},   {"inputs", run.inputs},     {"from_outputs", run.from_outputs},
+      {"by_name", run.by_name}, {"shared", run.shared}, {"at_begin", run.at_begin}, {"arriving", run.arriving}};
+}
+
 nlohmann::ordered_json memory_json(const GraphMemory& memory, Storages storages) {
   Json devices = Json::array();
   for (const DeviceMemory& device : memory.devices)
     devices.push_back(device_json(device, memory.has_seconds, storages));
+  Json runs = Json::array();
+  for (const StepRunRow& run : memory.step) runs.push_back(step_run_json(run));
   return {{"graph", memory.graph},
+          {"step", std::move(runs)},
           {"nodes", memory.nodes},
           {"peak_bytes", memory.peak_bytes()},
           {"profile", memory.profile},

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/print/nodes.h"
+#include "cli/print/table.h"
 #include "core/saturate.h"
 #include "core/text.h"
 #include "ir/memory/candidates.h"
@@ -307,6 +308,26 @@ int64_t DeviceMemory::outside_bytes() const {
   int64_t sum = 0;
   for (const OutsideMemory& row : outside) sum = saturating_add(sum, row.bytes.value_or(0));
   return sum;
+}
+
+std::string step_text(const std::vector<StepRunRow>& step) {
+  constexpr size_t kNamed = 4;
+  StepRunRow sum;
+  std::string names;
+  for (size_t i = 0; i < step.size(); ++i) {
+    if (i < kNamed) names += (i == 0 ? "" : ", ") + step[i].label;
+    sum.from_outputs += step[i].from_outputs;
+    sum.by_name += step[i].by_name;
+    sum.shared += step[i].shared;
+    sum.arriving += step[i].arriving;
+  }
+  if (step.size() > kNamed) names += ", ...";
+  std::string text = "a step of " + count_text(step.size(), "run") + " (" + names +
+                     "): " + count_text(sum.from_outputs, "input") + " from outputs of earlier runs";
+  if (sum.by_name > 0) text += " (" + std::to_string(sum.by_name) + " by name alone)";
+  text += ", " + std::to_string(sum.shared) + " shared with them";
+  if (sum.arriving > 0) text += ", " + std::to_string(sum.arriving) + " arriving as the run begins";
+  return text;
 }
 
 std::vector<MemoryShare> fold_shares(const std::vector<MemoryShare>& shares) {

@@ -153,8 +153,19 @@ struct DeviceMemory {
   int64_t outside_bytes() const;
 };
 
+// One run of a step of several graphs, and where it has its inputs from: see StepInput.
+struct StepRunRow {
+  std::string label;
+  std::string graph;
+  size_t inputs = 0;
+  size_t from_outputs = 0;  // of earlier runs
+  size_t by_name = 0;       // of these, bound by their names alone
+  size_t shared = 0, at_begin = 0, arriving = 0;
+};
+
 struct GraphMemory {
   std::string graph;
+  std::vector<StepRunRow> step;  // of a step of several graphs, which `graph` was composed of
   size_t nodes = 0;
   std::vector<DeviceMemory> devices;       // largest peak first
   std::string profile;                     // "h100+torch-2.15"; empty: hidden memory is not modelled
@@ -200,6 +211,10 @@ bool is_lower_bound(const GraphMemory& memory, const DeviceMemory& device);
 std::string symbols_text(const std::vector<SymbolRow>& symbols);
 // "8.00 MiB (8388608 B) to 64.00 MiB (67108864 B)", "at least 8.00 MiB (8388608 B), with no upper bound".
 std::string range_text(const PeakRange& range);
+
+// "a step of 2 runs (forward, backward): 26 inputs are outputs of earlier runs, 1 arrives as its run begins".
+std::string step_text(const std::vector<StepRunRow>& step);
+nlohmann::ordered_json step_run_json(const StepRunRow& run);
 
 // "fits on h100, 56.13 GiB to spare"; "does not fit on h100: at %mm_294 256.00 MiB are asked for and 0.20 GiB are
 // left".

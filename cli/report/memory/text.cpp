@@ -258,6 +258,7 @@ std::string range_text(const PeakRange& range) {
 void print_memory(std::ostream& out, const GraphMemory& memory) {
   if (memory.devices.empty()) out << '@' << printable_line(memory.graph) << ": no tensors, ideal peak 0 B\n";
   for (const DeviceMemory& device : memory.devices) print_device(out, memory, device);
+  if (!memory.step.empty()) out << "  " << printable_line(step_text(memory.step)) << '\n';
   if (memory.roles_derived) out << "  the file gives inputs no roles: classes follow what the graph shows\n";
   if (!memory.symbols.empty()) out << "  sizes depend on " << symbols_text(memory.symbols) << '\n';
   if (memory.unknown == 0) return;

@@ -1,0 +1,72 @@
+#include "cli/step.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/console.h"
+#include "cli/files.h"
+#include "ir/io/merge.h"
+#include "ir/step/compose.h"
+#include "ir/step/step.h"
+
+namespace fxopt {
+
+Result<ComposedStep> compose(std::unique_ptr<Module> module) {
+  const Result<Step> step = find_step(*module);
+  if (!step.ok()) return step.error();
+  ComposedStep composed;
+  const bool is_several = step->runs.size() > 1;
+  for (size_t i = 0; is_several && i < step->runs.size(); ++i) {
+    const StepRun& run = step->runs[i];
+    StepRunRow row;
+    row.label = run.label;
+    row.graph = module->text(module->graph(run.graph).name());
+    row.inputs = run.inputs.size();
+    row.from_outputs = step->count(i, StepInput::Source::kOutput);
+    row.by_name = static_cast<size_t>(
+        std::count_if(run.inputs.begin(), run.inputs.end(), [](const StepInput& input) { return input.by_name; }));
+    row.shared = step->count(i, StepInput::Source::kShared);
+    row.at_begin = step->count(i, StepInput::Source::kBegin);
+    row.arriving = step->count(i, StepInput::Source::kArrives);
+    composed.runs.push_back(std::move(row));
+  }
+  composed.graph = &module->graph(compose_step(*module, *step));
+  composed.module = std::move(module);
+  return composed;
+}
+
+std::unique_ptr<Module> load_parts(Console& console, const std::vector<std::string>& inputs) {
+  std::unique_ptr<Module> whole;
+  for (const std::string& path : inputs) {
+    std::unique_ptr<Module> part = load_input(console, path);
+    if (part == nullptr || !is_valid_input(console, *part, path)) return nullptr;
+    if (whole == nullptr) {
+      whole = std::move(part);
+      continue;
+    }
+    const Status merged = merge_module(*whole, *part, shown_input(path));
+    if (merged.ok()) continue;
+    console.error(merged.error());
+    return nullptr;
+  }
+  return whole;
+}
+
+std::optional<ComposedStep> import_step(Console& console, const std::vector<std::string>& inputs) {
+  std::unique_ptr<Module> module = load_parts(console, inputs);
+  if (module == nullptr || !prepare_input(console, *module, inputs.front()).has_value()) return std::nullopt;
+  Result<ComposedStep> composed = compose(std::move(module));
+  if (composed.ok()) return *std::move(composed);
+  Error error = composed.error();
+  error.where.file = shown_inputs(inputs);
+  console.error(error);
+  return std::nullopt;
+}
+
+std::string shown_inputs(const std::vector<std::string>& inputs) {
+  std::string text;
+  for (const std::string& path : inputs) text += (text.empty() ? "" : ", ") + shown_input(path);
+  return text;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,312 @@
+#include "ir/step/compose.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/hash_table.h"
+#include "ir/step/phases.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+using Source = StepInput::Source;
+
+class Composer {
+ public:
+  Composer(Module& module, const Step& step) : module_(module), step_(step), graph_(add_graph(module)) {}
+
+  GraphId run() {
+    graph_.kind = kind();
+    mapped_.resize(step_.runs.size());
+    storages_.resize(step_.runs.size());
+    for (size_t i = 0; i < step_.runs.size(); ++i) mapped_[i] = IdMap<NodeId, NodeId>(graph_of(i).num_ids());
+    find_bound();
+    for (size_t i = 0; i < step_.runs.size(); ++i) add_inputs(i, Source::kBegin);
+    for (size_t i = 0; i < step_.runs.size(); ++i) add_run(i);
+    add_output();
+    return graph_.id();
+  }
+
+ private:
+  static Graph& add_graph(Module& module) {
+    std::string name = "step";
+    for (size_t i = 1; module.find_graph(module.intern(name)).is_valid(); ++i) name = "step_" + std::to_string(i);
+    return module.add_graph(module.intern(name));
+  }
+
+  const Graph& graph_of(size_t run) const { return module_.graph(step_.runs[run].graph); }
+
+  GraphKind kind() const {
+    for (size_t i = 0; i < step_.runs.size(); ++i) {
+      if (graph_of(i).kind == GraphKind::kBackward) return GraphKind::kForwardLossBackward;
+    }
+    return graph_of(0).kind;
+  }
+
+  void find_bound() {
+    for (const StepRun& run : step_.runs) {
+      is_bound_.emplace_back(run.outputs.size(), false);
+      runs_again_.push_back(!has_run_.insert(run.graph).second);
+    }
+    for (const StepRun& run : step_.runs) {
+      for (const StepInput& input : run.inputs) {
+        if (input.source == Source::kOutput) is_bound_[input.run][input.place] = true;
+      }
+    }
+  }
+
+  // -- one run
+
+  // Inputs from outside of the step, and those that an earlier run has, too.
+  void add_inputs(size_t at, Source source) {
+    const StepRun& run = step_.runs[at];
+    for (size_t i = 0; i < run.inputs.size(); ++i) {
+      if (run.inputs[i].source != source) continue;
+      const NodeId id = add_copy(at, run.placeholders[i], phase_of(at, run.placeholders[i]));
+      if (source == Source::kBegin) continue;
+      // Whoever gave it has it to the end of the run, see end_run().
+      NodeExtra& extra = graph_.mutable_extra(id);
+      if (!extra.input.has_value()) extra.input.emplace();
+      extra.input->donated = true;
+    }
+  }
+
+  void bind_inputs(size_t at) {
+    const StepRun& run = step_.runs[at];
+    for (size_t i = 0; i < run.inputs.size(); ++i) {
+      const StepInput& input = run.inputs[i];
+      const bool is_output = input.source == Source::kOutput;
+      if (!is_output && input.source != Source::kShared) continue;
+      const StepRun& from = step_.runs[input.run];
+      const NodeId given = mapped_[input.run][is_output ? from.outputs[input.place] : from.placeholders[input.place]];
+      mapped_[at][run.placeholders[i]] = given;
+      join_storages(at, run.placeholders[i], given);
+    }
+  }
+
+  // What the placeholder was recorded on is, in this run, what the given value is on.
+  void join_storages(size_t at, NodeId placeholder, NodeId given) {
+    const Graph& graph = graph_of(at);
+    std::vector<StorageId> own, other;
+    for_each_tensor(graph, graph[placeholder].value, [&](ValueId, const Tensor& each) { own.push_back(each.storage); });
+    for_each_tensor(graph_, graph_[given].value, [&](ValueId, const Tensor& each) { other.push_back(each.storage); });
+    if (own.size() != other.size()) return;
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (own[i].is_valid() && other[i].is_valid()) storages_[at].try_emplace(own[i], other[i]);
+    }
+  }
+
+  void add_run(size_t at) {
+    const Graph& graph = graph_of(at);
+    bind_inputs(at);
+    add_inputs(at, Source::kArrives);
+    const PhaseMap phases = resolve_phases(graph);
+    NodeId last;
+    for (const NodeId node : graph.nodes()) {
+      if (graph[node].kind == NodeKind::kPlaceholder || graph[node].kind == NodeKind::kOutput) continue;
+      last = add_copy(at, node, phases.phase.get(node));
+    }
+    end_run(at, last);
+  }
+
+  NodeId add_copy(size_t at, NodeId original, Phase phase) {
+    const Graph& graph = graph_of(at);
+    const Node source = graph[original];
+    const NodeId id = graph_.insert_node(
+        NodeId(), source.kind, step_.runs[at].label + "." + std::string(graph.name_of(original)), source.target);
+    const ArgRange args = graph_.copy_args(graph, source.args, mapped_[at]);
+    const ArgRange kwargs = graph_.copy_args(graph, source.kwargs, mapped_[at]);
+    graph_.copy_fields(graph, original, id, [&](Tensor& tensor) { tensor.storage = storage(at, tensor.storage); });
+    graph_.set_args(id, args, kwargs);
+    mapped_[at][original] = id;
+    const bool is_backward = graph.kind == GraphKind::kBackward && source.kind != NodeKind::kPlaceholder;
+    Node& node = graph_[id];
+    node.tag = source.tag;
+    node.phase = is_backward ? Phase::kBackward : phase;
+    node.phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kInferred);
+    copy_rare(at, graph, original, id, is_backward && phase == Phase::kForward);
+    if (source.kind == NodeKind::kGetAttr) share_attribute(at, graph, id);
+    return id;
+  }
+
+  void copy_rare(size_t at, const Graph& graph, NodeId original, NodeId id, bool is_recomputed) {
+    if (is_recomputed) {
+      Origin origin;
+      origin.graph = graph.name();
+      origin.uid = graph[original].uid;
+      origin.kind = OriginKind::kRecomputed;
+      graph_.mutable_extra(id).origins.push_back(std::move(origin));
+    }
+    const NodeExtra* extra = graph.extra(original);
+    if (extra == nullptr) return;
+    NodeExtra& own = graph_.mutable_extra(id);
+    own.origins.insert(own.origins.end(), extra->origins.begin(), extra->origins.end());
+    own.input = extra->input;
+    for (ControlDep dep : extra->control) {
+      dep.node = mapped_[at][dep.node];
+      if (dep.node.is_valid()) own.control.push_back(dep);
+    }
+  }
+
+  // A storage of the run: that of what an input is bound to, or, where the graph has run before, a new one.
+  StorageId storage(size_t at, StorageId recorded) {
+    if (!recorded.is_valid()) return recorded;
+    const auto found = storages_[at].find(recorded);
+    if (found != storages_[at].end()) return found->second;
+    if (!runs_again_[at]) return recorded;
+    const StorageRecord record = module_.storage(recorded);
+    const StorageId own = module_.fresh_storage(record.bytes, record.device);
+    storages_[at].try_emplace(recorded, own);
+    return own;
+  }
+
+  // The attribute stands once, under its path; under another where that is taken by something else.
+  void share_attribute(size_t at, const Graph& graph, NodeId id) {
+    const std::string_view path = module_.target(graph_[id].target).name.is_valid()
+                                      ? module_.text(module_.target(graph_[id].target).name)
+                                      : std::string_view();
+    for (const Attribute& attribute : graph.attributes) {
+      if (module_.text(attribute.path) != path) continue;
+      const auto [found, is_new] = attributes_.try_emplace(attribute.path, std::pair(at, attribute.constant));
+      if (is_new) {
+        graph_.attributes.push_back(attribute);
+      } else if (found->second.second != attribute.constant || !attribute.constant.is_valid()) {
+        if (step_.runs[found->second.first].graph == step_.runs[at].graph) return;
+        Attribute other = attribute;
+        other.path = module_.intern(step_.runs[at].label + "." + std::string(path));
+        graph_[id].target = module_.target(module_.text(other.path));
+        if (attributes_.try_emplace(other.path, std::pair(at, other.constant)).second)
+          graph_.attributes.push_back(other);
+      }
+      return;
+    }
+  }
+
+  Phase phase_of(size_t at, NodeId placeholder) const {
+    return recorded_role(graph_of(at), placeholder) == InputRole::kTangent ? Phase::kBackward : Phase::kForward;
+  }
+
+  // -- what a run returns
+
+  void end_run(size_t at, NodeId last) {
+    const StepRun& run = step_.runs[at];
+    const Graph& graph = graph_of(at);
+    std::vector<NodeId> kept;
+    for (size_t i = 0; i < run.outputs.size(); ++i) {
+      if (!run.outputs[i].is_valid()) continue;
+      const NodeId value = mapped_[at][run.outputs[i]];
+      const OutputSpec spec = i < graph.outputs.size() ? graph.outputs[i] : OutputSpec();
+      if (spec.role == OutputRole::kMutation && copy_back(at, spec, value)) continue;
+      // Where nothing tells what an output is, one that a later run takes is for it alone.
+      const bool is_saved = Step::is_saved(graph, i) || spec.role == OutputRole::kUnspecified;
+      if (is_saved && is_bound_[at][i]) continue;
+      if (spec.role == OutputRole::kGradient && !gradients_.emplace(gradient_key(at, i, spec), at).second) {
+        kept.push_back(value);
+        continue;
+      }
+      add_result(at, value, spec);
+    }
+    for (size_t i = 0; i < run.placeholders.size(); ++i) {
+      const Source source = run.inputs[i].source;
+      const bool is_unread = source == Source::kOutput && !graph.has_users(run.placeholders[i]);
+      if (is_unread || source == Source::kArrives) kept.push_back(mapped_[at][run.placeholders[i]]);
+    }
+    if (last.is_valid()) keep_until(kept, last);
+  }
+
+  void keep_until(const std::vector<NodeId>& kept, NodeId last) {
+    for (const NodeId node : kept) {
+      if (node.is_valid() && node != last)
+        graph_.mutable_extra(last).control.push_back({node, ControlKind::kKeepAlive});
+    }
+  }
+
+  // True where the new value of an input was copied into it, or is it already.
+  bool copy_back(size_t at, const OutputSpec& spec, NodeId value) {
+    const Graph& graph = graph_of(at);
+    const NodeId placeholder = spec.of.is_valid() ? graph.find(spec.of) : NodeId();
+    if (!placeholder.is_valid() || graph[placeholder].kind != NodeKind::kPlaceholder) return false;
+    const NodeId input = mapped_[at][placeholder];
+    if (input == value) return true;
+    const NodeId copy = graph_.insert_node(NodeId(), NodeKind::kCallFunction, step_.runs[at].label + ".copy_",
+                                           module_.target("aten.copy_.default"));
+    ArgStack stack(graph_.pool());
+    stack.push(Arg::node(input));
+    stack.push(Arg::node(value));
+    graph_.set_args(copy, stack.take(0), ArgRange());
+    Node& node = graph_[copy];
+    node.value = graph_[input].value;
+    node.phase = graph_[value].phase;
+    node.phase_markers = graph_[value].phase_markers;
+    return true;
+  }
+
+  // Which gradients are summed: of one parameter by its name, else of one output of one graph.
+  std::string gradient_key(size_t at, size_t output, const OutputSpec& spec) const {
+    const std::string_view fqn = module_.text(spec.fqn);
+    if (!fqn.empty()) return std::string(fqn);
+    return std::to_string(step_.runs[at].graph.index()) + "#" + std::to_string(output);
+  }
+
+  void add_result(size_t at, NodeId value, OutputSpec spec) {
+    const Graph& graph = graph_of(at);
+    const NodeId of = spec.of.is_valid() ? graph.find(spec.of) : NodeId();
+    const NodeId own = of.is_valid() ? mapped_[at][of] : parameter_named(spec.fqn);
+    spec.of = own.is_valid() ? graph_[own].name : StringId();
+    spec.alias_of_input.reset();
+    spec.alias_of_output.reset();
+    results_.push_back(value);
+    specs_.push_back(std::move(spec));
+  }
+
+  NodeId parameter_named(StringId fqn) {
+    if (!fqn.is_valid() || module_.text(fqn).empty()) return NodeId();
+    if (parameters_.empty()) {
+      for (const NodeId node : graph_.nodes()) {
+        if (recorded_role(graph_, node) != InputRole::kParameter) continue;
+        parameters_.try_emplace(graph_.extra(node)->input->fqn, node);
+      }
+    }
+    const auto found = parameters_.find(fqn);
+    return found == parameters_.end() ? NodeId() : found->second;
+  }
+
+  void add_output() {
+    const NodeId output = graph_.insert_node(NodeId(), NodeKind::kOutput, "output", TargetId());
+    ArgStack stack(graph_.pool());
+    for (const NodeId node : results_) stack.push(Arg::node(node));
+    stack.close(ArgKind::kTuple, 0);
+    graph_.set_args(output, stack.take(0), ArgRange());
+    const bool has_specs = std::any_of(step_.runs.begin(), step_.runs.end(), [this](const StepRun& run) {
+      return !module_.graph(run.graph).outputs.empty();
+    });
+    if (has_specs) graph_.outputs = std::move(specs_);
+  }
+
+  Module& module_;
+  const Step& step_;
+  Graph& graph_;
+  std::vector<IdMap<NodeId, NodeId>> mapped_;  // by run: a node to its copy
+  std::vector<std::vector<bool>> is_bound_;    // by run and output
+  std::set<GraphId> has_run_;
+  std::vector<bool> runs_again_;                                // by run: its graph has run before
+  std::vector<HashMap<StorageId, StorageId>> storages_;         // by run: a recorded one to that in the step
+  std::map<StringId, std::pair<size_t, StringId>> attributes_;  // by path: the run and the constant
+  std::map<std::string, size_t> gradients_;
+  HashMap<StringId, NodeId> parameters_;
+  std::vector<NodeId> results_;
+  std::vector<OutputSpec> specs_;
+};
+
+}  // namespace
+
+GraphId compose_step(Module& module, const Step& step) {
+  return step.runs.size() == 1 ? step.runs.front().graph : Composer(module, step).run();
+}
+
+}  // namespace fxopt

@@ -1,0 +1,318 @@
+#include "ir/step/step.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/hash_table.h"
+#include "ir/graph/top_level.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+using Source = StepInput::Source;
+
+// What the caller owns, and gives to every run that names it.
+bool is_shared_role(InputRole role) {
+  return role == InputRole::kParameter || role == InputRole::kBuffer || role == InputRole::kOptimizerState ||
+         role == InputRole::kConstant;
+}
+
+const InputSpec* input_spec(const Graph& graph, NodeId placeholder) {
+  const NodeExtra* extra = graph.extra(placeholder);
+  return extra != nullptr && extra->input.has_value() ? &*extra->input : nullptr;
+}
+
+bool runs_backward(const Graph& graph) {
+  if (graph.kind != GraphKind::kUnspecified) return graph.kind == GraphKind::kBackward;
+  for (const NodeId node : graph.nodes()) {
+    if (graph[node].kind != NodeKind::kPlaceholder) continue;
+    if (recorded_role(graph, node) == InputRole::kSavedValue) return true;
+  }
+  return false;
+}
+
+// 0: forward, and graphs that hold all of a step; 1: backward; 2: optimizer.
+int rank_of(const Graph& graph) {
+  if (graph.kind == GraphKind::kOptimizer) return 2;
+  return runs_backward(graph) ? 1 : 0;
+}
+
+// What differs between what is given and what is taken, in a word; empty where nothing does. A size that is symbolic on
+// one side is not compared.
+std::string_view difference(const Graph& from, NodeId given, const Graph& to, NodeId taken) {
+  const Value& a = from.value(given);
+  const Value& b = to.value(taken);
+  if (a.kind == ValueKind::kAbsent || b.kind == ValueKind::kAbsent) return {};
+  if (a.kind != b.kind) return "kind";
+  if (a.kind != ValueKind::kTensor) return {};
+  const Tensor& left = from.pool().tensor(a);
+  const Tensor& right = to.pool().tensor(b);
+  if (left.dtype != right.dtype) return "dtype";
+  if (left.device.is_valid() && right.device.is_valid() && left.device != right.device) return "device";
+  if (!left.sizes.is_valid() || !right.sizes.is_valid()) return {};
+  const std::vector<Dim>& own = from.module().dims(left.sizes);
+  const std::vector<Dim>& other = to.module().dims(right.sizes);
+  if (own.size() != other.size()) return "number of dimensions";
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (own[i].is_static() && other[i].is_static() && own[i].value != other[i].value) return "size";
+  }
+  return {};
+}
+
+class Finder {
+ public:
+  explicit Finder(const Module& module) : module_(module) {}
+
+  Result<Step> run() {
+    step_.is_given = !module_.invocations.empty();
+    const std::optional<Error> error = step_.is_given ? take_invocations() : derive_runs();
+    if (error.has_value()) return *error;
+    name_runs();
+    for (size_t i = 0; i < step_.runs.size(); ++i) {
+      if (std::optional<Error> failure = bind(i); failure.has_value()) return *std::move(failure);
+    }
+    return std::move(step_);
+  }
+
+ private:
+  Error bad(std::string message, std::string hint) const {
+    return Error{ErrorCode::kBadStep, std::move(message), std::move(hint), {}};
+  }
+
+  std::optional<Error> take_invocations() {
+    for (const Invocation& invocation : module_.invocations) {
+      const GraphId graph = module_.find_graph(invocation.graph);
+      if (!graph.is_valid()) {
+        return bad("invocation " + std::to_string(step_.runs.size()) + " names no graph", "name one of the module");
+      }
+      add_run(graph);
+      of_run_.push_back(&invocation);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Error> derive_runs() {
+    std::vector<GraphId> graphs = top_level_graphs(module_);
+    std::stable_sort(graphs.begin(), graphs.end(),
+                     [this](GraphId a, GraphId b) { return rank_of(module_.graph(a)) < rank_of(module_.graph(b)); });
+    const auto count = [&](int rank) {
+      return std::count_if(graphs.begin(), graphs.end(),
+                           [&](GraphId id) { return rank_of(module_.graph(id)) == rank; });
+    };
+    if (count(1) > 0 && count(0) > 1) {
+      return bad("nothing says which of " + std::to_string(count(0)) + " forward graphs each of " +
+                     std::to_string(count(1)) + " backward graphs belongs to",
+                 "write `invocations` with bindings into the file (`fxopt help steps`)");
+    }
+    for (const GraphId id : graphs) {
+      add_run(id);
+      of_run_.push_back(nullptr);
+    }
+    return std::nullopt;
+  }
+
+  void add_run(GraphId id) {
+    const Graph& graph = module_.graph(id);
+    StepRun run;
+    run.graph = id;
+    for (const NodeId node : graph.nodes()) {
+      if (graph[node].kind == NodeKind::kPlaceholder) run.placeholders.push_back(node);
+    }
+    run.outputs = output_leaves(graph);
+    run.inputs.resize(run.placeholders.size());
+    step_.runs.push_back(std::move(run));
+  }
+
+  // The label of the invocation; else the kind where one graph has it, else the name; with the microbatch, or a number,
+  // where a graph runs more than once.
+  void name_runs() {
+    std::map<GraphKind, std::vector<GraphId>> of_kind;
+    std::map<GraphId, size_t> times;
+    for (const StepRun& run : step_.runs) {
+      std::vector<GraphId>& graphs = of_kind[module_.graph(run.graph).kind];
+      if (std::find(graphs.begin(), graphs.end(), run.graph) == graphs.end()) graphs.push_back(run.graph);
+      ++times[run.graph];
+    }
+    std::map<std::string, size_t> taken;
+    std::map<GraphId, size_t> nth;
+    for (size_t i = 0; i < step_.runs.size(); ++i) {
+      StepRun& run = step_.runs[i];
+      const Graph& graph = module_.graph(run.graph);
+      const Invocation* given = of_run_[i];
+      const bool has_kind = graph.kind != GraphKind::kUnspecified && of_kind[graph.kind].size() == 1;
+      run.label = has_kind ? name_of(graph.kind) : module_.text(graph.name());
+      if (times[run.graph] > 1) {
+        const bool has_number = given != nullptr && given->microbatch.value.has_value();
+        run.label += "[" + std::to_string(has_number ? *given->microbatch.value : int64_t(nth[run.graph])) + "]";
+      }
+      ++nth[run.graph];
+      if (given != nullptr && given->label.is_valid()) run.label = module_.text(given->label);
+      const size_t number = taken[run.label]++;
+      if (number > 0) run.label += "#" + std::to_string(number);
+    }
+  }
+
+  std::optional<Error> bind(size_t at) {
+    StepRun& run = step_.runs[at];
+    const Graph& graph = module_.graph(run.graph);
+    std::vector<bool> is_bound(run.placeholders.size(), false);
+    if (of_run_[at] != nullptr) {
+      for (const Binding& binding : of_run_[at]->bindings) {
+        if (binding.input >= run.placeholders.size()) continue;  // the verifier's to say
+        is_bound[binding.input] = true;
+        StepInput& input = run.inputs[binding.input];
+        if (!binding.invocation.has_value()) {
+          input = own_input(at, binding.input);
+        } else if (auto failure = take_output(at, binding.input, *binding.invocation, binding.output, false)) {
+          return failure;
+        }
+      }
+    }
+    for (size_t i = 0; i < run.placeholders.size(); ++i) {
+      if (is_bound[i]) continue;
+      const InputSpec* spec = input_spec(graph, run.placeholders[i]);
+      const InputRole role = spec == nullptr ? InputRole::kUnspecified : spec->role;
+      if (std::optional<Error> failure = bind_input(at, i, role, spec); failure.has_value()) return failure;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Error> bind_input(size_t at, size_t place, InputRole role, const InputSpec* spec) {
+    StepRun& run = step_.runs[at];
+    const Graph& graph = module_.graph(run.graph);
+    const NodeId placeholder = run.placeholders[place];
+    const bool may_be_saved = role == InputRole::kSavedValue || role == InputRole::kUnspecified;
+    const std::optional<size_t> forward =
+        may_be_saved && runs_backward(graph) ? forward_of(at) : std::optional<size_t>();
+    if (forward.has_value()) {
+      if (spec != nullptr && spec->saved_from_output.has_value() && *spec->saved_from_output >= 0) {
+        return take_output(at, place, *forward, static_cast<size_t>(*spec->saved_from_output), false);
+      }
+      const std::optional<size_t> named = output_named(*forward, graph[placeholder].name);
+      if (named.has_value()) return take_output(at, place, *forward, *named, true);
+      if (role == InputRole::kSavedValue) {
+        return bad("no output of " + step_.runs[*forward].label + " is the saved value %" +
+                       std::string(graph.name_of(placeholder)) + " that " + run.label + " takes",
+                   "give the forward graph of the same compilation, or bind the input by an invocation");
+      }
+    }
+    if (!forward.has_value() && role == InputRole::kSavedValue && step_.runs.size() > 1) {
+      return bad("%" + std::string(graph.name_of(placeholder)) + " of " + run.label +
+                     " is a saved value, and no forward graph runs before it",
+                 "give the forward graph of the same compilation, or bind the input by an invocation");
+    }
+    run.inputs[place] = own_input(at, place);
+    return std::nullopt;
+  }
+
+  std::optional<Error> take_output(size_t at, size_t place, size_t from, size_t output, bool by_name) {
+    StepRun& run = step_.runs[at];
+    const Graph& graph = module_.graph(run.graph);
+    const std::string input = "input %" + std::string(graph.name_of(run.placeholders[place])) + " of " + run.label;
+    const StepRun& source = step_.runs[from];
+    const std::string what = "output " + std::to_string(output) + " of " + source.label;
+    if (from >= at || output >= source.outputs.size()) {
+      return bad(input + " is bound to " + what + ", which has " + std::to_string(source.outputs.size()),
+                 "give graphs of the same compilation");
+    }
+    const NodeId given = source.outputs[output];
+    const Graph& other = module_.graph(source.graph);
+    if (!given.is_valid()) return bad(input + " is bound to " + what + ", which is not a node", "bind it to another");
+    const std::string_view differs = difference(other, given, graph, run.placeholders[place]);
+    if (!differs.empty()) {
+      return bad(input + " and " + what + ", %" + std::string(other.name_of(given)) + ", differ in their " +
+                     std::string(differs),
+                 "give graphs of the same compilation");
+    }
+    run.inputs[place] = {Source::kOutput, from, output, by_name};
+    return std::nullopt;
+  }
+
+  // The run whose saved values the backward run `at` takes.
+  std::optional<size_t> forward_of(size_t at) const {
+    for (size_t i = at; i-- > 0;) {
+      if (step_.runs[i].graph == step_.runs[at].graph || runs_backward(module_.graph(step_.runs[i].graph))) continue;
+      const Invocation* own = of_run_[at];
+      const Invocation* other = of_run_[i];
+      const auto same = [](const Integer& a, const Integer& b) { return !a.is_known() || !b.is_known() || a == b; };
+      const bool is_other = own != nullptr && other != nullptr &&
+                            !(same(own->stage, other->stage) && same(own->microbatch, other->microbatch));
+      if (!is_other) return i;
+    }
+    return std::nullopt;
+  }
+
+  // The saved one first, where several leaves are one node.
+  std::optional<size_t> output_named(size_t at, StringId name) {
+    const StepRun& run = step_.runs[at];
+    const Graph& graph = module_.graph(run.graph);
+    HashMap<StringId, size_t>& places = named_[run.graph];
+    if (places.empty()) {
+      for (const bool is_saved : {true, false}) {
+        for (size_t i = 0; i < run.outputs.size(); ++i) {
+          if (run.outputs[i].is_valid() && Step::is_saved(graph, i) == is_saved)
+            places.try_emplace(graph[run.outputs[i]].name, i);
+        }
+      }
+    }
+    const auto found = places.find(name);
+    return found == places.end() ? std::nullopt : std::optional<size_t>(found->second);
+  }
+
+  // An input of the step, shared with an earlier run where the caller gives both the same.
+  StepInput own_input(size_t at, size_t place) {
+    const Graph& graph = module_.graph(step_.runs[at].graph);
+    const NodeId placeholder = step_.runs[at].placeholders[place];
+    const InputSpec* spec = input_spec(graph, placeholder);
+    const InputRole role = spec == nullptr ? InputRole::kUnspecified : spec->role;
+    if (is_shared_role(role)) {
+      const auto [found, is_new] = shared_.try_emplace(identity(at, place, *spec), std::pair(at, place));
+      if (is_new) return {};
+      const auto [run, input] = found->second;
+      const StepRun& first = step_.runs[run];
+      const bool is_same =
+          difference(module_.graph(first.graph), first.placeholders[input], graph, placeholder).empty();
+      return is_same ? StepInput{Source::kShared, run, input, false} : StepInput{};
+    }
+    const Invocation* given = of_run_[at];
+    const bool is_received = given != nullptr && given->stage.value.value_or(0) > 0;
+    const bool is_there = role == InputRole::kInput ? !is_received : at == 0;
+    return {is_there ? Source::kBegin : Source::kArrives, 0, 0, false};
+  }
+
+  // By which the caller's parameters and their like are told apart. One without a name is the caller's only to runs of
+  // the same graph.
+  std::string identity(size_t at, size_t place, const InputSpec& spec) const {
+    const std::string_view fqn = module_.text(spec.fqn);
+    if (fqn.empty()) return std::to_string(step_.runs[at].graph.index()) + "#" + std::to_string(place);
+    return std::to_string(static_cast<int>(spec.role)) + ":" + std::string(fqn) + ":" +
+           std::string(module_.text(spec.optimizer_key));
+  }
+
+  const Module& module_;
+  Step step_;
+  std::vector<const Invocation*> of_run_;  // nullptr: derived
+  std::map<GraphId, HashMap<StringId, size_t>> named_;
+  std::map<std::string, std::pair<size_t, size_t>> shared_;  // what the caller gives: run and placeholder
+};
+
+}  // namespace
+
+bool Step::is_saved(const Graph& graph, size_t output) {
+  const OutputRole role = output < graph.outputs.size() ? graph.outputs[output].role : OutputRole::kUnspecified;
+  if (role != OutputRole::kUnspecified) return role == OutputRole::kSavedValue;
+  return graph.num_forward_outputs.has_value() && static_cast<int64_t>(output) >= *graph.num_forward_outputs;
+}
+
+size_t Step::count(size_t i, StepInput::Source source) const {
+  return static_cast<size_t>(std::count_if(runs[i].inputs.begin(), runs[i].inputs.end(),
+                                           [source](const StepInput& input) { return input.source == source; }));
+}
+
+Result<Step> find_step(const Module& module) { return Finder(module).run(); }
+
+}  // namespace fxopt

@@ -1,0 +1,74 @@
+// --step: several graphs, in one file or in several, as one step.
+#include "tests/catch.h"
+#include "tests/cli/run.h"
+
+namespace fxopt {
+namespace {
+
+const std::string kForwardFile = std::string(FXOPT_SOURCE_DIR) + "/testdata/pair_forward_twin.pb.zst";
+const std::string kBackwardFile = std::string(FXOPT_SOURCE_DIR) + "/testdata/pair_backward_twin.pb.zst";
+
+int64_t peak_of(const nlohmann::json& graph) { return graph["devices"][0]["ideal"]["peak_bytes"]; }
+
+TEST_CASE("cli step: mem measures two files as one step") {
+  const CliResult result = run_fxopt({"mem", "--step", kForwardFile, kBackwardFile, "--json"});
+  REQUIRE(result.exit == 0);
+  const nlohmann::json files = result.json()["result"]["files"];
+  REQUIRE(files.size() == 1);
+  CHECK(files[0]["files"].size() == 2);
+  REQUIRE(files[0]["graphs"].size() == 1);
+  const nlohmann::json step = files[0]["graphs"][0];
+  CHECK(peak_of(step) == 92592);  // as scripts/peers/step_memory.py counts it in PyTorch
+  REQUIRE(step["step"].size() == 2);
+  CHECK(step["step"][1]["label"] == "backward");
+  CHECK(step["step"][1]["from_outputs"] == 26);
+  CHECK(step["step"][1]["by_name"] == 0);
+  CHECK(step["step"][1]["arriving"] == 1);
+  CHECK(contains(run_fxopt({"mem", "--step", kForwardFile, kBackwardFile}).out,
+                 "a step of 2 runs (forward, backward): 26 inputs from outputs of earlier runs, 0 shared with them, 1 "
+                 "arriving as the run begins"));
+}
+
+TEST_CASE("cli step: limits are of the step") {
+  CHECK(run_fxopt({"mem", "--step", kForwardFile, kBackwardFile, "--budget", "92592B"}).exit == 0);
+  CHECK(run_fxopt({"mem", "--step", kForwardFile, kBackwardFile, "--budget", "92591B"}).exit == 5);
+}
+
+TEST_CASE("cli step: one file with both graphs is the same step") {
+  const TempFolder folder;
+  const std::string whole = folder / "pair.pb";
+  const CliResult written =
+      run_fxopt({"opt", "--step", kForwardFile, kBackwardFile, "-o", whole, "--stop-after", "0", "--report"});
+  REQUIRE(written.exit == 0);
+  CHECK(contains(written.err, "ideal peak, cpu, @step"));
+  CHECK(peak_of(run_fxopt({"mem", "--step", whole, "--json"}).json()["result"]["files"][0]["graphs"][0]) == 92592);
+  CHECK(run_fxopt({"mem", whole, "--json"}).json()["result"]["files"][0]["graphs"].size() == 2);
+  const CliResult verified = run_fxopt({"verify", "--step", kForwardFile, kBackwardFile});
+  CHECK(verified.exit == 0);
+  CHECK(contains(verified.out, "step: ok, a step of 2 runs"));
+  const CliResult diff =
+      run_fxopt({"diff", "--step", kForwardFile, kBackwardFile, kForwardFile, kBackwardFile, "--json"});
+  REQUIRE(diff.exit == 0);
+  CHECK(diff.json()["result"]["graphs"].size() == 1);
+}
+
+TEST_CASE("cli step: what makes no step, and what is no step to compare") {
+  const CliResult lonely = run_fxopt({"mem", "--step", kBackwardFile, kBackwardFile});
+  CHECK(lonely.exit == 3);
+  CHECK(contains(lonely.err, "FX0316"));
+  CHECK(contains(lonely.err, "no forward graph runs before it"));
+  const TempFolder folder;
+  const std::string other = folder / "other.fxg";
+  write_text(other, kTwins);
+  const CliResult strange = run_fxopt({"mem", "--step", other, kBackwardFile});
+  CHECK(strange.exit == 3);
+  CHECK(contains(strange.err, "FX0316"));
+  CHECK(run_fxopt({"verify", "--step", other, kBackwardFile}).exit == 3);
+  CHECK(run_fxopt({"diff", "--step", other, other, other}).exit == 2);
+  CHECK(run_fxopt({"diff", other, other, other, other}).exit == 2);
+  CHECK(run_fxopt({"opt", "--step", kForwardFile, kBackwardFile, "-o", kBackwardFile}).exit == 2);
+  CHECK(run_fxopt({"mem", "--step", "--graph", "main", kForwardFile}).exit == 2);
+}
+
+}  // namespace
+}  // namespace fxopt
