@@ -22,6 +22,7 @@
 #include "cli/shell.h"
 #include "cli/step.h"
 #include "core/file.h"
+#include "ir/step/step.h"
 
 namespace fxopt {
 namespace {
@@ -81,7 +82,7 @@ class Mem {
     if (is_measured_) return;
     std::vector<std::string> reasons;
     for (size_t i = first_error; i < console_.num_errors(); ++i) reasons.push_back(reason_text(console_.errors()[i]));
-    forms_.add_failure(shown_input(path_), reasons);
+    forms_.add_failure(flags_.step ? shown_inputs(flags_.inputs) : shown_input(path_), reasons);
   }
 
   void measure_file(const std::string& path, nlohmann::ordered_json& file) {
@@ -96,7 +97,20 @@ class Mem {
     if (module == nullptr) return;
     const Result<std::vector<const Graph*>> graphs = select_graphs(*module, flags_.graph, shown_input(path));
     if (!graphs.ok()) return console_.error(graphs.error());
+    if (graphs->size() > 1) note_step(path, *module);
     measure_graphs(path, *module, *graphs, {}, file);
+  }
+
+  // Of graphs that are measured one by one, where one takes what another gives.
+  void note_step(const std::string& path, const Module& module) {
+    const Result<Step> step = find_step(module);
+    if (!step.ok()) return;
+    for (size_t i = 0; i < step->runs.size(); ++i) {
+      if (step->count(i, StepInput::Source::kOutput) == 0) continue;
+      console_.notes() << printable_line(shown_input(path)) << ": " << step->runs.size()
+                       << " runs of its graphs are one step; --step measures it as one\n";
+      return;
+    }
   }
 
   // `runs`: of the step that the graph was composed of.
@@ -167,7 +181,8 @@ class Mem {
   void check(const std::string& path, const GraphMemory& memory) {
     const std::vector<Error> broken = gates_.check(path, memory);
     for (const Error& error : broken) console_.error(error);
-    forms_.add(shown_input(path), memory, {gates_.baseline_of(path, memory.graph), gates_.text(), broken});
+    forms_.add(flags_.step ? shown_inputs(flags_.inputs) : shown_input(path), memory,
+               {gates_.baseline_of(path, memory.graph), gates_.text(), broken});
   }
 
   // Limits are checked for the values that peaks are of.

@@ -167,24 +167,28 @@ class Composer {
 
   // The attribute stands once, under its path; under another where that is taken by something else.
   void share_attribute(size_t at, const Graph& graph, NodeId id) {
-    const std::string_view path = module_.target(graph_[id].target).name.is_valid()
-                                      ? module_.text(module_.target(graph_[id].target).name)
-                                      : std::string_view();
-    for (const Attribute& attribute : graph.attributes) {
-      if (module_.text(attribute.path) != path) continue;
-      const auto [found, is_new] = attributes_.try_emplace(attribute.path, std::pair(at, attribute.constant));
-      if (is_new) {
-        graph_.attributes.push_back(attribute);
-      } else if (found->second.second != attribute.constant || !attribute.constant.is_valid()) {
-        if (step_.runs[found->second.first].graph == step_.runs[at].graph) return;
-        Attribute other = attribute;
-        other.path = module_.intern(step_.runs[at].label + "." + std::string(path));
-        graph_[id].target = module_.target(module_.text(other.path));
-        if (attributes_.try_emplace(other.path, std::pair(at, other.constant)).second)
-          graph_.attributes.push_back(other);
-      }
-      return;
+    const TargetId target = graph_[id].target;
+    const Attribute* attribute = target.is_valid() ? attribute_of(graph, module_.target(target).name) : nullptr;
+    if (attribute == nullptr) return;
+    const auto [found, is_new] = attributes_.try_emplace(attribute->path, std::pair(at, attribute->constant));
+    if (is_new) graph_.attributes.push_back(*attribute);
+    const bool is_same = found->second.second == attribute->constant && attribute->constant.is_valid();
+    if (is_new || is_same || step_.runs[found->second.first].graph == step_.runs[at].graph) return;
+    Attribute other = *attribute;
+    other.path = module_.intern(step_.runs[at].label + "." + std::string(module_.text(attribute->path)));
+    graph_[id].target = module_.target(module_.text(other.path));
+    if (attributes_.try_emplace(other.path, std::pair(at, other.constant)).second) {
+      graph_.attributes.push_back(std::move(other));
     }
+  }
+
+  const Attribute* attribute_of(const Graph& graph, StringId path) {
+    const auto [places, is_new] = attribute_places_.try_emplace(graph.id());
+    for (size_t i = 0; is_new && i < graph.attributes.size(); ++i) {
+      places->second.try_emplace(graph.attributes[i].path, i);
+    }
+    const auto found = places->second.find(path);
+    return found == places->second.end() ? nullptr : &graph.attributes[found->second];
   }
 
   Phase phase_of(size_t at, NodeId placeholder) const {
@@ -297,6 +301,7 @@ class Composer {
   std::vector<bool> runs_again_;                                // by run: its graph has run before
   std::vector<HashMap<StorageId, StorageId>> storages_;         // by run: a recorded one to that in the step
   std::map<StringId, std::pair<size_t, StringId>> attributes_;  // by path: the run and the constant
+  std::map<GraphId, HashMap<StringId, size_t>> attribute_places_;
   std::map<std::string, size_t> gradients_;
   HashMap<StringId, NodeId> parameters_;
   std::vector<NodeId> results_;

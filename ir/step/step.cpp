@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -130,11 +131,10 @@ class Finder {
   // The label of the invocation; else the kind where one graph has it, else the name; with the microbatch, or a number,
   // where a graph runs more than once.
   void name_runs() {
-    std::map<GraphKind, std::vector<GraphId>> of_kind;
+    std::map<GraphKind, std::set<GraphId>> of_kind;
     std::map<GraphId, size_t> times;
     for (const StepRun& run : step_.runs) {
-      std::vector<GraphId>& graphs = of_kind[module_.graph(run.graph).kind];
-      if (std::find(graphs.begin(), graphs.end(), run.graph) == graphs.end()) graphs.push_back(run.graph);
+      of_kind[module_.graph(run.graph).kind].insert(run.graph);
       ++times[run.graph];
     }
     std::map<std::string, size_t> taken;
@@ -172,23 +172,24 @@ class Finder {
         }
       }
     }
+    const std::optional<size_t> forward = runs_backward(graph) ? forward_of(at) : std::optional<size_t>();
     for (size_t i = 0; i < run.placeholders.size(); ++i) {
       if (is_bound[i]) continue;
       const InputSpec* spec = input_spec(graph, run.placeholders[i]);
       const InputRole role = spec == nullptr ? InputRole::kUnspecified : spec->role;
-      if (std::optional<Error> failure = bind_input(at, i, role, spec); failure.has_value()) return failure;
+      if (std::optional<Error> failure = bind_input(at, i, role, spec, forward); failure.has_value()) return failure;
     }
     return std::nullopt;
   }
 
-  std::optional<Error> bind_input(size_t at, size_t place, InputRole role, const InputSpec* spec) {
+  // `forward`: the run that saved for this one, where it is backward and there is one.
+  std::optional<Error> bind_input(size_t at, size_t place, InputRole role, const InputSpec* spec,
+                                  std::optional<size_t> forward) {
     StepRun& run = step_.runs[at];
     const Graph& graph = module_.graph(run.graph);
     const NodeId placeholder = run.placeholders[place];
     const bool may_be_saved = role == InputRole::kSavedValue || role == InputRole::kUnspecified;
-    const std::optional<size_t> forward =
-        may_be_saved && runs_backward(graph) ? forward_of(at) : std::optional<size_t>();
-    if (forward.has_value()) {
+    if (may_be_saved && forward.has_value()) {
       if (spec != nullptr && spec->saved_from_output.has_value() && *spec->saved_from_output >= 0) {
         return take_output(at, place, *forward, static_cast<size_t>(*spec->saved_from_output), false);
       }
