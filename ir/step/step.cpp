@@ -75,6 +75,7 @@ class Finder {
     name_runs();
     for (size_t i = 0; i < step_.runs.size(); ++i) {
       if (std::optional<Error> failure = bind(i); failure.has_value()) return *std::move(failure);
+      if (!is_backward(step_.runs[i].graph)) forwards_[key_of(i)] = i;
     }
     return std::move(step_);
   }
@@ -97,19 +98,18 @@ class Finder {
   }
 
   std::optional<Error> derive_runs() {
-    std::vector<GraphId> graphs = top_level_graphs(module_);
-    std::stable_sort(graphs.begin(), graphs.end(),
-                     [this](GraphId a, GraphId b) { return rank_of(module_.graph(a)) < rank_of(module_.graph(b)); });
+    std::vector<std::pair<int, GraphId>> graphs;
+    for (const GraphId id : top_level_graphs(module_)) graphs.emplace_back(rank_of(module_.graph(id)), id);
+    std::stable_sort(graphs.begin(), graphs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     const auto count = [&](int rank) {
-      return std::count_if(graphs.begin(), graphs.end(),
-                           [&](GraphId id) { return rank_of(module_.graph(id)) == rank; });
+      return std::count_if(graphs.begin(), graphs.end(), [&](const auto& graph) { return graph.first == rank; });
     };
     if (count(1) > 0 && count(0) > 1) {
       return bad("nothing says which of " + std::to_string(count(0)) + " forward graphs each of " +
                      std::to_string(count(1)) + " backward graphs belongs to",
                  "write `invocations` with bindings into the file (`fxopt help steps`)");
     }
-    for (const GraphId id : graphs) {
+    for (const auto& [rank, id] : graphs) {
       add_run(id);
       of_run_.push_back(nullptr);
     }
@@ -172,7 +172,7 @@ class Finder {
         }
       }
     }
-    const std::optional<size_t> forward = runs_backward(graph) ? forward_of(at) : std::optional<size_t>();
+    const std::optional<size_t> forward = is_backward(run.graph) ? forward_of(at) : std::optional<size_t>();
     for (size_t i = 0; i < run.placeholders.size(); ++i) {
       if (is_bound[i]) continue;
       const InputSpec* spec = input_spec(graph, run.placeholders[i]);
@@ -233,18 +233,31 @@ class Finder {
     return std::nullopt;
   }
 
-  // The run whose saved values the backward run `at` takes.
+  // The run whose saved values the backward run `at` takes: of its stage and microbatch, else the last of which these
+  // are not known to be others.
   std::optional<size_t> forward_of(size_t at) const {
-    for (size_t i = at; i-- > 0;) {
-      if (step_.runs[i].graph == step_.runs[at].graph || runs_backward(module_.graph(step_.runs[i].graph))) continue;
-      const Invocation* own = of_run_[at];
-      const Invocation* other = of_run_[i];
-      const auto same = [](const Integer& a, const Integer& b) { return !a.is_known() || !b.is_known() || a == b; };
-      const bool is_other = own != nullptr && other != nullptr &&
-                            !(same(own->stage, other->stage) && same(own->microbatch, other->microbatch));
-      if (!is_other) return i;
+    const auto found = forwards_.find(key_of(at));
+    if (found != forwards_.end()) return found->second;
+    const auto [stage, microbatch] = key_of(at);
+    const auto may_be = [](const Number& a, const Number& b) { return !a.has_value() || !b.has_value() || a == b; };
+    std::optional<size_t> last;
+    for (const auto& [key, run] : forwards_) {
+      if (may_be(stage, key.first) && may_be(microbatch, key.second)) last = std::max(last.value_or(0), run);
     }
-    return std::nullopt;
+    return last;
+  }
+
+  // The stage and the microbatch of a run, as far as they are known.
+  using Number = std::optional<int64_t>;
+  std::pair<Number, Number> key_of(size_t run) const {
+    const Invocation* given = of_run_[run];
+    return given == nullptr ? std::pair<Number, Number>() : std::pair(given->stage.value, given->microbatch.value);
+  }
+
+  bool is_backward(GraphId graph) {
+    const auto [found, is_new] = is_backward_.try_emplace(graph, false);
+    if (is_new) found->second = runs_backward(module_.graph(graph));
+    return found->second;
   }
 
   // The saved one first, where several leaves are one node.
@@ -297,6 +310,8 @@ class Finder {
   const Module& module_;
   Step step_;
   std::vector<const Invocation*> of_run_;  // nullptr: derived
+  std::map<GraphId, bool> is_backward_;
+  std::map<std::pair<Number, Number>, size_t> forwards_;  // the last run that is not backward, by its key
   std::map<GraphId, HashMap<StringId, size_t>> named_;
   std::map<std::string, std::pair<size_t, size_t>> shared_;  // what the caller gives: run and placeholder
 };

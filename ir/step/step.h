@@ -50,8 +50,8 @@ struct Step {
 // optimizer, as they stand in the module within these. The inputs of a run are, in this order, what a binding says;
 // for a saved value the forward output it was saved from (InputSpec::saved_from_output), else the output of that name;
 // a parameter, buffer, optimizer state or constant of the name of one of an earlier run; an input of the step. "The
-// forward" is the last run before it of another graph that is not backward, of the same stage and microbatch where
-// these are known.
+// forward" is the last run before it that is not backward: of the same stage and microbatch, else one of which these
+// are not known to be others.
 // Errors: kBadStep: a binding of another type; a saved value that no output is, or of no forward graph, where there are several runs; several forward and backward graphs
 // without invocations. O(nodes + inputs + outputs).
 Result<Step> find_step(const Module& module);
