@@ -42,6 +42,17 @@ std::string reason_text(const nlohmann::ordered_json& error) {
   return error.value("code", "") + " " + error.value("message", "");
 }
 
+// What reports and baselines call what is measured: the files, or for a step the first one with the names of the others
+// behind it, "runs/forward.pb+backward.pb".
+std::vector<std::string> named_inputs(const MemFlags& flags) {
+  if (!flags.step) return flags.inputs;
+  std::string name = flags.inputs.front();
+  for (size_t i = 1; i < flags.inputs.size(); ++i) {
+    name += "+" + flags.inputs[i].substr(flags.inputs[i].rfind('/') + 1);
+  }
+  return {name};
+}
+
 // One call: several inputs, one set of options, one baseline.
 class Mem {
  public:
@@ -55,9 +66,7 @@ class Mem {
       console_.warning("not-modelled", {}, "the setting " + setting + " is not modelled: peaks are those without it");
     }
     size_t errors = 0;  // of inputs before
-    // A step goes by the name of its first file.
-    const std::vector<std::string> inputs =
-        flags_.step ? std::vector<std::string>{flags_.inputs.front()} : flags_.inputs;
+    const std::vector<std::string> inputs = named_inputs(flags_);
     for_each_input(console_, inputs, [&](size_t i, nlohmann::ordered_json& file) {
       note_failure(errors);
       errors = console_.num_errors();
@@ -278,7 +287,7 @@ Status measure_all(Console& console, const MemFlags& flags) {
   const Result<MemoryPlan> plan = MemoryPlan::make(flags.memory);
   if (!plan.ok()) return plan.error();
   GateFlags gate_flags = flags.gates;
-  gate_flags.inputs = flags.step ? std::vector<std::string>{flags.inputs.front()} : flags.inputs;
+  gate_flags.inputs = named_inputs(flags);
   gate_flags.is_shown = !flags.forms.markdown.empty();
   const Result<MemoryGates> gates = MemoryGates::make(gate_flags, *plan);
   if (!gates.ok()) return gates.error();

@@ -22,6 +22,7 @@
 #include "core/file.h"
 #include "core/stopwatch.h"
 #include "ir/io/control_deps.h"
+#include "ir/step/step.h"
 #include "ir/step/tag_rules.h"
 #include "ir/step/tags.h"
 #include "passes/pipeline/pipeline.h"
@@ -258,6 +259,12 @@ bool add_step(Console& console, const Module& module, const OptFlags& flags, Mod
   return true;
 }
 
+// Passes may merge or rename what one graph takes from another by its name.
+void write_step(Module& module) {
+  const Result<Step> step = find_step(module);
+  if (step.ok() && step->runs.size() > 1) record_step(module, *step);
+}
+
 // One input. Errors go to the console.
 void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size_t index, nlohmann::ordered_json& file,
               std::string& report_file) {
@@ -280,6 +287,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   PassContext context(module);
   if (wants_report) report.before = module_stats(module, context.facts);
   if (flags.step && !add_step(console, module, flags, report.before)) return;
+  if (flags.step) write_step(module);
 
   RunOptions options;
   options.verify = !flags.no_verify;

@@ -1,6 +1,7 @@
 #include "cli/step.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "cli/console.h"
@@ -16,6 +17,12 @@ Result<ComposedStep> compose(std::unique_ptr<Module> module) {
   if (!step.ok()) return step.error();
   ComposedStep composed;
   const bool is_several = step->runs.size() > 1;
+  std::set<std::pair<size_t, size_t>> taken;
+  for (const StepRun& run : step->runs) {
+    for (const StepInput& input : run.inputs) {
+      if (input.source == StepInput::Source::kOutput) taken.emplace(input.run, input.place);
+    }
+  }
   for (size_t i = 0; is_several && i < step->runs.size(); ++i) {
     const StepRun& run = step->runs[i];
     StepRunRow row;
@@ -28,6 +35,10 @@ Result<ComposedStep> compose(std::unique_ptr<Module> module) {
     row.shared = step->count(i, StepInput::Source::kShared);
     row.at_begin = step->count(i, StepInput::Source::kBegin);
     row.arriving = step->count(i, StepInput::Source::kArrives);
+    for (size_t output = 0; output < run.outputs.size(); ++output) {
+      const bool is_unread = Step::is_saved(module->graph(run.graph), output) && !taken.contains({i, output});
+      if (is_unread) ++row.unread;
+    }
     composed.runs.push_back(std::move(row));
   }
   composed.graph = &module->graph(compose_step(*module, *step));

@@ -55,6 +55,7 @@ then backward, then optimizer, by the kinds of the graphs. An input of a run is
   for a parameter, buffer, constant or optimizer state, that of the same name in an earlier run;
   else an input of the step. Tangents, and what a stage receives, are there from their run on; other
   inputs from the begin.
+The gradients that an optimizer graph takes need bindings: nothing else says which they are.
 The report says how many inputs each way gave, and how many by their names alone.
 
 Between runs happens what PyTorch's runtime does. The new value of a mutated input is copied into it
@@ -62,7 +63,8 @@ and goes. A saved value ends with its last reader in backward. A gradient that a
 returns for the same parameter is added to the first one and goes. The caller keeps all other outputs.
 
 In reports a node is %RUN.NAME, as %backward.mm_3. Files of one step must agree about what they both
-name: symbols, process groups, ranks. opt --step writes one file with all graphs.
+name: symbols, process groups, ranks. opt --step writes one file with all graphs, and with the
+bindings, which then depend on no names.
 )";
 
 constexpr std::string_view kFormats =

@@ -138,6 +138,10 @@ void Pool::rename(ArgKind kind, StringId from, StringId to) {
   for (Arg& arg : args_) {
     if (arg.is(kind) && arg.as_string() == from) arg = Arg::named(kind, to);
   }
+  if (kind != ArgKind::kGraph) return;
+  for (Value& value : values_) {
+    if (value.kind == ValueKind::kGraph && value.name == from) value.name = to;
+  }
 }
 
 }  // namespace fxopt

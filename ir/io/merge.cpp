@@ -1,5 +1,6 @@
 #include "ir/io/merge.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -34,10 +35,12 @@ class Merger {
     if (!bytes.ok()) return bytes.error();
     const Heads heads = keep_heads();
     const size_t first_graph = into_.num_graphs(), first_erased = into_.erased.size();
+    const auto first_run = static_cast<uint32_t>(into_.invocations.size());
     const uint64_t uid_base = into_.next_uid;
     if (const Status status = parse_pb_into(into_, *bytes, file_); !status.ok()) return status;
     restore(heads);
     shift_origins(first_graph, first_erased, uid_base);
+    shift_bindings(first_run);
     return fold_all(heads);
   }
 
@@ -101,8 +104,23 @@ class Merger {
 
   // By their bytes: those that stand in the files, or those of a file beside them.
   bool is_same_constant(const Constant& a, const Constant& b) const {
+    if (!is_same_tensor(a, b)) return false;
     if (a.inline_data.has_value() || b.inline_data.has_value()) return a.inline_data == b.inline_data;
     return a.xxh64.has_value() && a.xxh64 == b.xxh64 && into_.text(a.key) == from_.text(b.key);
+  }
+
+  bool is_same_tensor(const Constant& a, const Constant& b) const {
+    if (a.tensor.is_valid() != b.tensor.is_valid()) return false;
+    if (!a.tensor.is_valid()) return true;
+    const Tensor& own = into_.pool.tensor(into_.pool.value(a.tensor));
+    const Tensor& other = from_.pool.tensor(from_.pool.value(b.tensor));
+    if (own.dtype != other.dtype || own.sizes.is_valid() != other.sizes.is_valid()) return false;
+    if (!own.sizes.is_valid()) return true;
+    const std::vector<Dim>& sizes = into_.dims(own.sizes);
+    const std::vector<Dim>& others = from_.dims(other.sizes);
+    return std::equal(sizes.begin(), sizes.end(), others.begin(), others.end(), [](const Dim& left, const Dim& right) {
+      return left.is_static() && right.is_static() && left.value == right.value;
+    });
   }
 
   using ByName = std::unordered_map<std::string, const Constant*>;
@@ -154,14 +172,23 @@ class Merger {
     }
   }
 
+  void shift_bindings(uint32_t base) {
+    for (size_t i = base; i < into_.invocations.size(); ++i) {
+      for (Binding& binding : into_.invocations[i].bindings) {
+        if (binding.invocation.has_value()) *binding.invocation += base;
+      }
+    }
+  }
+
   Status fold_all(const Heads& heads) {
     const auto same = [this](const auto& a, const auto& b) { return text_of(into_, a) == text_of(into_, b); };
     fold(into_.assertions, heads.assertions);
-    Status status =
-        fold_named("symbol", into_.symbols, heads.symbols, &Symbol::name, [](const Symbol& a, const Symbol& b) {
-          return a.kind == b.kind && a.type == b.type && a.min == b.min && a.max == b.max &&
-                 (!a.hint.has_value() || !b.hint.has_value() || a.hint == b.hint);
-        });
+    Status status = fold_named("symbol", into_.symbols, heads.symbols, &Symbol::name, [](Symbol& a, const Symbol& b) {
+      const bool is_same = a.kind == b.kind && a.type == b.type && a.min == b.min && a.max == b.max &&
+                           (!a.hint.has_value() || !b.hint.has_value() || a.hint == b.hint);
+      if (!a.hint.has_value()) a.hint = b.hint;
+      return is_same;
+    });
     if (status.ok()) status = fold_named("process group", into_.groups, heads.groups, &ProcessGroup::uid, same);
     if (status.ok()) status = fold_named("device mesh", into_.meshes, heads.meshes, &DeviceMesh::name, same);
     if (status.ok())

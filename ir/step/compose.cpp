@@ -130,7 +130,7 @@ class Composer {
     node.phase = is_backward ? Phase::kBackward : phase;
     node.phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kInferred);
     copy_rare(at, graph, original, id, is_backward && phase == Phase::kForward);
-    if (source.kind == NodeKind::kGetAttr) share_attribute(at, graph, id);
+    if (source.kind == NodeKind::kGetAttr) share_attribute(graph, id);
     return id;
   }
 
@@ -166,20 +166,26 @@ class Composer {
   }
 
   // The attribute stands once, under its path; under another where that is taken by something else.
-  void share_attribute(size_t at, const Graph& graph, NodeId id) {
+  void share_attribute(const Graph& graph, NodeId id) {
     const TargetId target = graph_[id].target;
     const Attribute* attribute = target.is_valid() ? attribute_of(graph, module_.target(target).name) : nullptr;
     if (attribute == nullptr) return;
-    const auto [found, is_new] = attributes_.try_emplace(attribute->path, std::pair(at, attribute->constant));
-    if (is_new) graph_.attributes.push_back(*attribute);
-    const bool is_same = found->second.second == attribute->constant && attribute->constant.is_valid();
-    if (is_new || is_same || step_.runs[found->second.first].graph == step_.runs[at].graph) return;
-    Attribute other = *attribute;
-    other.path = module_.intern(step_.runs[at].label + "." + std::string(module_.text(attribute->path)));
-    graph_[id].target = module_.target(module_.text(other.path));
-    if (attributes_.try_emplace(other.path, std::pair(at, other.constant)).second) {
-      graph_.attributes.push_back(std::move(other));
+    const auto [placed, is_first] = placed_.try_emplace({graph.id(), attribute->path}, attribute->path);
+    if (is_first) placed->second = place_attribute(graph, *attribute);
+    if (placed->second != attribute->path) graph_[id].target = module_.target(module_.text(placed->second));
+  }
+
+  // The path it has in the step: its own, unless that is something else of another graph.
+  StringId place_attribute(const Graph& graph, Attribute attribute) {
+    const auto [taken, is_new] = attributes_.try_emplace(attribute.path, attribute.constant);
+    if (!is_new && attribute.constant.is_valid() && taken->second == attribute.constant) return attribute.path;
+    if (!is_new) {
+      std::string path = std::string(module_.text(graph.name())) + "." + std::string(module_.text(attribute.path));
+      while (!attributes_.try_emplace(module_.intern(path), attribute.constant).second) path += "_";
+      attribute.path = module_.intern(path);
     }
+    graph_.attributes.push_back(attribute);
+    return attribute.path;
   }
 
   const Attribute* attribute_of(const Graph& graph, StringId path) {
@@ -209,9 +215,13 @@ class Composer {
       // Where nothing tells what an output is, one that a later run takes is for it alone.
       const bool is_saved = Step::is_saved(graph, i) || spec.role == OutputRole::kUnspecified;
       if (is_saved && is_bound_[at][i]) continue;
-      if (spec.role == OutputRole::kGradient && !gradients_.emplace(gradient_key(at, i, spec), at).second) {
-        kept.push_back(value);
-        continue;
+      if (spec.role == OutputRole::kGradient) {
+        const NodeId parameter = parameter_of(at, spec);
+        if (!parameter.is_valid() && is_bound_[at][i]) continue;  // another run takes it: of an activation
+        if (parameter.is_valid() && !gradients_.insert(parameter).second) {
+          kept.push_back(value);
+          continue;
+        }
       }
       add_result(at, value, spec);
     }
@@ -233,7 +243,7 @@ class Composer {
   // True where the new value of an input was copied into it, or is it already.
   bool copy_back(size_t at, const OutputSpec& spec, NodeId value) {
     const Graph& graph = graph_of(at);
-    const NodeId placeholder = spec.of.is_valid() ? graph.find(spec.of) : NodeId();
+    const NodeId placeholder = spec.of.is_valid() ? graph.find(spec.of) : input_named(at, spec.fqn);
     if (!placeholder.is_valid() || graph[placeholder].kind != NodeKind::kPlaceholder) return false;
     const NodeId input = mapped_[at][placeholder];
     if (input == value) return true;
@@ -250,17 +260,31 @@ class Composer {
     return true;
   }
 
-  // Which gradients are summed: of one parameter by its name, else of one output of one graph.
-  std::string gradient_key(size_t at, size_t output, const OutputSpec& spec) const {
-    const std::string_view fqn = module_.text(spec.fqn);
-    if (!fqn.empty()) return std::string(fqn);
-    return std::to_string(step_.runs[at].graph.index()) + "#" + std::to_string(output);
+  // The parameter, as it is in the step, that a gradient is of; invalid for one of something else.
+  NodeId parameter_of(size_t at, const OutputSpec& spec) {
+    const Graph& graph = graph_of(at);
+    const NodeId of = spec.of.is_valid() ? graph.find(spec.of) : NodeId();
+    if (of.is_valid() && recorded_role(graph, of) == InputRole::kParameter) return mapped_[at][of];
+    return parameter_named(spec.fqn, spec.subclass_path);
+  }
+
+  // The placeholder of that name in the model; invalid where there is none.
+  NodeId input_named(size_t at, StringId fqn) {
+    if (!fqn.is_valid() || module_.text(fqn).empty()) return NodeId();
+    const auto [named, is_new] = named_inputs_.try_emplace(step_.runs[at].graph);
+    for (size_t i = 0; is_new && i < step_.runs[at].placeholders.size(); ++i) {
+      const NodeExtra* extra = graph_of(at).extra(step_.runs[at].placeholders[i]);
+      if (extra == nullptr || !extra->input.has_value()) continue;
+      named->second.try_emplace(extra->input->fqn, step_.runs[at].placeholders[i]);
+    }
+    const auto found = named->second.find(fqn);
+    return found == named->second.end() ? NodeId() : found->second;
   }
 
   void add_result(size_t at, NodeId value, OutputSpec spec) {
     const Graph& graph = graph_of(at);
     const NodeId of = spec.of.is_valid() ? graph.find(spec.of) : NodeId();
-    const NodeId own = of.is_valid() ? mapped_[at][of] : parameter_named(spec.fqn);
+    const NodeId own = of.is_valid() ? mapped_[at][of] : parameter_named(spec.fqn, spec.subclass_path);
     spec.of = own.is_valid() ? graph_[own].name : StringId();
     spec.alias_of_input.reset();
     spec.alias_of_output.reset();
@@ -268,15 +292,16 @@ class Composer {
     specs_.push_back(std::move(spec));
   }
 
-  NodeId parameter_named(StringId fqn) {
+  NodeId parameter_named(StringId fqn, const std::vector<StringId>& subclass_path) {
     if (!fqn.is_valid() || module_.text(fqn).empty()) return NodeId();
     if (parameters_.empty()) {
       for (const NodeId node : graph_.nodes()) {
         if (recorded_role(graph_, node) != InputRole::kParameter) continue;
-        parameters_.try_emplace(graph_.extra(node)->input->fqn, node);
+        const InputSpec& spec = *graph_.extra(node)->input;
+        parameters_.try_emplace({spec.fqn, spec.subclass_path}, node);
       }
     }
-    const auto found = parameters_.find(fqn);
+    const auto found = parameters_.find({fqn, subclass_path});
     return found == parameters_.end() ? NodeId() : found->second;
   }
 
@@ -298,12 +323,14 @@ class Composer {
   std::vector<IdMap<NodeId, NodeId>> mapped_;  // by run: a node to its copy
   std::vector<std::vector<bool>> is_bound_;    // by run and output
   std::set<GraphId> has_run_;
-  std::vector<bool> runs_again_;                                // by run: its graph has run before
-  std::vector<HashMap<StorageId, StorageId>> storages_;         // by run: a recorded one to that in the step
-  std::map<StringId, std::pair<size_t, StringId>> attributes_;  // by path: the run and the constant
+  std::vector<bool> runs_again_;                             // by run: its graph has run before
+  std::vector<HashMap<StorageId, StorageId>> storages_;      // by run: a recorded one to that in the step
+  std::map<StringId, StringId> attributes_;                  // by path: the constant
+  std::map<std::pair<GraphId, StringId>, StringId> placed_;  // a graph's path to that in the step
   std::map<GraphId, HashMap<StringId, size_t>> attribute_places_;
-  std::map<std::string, size_t> gradients_;
-  HashMap<StringId, NodeId> parameters_;
+  std::map<GraphId, std::map<StringId, NodeId>> named_inputs_;
+  std::set<NodeId> gradients_;  // the parameters that have one
+  std::map<std::pair<StringId, std::vector<StringId>>, NodeId> parameters_;
   std::vector<NodeId> results_;
   std::vector<OutputSpec> specs_;
 };

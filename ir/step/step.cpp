@@ -75,7 +75,7 @@ class Finder {
     name_runs();
     for (size_t i = 0; i < step_.runs.size(); ++i) {
       if (std::optional<Error> failure = bind(i); failure.has_value()) return *std::move(failure);
-      if (!is_backward(step_.runs[i].graph)) forwards_[key_of(i)] = i;
+      if (saves(step_.runs[i].graph)) forwards_[key_of(i)].push_back(i);
     }
     return std::move(step_);
   }
@@ -93,6 +93,13 @@ class Finder {
       }
       add_run(graph);
       of_run_.push_back(&invocation);
+    }
+    std::set<GraphId> run;
+    for (const StepRun& each : step_.runs) run.insert(each.graph);
+    for (const GraphId id : top_level_graphs(module_)) {
+      if (run.contains(id)) continue;
+      return bad("no invocation runs @" + std::string(module_.text(module_.graph(id).name())),
+                 "write one for each graph of the step, or leave the graph out");
     }
     return std::nullopt;
   }
@@ -137,7 +144,7 @@ class Finder {
       of_kind[module_.graph(run.graph).kind].insert(run.graph);
       ++times[run.graph];
     }
-    std::map<std::string, size_t> taken;
+    std::set<std::string> taken;
     std::map<GraphId, size_t> nth;
     for (size_t i = 0; i < step_.runs.size(); ++i) {
       StepRun& run = step_.runs[i];
@@ -151,8 +158,9 @@ class Finder {
       }
       ++nth[run.graph];
       if (given != nullptr && given->label.is_valid()) run.label = module_.text(given->label);
-      const size_t number = taken[run.label]++;
-      if (number > 0) run.label += "#" + std::to_string(number);
+      const std::string base = run.label;
+      for (size_t number = 1; !taken.insert(run.label).second; ++number)
+        run.label = base + "#" + std::to_string(number);
     }
   }
 
@@ -163,6 +171,11 @@ class Finder {
     if (of_run_[at] != nullptr) {
       for (const Binding& binding : of_run_[at]->bindings) {
         if (binding.input >= run.placeholders.size()) continue;  // the verifier's to say
+        if (is_bound[binding.input]) {
+          return bad("input %" + std::string(graph.name_of(run.placeholders[binding.input])) + " of " + run.label +
+                         " is bound twice",
+                     "leave one of the bindings out");
+        }
         is_bound[binding.input] = true;
         StepInput& input = run.inputs[binding.input];
         if (!binding.invocation.has_value()) {
@@ -172,23 +185,29 @@ class Finder {
         }
       }
     }
-    const std::optional<size_t> forward = is_backward(run.graph) ? forward_of(at) : std::optional<size_t>();
+    const std::vector<size_t> forwards = is_backward(run.graph) ? forwards_of(at) : std::vector<size_t>();
     for (size_t i = 0; i < run.placeholders.size(); ++i) {
       if (is_bound[i]) continue;
       const InputSpec* spec = input_spec(graph, run.placeholders[i]);
       const InputRole role = spec == nullptr ? InputRole::kUnspecified : spec->role;
-      if (std::optional<Error> failure = bind_input(at, i, role, spec, forward); failure.has_value()) return failure;
+      if (std::optional<Error> failure = bind_input(at, i, role, spec, forwards); failure.has_value()) return failure;
     }
     return std::nullopt;
   }
 
-  // `forward`: the run that saved for this one, where it is backward and there is one.
+  // `forwards`: the runs that may have saved for this one, where it is backward.
   std::optional<Error> bind_input(size_t at, size_t place, InputRole role, const InputSpec* spec,
-                                  std::optional<size_t> forward) {
+                                  const std::vector<size_t>& forwards) {
     StepRun& run = step_.runs[at];
     const Graph& graph = module_.graph(run.graph);
     const NodeId placeholder = run.placeholders[place];
     const bool may_be_saved = role == InputRole::kSavedValue || role == InputRole::kUnspecified;
+    const std::optional<size_t> forward = forwards.empty() ? std::nullopt : std::optional(forwards.back());
+    if (role == InputRole::kSavedValue && forwards.size() > 1) {
+      return bad(run.label + " may belong to each of " + std::to_string(forwards.size()) + " runs, " +
+                     step_.runs[forwards.front()].label + " and others: nothing says whose saved values it takes",
+                 "give invocations a microbatch, or bind %" + std::string(graph.name_of(placeholder)));
+    }
     if (may_be_saved && forward.has_value()) {
       if (spec != nullptr && spec->saved_from_output.has_value() && *spec->saved_from_output >= 0) {
         return take_output(at, place, *forward, static_cast<size_t>(*spec->saved_from_output), false);
@@ -233,18 +252,24 @@ class Finder {
     return std::nullopt;
   }
 
-  // The run whose saved values the backward run `at` takes: of its stage and microbatch, else the last of which these
-  // are not known to be others.
-  std::optional<size_t> forward_of(size_t at) const {
+  // The runs whose saved values the backward run `at` may take: those of its stage and microbatch, else those of which
+  // these are not known to be others.
+  std::vector<size_t> forwards_of(size_t at) const {
     const auto found = forwards_.find(key_of(at));
     if (found != forwards_.end()) return found->second;
     const auto [stage, microbatch] = key_of(at);
     const auto may_be = [](const Number& a, const Number& b) { return !a.has_value() || !b.has_value() || a == b; };
-    std::optional<size_t> last;
-    for (const auto& [key, run] : forwards_) {
-      if (may_be(stage, key.first) && may_be(microbatch, key.second)) last = std::max(last.value_or(0), run);
+    std::vector<size_t> all;
+    for (const auto& [key, runs] : forwards_) {
+      if (may_be(stage, key.first) && may_be(microbatch, key.second)) all.insert(all.end(), runs.begin(), runs.end());
     }
-    return last;
+    return all;
+  }
+
+  // True for a graph that may save for a backward one.
+  bool saves(GraphId id) {
+    const GraphKind kind = module_.graph(id).kind;
+    return kind == GraphKind::kForward || (kind == GraphKind::kUnspecified && !is_backward(id));
   }
 
   // The stage and the microbatch of a run, as far as they are known.
@@ -287,6 +312,7 @@ class Finder {
       const auto [found, is_new] = shared_.try_emplace(identity(at, place, *spec), std::pair(at, place));
       if (is_new) return {};
       const auto [run, input] = found->second;
+      if (run == at) return {};  // two inputs of one graph are two
       const StepRun& first = step_.runs[run];
       const bool is_same =
           difference(module_.graph(first.graph), first.placeholders[input], graph, placeholder).empty();
@@ -294,7 +320,7 @@ class Finder {
     }
     const Invocation* given = of_run_[at];
     const bool is_received = given != nullptr && given->stage.value.value_or(0) > 0;
-    const bool is_there = role == InputRole::kInput ? !is_received : at == 0;
+    const bool is_there = role == InputRole::kInput ? !is_received : at == 0 && role != InputRole::kTangent;
     return {is_there ? Source::kBegin : Source::kArrives, 0, 0, false};
   }
 
@@ -303,15 +329,17 @@ class Finder {
   std::string identity(size_t at, size_t place, const InputSpec& spec) const {
     const std::string_view fqn = module_.text(spec.fqn);
     if (fqn.empty()) return std::to_string(step_.runs[at].graph.index()) + "#" + std::to_string(place);
-    return std::to_string(static_cast<int>(spec.role)) + ":" + std::string(fqn) + ":" +
-           std::string(module_.text(spec.optimizer_key));
+    std::string key = std::to_string(static_cast<int>(spec.role)) + ":" + std::string(fqn) + ":" +
+                      std::string(module_.text(spec.optimizer_key));
+    for (const StringId part : spec.subclass_path) key += ":" + std::string(module_.text(part));
+    return key;
   }
 
   const Module& module_;
   Step step_;
   std::vector<const Invocation*> of_run_;  // nullptr: derived
   std::map<GraphId, bool> is_backward_;
-  std::map<std::pair<Number, Number>, size_t> forwards_;  // the last run that is not backward, by its key
+  std::map<std::pair<Number, Number>, std::vector<size_t>> forwards_;  // runs that save, by their keys
   std::map<GraphId, HashMap<StringId, size_t>> named_;
   std::map<std::string, std::pair<size_t, size_t>> shared_;  // what the caller gives: run and placeholder
 };
@@ -330,5 +358,22 @@ size_t Step::count(size_t i, StepInput::Source source) const {
 }
 
 Result<Step> find_step(const Module& module) { return Finder(module).run(); }
+
+void record_step(Module& module, const Step& step) {
+  if (!step.is_given) {
+    for (const StepRun& run : step.runs) module.invocations.emplace_back().graph = module.graph(run.graph).name();
+  }
+  for (size_t i = 0; i < step.runs.size(); ++i) {
+    std::vector<Binding>& bindings = module.invocations[i].bindings;
+    std::set<uint32_t> is_bound;
+    for (const Binding& binding : bindings) is_bound.insert(binding.input);
+    for (size_t place = 0; place < step.runs[i].inputs.size(); ++place) {
+      const StepInput& input = step.runs[i].inputs[place];
+      const auto number = static_cast<uint32_t>(place);
+      if (input.source != StepInput::Source::kOutput || is_bound.contains(number)) continue;
+      bindings.push_back({number, static_cast<uint32_t>(input.run), static_cast<uint32_t>(input.place), {}});
+    }
+  }
+}
 
 }  // namespace fxopt

@@ -50,10 +50,14 @@ struct Step {
 // optimizer, as they stand in the module within these. The inputs of a run are, in this order, what a binding says;
 // for a saved value the forward output it was saved from (InputSpec::saved_from_output), else the output of that name;
 // a parameter, buffer, optimizer state or constant of the name of one of an earlier run; an input of the step. "The
-// forward" is the last run before it that is not backward: of the same stage and microbatch, else one of which these
-// are not known to be others.
-// Errors: kBadStep: a binding of another type; a saved value that no output is, or of no forward graph, where there are several runs; several forward and backward graphs
+// forward" is the one run before it of a forward graph, of the same stage and microbatch where these are known.
+// Errors: kBadStep: a binding of another type, or a second one; a graph that no invocation runs; several forward runs
+// that may be meant; a saved value that no output is, or of no forward graph, where there are several runs; several forward and backward graphs
 // without invocations. O(nodes + inputs + outputs).
 Result<Step> find_step(const Module& module);
+
+// Writes the step into the module, as invocations with a binding for each input that is an output of an earlier run: what
+// names alone told is then told by the file, whatever passes do to names. O(inputs).
+void record_step(Module& module, const Step& step);
 
 }  // namespace fxopt

@@ -41,6 +41,7 @@ TEST_CASE("cli step: one file with both graphs is the same step") {
       run_fxopt({"opt", "--step", kForwardFile, kBackwardFile, "-o", whole, "--stop-after", "0", "--report"});
   REQUIRE(written.exit == 0);
   CHECK(contains(written.err, "ideal peak, cpu, @step"));
+  CHECK(contains(run_fxopt({"convert", whole, "-o", "-"}).out, "invocation {graph=\"backward\", bindings=[{invocation=0, output="));
   CHECK(peak_of(run_fxopt({"mem", "--step", whole, "--json"}).json()["result"]["files"][0]["graphs"][0]) == 92592);
   const CliResult apart = run_fxopt({"mem", whole, "--json=" + (folder / "apart.json")});
   CHECK(contains(apart.out, "@backward, cpu"));
@@ -52,6 +53,28 @@ TEST_CASE("cli step: one file with both graphs is the same step") {
       run_fxopt({"diff", "--step", kForwardFile, kBackwardFile, kForwardFile, kBackwardFile, "--json"});
   REQUIRE(diff.exit == 0);
   CHECK(diff.json()["result"]["graphs"].size() == 1);
+}
+
+// Backward takes %b by name, and cse merges it into %a.
+TEST_CASE("cli step: what passes merge is still what backward takes") {
+  const TempFolder folder;
+  const std::string path = folder / "pair.fxg", out = folder / "out.fxg";
+  write_text(path, R"(fxg 0
+graph @f {kind=forward} {
+  %x: f32[4]@cpu = placeholder()
+  %a: f32[4]@cpu = aten.exp.default(%x)
+  %b: f32[4]@cpu = aten.exp.default(%x)
+  return (%a, %b)
+}
+graph @b {kind=backward} {
+  %b: f32[4]@cpu = placeholder()
+  %g: f32[4]@cpu = aten.neg.default(%b)
+  return (%g,)
+}
+)");
+  CHECK(contains(run_fxopt({"mem", "--step", path}).out, "1 input from outputs of earlier runs (1 by name alone)"));
+  REQUIRE(run_fxopt({"opt", "--step", path, "-o", out, "--passes", "cse"}).exit == 0);
+  CHECK(contains(run_fxopt({"mem", "--step", out}).out, "1 input from outputs of earlier runs, 0 shared"));
 }
 
 TEST_CASE("cli step: what makes no step, and what is no step to compare") {

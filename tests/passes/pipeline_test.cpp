@@ -9,6 +9,9 @@
 
 #include "core/check.h"
 #include "ir/io/io.h"
+#include "ir/memory/footprint.h"
+#include "ir/step/compose.h"
+#include "ir/step/step.h"
 #include "passes/pipeline/entry.h"
 #include "tests/catch.h"
 #include "tests/parse.h"
@@ -364,6 +367,9 @@ Result<PassResult> split(Module& module, const SplitOptions& options, PassContex
       handed_on.push_back(in_first.get(input));
       in_second[input] = second.insert_node(second.first(), NodeKind::kPlaceholder, whole.name_of(input), TargetId());
       second.copy_fields(whole, input, in_second.get(input));
+      InputSpec& spec = second.mutable_extra(in_second.get(input)).input.emplace();
+      spec.role = InputRole::kSavedValue;
+      spec.saved_from_output = static_cast<int64_t>(handed_on.size()) - 1;
     });
     if (whole[node].kind == NodeKind::kOutput) {
       whole.for_each_input(node, [&](NodeId input) { returned.push_back(in_second.get(input)); });
@@ -377,6 +383,8 @@ Result<PassResult> split(Module& module, const SplitOptions& options, PassContex
   }
   add_output(first, handed_on);
   add_output(second, returned);
+  first.kind = GraphKind::kForward;
+  second.kind = GraphKind::kBackward;
   module.replace_graph(whole.id(), {first.id(), second.id()});
   PassResult result;
   result.count("graphs", 2);
@@ -404,6 +412,13 @@ TEST_CASE("a pass on the module splits a graph, and the passes after it run on w
   CHECK(module->text(module->main().name()) == "first");
   CHECK(module->main().num_nodes() == 5);
   CHECK(context.facts.of(module->main()).storages().num_buffers() > 0);
+
+  // Both as one step, whose second run takes what the first hands on: at its sum %x, %y, %a, %c are there, and the sum.
+  const Result<Step> step = find_step(*module);
+  REQUIRE(step.ok());
+  CHECK(step->count(1, StepInput::Source::kOutput) == step->runs[1].inputs.size());
+  const Footprint footprint = measure(module->graph(compose_step(*module, *step)), {});
+  CHECK(footprint.memory.peak_bytes() == 5 * 16);
 
   const Result<BoundPass> other = row.bind({{"first-of-second", "none"}});
   REQUIRE(other.ok());

@@ -276,7 +276,8 @@ GraphMemory memory_from_json(const nlohmann::ordered_json& json) {
 nlohmann::ordered_json step_run_json(const StepRunRow& run) {
   return {
       {"label", run.label},     {"graph", run.graph},   {"inputs", run.inputs},     {"from_outputs", run.from_outputs},
-      {"by_name", run.by_name}, {"shared", run.shared}, {"at_begin", run.at_begin}, {"arriving", run.arriving}};
+      {"by_name", run.by_name}, {"shared", run.shared}, {"at_begin", run.at_begin}, {"arriving", run.arriving},
+      {"unread", run.unread}};
 }
 
 nlohmann::ordered_json memory_json(const GraphMemory& memory, Storages storages) {

@@ -320,6 +320,7 @@ std::string step_text(const std::vector<StepRunRow>& step) {
     sum.by_name += step[i].by_name;
     sum.shared += step[i].shared;
     sum.arriving += step[i].arriving;
+    sum.unread += step[i].unread;
   }
   if (step.size() > kNamed) names += ", ...";
   std::string text = "a step of " + count_text(step.size(), "run") + " (" + names +
@@ -327,6 +328,7 @@ std::string step_text(const std::vector<StepRunRow>& step) {
   if (sum.by_name > 0) text += " (" + std::to_string(sum.by_name) + " by name alone)";
   text += ", " + std::to_string(sum.shared) + " shared with them";
   if (sum.arriving > 0) text += ", " + std::to_string(sum.arriving) + " arriving as the run begins";
+  if (sum.unread > 0) text += "; " + count_text(sum.unread, "saved value") + " that no run takes";
   return text;
 }
 

@@ -161,6 +161,7 @@ struct StepRunRow {
   size_t from_outputs = 0;  // of earlier runs
   size_t by_name = 0;       // of these, bound by their names alone
   size_t shared = 0, at_begin = 0, arriving = 0;
+  size_t unread = 0;  // saved values that no run takes
 };
 
 struct GraphMemory {

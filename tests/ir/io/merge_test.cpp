@@ -79,6 +79,40 @@ TEST_CASE("merge: constants of one name and other bytes are two", "[merge]") {
   CHECK(text.find("graph @main_1 {\n  attribute {path=\"c\", constant=\"c_1\"}") != std::string::npos);
 }
 
+TEST_CASE("merge: constants of equal bytes and other types are two", "[merge]") {
+  const auto module = [](const std::string& type) {
+    return "constant {name=\"c\", tensor=" + type +
+           ", inline_data=base64\"AAAAAA==\"}\ngraph @main {\n  return ()\n}\n";
+  };
+  CHECK(merged(module("f32[1]"), module("i32[1]")).find("constant {name=\"c_1\", tensor=i32[1]") != std::string::npos);
+  CHECK(merged(module("f32[1]"), module("f32[]")).find("constant {name=\"c_1\", tensor=f32[]") != std::string::npos);
+}
+
+TEST_CASE("merge: bindings name the invocations of their own file, and values the graphs", "[merge]") {
+  const std::string text = R"(invocation {graph="sub"}
+invocation {graph="main", bindings=[{input=0, invocation=0, output=0}]}
+graph @main {
+  attribute {path="sub", graph="sub"}
+  %x: f32[4] = placeholder()
+  %sub: graph(@sub) = get_attr["sub"]()
+  return (%sub,)
+}
+graph @sub {kind=subgraph} {
+  %y: f32[4] = placeholder()
+  return (%y,)
+}
+)";
+  const std::string both = merged(text, text);
+  CHECK(both.find("invocation {graph=\"main_1\", bindings=[{invocation=2}]}") != std::string::npos);
+  CHECK(both.find("  %sub: graph(@sub_1) = get_attr[\"sub\"]()") != std::string::npos);
+}
+
+TEST_CASE("merge: a hint that one file has is that of both", "[merge]") {
+  const std::string a = "graph @a {\n  return ()\n}\n", b = "graph @b {\n  return ()\n}\n";
+  CHECK(merged("symbol {name=\"s0\"}\n" + a, "symbol {name=\"s0\", hint=9}\n" + b)
+            .starts_with("fxg 0\nsymbol {name=\"s0\", hint=9}\n"));
+}
+
 TEST_CASE("merge: what the files disagree about is an error", "[merge]") {
   const std::string a = "graph @a {\n  return ()\n}\n", b = "graph @b {\n  return ()\n}\n";
   const auto error = [&](const std::string& first, const std::string& second) {

@@ -202,6 +202,98 @@ output(forward.l, forward.b, grad.g)
 )");
 }
 
+TEST_CASE("step: what nothing pairs is refused", "[step]") {
+  const std::string pair = kForward + backward(kSaved1, kSaved2);
+  const std::string runs = "invocation {graph=\"f\"}\ninvocation {graph=\"f\"}\ninvocation {graph=\"b\"}\n";
+  CHECK(composed(runs + pair) ==
+        "backward may belong to each of 2 runs, forward[0] and others: nothing says whose saved values it takes");
+  CHECK(composed("invocation {graph=\"f\"}\n" + pair) == "no invocation runs @b");
+  CHECK(composed("invocation {graph=\"f\"}\ninvocation {graph=\"b\", bindings=[{input=0, output=1, invocation=0}, "
+                 "{input=0}]}\n" +
+                 pair) == "input %b of backward is bound twice");
+}
+
+TEST_CASE("step: labels differ, whatever the file calls its runs", "[step]") {
+  const std::unique_ptr<Module> module = parse(R"(invocation {graph="a", label="x"}
+invocation {graph="a", label="x"}
+invocation {graph="a", label="x#1"}
+graph @a {
+  return ()
+}
+)");
+  const Result<Step> step = find_step(*module);
+  REQUIRE(step.ok());
+  CHECK(step->runs[0].label == "x");
+  CHECK(step->runs[1].label == "x#1");
+  CHECK(step->runs[2].label == "x#1#1");
+}
+
+TEST_CASE("step: parts of one parameter are two inputs with two gradients", "[step]") {
+  CHECK(composed(R"(graph @f {kind=forward} {
+  output_spec {role=saved_value}
+  %wa: f32[4] = placeholder() {input={role=parameter, fqn="w", subclass_path=["a"]}}
+  %wb: f32[4] = placeholder() {input={role=parameter, fqn="w", subclass_path=["b"]}}
+  %y: f32[4] = aten.mul.Tensor(%wa, %wb)
+  return (%y,)
+}
+graph @b {kind=backward} {
+  output_spec {role=gradient, fqn="w", subclass_path=["a"]}
+  output_spec {role=gradient, fqn="w", subclass_path=["b"]}
+  %y: f32[4] = placeholder() {input={role=saved_value}}
+  %g: f32[4] = aten.neg.default(%y)
+  %h: f32[4] = aten.exp.default(%y)
+  return (%g, %h)
+}
+)") == R"(forward.wa
+forward.wb
+forward.y = aten.mul.Tensor(forward.wa, forward.wb)
+| backward.g = aten.neg.default(forward.y)
+| backward.h = aten.exp.default(forward.y)
+output(backward.g, backward.h)
+)");
+}
+
+TEST_CASE("step: gradients of inputs are one for each microbatch, and one that another run takes goes", "[step]") {
+  const std::string graphs = R"(graph @f {kind=forward} {
+  output_spec {role=saved_value}
+  %x: f32[4] = placeholder() {input={role=input}}
+  %y: f32[4] = aten.exp.default(%x)
+  return (%y,)
+}
+graph @b {kind=backward} {
+  output_spec {role=gradient, of="x"}
+  %y: f32[4] = placeholder() {input={role=saved_value}}
+  %t: f32[4] = placeholder() {input={role=tangent}}
+  %g: f32[4] = aten.mul.Tensor(%y, %t)
+  return (%g,)
+}
+)";
+  CHECK(composed(kMicrobatches + graphs).ends_with("output(backward[1].g, backward[0].g)\n"));
+  const std::string chained = R"(invocation {graph="f", microbatch=0}
+invocation {graph="f", microbatch=1}
+invocation {graph="b", microbatch=1}
+invocation {graph="b", microbatch=0, bindings=[{input=1, invocation=2, output=0}]}
+)";
+  CHECK(composed(chained + graphs).ends_with("output(backward[0].g)\n"));
+}
+
+TEST_CASE("step: a constant is there once, under whatever path", "[step]") {
+  std::string text;
+  for (const char* graph : {"s", "u"}) {
+    for (int i = 0; i < 2; ++i) {
+      text += std::string("invocation {graph=\"") + graph + "\", microbatch=" + std::to_string(i) + "}\n";
+    }
+  }
+  text +=
+      "constant {name=\"c\", tensor=f32[2], inline_data=base64\"AAAAAAAAAAA=\"}\n"
+      "constant {name=\"d\", tensor=f32[2], inline_data=base64\"AAAAAAAAAAE=\"}\n";
+  for (const char* graph : {"s", "u"}) {
+    text += std::string("graph @") + graph + " {\n  attribute {path=\"c\", constant=\"" + (*graph == 's' ? "c" : "d") +
+            "\"}\n  %c: f32[2]@cpu = get_attr[\"c\"]()\n  return (%c,)\n}\n";
+  }
+  CHECK(ideal_peak(text) == 16);
+}
+
 // Bytes by hand: w and x throughout; of each microbatch b until its last reader; the loss and the tangent.
 TEST_CASE("step: memory of a pair and of microbatches", "[step]") {
   constexpr int64_t kTensor = 4096, kScalar = 4;
