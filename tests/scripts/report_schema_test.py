@@ -42,6 +42,11 @@ class ReportSchema(unittest.TestCase):
             with self.subTest(options=options):
                 self.validator.validate(self.report(GRAPH, *options))
 
+    def test_a_step_of_several_graphs(self) -> None:
+        report = self.report("--step", *(str(TESTDATA / f"pair_{part}.pb.zst") for part in ("forward", "backward")))
+        self.validator.validate(report)
+        self.assertEqual([run["label"] for run in report["files"][0]["graphs"][0]["step"]], ["forward", "backward"])
+
     def test_a_baseline(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "base.json")
