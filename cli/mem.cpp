@@ -42,8 +42,8 @@ std::string reason_text(const nlohmann::ordered_json& error) {
   return error.value("code", "") + " " + error.value("message", "");
 }
 
-// What reports and baselines call what is measured: the files, or for a step the first one with the names of the others
-// behind it, "runs/forward.pb+backward.pb".
+// What reports and baselines call what is measured: the files, or for a step the first one, followed by the names of the
+// others: "runs/forward.pb+backward.pb".
 std::vector<std::string> named_inputs(const MemFlags& flags) {
   if (!flags.step) return flags.inputs;
   std::string name = flags.inputs.front();
@@ -51,6 +51,11 @@ std::vector<std::string> named_inputs(const MemFlags& flags) {
     name += "+" + flags.inputs[i].substr(flags.inputs[i].rfind('/') + 1);
   }
   return {name};
+}
+
+// What a form calls one input, or the step.
+std::string shown(const MemFlags& flags, const std::string& input) {
+  return flags.step ? shown_inputs(flags.inputs) : shown_input(input);
 }
 
 // One call: several inputs, one set of options, one baseline.
@@ -91,7 +96,7 @@ class Mem {
     if (is_measured_) return;
     std::vector<std::string> reasons;
     for (size_t i = first_error; i < console_.num_errors(); ++i) reasons.push_back(reason_text(console_.errors()[i]));
-    forms_.add_failure(flags_.step ? shown_inputs(flags_.inputs) : shown_input(path_), reasons);
+    forms_.add_failure(shown(flags_, path_), reasons);
   }
 
   void measure_file(const std::string& path, nlohmann::ordered_json& file) {
@@ -190,8 +195,7 @@ class Mem {
   void check(const std::string& path, const GraphMemory& memory) {
     const std::vector<Error> broken = gates_.check(path, memory);
     for (const Error& error : broken) console_.error(error);
-    forms_.add(flags_.step ? shown_inputs(flags_.inputs) : shown_input(path), memory,
-               {gates_.baseline_of(path, memory.graph), gates_.text(), broken});
+    forms_.add(shown(flags_, path), memory, {gates_.baseline_of(path, memory.graph), gates_.text(), broken});
   }
 
   // Limits are checked for the values that peaks are of.
@@ -304,8 +308,8 @@ void run_mem(Console& console, const MemFlags& flags) {
   if (done.ok()) return;
   console.error(done.error());
   MemoryForms forms(flags.forms, flags.memory.top, nlohmann::ordered_json::object());
-  for (const std::string& input : flags.inputs) {
-    forms.add_failure(shown_input(input), {reason_text(console.errors().back())});
+  for (const std::string& input : named_inputs(flags)) {
+    forms.add_failure(shown(flags, input), {reason_text(console.errors().back())});
   }
   forms.write(console);
 }

@@ -246,13 +246,8 @@ std::unique_ptr<Module> load_bytes(Console& console, const OptFlags& flags, cons
 
 // The peaks of the step that the module holds, beside those of its graphs. False when it holds none.
 bool add_step(Console& console, const Module& module, const OptFlags& flags, ModuleStats& stats) {
-  const Result<ComposedStep> step = compose(module.clone());
-  if (!step.ok()) {
-    Error error = step.error();
-    error.where.file = shown_inputs(flags.parts);
-    console.error(error);
-    return false;
-  }
+  const std::optional<ComposedStep> step = compose(console, module.clone(), flags.parts);
+  if (!step.has_value()) return false;
   if (step->runs.empty()) return true;
   ModuleFacts facts(*step->module);
   add_peaks(facts.of(*step->graph), stats.peaks);

@@ -1,7 +1,6 @@
 #include "cli/step.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "cli/console.h"
@@ -12,17 +11,17 @@
 
 namespace fxopt {
 
-Result<ComposedStep> compose(std::unique_ptr<Module> module) {
+std::optional<ComposedStep> compose(Console& console, std::unique_ptr<Module> module,
+                                    const std::vector<std::string>& inputs) {
   const Result<Step> step = find_step(*module);
-  if (!step.ok()) return step.error();
+  if (!step.ok()) {
+    Error error = step.error();
+    error.where.file = shown_inputs(inputs);
+    console.error(error);
+    return std::nullopt;
+  }
   ComposedStep composed;
   const bool is_several = step->runs.size() > 1;
-  std::set<std::pair<size_t, size_t>> taken;
-  for (const StepRun& run : step->runs) {
-    for (const StepInput& input : run.inputs) {
-      if (input.source == StepInput::Source::kOutput) taken.emplace(input.run, input.place);
-    }
-  }
   for (size_t i = 0; is_several && i < step->runs.size(); ++i) {
     const StepRun& run = step->runs[i];
     StepRunRow row;
@@ -36,8 +35,7 @@ Result<ComposedStep> compose(std::unique_ptr<Module> module) {
     row.at_begin = step->count(i, StepInput::Source::kBegin);
     row.arriving = step->count(i, StepInput::Source::kArrives);
     for (size_t output = 0; output < run.outputs.size(); ++output) {
-      const bool is_unread = Step::is_saved(module->graph(run.graph), output) && !taken.contains({i, output});
-      if (is_unread) ++row.unread;
+      if (Step::is_saved(module->graph(run.graph), output) && !run.is_taken[output]) ++row.unread;
     }
     composed.runs.push_back(std::move(row));
   }
@@ -66,12 +64,7 @@ std::unique_ptr<Module> load_parts(Console& console, const std::vector<std::stri
 std::optional<ComposedStep> import_step(Console& console, const std::vector<std::string>& inputs) {
   std::unique_ptr<Module> module = load_parts(console, inputs);
   if (module == nullptr || !prepare_input(console, *module, inputs.front()).has_value()) return std::nullopt;
-  Result<ComposedStep> composed = compose(std::move(module));
-  if (composed.ok()) return *std::move(composed);
-  Error error = composed.error();
-  error.where.file = shown_inputs(inputs);
-  console.error(error);
-  return std::nullopt;
+  return compose(console, std::move(module), inputs);
 }
 
 std::string shown_inputs(const std::vector<std::string>& inputs) {

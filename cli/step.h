@@ -20,8 +20,9 @@ struct ComposedStep {
   std::vector<StepRunRow> runs;  // empty for a step of one graph
 };
 
-// Composes the step that a module holds. Errors: those of find_step().
-Result<ComposedStep> compose(std::unique_ptr<Module> module);
+// Composes the step that a module of these files holds; nothing when it holds none, after printing why.
+std::optional<ComposedStep> compose(Console& console, std::unique_ptr<Module> module,
+                                    const std::vector<std::string>& inputs);
 
 // Loads files, each with a part of one step or all of it, into one module that is not yet prepared, and prints what is
 // wrong; null when there was an error. Every file is verified alone.

@@ -202,21 +202,22 @@ GraphId Module::find_graph(StringId graph_name) const {
   return graph_name.is_valid() ? graph_index_[graph_name] : GraphId();
 }
 
-void Module::rename_graph(GraphId id, StringId to) {
-  FXOPT_CHECK(!find_graph(to).is_valid(), "graph name taken: " + std::string(text(to)));
-  const StringId from = graph(id).name();
-  const auto rename = [from, to](StringId& named) {
-    if (named == from) named = to;
+void Module::rename_graphs(const IdMap<StringId, StringId>& names) {
+  const auto rename = [&names](StringId& named) {
+    if (const StringId to = names.get(named); to.is_valid()) named = to;
   };
-  graph_index_[from] = GraphId();
-  graph_index_[to] = id;
-  graph(id).name_ = to;
-  pool.rename(ArgKind::kGraph, from, to);
+  for (const GraphId id : order_) graph_index_[graph(id).name()] = GraphId();
+  for (const GraphId id : order_) {
+    rename(graph(id).name_);
+    FXOPT_CHECK(!find_graph(graph(id).name()).is_valid(), "graph name taken: " + std::string(text(graph(id).name())));
+    graph_index_[graph(id).name()] = id;
+  }
+  pool.rename(ArgKind::kGraph, names);
   for (const GraphId each : order_) {
     Graph& other = graph(each);
     rename(other.owner);
     for (Attribute& attribute : other.attributes) rename(attribute.graph);
-    other.pool_.rename(ArgKind::kGraph, from, to);
+    other.pool_.rename(ArgKind::kGraph, names);
     for (NodeExtra& extra : other.extras_) {
       for (Origin& origin : extra.origins) rename(origin.graph);
     }

@@ -84,9 +84,9 @@ class Module {
   Graph& graph(GraphId id) { return *graphs_[id.index()]; }
   const Graph& graph(GraphId id) const { return *graphs_[id.index()]; }
   GraphId find_graph(StringId name) const;  // invalid when there is none
-  // Gives a graph a free name, and what names it the same: attributes, arguments, owners, invocations, symbols, origins.
-  // O(size of the module).
-  void rename_graph(GraphId id, StringId to);
+  // Gives graphs other names, by their old ones, and all that names them: attributes, arguments, owners, invocations,
+  // symbols, origins. Names must differ afterwards. O(size of the module).
+  void rename_graphs(const IdMap<StringId, StringId>& names);
   // Takes graphs out, but not all. What names them elsewhere (attributes, arguments, invocations) is the caller's to
   // change; the counters of names they had go with them. O(graphs + counters).
   void remove_graphs(const std::vector<GraphId>& ids);

@@ -134,13 +134,13 @@ void ArgStack::clear() {
   unknown_.clear();
 }
 
-void Pool::rename(ArgKind kind, StringId from, StringId to) {
+void Pool::rename(ArgKind kind, const IdMap<StringId, StringId>& names) {
   for (Arg& arg : args_) {
-    if (arg.is(kind) && arg.as_string() == from) arg = Arg::named(kind, to);
+    if (arg.is(kind) && names[arg.as_string()].is_valid()) arg = Arg::named(kind, names[arg.as_string()]);
   }
   if (kind != ArgKind::kGraph) return;
   for (Value& value : values_) {
-    if (value.kind == ValueKind::kGraph && value.name == from) value.name = to;
+    if (value.kind == ValueKind::kGraph && names[value.name].is_valid()) value.name = names[value.name];
   }
 }
 

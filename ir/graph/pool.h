@@ -51,8 +51,8 @@ class Pool {
   void set_arg_unknown(ArgIndex index, std::string bytes);
   void set_value_unknown(ValueId id, std::string bytes);
 
-  // Every argument of this kind, which names something, that names `from` names `to`. O(arguments).
-  void rename(ArgKind kind, StringId from, StringId to);
+  // Arguments of this kind, which names something, take the other names. O(arguments + values).
+  void rename(ArgKind kind, const IdMap<StringId, StringId>& names);
 
  private:
   friend class Graph;

@@ -68,36 +68,39 @@ class Merger {
   }
 
   void rename_graphs() {
-    const std::vector<GraphId> graphs = from_.graphs();
-    for (const GraphId id : graphs) {
+    IdMap<StringId, StringId> names;
+    std::unordered_map<std::string, size_t> last;  // number that was given, by name
+    for (const GraphId id : from_.graphs()) {
       const Graph& graph = from_.graph(id);
       if (!is_taken(from_.text(graph.name()))) continue;
       const bool is_part = graph.kind == GraphKind::kUnspecified || graph.kind == GraphKind::kSubgraph;
       const std::string base(is_part ? from_.text(graph.name()) : name_of(graph.kind));
       std::string name = base;
-      for (size_t i = 1; is_taken(name) || from_.find_graph(from_.intern(name)).is_valid(); ++i) {
-        name = base + "_" + std::to_string(i);
+      while (is_taken(name) || from_.find_graph(from_.intern(name)).is_valid() || !last.try_emplace(name).second) {
+        name = base + "_" + std::to_string(++last[base]);
       }
-      from_.rename_graph(id, from_.intern(name));
+      names[graph.name()] = from_.intern(name);
     }
+    from_.rename_graphs(names);
   }
 
   bool is_taken(std::string_view name) { return into_.find_graph(into_.intern(name)).is_valid(); }
 
   void rename_constants() {
     const ByName own = constants_of(into_), others = constants_of(from_);
+    IdMap<StringId, StringId> names;
     for (Constant& constant : from_.constants) {
       const std::string base(from_.text(constant.name));
       const auto taken = own.find(base);
       if (taken == own.end() || is_same_constant(*taken->second, constant)) continue;
       std::string name = base;
       for (size_t i = 1; own.contains(name) || others.contains(name); ++i) name = base + "_" + std::to_string(i);
-      const StringId from = constant.name, to = from_.intern(name);
-      constant.name = to;
-      for (const GraphId id : from_.graphs()) {
-        for (Attribute& attribute : from_.graph(id).attributes) {
-          if (attribute.constant == from) attribute.constant = to;
-        }
+      names[constant.name] = from_.intern(name);
+      constant.name = names[constant.name];
+    }
+    for (const GraphId id : from_.graphs()) {
+      for (Attribute& attribute : from_.graph(id).attributes) {
+        if (const StringId to = names.get(attribute.constant); to.is_valid()) attribute.constant = to;
       }
     }
   }

@@ -25,7 +25,7 @@ class Composer {
     mapped_.resize(step_.runs.size());
     storages_.resize(step_.runs.size());
     for (size_t i = 0; i < step_.runs.size(); ++i) mapped_[i] = IdMap<NodeId, NodeId>(graph_of(i).num_ids());
-    find_bound();
+    for (const StepRun& each : step_.runs) runs_again_.push_back(!has_run_.insert(each.graph).second);
     for (size_t i = 0; i < step_.runs.size(); ++i) add_inputs(i, Source::kBegin);
     for (size_t i = 0; i < step_.runs.size(); ++i) add_run(i);
     add_output();
@@ -46,18 +46,6 @@ class Composer {
       if (graph_of(i).kind == GraphKind::kBackward) return GraphKind::kForwardLossBackward;
     }
     return graph_of(0).kind;
-  }
-
-  void find_bound() {
-    for (const StepRun& run : step_.runs) {
-      is_bound_.emplace_back(run.outputs.size(), false);
-      runs_again_.push_back(!has_run_.insert(run.graph).second);
-    }
-    for (const StepRun& run : step_.runs) {
-      for (const StepInput& input : run.inputs) {
-        if (input.source == Source::kOutput) is_bound_[input.run][input.place] = true;
-      }
-    }
   }
 
   // -- one run
@@ -214,10 +202,10 @@ class Composer {
       if (spec.role == OutputRole::kMutation && copy_back(at, spec, value)) continue;
       // Where nothing tells what an output is, one that a later run takes is for it alone.
       const bool is_saved = Step::is_saved(graph, i) || spec.role == OutputRole::kUnspecified;
-      if (is_saved && is_bound_[at][i]) continue;
+      if (is_saved && run.is_taken[i]) continue;
       if (spec.role == OutputRole::kGradient) {
         const NodeId parameter = parameter_of(at, spec);
-        if (!parameter.is_valid() && is_bound_[at][i]) continue;  // another run takes it: of an activation
+        if (!parameter.is_valid() && run.is_taken[i]) continue;  // another run takes it: of an activation
         if (parameter.is_valid() && !gradients_.insert(parameter).second) {
           kept.push_back(value);
           continue;
@@ -273,9 +261,9 @@ class Composer {
     if (!fqn.is_valid() || module_.text(fqn).empty()) return NodeId();
     const auto [named, is_new] = named_inputs_.try_emplace(step_.runs[at].graph);
     for (size_t i = 0; is_new && i < step_.runs[at].placeholders.size(); ++i) {
-      const NodeExtra* extra = graph_of(at).extra(step_.runs[at].placeholders[i]);
-      if (extra == nullptr || !extra->input.has_value()) continue;
-      named->second.try_emplace(extra->input->fqn, step_.runs[at].placeholders[i]);
+      const NodeId placeholder = step_.runs[at].placeholders[i];
+      const InputSpec* spec = recorded_input(graph_of(at), placeholder);
+      if (spec != nullptr) named->second.try_emplace(spec->fqn, placeholder);
     }
     const auto found = named->second.find(fqn);
     return found == named->second.end() ? NodeId() : found->second;
@@ -296,9 +284,9 @@ class Composer {
     if (!fqn.is_valid() || module_.text(fqn).empty()) return NodeId();
     if (parameters_.empty()) {
       for (const NodeId node : graph_.nodes()) {
-        if (recorded_role(graph_, node) != InputRole::kParameter) continue;
-        const InputSpec& spec = *graph_.extra(node)->input;
-        parameters_.try_emplace({spec.fqn, spec.subclass_path}, node);
+        const InputSpec* spec = recorded_input(graph_, node);
+        if (spec == nullptr || spec->role != InputRole::kParameter) continue;
+        parameters_.try_emplace({spec->fqn, spec->subclass_path}, node);
       }
     }
     const auto found = parameters_.find({fqn, subclass_path});
@@ -321,7 +309,6 @@ class Composer {
   const Step& step_;
   Graph& graph_;
   std::vector<IdMap<NodeId, NodeId>> mapped_;  // by run: a node to its copy
-  std::vector<std::vector<bool>> is_bound_;    // by run and output
   std::set<GraphId> has_run_;
   std::vector<bool> runs_again_;                             // by run: its graph has run before
   std::vector<HashMap<StorageId, StorageId>> storages_;      // by run: a recorded one to that in the step

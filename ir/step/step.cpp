@@ -22,11 +22,6 @@ bool is_shared_role(InputRole role) {
          role == InputRole::kConstant;
 }
 
-const InputSpec* input_spec(const Graph& graph, NodeId placeholder) {
-  const NodeExtra* extra = graph.extra(placeholder);
-  return extra != nullptr && extra->input.has_value() ? &*extra->input : nullptr;
-}
-
 bool runs_backward(const Graph& graph) {
   if (graph.kind != GraphKind::kUnspecified) return graph.kind == GraphKind::kBackward;
   for (const NodeId node : graph.nodes()) {
@@ -132,6 +127,7 @@ class Finder {
     }
     run.outputs = output_leaves(graph);
     run.inputs.resize(run.placeholders.size());
+    run.is_taken.resize(run.outputs.size(), false);
     step_.runs.push_back(std::move(run));
   }
 
@@ -188,7 +184,7 @@ class Finder {
     const std::vector<size_t> forwards = is_backward(run.graph) ? forwards_of(at) : std::vector<size_t>();
     for (size_t i = 0; i < run.placeholders.size(); ++i) {
       if (is_bound[i]) continue;
-      const InputSpec* spec = input_spec(graph, run.placeholders[i]);
+      const InputSpec* spec = recorded_input(graph, run.placeholders[i]);
       const InputRole role = spec == nullptr ? InputRole::kUnspecified : spec->role;
       if (std::optional<Error> failure = bind_input(at, i, role, spec, forwards); failure.has_value()) return failure;
     }
@@ -233,7 +229,7 @@ class Finder {
     StepRun& run = step_.runs[at];
     const Graph& graph = module_.graph(run.graph);
     const std::string input = "input %" + std::string(graph.name_of(run.placeholders[place])) + " of " + run.label;
-    const StepRun& source = step_.runs[from];
+    StepRun& source = step_.runs[from];
     const std::string what = "output " + std::to_string(output) + " of " + source.label;
     if (from >= at || output >= source.outputs.size()) {
       return bad(input + " is bound to " + what + ", which has " + std::to_string(source.outputs.size()),
@@ -249,6 +245,7 @@ class Finder {
                  "give graphs of the same compilation");
     }
     run.inputs[place] = {Source::kOutput, from, output, by_name};
+    source.is_taken[output] = true;
     return std::nullopt;
   }
 
@@ -306,7 +303,7 @@ class Finder {
   StepInput own_input(size_t at, size_t place) {
     const Graph& graph = module_.graph(step_.runs[at].graph);
     const NodeId placeholder = step_.runs[at].placeholders[place];
-    const InputSpec* spec = input_spec(graph, placeholder);
+    const InputSpec* spec = recorded_input(graph, placeholder);
     const InputRole role = spec == nullptr ? InputRole::kUnspecified : spec->role;
     if (is_shared_role(role)) {
       const auto [found, is_new] = shared_.try_emplace(identity(at, place, *spec), std::pair(at, place));

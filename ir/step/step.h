@@ -31,6 +31,7 @@ struct StepRun {
   std::vector<NodeId> placeholders;
   std::vector<NodeId> outputs;    // the leaves of the output, invalid where one is no node
   std::vector<StepInput> inputs;  // one for each placeholder
+  std::vector<bool> is_taken;     // the outputs that a later run takes
 };
 
 // A training step: graphs in the order they run. What the caller does between two runs is in it, too: see

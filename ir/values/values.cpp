@@ -213,9 +213,14 @@ std::string_view module_of(const Graph& graph, NodeId node) {
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
 }
 
-InputRole recorded_role(const Graph& graph, NodeId node) {
+const InputSpec* recorded_input(const Graph& graph, NodeId node) {
   const NodeExtra* extra = graph[node].kind == NodeKind::kPlaceholder ? graph.extra(node) : nullptr;
-  return extra != nullptr && extra->input.has_value() ? extra->input->role : InputRole::kUnspecified;
+  return extra != nullptr && extra->input.has_value() ? &*extra->input : nullptr;
+}
+
+InputRole recorded_role(const Graph& graph, NodeId node) {
+  const InputSpec* spec = recorded_input(graph, node);
+  return spec == nullptr ? InputRole::kUnspecified : spec->role;
 }
 
 NodeId first_argument(const Graph& graph, NodeId node) {

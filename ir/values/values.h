@@ -69,6 +69,9 @@ class DictKeys {
 // ("layers.0.wq.weight") the one that owns it; empty when nothing tells.
 std::string_view module_of(const Graph& graph, NodeId node);
 
+// What the file says of an input; null where it says nothing, and for other nodes. O(1).
+const InputSpec* recorded_input(const Graph& graph, NodeId node);
+
 // What the file says an input is; kUnspecified where it does not, and for other nodes.
 InputRole recorded_role(const Graph& graph, NodeId node);
 

@@ -41,7 +41,8 @@ TEST_CASE("cli step: one file with both graphs is the same step") {
       run_fxopt({"opt", "--step", kForwardFile, kBackwardFile, "-o", whole, "--stop-after", "0", "--report"});
   REQUIRE(written.exit == 0);
   CHECK(contains(written.err, "ideal peak, cpu, @step"));
-  CHECK(contains(run_fxopt({"convert", whole, "-o", "-"}).out, "invocation {graph=\"backward\", bindings=[{invocation=0, output="));
+  CHECK(contains(run_fxopt({"convert", whole, "-o", "-"}).out,
+                 "invocation {graph=\"backward\", bindings=[{invocation=0, output="));
   CHECK(peak_of(run_fxopt({"mem", "--step", whole, "--json"}).json()["result"]["files"][0]["graphs"][0]) == 92592);
   const CliResult apart = run_fxopt({"mem", whole, "--json=" + (folder / "apart.json")});
   CHECK(contains(apart.out, "@backward, cpu"));
