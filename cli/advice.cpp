@@ -4,7 +4,7 @@
 #include <iterator>
 #include <memory>
 
-#include "ir/device/work.h"
+#include "ir/cost/costs.h"
 #include "ir/step/tags.h"
 #include "passes/pipeline/pipeline.h"
 
@@ -24,13 +24,6 @@ std::vector<std::string> policies_for(const Graph& graph) {
   std::vector<std::string> policies(std::begin(kPolicies), std::end(kPolicies));
   if (has_recompute_tags(graph)) policies.insert(policies.begin(), std::string(default_pipeline_text()));
   return policies;
-}
-
-Work work_of(const Graph& graph, const DeviceProfile& profile, const SymbolValues& symbols) {
-  WorkModel model(graph, profile, symbols);
-  Work sum;
-  for (const NodeId node : graph.nodes()) sum.add(model.of(node));
-  return sum;
 }
 
 bool holds(const DeviceFootprint& device, const AdviceGoal& goal) {
@@ -67,20 +60,20 @@ bool fill_peaks(const DeviceFootprint& measured, const DeviceFootprint& device, 
 
 }  // namespace
 
-std::vector<std::optional<Advice>> advise(const Footprint& footprint, MeasureOptions options,
-                                          const DeviceProfile& profile, const std::vector<AdviceGoal>& goals) {
+std::vector<std::optional<Advice>> advise(const Footprint& footprint, MeasureOptions options, const CostSources& costs,
+                                          const std::vector<AdviceGoal>& goals) {
   std::vector<std::optional<Advice>> best(goals.size());
   if (goals.empty()) return best;
   options.timelines = false;
   const Graph& original = *footprint.graph;
-  const Work before = work_of(original, profile, options.memory.symbols);
+  const Cost before = CostTable(original, costs).all();
   for (const std::string& policy : policies_for(original)) {
     const Result<Pipeline> pipeline = parse_pipeline(policy);
     const std::unique_ptr<Module> copy = original.module().clone();
     if (!pipeline.ok() || !run_pipeline(*copy, *pipeline).ok()) continue;
     const Graph& graph = copy->graph(copy->find_graph(original.name()));
     const Footprint tried = measure(graph, options);
-    const Work after = work_of(graph, profile, options.memory.symbols);
+    const Cost after = CostTable(graph, costs).all();
     bool is_done = true;
     for (size_t i = 0; i < goals.size(); ++i) {
       if (best[i].has_value() && best[i]->holds) continue;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/report/memory/report.h"
-#include "ir/device/profile.h"
+#include "ir/cost/costs.h"
 #include "ir/graph/module.h"
 #include "ir/memory/footprint.h"
 
@@ -22,7 +22,7 @@ struct AdviceGoal {
 // Tries recompute policies on copies of the module, the cheapest first and each once for all goals, and tells for each goal
 // the first with which it is reached, else the one with the lowest of the peaks that are too high; nothing where none
 // lowers it. O(policies * (passes + goals * devices)), with one copy at a time in memory.
-std::vector<std::optional<Advice>> advise(const Footprint& footprint, MeasureOptions options,
-                                          const DeviceProfile& profile, const std::vector<AdviceGoal>& goals);
+std::vector<std::optional<Advice>> advise(const Footprint& footprint, MeasureOptions options, const CostSources& costs,
+                                          const std::vector<AdviceGoal>& goals);
 
 }  // namespace fxopt

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "cli/files.h"
+#include "cli/print/table.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "ir/cost/links.h"
 #include "ir/device/call_formulas.h"
 #include "ir/ops/op.h"
 
@@ -73,6 +75,24 @@ Status check_row(const DeviceProfile& profile, const CallRow& row) {
   error.message =
       is_known ? "a row cannot be evaluated: " + misfit : "there is no operator '" + error.where.field + "'";
   return error;
+}
+
+// A formula has a value for collectives of usual sizes, on one node and on several.
+Status check_links(const DeviceProfile& profile) {
+  const LinkModel model(profile);
+  for (const LinkRow& row : profile.links) {
+    for (const GroupShape& group : {GroupShape{8, 1, 8}, GroupShape{16, 2, 8}, GroupShape{16, 16, 1}}) {
+      if (model.seconds(row.kind, group, 1 << 20).has_value()) continue;
+      Error error{ErrorCode::kBadProfile, "", "`fxopt help devices` lists what a row can ask", {}};
+      error.where.field = std::string("collective ") + std::string(collective_kind_name(row.kind));
+      error.message = "a row has no value for 1 MiB in a group of " + std::to_string(group.ranks) + " ranks on " +
+                      count_text(static_cast<size_t>(group.nodes), "node") +
+                      ": it uses a name that is neither a "
+                      "constant nor a symbol of collectives, or is negative";
+      return error;
+    }
+  }
+  return ok_status();
 }
 
 // The operators' work, then each part: a path, or the name of what is built in.
@@ -140,6 +160,7 @@ Result<std::unique_ptr<DeviceProfile>> load_device_profile(const std::string& na
         if (!status.ok()) return status.error();
       }
     }
+    if (const Status status = check_links(**profile); !status.ok()) return status.error();
   }
   if (profile.ok()) (*profile)->name = join(parts, "+");
   return profile;

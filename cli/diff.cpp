@@ -77,10 +77,10 @@ std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const
   }
   view->others = true;
   view->texts = texts;
-  view->work = nullptr;  // what could be recomputed is not compared
+  view->candidates = false;  // what could be recomputed is not compared
   for (const Graph* graph : *graphs) {
     const Footprint footprint = measure(*graph, view->measure);
-    facts.push_back(graph_facts(footprint, *view, plan.profile(), plan.profile().bandwidth.has_value()));
+    facts.push_back(graph_facts(footprint, *view));
     warn_of_memory(console, path, footprint, *view);
   }
   return facts;

@@ -55,7 +55,7 @@ Result<Found> find_node(const Module& module, const ExplainFlags& flags) {
 // A copy that remat made.
 struct Copy {
   std::string name;
-  Work work;
+  Cost work;
 };
 
 // The step after remat.
@@ -109,7 +109,7 @@ class Explain {
           as_it_is.has_value() ? Result<Trial>(*std::move(as_it_is)) : run_trial(*module->clone(), *found, *view);
       try_it(*module, *found, *view, tried, before, explanation);
     }
-    const bool has_seconds = plan_.profile().bandwidth.has_value();
+    const bool has_seconds = view->costs.has_seconds();
     print_explanation(console_.product(), explanation, has_seconds);
     console_.result()["explanation"] = explanation_json(explanation, has_seconds);
   }
@@ -162,9 +162,9 @@ class Explain {
     const Graph& graph = *footprint.graph;
     Trial trial;
     trial.peaks = peaks_of(footprint, plan_.expandable());
-    WorkModel work(graph, plan_.profile(), view.measure.memory.symbols);
+    CostTable costs(graph, view.costs);
     for (const NodeId node : graph.nodes()) {
-      if (is_recomputed(graph, node)) trial.copies.push_back({std::string(graph.name_of(node)), work.of(node)});
+      if (is_recomputed(graph, node)) trial.copies.push_back({std::string(graph.name_of(node)), costs.of(node)});
     }
     return trial;
   }

@@ -166,7 +166,7 @@ class Mem {
       const std::optional<FitRow>& fit = memory.devices[i].fit;
       if ((fit.has_value() && !fit->fits) || !goal.budgets.empty()) goals.push_back(std::move(goal));
     }
-    std::vector<std::optional<Advice>> found = advise(footprint, view.measure, plan_.profile(), goals);
+    std::vector<std::optional<Advice>> found = advise(footprint, view.measure, view.costs, goals);
     for (size_t i = 0; i < goals.size(); ++i) {
       if (found[i].has_value()) found[i]->input = shell_quoted(path);
       memory.devices[goals[i].device].advice = std::move(found[i]);

@@ -8,6 +8,7 @@
 #include "cli/device.h"
 #include "cli/files.h"
 #include "cli/print/table.h"
+#include "core/file.h"
 #include "core/text.h"
 
 namespace fxopt {
@@ -74,6 +75,10 @@ void declare_memory_flags(CLI::App& app, MemoryFlags& flags) {
   app.add_option("--top", flags.top, "list the N largest storages at the peak (default: 20)")->type_name("N");
   app.add_option("--module-depth", flags.module_depth, "group modules by the first N parts of their path (default: 3)")
       ->type_name("N");
+  declare_measure_flags(app, flags);
+}
+
+void declare_measure_flags(CLI::App& app, MemoryFlags& flags) {
   app.add_option("--symbol", flags.symbols,
                  "a symbol's value: a number, min, max, or a range such as 2..64; repeatable")
       ->type_name("NAME=VALUE")
@@ -87,6 +92,9 @@ void declare_memory_flags(CLI::App& app, MemoryFlags& flags) {
   app.add_option("--device", flags.device,
                  "profiles that tell kernels' hidden memory, such as h100 or ./mine.device; `fxopt help devices`")
       ->type_name("PROFILE");
+  app.add_option("--measurement", flags.measurement,
+                 "seconds of calls that were run, for what recompute costs; see `fxopt help measurements`")
+      ->type_name("FILE");
   app.add_option("--input-lifetime", flags.input_lifetime,
                  "caller: inputs live throughout (default); boxed: those that no step keeps end at their last use")
       ->type_name("WHO");
@@ -181,6 +189,12 @@ Result<MemoryPlan> MemoryPlan::make(const MemoryFlags& flags) {
   Result<std::unique_ptr<DeviceProfile>> profile = load_device_profile(flags.device);
   if (!profile.ok()) return std::move(profile).error();
   plan.profile_ = std::move(*profile);
+  if (flags.measurement.empty()) return plan;
+  const Result<std::string> bytes = read_file(flags.measurement);
+  if (!bytes.ok()) return bytes.error();
+  Result<Measurement> measurement = parse_measurement(*bytes, flags.measurement);
+  if (!measurement.ok()) return std::move(measurement).error();
+  plan.measurement_ = std::move(*measurement);
   return plan;
 }
 
@@ -195,8 +209,12 @@ Result<MemoryView> MemoryPlan::view(Module& module, const std::string& file) con
   view.measure.allocator = allocator_;
   view.measure.device_bytes = device_bytes_;
   view.target = target();
-  view.work = profile_.get();
+  view.costs = {profile_.get(), measurement_.has_value() ? &*measurement_ : nullptr, symbols->values};
   return view;
+}
+
+bool MemoryPlan::wants_allocator() const {
+  return !flags_.device.empty() || !flags_.alloc_conf.empty() || device_bytes_.has_value() || steady_.has_value();
 }
 
 std::string MemoryPlan::target() const {

@@ -35,10 +35,13 @@ struct MemoryFlags {
   std::string comm_lifetime = "wait";
   bool steady = false;
   std::string optimizer, gradients;  // empty: not given
+  std::string measurement;
 };
 
 // Declares them. `flags` must outlive the parsing.
 void declare_memory_flags(CLI::App& app, MemoryFlags& flags);
+// Those that say how to measure, without those that say what to list.
+void declare_measure_flags(CLI::App& app, MemoryFlags& flags);
 
 // Of a graph that --device and --device-memory say nothing about, and what to do.
 inline constexpr std::string_view kNoGpuTensors = "no tensor of this graph is on a GPU";
@@ -66,6 +69,8 @@ class MemoryPlan {
   // What --device names; without it, what is known of operators on any device.
   const DeviceProfile& profile() const { return *profile_; }
   const AllocatorConfig& allocator() const { return allocator_; }
+  // True where more than the ideal peak is asked for: a device, an allocator, a later step.
+  bool wants_allocator() const;
   // What a step is to fit: "on h100", "in 16.00 GiB"; empty where that is not told.
   std::string target() const;
 
@@ -75,6 +80,7 @@ class MemoryPlan {
   AllocatorConfig allocator_;
   std::optional<int64_t> device_bytes_;
   std::unique_ptr<DeviceProfile> profile_;
+  std::optional<Measurement> measurement_;
   InputLifetime inputs_ = InputLifetime::kCaller;
   CommLifetime comm_ = CommLifetime::kWait;
   std::optional<SteadyState> steady_;

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "cli/memory_options.h"
 #include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/products.h"
@@ -44,12 +45,14 @@ struct OptFlags {
   bool explain = false;
   bool strict_tags = false;
   bool raise_control_deps = false;
+  MemoryFlags memory;
 };
 
 // What all inputs of one call share.
 struct OptPlan {
   Pipeline pipeline;
   std::vector<Product> products;
+  MemoryPlan memory;
 };
 
 // True when --print-after, written as a pass or as the pipeline writes the step, means this one.
@@ -98,6 +101,9 @@ Result<OptPlan> make_plan(Console& console, const OptFlags& flags) {
   Result<std::vector<Product>> products = plan_products(console, flags.files);
   if (!products.ok()) return std::move(products).error();
   plan.products = std::move(*products);
+  Result<MemoryPlan> memory = MemoryPlan::make(flags.memory);
+  if (!memory.ok()) return std::move(memory).error();
+  plan.memory = std::move(*memory);
   return plan;
 }
 
@@ -245,12 +251,12 @@ std::unique_ptr<Module> load_bytes(Console& console, const OptFlags& flags, cons
 }
 
 // The peaks of the step that the module holds, beside those of its graphs. False when it holds none.
-bool add_step(Console& console, const Module& module, const OptFlags& flags, ModuleStats& stats) {
+bool add_step(Console& console, const Module& module, const OptFlags& flags, const PeakView& view, ModuleStats& stats) {
   const std::optional<ComposedStep> step = compose(console, module.clone(), flags.parts);
   if (!step.has_value()) return false;
   if (step->runs.empty()) return true;
   ModuleFacts facts(*step->module);
-  add_peaks(facts.of(*step->graph), stats.peaks);
+  add_peaks(facts.of(*step->graph), view, stats.peaks);
   return true;
 }
 
@@ -279,9 +285,14 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   report.lowered = *lowered;
   report.times.verify = watch.lap();
   const bool wants_report = !flags.files.report.empty() || console.wants_json();
+  const Result<MemoryView> memory = plan.memory.view(module, path);
+  if (!memory.ok()) return console.error(memory.error());
   PassContext context(module);
-  if (wants_report) report.before = module_stats(module, context.facts);
-  if (flags.step && !add_step(console, module, flags, report.before)) return;
+  context.measure = memory->measure;
+  context.costs = memory->costs;
+  const PeakView peaks{memory->measure, !plan.memory.wants_allocator()};
+  if (wants_report) report.before = module_stats(module, context.facts, peaks);
+  if (flags.step && !add_step(console, module, flags, peaks, report.before)) return;
   if (flags.step) write_step(module);
 
   RunOptions options;
@@ -303,13 +314,13 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   if (!check_backward(console, flags, path, module, report.steps)) return;
   if (flags.strict_tags && !check_tags(console, outcomes, path)) return;
   if (wants_report) {
-    report.after = module_stats(module, context.facts);
+    report.after = module_stats(module, context.facts, peaks);
     for (const auto& [word, count] : count_outcomes(outcomes)) report.verdicts[word] = count;
     report.tags_without_effect = std::count_if(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
       return awaits_remat(outcome) || breaks_strict_tags(outcome);
     });
   }
-  if (flags.step && !add_step(console, module, flags, report.after)) return;
+  if (flags.step && !add_step(console, module, flags, peaks, report.after)) return;
   report.analyses = context.facts.counts();
   watch.lap();
   if (flags.raise_control_deps) raise_control_deps(module);
@@ -368,7 +379,8 @@ CommandBody declare_opt(CLI::App& app) {
                  "form of the output: pb, fxg or json (default: by extension; fxg for '-')")
       ->type_name("FORMAT");
   app.add_flag("--report{-}", flags->files.report,
-               "compare before and after: nodes, calls, ideal peak, passes; to standard error, or to FILE")
+               "compare before and after: nodes, calls, peaks (all of them with --device), passes; to standard error, "
+               "or to FILE")
       ->type_name("FILE");
   app.add_option("--print-after", flags->print_after, "print the graph to standard error after this pass; repeatable")
       ->type_name("PASS")
@@ -386,6 +398,7 @@ CommandBody declare_opt(CLI::App& app) {
                "the graph has recompute tags and no backward");
   app.add_flag("--raise-control-deps", flags->raise_control_deps,
                "write control dependencies as PyTorch's control_deps op (see `fxopt help control-deps`)");
+  declare_measure_flags(app, flags->memory);
   return [flags](Console& console) { run_opt(console, *flags); };
 }
 

@@ -175,6 +175,7 @@ comment:
   work aten.mm.* = 2 * self.numel * mat2.last.1   operations of a call
   flops bf16 = 989400000000000               dense, per second
   bandwidth = 3350000000000                  bytes per second
+  collective all-gather = EXPR [estimate]    nanoseconds, of bytes, moved, group.ranks, group.nodes
   outside context = 536870912 [estimate]     outside the allocator
   outside-communicator ring = EXPR [source]  for each process group that collectives use
   temporary aten.mm.default copy = EXPR [source]       before the outputs, until the call returns
@@ -188,6 +189,26 @@ a value, such as x // 0, is refused. The word in brackets says what a line rests
 lists all symbols, and where each built-in line was read.
 
 Built in: )";
+
+constexpr std::string_view kMeasurements =
+    R"(What calls take is told by a device profile, --device: kernels by a roofline of operations, bytes and the
+shortest kernel, which is a lower bound; collectives by formulas of group and size. A measurement tells
+what they took when they were run. --measurement FILE takes the seconds of
+
+  the node with the same uid, operator and tensors in a graph of the same name;
+  else the mean of calls of the same operator with the same tensors: dtypes, sizes, strides;
+  for a collective of another size, those of its kind on groups of that shape, scaled;
+  else what --device tells.
+
+Reports say for how many calls each holds. FILE is schemas/profile.proto, as protobuf or JSON:
+
+  {"version": 1, "device": "NVIDIA H100 80GB HBM3", "software": [{"name": "torch", "version": "2.15.0"}],
+   "method": "cuda events", "runs": 5, "graphs": [{"graph": "main", "nodes": [
+     {"uid": 7, "target": "aten.mm.default", "seconds": 1.3e-05,
+      "types": "bf16[8,16], bf16[16,4]:1,16 -> bf16[8,4]"}]}]}
+
+In Python, fxopt.measure(graph_module, *inputs, file="times.json") runs a traced graph and writes it.
+)";
 
 constexpr std::string_view kDependences =
     R"(A schedule keeps what a graph computes, hands to the caller and issues on process groups when every node
@@ -308,6 +329,7 @@ const std::vector<Topic>& topics() {
       {"exit-codes", "what the exit codes mean", std::string(kExitCodes)},
       {"formats", "the forms of graph files", std::string(kFormats)},
       {"json", "what --json prints", std::string(kJson)},
+      {"measurements", "what --measurement takes, and what calls cost without", std::string(kMeasurements)},
       {"memory", "what the peaks count", std::string(kMemory)},
       {"phases", "forward, loss, backward, optimizer", std::string(kPhases)},
       {"pipeline", "how passes are written one after the other", pipeline_topic()},

@@ -56,6 +56,7 @@ enum class ErrorCode : uint16_t {
   kBadProfile = 314,   // a device profile
   kBadBaseline = 315,  // --baseline
   kBadStep = 316,      // files or graphs that do not make one step
+  kBadMeasurement = 317,
 
   kVerifyStructure = 401,  // the verifier's groups, see ir/check/verify.h
   kVerifyOrder = 402,

@@ -128,6 +128,10 @@ constexpr Row kRows[] = {
      "an "
      "input is bound to an output of another type. The message names what does not fit. Give files of one trace, or "
      "write `invocations` into the file (`fxopt help steps`)."},
+    {ErrorCode::kBadMeasurement, "the measurement cannot be used",
+     "The file given with --measurement is not one of schemas/profile.proto, as protobuf or as JSON: seconds of calls "
+     "that "
+     "were run. `fxopt help measurements` says how one is made. Nothing of the file was used."},
     {ErrorCode::kVerifyStructure, "the structure of the graph is invalid",
      "A graph must have one output node at its end, unique names, arguments inside their tables, and use lists that "
      "match the arguments. The message names the node that breaks this. If an input file shows it, the exporter is at"

@@ -9,6 +9,7 @@
 #include "cli/print/json.h"
 #include "cli/print/nodes.h"
 #include "cli/print/table.h"
+#include "cli/report/memory/costs.h"
 #include "core/saturate.h"
 #include "core/text.h"
 #include "ir/alias/effect_map.h"
@@ -230,10 +231,12 @@ void print_what_if(std::ostream& out, const WhatIf& what_if, bool has_seconds) {
       << names_text(what_if.copies) << ")\n";
   out << "  " << (saves ? "less work: " : "more work: ") << gflop_text(what_if.work.flops) << ", "
       << bytes_text(what_if.work.bytes) << " moved";
-  if (has_seconds) out << ", at least " << milliseconds_text(what_if.work.seconds) << " by the roofline";
+  if (has_seconds) out << ", " << kernel_time_text(what_if.work);
   if (what_if.work.unknown > 0)
     out << ", and that of " << count_text(what_if.work.unknown, "call") << " of unknown work";
-  if (what_if.work.collectives > 0) out << ", and " << count_text(what_if.work.collectives, "collective");
+  if (const size_t collectives = what_if.work.num_collectives(); collectives > 0) {
+    out << ", and " << count_text(collectives, "collective") << " (" << link_time_text(what_if.work) << ")";
+  }
   out << '\n';
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
   table.add({"peak", what_if.has_carried_out ? "after remat" : "as it is", "then", "change"});
@@ -349,13 +352,9 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation, bool has
     what_if = {{"tag", name_of(tried.tag)},
                {"refusal", tried.refusal},
                {"copies", tried.copies},
-               {"flops", tried.work.flops},
-               {"unknown_calls", tried.work.unknown},
-               {"collectives", tried.work.collectives},
-               {"bytes", tried.work.bytes},
-               {"seconds", has_seconds ? Json(tried.work.seconds) : Json(nullptr)},
                {"before", peaks_json(tried.before)},
                {"after", peaks_json(tried.after)}};
+    what_if.update(cost_json(tried.work, has_seconds));
   }
   return {{"node", explanation.node},
           {"type", explanation.type},

@@ -10,7 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/report/memory/report.h"
-#include "ir/device/work.h"
+#include "ir/cost/costs.h"
 #include "ir/graph/graph.h"
 #include "ir/memory/footprint.h"
 
@@ -52,7 +52,7 @@ struct WhatIf {
   Tag tag = Tag::kNone;                    // that was tried on the nodes that make the storages
   std::string refusal;                     // why it cannot be; the rest is then empty
   std::vector<std::string> copies;         // nodes computed again because of it, or no longer where it were saved
-  Work work;                               // of these
+  Cost work;                               // of these
   std::vector<DevicePeaks> before, after;  // both after remat, which carries out the tags that are there
   bool has_carried_out = false;            // the graph has tags, so that `before` need not be the step as it is
   bool expandable = false;                 // whose segments the allocator's peaks are of

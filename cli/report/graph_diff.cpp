@@ -163,7 +163,15 @@ void print_head(std::ostream& out, const GraphFacts& before, const GraphFacts& a
     count("calls of unknown work", before.work.unknown, after.work.unknown);
   }
   if (after.has_seconds) {
-    figure("time at least (roofline), ms", before.work.seconds * 1e3, after.work.seconds * 1e3, "%.3f");
+    const std::string left = kernel_basis_text(before.work), right = kernel_basis_text(after.work);
+    const bool is_bound = left != "measured" || right != "measured";
+    const std::string basis = left == right ? left : left + "; " + right;
+    figure((is_bound ? "time at least (" + basis + "), ms" : "time (measured), ms").c_str(), before.work.seconds * 1e3,
+           after.work.seconds * 1e3, "%.3f");
+  }
+  if (!link_time_text(before.work).empty() || !link_time_text(after.work).empty()) {
+    table.add({"time of collectives", link_time_text(before.work), link_time_text(after.work),
+               change_percent(before.work.link_seconds, after.work.link_seconds)});
   }
   table.print(out);
 }
@@ -209,14 +217,6 @@ Json tally_json(const Tallies& before, const Tallies& after) {
                     {"after", {{"count", change.after.count}, {"bytes", change.after.bytes}}}});
   }
   return list;
-}
-
-Json work_json(const GraphFacts& side) {
-  return {{"flops", side.work.flops},
-          {"bytes", side.work.bytes},
-          {"unknown_calls", side.work.unknown},
-          {"collectives", side.work.collectives},
-          {"seconds", side.has_seconds ? Json(side.work.seconds) : Json(nullptr)}};
 }
 
 Json device_json(const std::string& name, const DeviceMemory* before, const DeviceMemory* after) {
@@ -317,17 +317,15 @@ Tallies count_collectives(const Graph& graph, const SymbolValues& symbols) {
 
 }  // namespace
 
-GraphFacts graph_facts(const Footprint& footprint, const MemoryView& view, const DeviceProfile& profile,
-                       bool has_device) {
+GraphFacts graph_facts(const Footprint& footprint, const MemoryView& view) {
   const Graph& graph = *footprint.graph;
   GraphFacts facts;
   facts.graph = graph.module().text(graph.name());
   facts.nodes = graph.num_nodes();
   facts.edges = graph.num_edges();
   facts.memory = describe_memory(footprint, view);
-  facts.has_seconds = has_device;
-  WorkModel model(graph, profile, view.measure.memory.symbols);
-  for (const NodeId node : graph.nodes()) facts.work.add(model.of(node));
+  facts.has_seconds = view.costs.has_seconds();
+  facts.work = CostTable(graph, view.costs).all();
   facts.ops = count_ops(footprint);
   facts.saved = count_saved(footprint);
   facts.collectives = count_collectives(graph, view.measure.memory.symbols);
@@ -369,14 +367,20 @@ nlohmann::ordered_json graph_diff_json(const GraphFacts& before, const GraphFact
   for (const std::string& device : devices_of(before, after)) {
     devices.push_back(device_json(device, find_device(before.memory, device), find_device(after.memory, device)));
   }
-  return {
-      {"before",
-       {{"graph", before.graph}, {"nodes", before.nodes}, {"edges", before.edges}, {"work", work_json(before)}}},
-      {"after", {{"graph", after.graph}, {"nodes", after.nodes}, {"edges", after.edges}, {"work", work_json(after)}}},
-      {"ops", tally_json(before.ops, after.ops)},
-      {"collectives", tally_json(before.collectives, after.collectives)},
-      {"saved", tally_json(before.saved, after.saved)},
-      {"devices", std::move(devices)}};
+  return {{"before",
+           {{"graph", before.graph},
+            {"nodes", before.nodes},
+            {"edges", before.edges},
+            {"work", cost_json(before.work, before.has_seconds)}}},
+          {"after",
+           {{"graph", after.graph},
+            {"nodes", after.nodes},
+            {"edges", after.edges},
+            {"work", cost_json(after.work, after.has_seconds)}}},
+          {"ops", tally_json(before.ops, after.ops)},
+          {"collectives", tally_json(before.collectives, after.collectives)},
+          {"saved", tally_json(before.saved, after.saved)},
+          {"devices", std::move(devices)}};
 }
 
 }  // namespace fxopt

@@ -9,9 +9,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "cli/report/memory/costs.h"
 #include "cli/report/memory/diff.h"
 #include "cli/report/memory/report.h"
-#include "ir/device/work.h"
+#include "ir/cost/costs.h"
 #include "ir/memory/footprint.h"
 
 namespace fxopt {
@@ -29,7 +30,7 @@ struct GraphFacts {
   std::string graph;
   size_t nodes = 0, edges = 0;
   GraphMemory memory;  // with all storages
-  Work work;
+  Cost work;
   bool has_seconds = false;
   Tallies ops;          // calls by target, bytes they make
   Tallies collectives;  // calls by target and group, bytes they are given
@@ -37,8 +38,7 @@ struct GraphFacts {
 };
 
 // `view`: with others. O(nodes + edges + storages log storages).
-GraphFacts graph_facts(const Footprint& footprint, const MemoryView& view, const DeviceProfile& profile,
-                       bool has_device);
+GraphFacts graph_facts(const Footprint& footprint, const MemoryView& view);
 
 // What differs under one name.
 struct TallyChange {

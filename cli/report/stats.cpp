@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -47,7 +49,7 @@ std::vector<OpChange> op_changes(const ModuleStats& before, const ModuleStats& a
 }
 
 std::string peak_name(const PeakBytes& peak) {
-  return "ideal peak, " + (peak.device.empty() ? "no device" : peak.device) + ", @" + peak.graph;
+  return peak.metric + " peak, " + (peak.device.empty() ? "no device" : peak.device) + ", @" + peak.graph;
 }
 
 void add_number(Table& table, const std::string& name, size_t before, size_t after) {
@@ -56,14 +58,18 @@ void add_number(Table& table, const std::string& name, size_t before, size_t aft
 }
 
 void print_peaks(Table& table, const OptReport& report) {
-  using Place = std::pair<std::string_view, std::string_view>;  // graph and device
-  std::map<Place, int64_t> after;
-  for (const PeakBytes& peak : report.after.peaks) after.emplace(Place(peak.graph, peak.device), peak.bytes);
+  using Place = std::tuple<std::string_view, std::string_view, std::string_view>;
+  std::map<Place, const PeakBytes*> after;
+  const auto place = [](const PeakBytes& peak) { return Place(peak.metric, peak.graph, peak.device); };
+  for (const PeakBytes& peak : report.after.peaks) after.emplace(place(peak), &peak);
   for (const PeakBytes& before : report.before.peaks) {
-    const int64_t after_bytes = after[Place(before.graph, before.device)];
+    const PeakBytes* found = after[place(before)];
+    const PeakBytes then = found == nullptr ? PeakBytes() : *found;
     const std::string bound = before.unknown_buffers > 0 ? "at least " : "";
-    const std::string change = percent_text(after_bytes - before.bytes, before.bytes);
-    table.add({peak_name(before), bound + bytes_text(before.bytes), bound + bytes_text(after_bytes), change});
+    const auto text = [&](const PeakBytes& peak) { return peak.cut ? "runs out" : bound + bytes_text(peak.bytes); };
+    const bool has_both = !before.cut && !then.cut;
+    table.add({peak_name(before), text(before), text(then),
+               has_both ? percent_text(then.bytes - before.bytes, before.bytes) : ""});
   }
 }
 
@@ -87,10 +93,10 @@ std::string analyses_text(const FactCounts& analyses) {
 nlohmann::ordered_json stats_json(const ModuleStats& stats) {
   nlohmann::ordered_json peaks = nlohmann::ordered_json::array();
   for (const PeakBytes& peak : stats.peaks) {
-    peaks.push_back({{"model", "ideal"},
+    peaks.push_back({{"model", peak.metric},
                      {"graph", peak.graph},
                      {"device", peak.device},
-                     {"bytes", peak.bytes},
+                     {"bytes", peak.cut ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(peak.bytes)},
                      {"unknown_storages", peak.unknown_buffers}});
   }
   return {{"nodes", stats.nodes}, {"edges", stats.edges}, {"recomputed", stats.recomputed}, {"peaks", peaks}};
@@ -111,17 +117,31 @@ nlohmann::ordered_json remarks_json(const StepReport& step, Remarks remarks) {
 
 }  // namespace
 
-void add_peaks(Facts& facts, std::vector<PeakBytes>& peaks) {
+void add_peaks(Facts& facts, const PeakView& view, std::vector<PeakBytes>& peaks) {
   const Graph& graph = facts.graph();
   const Module& module = graph.module();
-  const MemoryReport report = analyze_memory(graph, facts.storages(), {}, &facts.phases());
-  for (const DevicePeak& device : report.devices) {
-    peaks.push_back({std::string(module.text(graph.name())), std::string(module.text(device.device)), device.bytes,
-                     report.unknown_buffers});
+  const auto add = [&](MemoryMetric metric, StringId device, FootprintPeak peak, size_t unknown) {
+    peaks.push_back({std::string(metric_name(metric)), std::string(module.text(graph.name())),
+                     std::string(module.text(device)), peak.bytes, peak.cut, unknown});
+  };
+  if (view.ideal_alone) {
+    const MemoryReport report = analyze_memory(graph, facts.storages(), view.measure.memory, &facts.phases());
+    for (const DevicePeak& device : report.devices) {
+      add(MemoryMetric::kIdeal, device.device, {device.bytes, {}, false}, report.unknown_buffers);
+    }
+    return;
+  }
+  const Footprint footprint = measure(graph, view.measure);
+  for (const DeviceFootprint& device : footprint.devices) {
+    for (size_t i = 0; i < kNumMemoryMetrics; ++i) {
+      const MemoryMetric metric = static_cast<MemoryMetric>(i);
+      const std::optional<FootprintPeak> peak = device.peak(metric, view.measure.allocator.expandable_segments);
+      if (peak.has_value()) add(metric, device.device, *peak, footprint.memory.unknown_buffers);
+    }
   }
 }
 
-ModuleStats module_stats(const Module& module, ModuleFacts& facts) {
+ModuleStats module_stats(const Module& module, ModuleFacts& facts, const PeakView& view) {
   ModuleStats stats;
   IdMap<TargetId, int64_t> calls(module.num_targets());
   for (const GraphId id : module.graphs()) {
@@ -137,7 +157,7 @@ ModuleStats module_stats(const Module& module, ModuleFacts& facts) {
     const int64_t count = calls.get(TargetId(i));
     if (count > 0) stats.ops[std::string(module.text(module.target(TargetId(i)).name))] += count;
   }
-  for (const GraphId id : top_level_graphs(module)) add_peaks(facts.of(module.graph(id)), stats.peaks);
+  for (const GraphId id : top_level_graphs(module)) add_peaks(facts.of(module.graph(id)), view, stats.peaks);
   return stats;
 }
 

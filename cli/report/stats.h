@@ -10,15 +10,18 @@
 
 #include "ir/graph/module.h"
 #include "ir/io/control_deps.h"
+#include "ir/memory/footprint.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace fxopt {
 
-// The ideal peak of one device in one graph.
+// A peak of one device in one graph.
 struct PeakBytes {
+  std::string metric;  // "ideal", "reserved, classic"
   std::string graph;
   std::string device;
   int64_t bytes = 0;
+  bool cut = false;            // memory runs out before the peak
   size_t unknown_buffers = 0;  // of the graph; then `bytes` is a lower bound
 };
 
@@ -31,11 +34,17 @@ struct ModuleStats {
   std::vector<PeakBytes> peaks;        // of the top-level graphs, in order, largest device first
 };
 
-// Of all graphs together; peaks of the top-level ones. O(nodes + edges + storages log storages).
-ModuleStats module_stats(const Module& module, ModuleFacts& facts);
+// How a report measures: the ideal peaks alone, which takes O(nodes + edges + storages), or all, as measure() does.
+struct PeakView {
+  MeasureOptions measure;
+  bool ideal_alone = true;
+};
 
-// The ideal peaks of one graph, largest device first, after those that are there. O(nodes + edges + storages).
-void add_peaks(Facts& facts, std::vector<PeakBytes>& peaks);
+// Of all graphs together; peaks of the top-level ones. O(nodes + edges + storages log storages), and the peaks.
+ModuleStats module_stats(const Module& module, ModuleFacts& facts, const PeakView& view);
+
+// The peaks of one graph, largest device first, after those that are there.
+void add_peaks(Facts& facts, const PeakView& view, std::vector<PeakBytes>& peaks);
 
 // Seconds of the parts of one run that are not passes.
 struct RunTimes {

@@ -209,6 +209,15 @@ std::string_view collective_kind_name(CollectiveKind value) {
   return kNames[static_cast<size_t>(value)];
 }
 
+CollectiveKind find_collective_kind(std::string_view name) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce,
+        CollectiveKind::kAllToAll, CollectiveKind::kBroadcast}) {
+    if (collective_kind_name(kind) == name) return kind;
+  }
+  return CollectiveKind::kOther;
+}
+
 CollectiveKind collective_kind(const Op& op) {
   const std::string_view packet = packet_of(op.name);
   if (!op.has(Effect::kCollective) || has(packet, "fused") || has(packet, "copy_in")) return CollectiveKind::kOther;

@@ -20,6 +20,7 @@ enum class CollectiveKind : uint8_t {
   kBroadcast,
 };
 std::string_view collective_kind_name(CollectiveKind value);
+CollectiveKind find_collective_kind(std::string_view name);  // kOther for what names none
 CollectiveKind collective_kind(const Op& op);
 
 // The group a call runs on: by uid, by an expression where it depends on the rank, or neither where it cannot be told.

@@ -101,11 +101,12 @@ class Reader {
     if (keyword == "temporary") return hidden(rest, HiddenKind::kTemporary);
     if (keyword == "workspace") return hidden(rest, HiddenKind::kWorkspace);
     if (keyword == "work") return work(rest);
+    if (keyword == "collective") return collective(rest);
     static const std::vector<std::string_view> kKeywords = {"device",     "framework", "include",
                                                             "define",     "constant",  "flops",
                                                             "bandwidth",  "outside",   "outside-communicator",
                                                             "persistent", "temporary", "workspace",
-                                                            "work"};
+                                                            "work",       "collective"};
     return error("'" + std::string(keyword) + "' begins no statement",
                  suggestion(keyword, kKeywords,
                             "a line begins with one of " +
@@ -352,6 +353,23 @@ class Reader {
     const Status unique = claim("work " + std::string(got->subject));
     replace(profile_.work, row, is_same_call);
     return unique;
+  }
+
+  Status collective(std::string_view rest) {
+    Result<Parts> got = parts(rest, true);
+    if (!got.ok()) return got.error();
+    LinkRow row;
+    row.kind = find_collective_kind(got->subject);
+    if (row.kind == CollectiveKind::kOther) {
+      return error("'" + std::string(got->subject) + "' is not a collective whose pattern is known",
+                   "it is one of all-gather, reduce-scatter, all-reduce, all-to-all, broadcast");
+    }
+    const Result<ExprId> expr = expression(got->value);
+    if (!expr.ok()) return expr.error();
+    row.nanoseconds = *expr;
+    row.evidence = *got->evidence;
+    replace(profile_.links, row, [](const LinkRow& a, const LinkRow& b) { return a.kind == b.kind; });
+    return claim("collective " + std::string(got->subject));
   }
 
   // Whose calls a row is about, and its value.

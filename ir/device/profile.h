@@ -12,6 +12,7 @@
 
 #include "core/interner.h"
 #include "core/result.h"
+#include "ir/alias/collectives.h"
 #include "ir/graph/expr.h"
 #include "ir/graph/types.h"
 
@@ -66,6 +67,13 @@ struct ProfileText {
 // Gives the text of the file that an `include` in `from` names; nothing where there is none.
 using ProfileInclude = std::function<std::optional<ProfileText>(const std::string& from, std::string_view file)>;
 
+// How long a collective takes, in nanoseconds; of the symbols that LinkModel gives values.
+struct LinkRow {
+  CollectiveKind kind{};
+  ExprId nanoseconds;
+  Evidence evidence{};
+};
+
 // What is known of a device and of what a framework's kernels take on it: data, read from text. The grammar and the
 // symbols stand in ir/device/README.md.
 class DeviceProfile {
@@ -83,6 +91,7 @@ class DeviceProfile {
   std::vector<HiddenRow> hidden;
   std::vector<WorkRow> work;
   std::vector<OutsideRow> outside;
+  std::vector<LinkRow> links;                         // one for each kind that has one
   std::map<std::string, int64_t, std::less<>> flops;  // dense, per second, by dtype: "bf16", "tf32", "f8"
   std::optional<int64_t> bandwidth;                   // of its memory, bytes per second
 

@@ -15,14 +15,14 @@ namespace {
 class Finder {
  public:
   Finder(const Graph& graph, const StorageMap& storages, const PhaseMap& phases, const MemoryReport& memory,
-         StringId device, uint32_t place, WorkModel& work)
+         StringId device, uint32_t place, CostTable& costs)
       : graph_(graph),
         storages_(storages),
         phases_(phases),
         memory_(memory),
         device_(device),
         place_(place),
-        work_(work),
+        costs_(costs),
         effects_(graph),
         repeats_(graph, phases, storages) {}
 
@@ -66,7 +66,7 @@ class Finder {
       candidate.kept = saturating_add(candidate.kept, lifetime(id).bytes);
     }
     if (candidate.gain() <= 0) return;
-    candidate.work = work_.of(node);
+    candidate.work = costs_.of(node);
     found_.push_back(candidate);
   }
 
@@ -95,7 +95,7 @@ class Finder {
   const MemoryReport& memory_;
   StringId device_;
   uint32_t place_;
-  WorkModel& work_;
+  CostTable& costs_;
   EffectMap effects_;
   RepeatRules repeats_;
   std::vector<NodeId> schedule_;
@@ -107,8 +107,8 @@ class Finder {
 
 std::vector<RecomputeCandidate> recompute_candidates(const Graph& graph, const StorageMap& storages,
                                                      const PhaseMap& phases, const MemoryReport& memory,
-                                                     StringId device, uint32_t place, WorkModel& work) {
-  return Finder(graph, storages, phases, memory, device, place, work).run();
+                                                     StringId device, uint32_t place, CostTable& costs) {
+  return Finder(graph, storages, phases, memory, device, place, costs).run();
 }
 
 }  // namespace fxopt

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ir/cost/costs.h"
 #include "ir/graph/module.h"
 #include "ir/memory/footprint.h"
 #include "ir/step/facts.h"
@@ -15,6 +16,8 @@ struct PassContext {
   ModuleFacts facts;
   // How a pass measures memory: device profile, values of symbols, allocator.
   MeasureOptions measure;
+  // What tells what calls cost: CostTable(graph, costs).
+  CostSources costs;
 };
 
 }  // namespace fxopt

@@ -4,6 +4,7 @@
 
     fxopt.save(graph_module, "step.pb")                      # needs torch, as load, apply and run do
     fxopt.apply(graph_module, "canonicalize,cse,remat,dce")  # in place
+    fxopt.measure(graph_module, *inputs, file="times.json")  # seconds of its calls, for --measurement
     peaks = fxopt.mem("step.pb", "--device", "h100")         # what the program says, as data; needs no torch
 
 bridge.py has what needs torch, tool.py what runs the program; origins.py knows the makers of graphs.
@@ -22,6 +23,7 @@ _OF_TORCH = (
     "init_fake_groups",
     "last_frame",
     "load",
+    "measure",
     "read_module",
     "run",
     "save",

@@ -41,6 +41,7 @@ from fxopt import form, origins, patcher, tool
 from fxopt.form import Json
 from fxopt.objects import name_of as target_name
 from fxopt.reader import Importer, LoadError, init_fake_groups, located
+from fxopt.timing import measure
 from fxopt.tool import FxoptError, FxoptWarning
 from fxopt.writer import KINDS, NOT_CARRIED, NOT_CARRIED_THINGS, Exporter, ExportError, Roles, RoleSpec, last_frame
 
@@ -57,6 +58,7 @@ __all__ = [
     "init_fake_groups",
     "last_frame",
     "load",
+    "measure",
     "read_module",
     "run",
     "save",

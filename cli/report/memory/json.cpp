@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/report/memory/costs.h"
 #include "cli/report/memory/report.h"
 
 namespace fxopt {
@@ -128,7 +129,8 @@ Json recompute_json(const std::vector<RecomputeRow>& rows, bool has_seconds) {
                     {"bytes", row.bytes},
                     {"flops", is_known ? Json(row.work.flops) : Json(nullptr)},
                     {"moved_bytes", is_known ? Json(row.work.bytes) : Json(nullptr)},
-                    {"seconds", is_known && has_seconds ? Json(row.work.seconds) : Json(nullptr)}});
+                    {"seconds", is_known && has_seconds ? Json(row.work.seconds) : Json(nullptr)},
+                    {"kernels", basis_json(row.work.kernels)}});
   }
   return list;
 }

@@ -84,7 +84,8 @@ class Describer {
     if (view_.measure.trace.profile != nullptr) memory.profile = view_.measure.trace.profile->name;
     for (const NodeId node : report.unknown_nodes) memory.unknown_nodes.push_back(name(node));
     memory.symbols = symbol_rows(footprint_);
-    memory.has_seconds = view_.work != nullptr && view_.work->bandwidth.has_value();
+    memory.has_seconds = view_.costs.has_seconds();
+    memory.is_measured = view_.costs.measurement != nullptr;
     if (view_.measure.timelines) memory.schedule = schedule();
     for (const DeviceFootprint& each : footprint_.devices) memory.devices.push_back(device(each));
     return memory;
@@ -180,7 +181,7 @@ class Describer {
       add_share(layers, layer_group(path), place_of_node, block.bytes);
     }
     list_storages(trace, live, result);
-    if (view_.work != nullptr) add_candidates(measured, result);
+    if (view_.candidates) add_candidates(measured, result);
     result.live = live.size();
     result.by_class = sorted_shares(classes);
     result.by_module = sorted_shares(modules);
@@ -209,11 +210,11 @@ class Describer {
   }
 
   void add_candidates(const DeviceFootprint& measured, DeviceMemory& result) const {
-    WorkModel work(graph_, *view_.work, view_.measure.memory.symbols);
+    CostTable costs(graph_, view_.costs);
     std::map<std::tuple<std::string, std::string, int64_t>, size_t> rows;  // by target, module and bytes
     for (const RecomputeCandidate& candidate :
          recompute_candidates(graph_, footprint_.storages, footprint_.phases, footprint_.memory, measured.device,
-                              measured.place, work)) {
+                              measured.place, costs)) {
       const std::string target(target_text(graph_, candidate.node));
       const std::string path = module_group(module_of(graph_, candidate.node), SIZE_MAX);
       const auto [at, is_new] = rows.try_emplace({target, path, candidate.gain()}, result.recompute.size());

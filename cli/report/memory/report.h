@@ -12,8 +12,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/report/memory/storage_table.h"
+#include "ir/cost/costs.h"
 #include "ir/device/profile.h"
-#include "ir/device/work.h"
 #include "ir/graph/module.h"
 #include "ir/memory/footprint.h"
 
@@ -47,7 +47,7 @@ struct RecomputeRow {
   std::string target;              // "aten.silu.default"
   std::string module_path;         // "layers.*.feed_forward"
   int64_t bytes = 0;               // less at the peak
-  Work work;                       // more of it
+  Cost work;                       // more of it
 };
 
 // One way to run the caching allocator over a device's trace.
@@ -178,19 +178,21 @@ struct GraphMemory {
   std::vector<std::string> unknown_nodes;  // that make them
   std::vector<SymbolRow> symbols;          // that sizes depend on
   ScheduleTable schedule;                  // with MemoryView::timelines
-  bool has_seconds = false;                // the profile has a bandwidth: work has a time
+  bool has_seconds = false;                // work has a time
+  bool is_measured = false;                // by a measurement, where it has calls that are alike
 
   int64_t peak_bytes() const { return devices.empty() ? 0 : devices.front().bytes; }
 };
 
 struct MemoryView {
   MeasureOptions measure;
-  size_t top = 20;                      // storages listed
-  bool others = false;                  // fill DeviceMemory::storages
-  std::shared_ptr<Interner> texts;      // of that table; absent: each has its own
-  size_t module_depth = 3;              // components of a module path that make a group
-  const DeviceProfile* work = nullptr;  // rows of work: lists what is cheapest to recompute; must outlive the view
-  std::string target;                   // see DeviceMemory::target
+  size_t top = 20;                  // storages listed
+  bool others = false;              // fill DeviceMemory::storages
+  std::shared_ptr<Interner> texts;  // of that table; absent: each has its own
+  size_t module_depth = 3;          // components of a module path that make a group
+  CostSources costs;
+  bool candidates = true;  // list what is cheapest to recompute
+  std::string target;      // see DeviceMemory::target
 };
 
 // The first `depth` components of a module path, a number being any: "layers.*.attention"; "(no module)" without one.

@@ -8,6 +8,7 @@
 
 #include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "cli/report/memory/costs.h"
 #include "cli/report/memory/report.h"
 
 namespace fxopt {
@@ -128,7 +129,7 @@ void print_candidates(std::ostream& out, const GraphMemory& memory, const Device
   columns.insert(columns.end(), 3, Align::kLeft);
   Table table(std::move(columns), 4);
   std::vector<std::string> head = {"frees", "calls", "operations", "bytes moved", "such as", "operator", "module"};
-  if (has_seconds) head.insert(head.begin() + 4, "time (roofline)");
+  if (has_seconds) head.insert(head.begin() + 4, memory.is_measured ? "time" : "time (roofline)");
   table.add(std::move(head));
   size_t shown = 0;
   for (const RecomputeRow& row : device.recompute) {
@@ -143,7 +144,10 @@ void print_candidates(std::ostream& out, const GraphMemory& memory, const Device
                                       "%" + row.nodes.front(),
                                       row.target,
                                       row.module_path};
-    if (has_seconds) cells.insert(cells.begin() + 4, if_known(milliseconds_text(row.work.seconds)));
+    const bool is_measured = row.work.num_kernels(CostBasis::kMeasured) == row.work.num_kernels();
+    const std::string basis = memory.is_measured ? " (" + kernel_basis_text(row.work) + ")" : "";
+    const std::string time = milliseconds_text(row.work.seconds) + basis;
+    if (has_seconds) cells.insert(cells.begin() + 4, is_measured ? time : if_known(time));
     table.add(std::move(cells));
   }
   table.print(out);

@@ -25,7 +25,7 @@ struct Candidates {
       : module(std::move(given)), storages(module->main()), report(analyze()) {
     const Result<std::unique_ptr<DeviceProfile>> profile = load_device_profile("");
     if (!profile.ok()) FAIL(format_error(profile.error()));
-    WorkModel work(module->main(), **profile, {});
+    CostTable work(module->main(), {profile->get(), nullptr, {}});
     list = recompute_candidates(module->main(), storages, resolve_phases(module->main()), report,
                                 report.devices.front().device, place(), work);
   }

@@ -1,0 +1,63 @@
+#include "ir/io/measurement.h"
+
+#include <cmath>
+
+#include "profile.pb.h"
+#include <google/protobuf/util/json_util.h>
+
+#include "core/error.h"
+
+namespace fxopt {
+namespace {
+
+constexpr uint32_t kVersion = 1;
+
+Error bad(const std::string& file, std::string message, std::string hint) {
+  Error error{ErrorCode::kBadMeasurement, std::move(message), std::move(hint), {}};
+  error.where.file = file;
+  return error;
+}
+
+// Protobuf's own words where the JSON is wrong.
+Status read(std::string_view bytes, const std::string& file, schema::Measurement& message) {
+  const size_t first = bytes.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && bytes[first] == '{') {
+    const auto status = google::protobuf::util::JsonStringToMessage({bytes.data(), bytes.size()}, &message);
+    if (status.ok()) return ok_status();
+    return bad(file, "a measurement is not JSON of its schema: " + std::string(status.message()),
+               "schemas/profile.proto describes it");
+  }
+  if (message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return ok_status();
+  return bad(file, "this is not a measurement", "`fxopt help measurements` says how one is made");
+}
+
+}  // namespace
+
+Result<Measurement> parse_measurement(std::string_view bytes, const std::string& file) {
+  schema::Measurement message;
+  if (const Status status = read(bytes, file, message); !status.ok()) return status.error();
+  if (message.version() != kVersion) {
+    return bad(file, "this is a measurement of version " + std::to_string(message.version()),
+               "this fxopt reads version " + std::to_string(kVersion));
+  }
+  Measurement result{message.device(), {}, message.method(), message.runs(), {}};
+  for (const schema::Software& each : message.software()) result.software.emplace_back(each.name(), each.version());
+  size_t calls = 0;
+  for (const schema::GraphTimes& graph : message.graphs()) {
+    std::vector<MeasuredCall>& list = result.graphs.emplace_back(graph.graph(), std::vector<MeasuredCall>()).second;
+    for (const schema::NodeTime& node : graph.nodes()) {
+      if (!std::isfinite(node.seconds()) || node.seconds() < 0) {
+        return bad(file,
+                   "node " + std::to_string(node.uid()) + " of @" + graph.graph() + " took " +
+                       std::to_string(node.seconds()) + " seconds",
+                   "seconds are finite and not negative");
+      }
+      list.push_back({node.uid(), node.target(), node.types(), node.seconds()});
+      ++calls;
+    }
+  }
+  if (calls == 0) return bad(file, "the measurement has no calls", "`fxopt help measurements` says how one is made");
+  return result;
+}
+
+}  // namespace fxopt
