@@ -59,7 +59,8 @@ std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const
                                  const std::vector<std::string>& files, const std::shared_ptr<Interner>& texts) {
   std::vector<GraphFacts> facts;
   const std::string& path = files.front();
-  std::optional<ComposedStep> step = flags.step ? import_step(console, files) : std::optional<ComposedStep>();
+  std::optional<ComposedStep> step =
+      flags.step ? import_step(console, load_parts(console, files), files) : std::optional<ComposedStep>();
   const std::unique_ptr<Module> module = !flags.step        ? import_input(console, path)
                                          : step.has_value() ? std::move(step->module)
                                                             : nullptr;

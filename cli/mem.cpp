@@ -103,7 +103,7 @@ class Mem {
     if (flags_.step) {
       file["files"] = nlohmann::ordered_json::array();
       for (const std::string& part : flags_.inputs) file["files"].push_back(shown_input(part));
-      std::optional<ComposedStep> step = import_step(console_, flags_.inputs);
+      std::optional<ComposedStep> step = import_step(console_, load_parts(console_, flags_.inputs), flags_.inputs);
       if (step.has_value()) measure_graphs(path, *step->module, {step->graph}, step->runs, file);
       return;
     }

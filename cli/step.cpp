@@ -44,25 +44,28 @@ std::optional<ComposedStep> compose(Console& console, std::unique_ptr<Module> mo
   return composed;
 }
 
-std::unique_ptr<Module> load_parts(Console& console, const std::vector<std::string>& inputs) {
-  std::unique_ptr<Module> whole;
-  for (const std::string& path : inputs) {
-    std::unique_ptr<Module> part = load_input(console, path);
-    if (part == nullptr || !is_valid_input(console, *part, path)) return nullptr;
-    if (whole == nullptr) {
-      whole = std::move(part);
-      continue;
-    }
-    const Status merged = merge_module(*whole, *part, shown_input(path));
+std::unique_ptr<Module> merge_parts(Console& console, std::vector<std::unique_ptr<Module>> parts,
+                                    const std::vector<std::string>& inputs) {
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const Status merged = merge_module(*parts.front(), *parts[i], shown_input(inputs[i]));
     if (merged.ok()) continue;
     console.error(merged.error());
     return nullptr;
   }
-  return whole;
+  return std::move(parts.front());
 }
 
-std::optional<ComposedStep> import_step(Console& console, const std::vector<std::string>& inputs) {
-  std::unique_ptr<Module> module = load_parts(console, inputs);
+std::unique_ptr<Module> load_parts(Console& console, const std::vector<std::string>& inputs) {
+  std::vector<std::unique_ptr<Module>> parts;
+  for (const std::string& path : inputs) {
+    parts.push_back(load_input(console, path));
+    if (parts.back() == nullptr || !is_valid_input(console, *parts.back(), path)) return nullptr;
+  }
+  return merge_parts(console, std::move(parts), inputs);
+}
+
+std::optional<ComposedStep> import_step(Console& console, std::unique_ptr<Module> module,
+                                        const std::vector<std::string>& inputs) {
   if (module == nullptr || !prepare_input(console, *module, inputs.front()).has_value()) return std::nullopt;
   return compose(console, std::move(module), inputs);
 }

@@ -28,8 +28,13 @@ std::optional<ComposedStep> compose(Console& console, std::unique_ptr<Module> mo
 // wrong; null when there was an error. Every file is verified alone.
 std::unique_ptr<Module> load_parts(Console& console, const std::vector<std::string>& inputs);
 
-// load_parts(), prepare_input() and compose(); nothing when there was an error.
-std::optional<ComposedStep> import_step(Console& console, const std::vector<std::string>& inputs);
+// The same for files that are read already, and valid: `parts`, at least one, of `inputs`.
+std::unique_ptr<Module> merge_parts(Console& console, std::vector<std::unique_ptr<Module>> parts,
+                                    const std::vector<std::string>& inputs);
+
+// prepare_input() and compose() of what load_parts() or merge_parts() gave; nothing when there was an error.
+std::optional<ComposedStep> import_step(Console& console, std::unique_ptr<Module> module,
+                                        const std::vector<std::string>& inputs);
 
 // "a.pb, b.pb", for what is of all of them.
 std::string shown_inputs(const std::vector<std::string>& inputs);

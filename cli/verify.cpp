@@ -56,13 +56,15 @@ nlohmann::ordered_json report_opaque(std::ostream& out, const Module& module, Va
   return json;
 }
 
-void verify_one(Console& console, const VerifyFlags& flags, const std::string& path, nlohmann::ordered_json& file) {
-  const std::unique_ptr<Module> module = load_input(console, path);
+// Gives the module, null for what cannot be read.
+std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, const std::string& path,
+                                   nlohmann::ordered_json& file) {
+  std::unique_ptr<Module> module = load_input(console, path);
   const std::string shown = printable_line(shown_input(path));
   if (module == nullptr) {
     console.product() << shown << ": unreadable\n";
     file["verdict"] = "unreadable";
-    return;
+    return nullptr;
   }
   const size_t limit = std::max(flags.max_errors, size_t{1});  // the verdict follows from one
   std::vector<Error> broken = verify(*module, limit + 1);
@@ -87,13 +89,16 @@ void verify_one(Console& console, const VerifyFlags& flags, const std::string& p
   file["errors"] = broken.size();
   file["is_cut"] = is_cut;
   file["opaque"] = report_opaque(console.product(), *module, broken.empty() ? Validity::kValid : Validity::kBroken);
+  return module;
 }
 
-// Whether the files, each of which is valid, make one step.
-void verify_step(Console& console, const VerifyFlags& flags) {
+// Whether the files make one step, where each is valid.
+void verify_step(Console& console, const VerifyFlags& flags, std::vector<std::unique_ptr<Module>> modules) {
   const size_t errors = console.num_errors();
-  const std::optional<ComposedStep> step =
-      errors == 0 ? import_step(console, flags.inputs) : std::optional<ComposedStep>();
+  std::optional<ComposedStep> step;
+  if (errors == 0) {
+    step = import_step(console, merge_parts(console, std::move(modules), flags.inputs), flags.inputs);
+  }
   nlohmann::ordered_json& result = console.result()["step"];
   result["verdict"] = step.has_value() ? "ok" : errors == 0 ? "broken" : "not judged";
   result["runs"] = nlohmann::ordered_json::array();
@@ -115,10 +120,12 @@ CommandBody declare_verify(CLI::App& app) {
     console.result()["files"] = nlohmann::ordered_json::array();
     const Status inputs = check_inputs(flags->inputs);
     if (!inputs.ok()) return console.error(inputs.error());
+    std::vector<std::unique_ptr<Module>> modules;  // of the step
     for_each_input(console, flags->inputs, [&](size_t i, nlohmann::ordered_json& file) {
-      verify_one(console, *flags, flags->inputs[i], file);
+      std::unique_ptr<Module> module = verify_one(console, *flags, flags->inputs[i], file);
+      if (flags->step) modules.push_back(std::move(module));
     });
-    if (flags->step) verify_step(console, *flags);
+    if (flags->step) verify_step(console, *flags, std::move(modules));
   };
 }
 

@@ -95,6 +95,13 @@ TEST_CASE("cli process: '-' is standard input and standard output") {
   CHECK(shell(folder, "$FXOPT verify - < /dev/null > out 2> err") == 3);
   CHECK(contains(read_text(folder / "err"), "standard input"));
   CHECK(shell(folder, "$FXOPT verify a.fxg - < a.fxg > out") == 0);
+  const std::string pair = FXOPT_SOURCE_DIR "/testdata/pair_";
+  for (const char* command : {"mem", "verify", "opt -o out.pb --passes dce", "diff a.pb b.pb"}) {
+    CAPTURE(command);
+    const std::string parts = " --step - '" + pair + "backward.pb.zst' < '" + pair + "forward.pb.zst' > out 2> err";
+    CHECK(shell(folder, "cp '" + pair + "forward.pb.zst' a.pb; cp '" + pair + "backward.pb.zst' b.pb; $FXOPT " +
+                            command + parts) == 0);
+  }
 }
 
 TEST_CASE("cli process: exit codes and streams") {
