@@ -7,7 +7,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import functools
 import json
+import operator
 import pathlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +24,11 @@ from fxopt.form import Json
 from fxopt.objects import find
 from fxopt.reader import ArgReader, create_node, give_node_meta, marks_of, placed_elsewhere
 from fxopt.symbols import SymbolReader
-from fxopt.training import TRAINING_KEYS
+from fxopt.training import TRAINING_FIELDS, TRAINING_KEYS
 from fxopt.values import ValueReader
 from fxopt.writer import Exporter, Provenance
+
+_READ_FIELDS = ("name", "target", "args", "kwargs", *TRAINING_FIELDS)  # of a node's message: what a change is read from
 
 
 def apply(
@@ -83,11 +87,12 @@ class _Change:
 
 @dataclasses.dataclass
 class _Plan:
-    """What is to become of a graph: its nodes in order, subgraphs that its module gets, nodes that go."""
+    """What is to become of a graph: its nodes in order, subgraphs that its module gets, nodes that change, nodes that go."""
 
     graph_module: GraphModule
     children: dict[str, GraphModule]
-    nodes: list[_Change] = dataclasses.field(default_factory=list)
+    nodes: list[Node]
+    changes: list[_Change] = dataclasses.field(default_factory=list)
     erased: list[Node] = dataclasses.field(default_factory=list)
 
 
@@ -106,6 +111,8 @@ class _Patch:
         if mode is not None:
             values = ValueReader(after, symbols, mode)
             values.storages.update(exporter.values.held)
+        # Bound to no method of this object: a cycle would keep the messages alive until the collector runs.
+        self._graph_module = functools.partial(_module_named, self._modules)
         self._args = _KnownArgs(exporter, symbols, values, self._graph_module)
         self._args.nodes_of_uids.update(self._nodes)
 
@@ -128,11 +135,6 @@ class _Patch:
         storages = self.exporter.values.held if values is None else values.storages
         Provenance(self.after, self._args.nodes_of_uids, self._fields, storages).attach(graph_module)
 
-    def _graph_module(self, name: str) -> GraphModule:
-        if name not in self._modules:
-            self._modules[name] = GraphModule(torch.nn.Module(), Graph())
-        return self._modules[name]
-
     def _plan(self, record: Json, created: list[Node]) -> _Plan:
         """What is to become of a graph. New nodes stand in it already, without arguments; the others are untouched."""
         graph_module = self._graph_module(record["name"])
@@ -151,12 +153,13 @@ class _Patch:
             self._args.nodes_of_uids[int(message["uid"])] = node
             if own := placed_elsewhere(message):
                 self._fields[node] = own
-        plan = _Plan(graph_module, self._new_children(graph_module, record))
+        plan = _Plan(graph_module, self._new_children(graph_module, record), list(names.values()))
         for message, node in zip(record["nodes"], found):
             if node is None:
                 self._give_meta(names[message["name"]], message, names)
             was = None if node is None else before[self.exporter.uids[node]]
-            plan.nodes.append(self._change(names[message["name"]], was, message, names))
+            if was is None or not _is_untouched(node, was, message, names):
+                plan.changes.append(self._change(names[message["name"]], was, message, names))
         kept = set(found)
         plan.erased = [node for node in reversed(list(old.values())) if node not in kept]
         return plan
@@ -165,11 +168,11 @@ class _Patch:
         graph = plan.graph_module.graph
         for path, child in plan.children.items():
             plan.graph_module.add_module(path, child)
-        for change in plan.nodes:
+        for change in plan.changes:
             change.carry_out()
         for node in plan.erased:
             graph.erase_node(node)
-        _order(graph, [change.node for change in plan.nodes])
+        _order(graph, plan.nodes)
 
     def _find(self, message: Json, before: Mapping[int, Json], old: Mapping[str, Node]) -> Node | None:
         """The node that the message says again: by uid, or by name where raising control dependencies drew a new uid."""
@@ -261,6 +264,20 @@ class _KnownArgs(ArgReader):
             case {"enum_value": {"type": kind, "name": name}} if f"{kind}.{name}" in self._exporter.named:
                 return self._exporter.named[f"{kind}.{name}"]
         return super().argument(arg, names)
+
+
+def _module_named(modules: dict[str, GraphModule], name: str) -> GraphModule:
+    """The GraphModule of that name, a new one where there is none yet."""
+    if name not in modules:
+        modules[name] = GraphModule(torch.nn.Module(), Graph())
+    return modules[name]
+
+
+def _is_untouched(node: Node, before: Json, after: Json, names: Mapping[str, Node]) -> bool:
+    """Whether nothing becomes of the node: its messages say the same, by names that mean the same nodes."""
+    if any(map(operator.ne, map(before.get, _READ_FIELDS), map(after.get, _READ_FIELDS))):
+        return False
+    return all(names.get(source.name) is source for source in node.all_input_nodes)
 
 
 def _fake_mode(exporter: Exporter):

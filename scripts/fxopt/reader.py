@@ -343,6 +343,8 @@ def _check_identifiers(names: Iterable[str]) -> None:
 
 def placed_elsewhere(message: Json) -> Json:
     """The fields of a node that torch.fx has no place for."""
+    if message.keys() <= _PLACED:
+        return {}
     return {key: value for key, value in message.items() if key not in _PLACED}
 
 

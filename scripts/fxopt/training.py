@@ -20,6 +20,7 @@ TAGS = {
     "MUST_CPU_OFFLOAD": "TAG_MUST_OFFLOAD",
     "PREFER_CPU_OFFLOAD": "TAG_PREFER_OFFLOAD",
 }
+_POLICIES = {tag: policy for policy, tag in TAGS.items()}
 _PARTITIONER_TAGS = {
     "is_forward": "PHASE_MARKER_IS_FORWARD",
     "is_backward": "PHASE_MARKER_IS_BACKWARD",
@@ -113,6 +114,8 @@ def training_fields(meta: dict[str, object]) -> tuple[Json, set[str]]:
 TRAINING_KEYS = frozenset(
     "autograd_backward partitioner_tag recompute ac_graph_id has_backward_hook seq_nr fsdp_bucket".split()
 )
+# The fields of a node that training_meta() reads, and the phase, which is derived from them.
+TRAINING_FIELDS = tuple("phase phase_markers tag region module_path module_path_source seq_nr bucket".split())
 _AS_META = {
     "PHASE_MARKER_AUTOGRAD_BACKWARD": ("autograd_backward", True),
     **{marker: ("partitioner_tag", tag) for tag, marker in _PARTITIONER_TAGS.items()},
@@ -127,9 +130,8 @@ def training_meta(node: Json, custom: object) -> dict[str, object]:
         if marker in _AS_META:
             key, value = _AS_META[marker]
             meta[key] = value
-    for name, tag in TAGS.items():
-        if node.get("tag") == tag:
-            meta["recompute"] = name
+    if node.get("tag") in _POLICIES:
+        meta["recompute"] = _POLICIES[node["tag"]]
     region = node.get("region", {})
     if region.get("id_is_none"):
         meta["ac_graph_id"] = None
