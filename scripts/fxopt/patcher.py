@@ -129,8 +129,7 @@ class _Patch:
             raise
         for plan in plans:
             self._carry_out(plan)
-        for plan in reversed(plans):
-            plan.graph_module.recompile()
+        _recompile([plan.graph_module for plan in reversed(plans)])
         values = self._args.values
         storages = self.exporter.values.held if values is None else values.storages
         Provenance(self.after, self._args.nodes_of_uids, self._fields, storages).attach(graph_module)
@@ -278,6 +277,15 @@ def _is_untouched(node: Node, before: Json, after: Json, names: Mapping[str, Nod
     if any(map(operator.ne, map(before.get, _READ_FIELDS), map(after.get, _READ_FIELDS))):
         return False
     return all(names.get(source.name) is source for source in node.all_input_nodes)
+
+
+def _recompile(graph_modules: Sequence[GraphModule]) -> None:
+    """Generates their code anew, once: GraphModule.recompile does it for the modules right below, too."""
+    whole = [found for found in graph_modules if type(found).recompile is GraphModule.recompile]
+    below = {child for found in whole for child in found.children()}
+    for graph_module in graph_modules:
+        if graph_module not in below:
+            graph_module.recompile()
 
 
 def _fake_mode(exporter: Exporter):
