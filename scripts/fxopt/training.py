@@ -82,10 +82,10 @@ def training_fields(meta: dict[str, object]) -> tuple[Json, set[str]]:
     if meta.get("partitioner_tag") in _PARTITIONER_TAGS:
         markers.append(_PARTITIONER_TAGS[meta["partitioner_tag"]])
         consumed.add("partitioner_tag")
-    markers += [marker for (key, value), marker in _CUSTOM_MARKERS.items() if custom.get(key) == value]
+    if custom:
+        markers += [marker for (key, value), marker in _CUSTOM_MARKERS.items() if custom.get(key) == value]
     if markers:
-        forward = all(marker in _FORWARD_MARKERS for marker in markers)
-        fields["phase"] = "PHASE_FORWARD" if forward else "PHASE_BACKWARD"
+        fields["phase"] = "PHASE_FORWARD" if _FORWARD_MARKERS.issuperset(markers) else "PHASE_BACKWARD"
         fields["phase_markers"] = markers
     if isinstance(meta.get("recompute"), str) and meta["recompute"] in TAGS:
         fields["tag"] = TAGS[meta["recompute"]]

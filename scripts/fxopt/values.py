@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -46,15 +48,13 @@ def mode_of_record(values: Iterable[object]) -> FakeTensorMode | None:
     Which tensors share a storage is a fact among those of one fake mode. make_fx in real mode records each tensor in a mode
     of its own, on a storage of its own, views too.
     """
-    counts: dict[int, int] = {}
-    modes: dict[int, FakeTensorMode] = {}
-    for value in values:
-        for tensor in tensors_of(value):
-            if isinstance(tensor, FakeTensor) and not has_unknown_storage(tensor):
-                modes[id(tensor.fake_mode)] = tensor.fake_mode
-                counts[id(tensor.fake_mode)] = counts.get(id(tensor.fake_mode), 0) + 1
-    most = max(counts, key=counts.__getitem__, default=None)
-    return None if most is None or (counts[most] == 1 and len(counts) > 1) else modes[most]
+    tensors = (tensor for value in values for tensor in tensors_of(value))
+    fake = (tensor for tensor in tensors if isinstance(tensor, FakeTensor) and not has_unknown_storage(tensor))
+    modes = collections.Counter(tensor.fake_mode for tensor in fake)
+    if not modes:
+        return None
+    ((mode, count),) = modes.most_common(1)
+    return None if count == 1 and len(modes) > 1 else mode
 
 
 def has_unknown_storage(tensor: torch.Tensor) -> bool:
@@ -92,6 +92,7 @@ class ValueWriter:
         self.next_storage = 0
         self._is_lenient = is_lenient
         self._storage_ids: dict[int, int] = {}
+        self._shapes: dict[tuple[Sequence[int], Sequence[int]], Json] = {}
 
     def _dim(self, value: int | torch.SymInt) -> int | str:
         """A number, or the text of an expression."""
@@ -142,26 +143,41 @@ class ValueWriter:
         if not self._is_lenient and (tensor.layout != torch.strided or tensor.is_quantized):
             kind = "quantized" if tensor.is_quantized else f"layout {tensor.layout}"
             raise FormError(f"a tensor ({kind}) cannot be written: what it has besides sizes has no place")
-        result: Json = {"dtype": form.dtype(str(tensor.dtype).removeprefix("torch."))}
-        result |= form.dims("sizes", [self._dim(size) for size in tensor.shape])
-        if tensor.layout == torch.strided:
-            result |= form.dims("strides", [self._dim(stride) for stride in tensor.stride()])
+        result: Json = {"dtype": dtype_name(tensor.dtype)}
+        layout = tensor.layout
+        strides = tensor.stride() if layout == torch.strided else ()
+        if tensor._has_symbolic_sizes_strides:
+            result.update(self._shape(tensor.shape, strides))
+        else:
+            result.update(self._fixed_shape(tensor.shape, strides))
+        if layout == torch.strided:
             offset = self._dim(tensor.storage_offset())
             if offset != 0:
                 result["offset"] = form.number(offset)
             if self._has_known_storage(tensor):
                 result["storage"] = self._storage(tensor)
         else:
-            result["layout"] = form.layout(str(tensor.layout).removeprefix("torch."))
+            result["layout"] = form.layout(str(layout).removeprefix("torch."))
         result["device"] = str(tensor.device)
-        for field, is_set in (("requires_grad", tensor.requires_grad), ("conjugate", tensor.is_conj())):
-            if is_set:
-                result[field] = True
+        if tensor.requires_grad:
+            result["requires_grad"] = True
+        if tensor.is_conj():
+            result["conjugate"] = True
         if tensor.is_neg():
             result["negative"] = True
         if isinstance(tensor, torch.nn.Parameter):
             result["subclass"] = _PARAMETER
         return result
+
+    def _shape(self, sizes: Sequence[int | torch.SymInt], strides: Sequence[int | torch.SymInt]) -> Json:
+        """The sizes and strides of a tensor; no strides where it has none."""
+        return form.dims("sizes", list(map(self._dim, sizes))) | form.dims("strides", list(map(self._dim, strides)))
+
+    def _fixed_shape(self, sizes: Sequence[int], strides: Sequence[int]) -> Json:
+        """The same without symbols. Many tensors share it."""
+        if (sizes, strides) not in self._shapes:
+            self._shapes[sizes, strides] = self._shape(sizes, strides)
+        return self._shapes[sizes, strides]
 
     def value(self, value: object) -> Json:
         """Message Value. FormError for an object that no message says."""
@@ -463,6 +479,12 @@ def _generator(device: str) -> torch.Generator:
         return torch.Generator(device)
     except RuntimeError:
         return AbsentGenerator(device)
+
+
+@functools.cache
+def dtype_name(dtype: torch.dtype) -> str:
+    """The enumerator of the schema. FormError if it has none."""
+    return form.dtype(str(dtype).removeprefix("torch."))
 
 
 def dtype_of(name: str) -> torch.dtype:

@@ -31,7 +31,7 @@ from fxopt.objects import (
     type_name,
 )
 from fxopt.training import input_spec, output_spec, training_fields
-from fxopt.values import ValueWriter, find_group, group_name, is_symbolic, mode_of_record, process_groups
+from fxopt.values import ValueWriter, dtype_name, find_group, group_name, is_symbolic, mode_of_record, process_groups
 
 VERSION = "0.1.0"  # the project's, as CMakeLists.txt has it
 
@@ -223,6 +223,7 @@ class Exporter:
         self._large_storages: set[int] = set()
         self._provenance: Provenance | None = None
         self._known_fields: dict[Node, Json] = {}  # of the graph at hand
+        self._sources: dict[str, Json | None] = {}  # by stack trace, which many nodes share
 
     # ---- the module
 
@@ -460,17 +461,17 @@ class Exporter:
     def _node(self, node: Node, graph_module: GraphModule, derives_meta: bool) -> Json:
         try:
             result: Json = {"kind": form.NODE_KINDS[node.op], "name": node.name, "target": self._target(node)}
-            if node.args:
-                result["args"] = [self._argument(node, i, arg) for i, arg in enumerate(node.args)]
-            if node.kwargs:
-                result["kwargs"] = [
-                    {"name": name, "arg": self._argument(node, name, arg)} for name, arg in node.kwargs.items()
-                ]
+            if args := node.args:
+                result["args"] = [self._argument(node, i, arg) for i, arg in enumerate(args)]
+            if kwargs := node.kwargs:
+                result["kwargs"] = [{"name": name, "arg": self._argument(node, name, arg)} for name, arg in kwargs.items()]
             key = _value_key(node)
             if key in node.meta:
                 result["value"] = self._value(node.meta[key])
             result["uid"] = self.uids[node]
-            return result | self._meta_fields(node, key, derives_meta) | self._known_fields.get(node, {})
+            result.update(self._meta_fields(node, key, derives_meta))
+            result.update(self._known_fields.get(node, {}))
+            return result
         except FormError as error:
             raise ExportError(f"node %{node.name} ({_shown_target(node)}): {error}") from error
 
@@ -550,7 +551,7 @@ class Exporter:
         if (result := form.scalar(value)) is not None:
             return result
         if isinstance(value, torch.dtype):
-            return {"dtype": form.dtype(str(value).removeprefix("torch."))}
+            return {"dtype": dtype_name(value)}
         if isinstance(value, torch.device):
             return {"device": str(value)}
         if isinstance(value, torch.layout):
@@ -576,14 +577,19 @@ class Exporter:
     # ---- metadata
 
     def _meta_fields(self, node: Node, value_key: str, derives_meta: bool) -> Json:
-        left_out = {value_key, "tensor_meta"} if derives_meta and _follows(node.meta) else {value_key}
-        meta = {key: value for key, value in node.meta.items() if key not in self._drop and key not in left_out}
-        policy = meta.get("recompute")
-        is_policy = isinstance(policy, torch.utils.checkpoint.CheckpointPolicy)
-        fields, consumed = training_fields(meta | {"recompute": policy.name if is_policy else None})
+        meta = node.meta
+        if not self.is_lenient:
+            left_out = {value_key, "tensor_meta"} if derives_meta and _follows(meta) else {value_key}
+            meta = {key: value for key, value in meta.items() if key not in self._drop and key not in left_out}
+        known = meta
+        if (policy := meta.get("recompute")) is not None:
+            is_policy = isinstance(policy, torch.utils.checkpoint.CheckpointPolicy)
+            known = meta | {"recompute": policy.name if is_policy else None}
+        fields, consumed = training_fields(known)
         if isinstance(stack := meta.get("stack_trace"), str):
-            meta["stack_trace"] = self._text(stack)
-            if source := last_frame(meta["stack_trace"]):
+            if stack not in self._sources:
+                self._sources[stack] = last_frame(self._text(stack))
+            if source := self._sources[stack]:
                 fields["source"] = source
         if node.op == "placeholder" and meta.get("desc") is not None:
             fields["input"] = input_spec(repr(meta["desc"]))
