@@ -346,7 +346,8 @@ def write_json(module: Json, path: str | os.PathLike[str]) -> None:
     """Writes the JSON form; the file appears complete or not at all."""
     target = pathlib.Path(path)
     partial = target.with_name(target.name + ".partial")
-    text = json.dumps({"version": 0, "module": module}, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    file = {"version": 0, "module": module}
+    text = json.dumps(file, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False)
     try:
         partial.write_text(text + "\n", encoding="utf-8")
         partial.replace(target)
