@@ -58,7 +58,6 @@ def located(where: str) -> Iterator[None]:
         raise LoadError(f"{where}: the file describes what cannot be built ({reason}); {hint}") from error
 
 
-
 class ArgReader:
     """Arguments and metadata trees as Python objects."""
 
@@ -200,8 +199,7 @@ class Importer:
         env = mode.shape_env if mode is not None and mode.shape_env is not None else ShapeEnv()
         self.mode = mode or FakeTensorMode(allow_non_fake_inputs=True, shape_env=env)
         extra, self._libraries = (
-            ArgReader(None, None).read(meta[key], {}) if key in meta else {}
-            for key in (writer.SYMBOLS, writer.LIBRARIES)
+            ArgReader(None, None).read(meta[key], {}) if key in meta else {} for key in (writer.SYMBOLS, writer.LIBRARIES)
         )
         self.symbols = SymbolReader(module.get("symbols", ()), extra, env)
         self.values = ValueReader(module, self.symbols, self.mode)
@@ -369,9 +367,7 @@ def marks_of(message: Json, custom: object) -> dict[str, object]:
     return marks
 
 
-def give_node_meta(
-    node: Node, message: Json, args: ArgReader, names: Mapping[str, Node], *, derives: bool
-) -> None:
+def give_node_meta(node: Node, message: Json, args: ArgReader, names: Mapping[str, Node], *, derives: bool) -> None:
     """Gives a node the metadata that its message says. derives: `tensor_meta` follows from the value."""
     entries = {}
     for entry in message.get("meta", ()):
@@ -480,4 +476,3 @@ def init_fake_groups(module: Json) -> None:
             group_desc=record.get("description"),
         )
         dist.distributed_c10d._world.pg_group_ranks[group] = {member: i for i, member in enumerate(ranks)}
-

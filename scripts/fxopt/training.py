@@ -111,9 +111,7 @@ def training_fields(meta: dict[str, object]) -> tuple[Json, set[str]]:
 
 
 # The metadata keys that training_meta() gives, apart from `custom`.
-TRAINING_KEYS = frozenset(
-    "autograd_backward partitioner_tag recompute ac_graph_id has_backward_hook seq_nr fsdp_bucket".split()
-)
+TRAINING_KEYS = frozenset("autograd_backward partitioner_tag recompute ac_graph_id has_backward_hook seq_nr fsdp_bucket".split())
 # The fields of a node that training_meta() reads, and the phase, which is derived from them.
 TRAINING_FIELDS = tuple("phase phase_markers tag region module_path module_path_source seq_nr bucket".split())
 _AS_META = {

@@ -115,9 +115,7 @@ class ValueWriter:
             self.next_storage += 1
         return self._storage_ids[key]
 
-    def continue_from(
-        self, records: Sequence[Json], held: Mapping[int, torch.UntypedStorage], next_storage: int
-    ) -> None:
+    def continue_from(self, records: Sequence[Json], held: Mapping[int, torch.UntypedStorage], next_storage: int) -> None:
         """Starts with the storages of a file that the values were read from, and their ids."""
         self.storages = list(records)
         self.held = dict(held)
@@ -493,4 +491,3 @@ def dtype_of(name: str) -> torch.dtype:
     if not isinstance(found, torch.dtype):
         raise FormError(f"torch {torch.__version__} has no dtype {name}")
     return found
-

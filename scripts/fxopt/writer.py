@@ -83,8 +83,7 @@ MAX_META_DEPTH = 64  # of a metadata tree
 
 KINDS = ("forward_loss_backward", "joint", "forward", "backward", "inference", "optimizer")
 _INPUT_ROLES = (
-    "parameter buffer input tangent saved_value rng_state optimizer_state seed rng_offset token constant symbol"
-    " backward_state"
+    "parameter buffer input tangent saved_value rng_state optimizer_state seed rng_offset token constant symbol backward_state"
 ).split()
 _OUTPUT_ROLES = "user loss gradient mutation saved_value rng_state token intermediate_base rng_offset".split()
 
@@ -186,9 +185,7 @@ def _places(then: Sequence[object], now: Sequence[object]) -> list[int | None]:
     places: dict[object, list[int]] = {}
     for place, leaf in reversed(list(enumerate(then))):
         places.setdefault(leaf if isinstance(leaf, Node) else repr(leaf), []).append(place)
-    return [
-        found.pop() if (found := places.get(leaf if isinstance(leaf, Node) else repr(leaf))) else None for leaf in now
-    ]
+    return [found.pop() if (found := places.get(leaf if isinstance(leaf, Node) else repr(leaf))) else None for leaf in now]
 
 
 def _without(message: Json, key: str) -> Json:
@@ -885,4 +882,3 @@ def last_frame(stack_trace: str) -> Json | None:
     file, line, function, code = frames[-1]
     source = {"file": file, "line": int(line), "function": function.strip(), "code": code.strip()}
     return {key: value for key, value in source.items() if value}
-
