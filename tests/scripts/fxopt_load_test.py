@@ -22,6 +22,7 @@ with imports_torch():
     from fxopt import bridge, objects, patcher, values
     from fxopt.tool import find_fxopt
     from small_graphs import Case
+    from torch.fx._lazy_graph_module import _LazyGraphModule
     from torch.fx.experimental.proxy_tensor import make_fx
 need_program()
 
@@ -549,6 +550,7 @@ class Apply(Case):
 
     def tagged_step(self):
         """A traced step whose forward nodes are tagged for recomputation."""
+
         def step(x, w):
             h = (x @ w).tanh()
             loss = (h @ w).sum()
@@ -580,6 +582,16 @@ class Apply(Case):
             mine, theirs = copy.meta["val"], original.meta["val"]
             self.assertEqual((mine.shape, mine.stride(), mine.fake_mode), (theirs.shape, theirs.stride(), theirs.fake_mode))
             self.assertNotEqual(mine.untyped_storage()._cdata, theirs.untyped_storage()._cdata)
+
+    def test_every_graph_has_the_code_of_its_nodes_where_the_main_one_waits_with_its_own(self):
+        plain = trace(lambda x: torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y + 2, (x,)), torch.ones(3))
+        for traced in plain, _LazyGraphModule(plain, plain.graph):
+            for branch in traced.children():
+                (add,) = branch.graph.find_nodes(op="call_function", target=aten.add.Tensor)
+                add.args = (add.args[0], add.args[1] + 1)
+            bridge.apply(traced, "")
+            for module in (*traced.children(), traced):
+                self.assertEqual(module.code, module.graph.python_code("self").src)
 
     def test_an_error_has_the_tools_code_and_leaves_the_module(self):
         traced = trace(lambda x: x + 1, torch.zeros(2))
@@ -674,7 +686,6 @@ class Apply(Case):
         marks = {node.name: node.meta.get("autograd_backward", False) for node in traced.graph.nodes}
         self.assertFalse(marks["mm"])
         self.assertTrue(marks["mm_1"])
-
 
     def test_roles_follow_what_a_caller_changes_between_two_passes(self):
         def told():
