@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
+#include "cli/option_values.h"
 #include "cli/report/usage.h"
 #include "core/check.h"
 #include "core/version.h"
@@ -17,12 +18,6 @@ namespace {
 constexpr std::string_view kAbout =
     "Optimizes training-step graphs: loads one, runs passes over it, reports its peak memory, writes it back.";
 
-const CLI::App& chosen(const CLI::App& app) {
-  const std::vector<const CLI::App*> selected =
-      app.get_subcommands([](const CLI::App* candidate) { return candidate->parsed(); });
-  return selected.empty() ? app : *selected.front();
-}
-
 void print_text(Console& console, const std::string& text) {
   console.result()["text"] = text;
   console.write_product(text);
@@ -30,25 +25,16 @@ void print_text(Console& console, const std::string& text) {
 
 void dispatch(const std::vector<std::string>& args, Console& console) {
   const Application application;
-  CLI::App& app = *application.app;
-  CheckedLine line = check_arguments(app, args);
+  ParsedLine line = parse_line(*application.app, args);
   const Status json_path = console.check_json_path();
-  if (line.command != &app) console.set_command(line.command->get_name());
+  if (line.app != application.app.get()) console.set_command(line.app->get_name());
   if (!json_path.ok()) return console.error(json_path.error());
   if (line.error.has_value()) return console.error(*line.error);
+  if (line.wants_version) return print_text(console, "fxopt " + std::string(kVersion) + "\n");
+  if (line.wants_help) return print_text(console, usage_text(*line.app));
   console.set_misread(std::move(line.misread));
-  try {
-    std::vector<std::string> reversed(line.args.rbegin(), line.args.rend());  // what CLI11 asks for
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    return print_text(console, usage_text(chosen(app)));
-  } catch (const CLI::CallForVersion&) {
-    return print_text(console, "fxopt " + std::string(kVersion) + "\n");
-  } catch (const CLI::ParseError& failure) {
-    return console.error({ErrorCode::kUsage, failure.what(), "`fxopt help COMMAND` lists what a command takes", {}});
-  }
   for (size_t i = 0; i < commands().size(); ++i) {
-    if (app.got_subcommand(std::string(commands()[i].name))) return application.bodies[i](console);
+    if (commands()[i].name == line.app->get_name()) return application.bodies[i](console);
   }
 }
 
@@ -75,14 +61,17 @@ const std::vector<Command>& commands() {
 Application::Application() : app(std::make_unique<CLI::App>(std::string(kAbout), "fxopt")) {
   app->set_help_flag("-h,--help", "print this and exit");
   app->set_version_flag("--version", std::string(kVersion), "print the version and exit");
-  app->require_subcommand(0, 1);  // so that a later argument named like a command is an argument
   const std::string json_help = "print one JSON object with the outcome, also on failure";
   for (const Command& command : commands()) {
     CLI::App& sub = *app->add_subcommand(std::string(command.name), std::string(command.summary));
     bodies.push_back(command.declare(sub));
     // Read by Console, which must know it before parsing; declared here for help and so that it is not unknown.
     sub.add_flag("--json{-}", json_help)->type_name("FILE");
+    check_values(sub);
+    sub.disabled();  // see parse_line()
   }
+  app->prefix_command();
+  check_values(*app);
 }
 Application::Application(Application&&) noexcept = default;
 Application& Application::operator=(Application&&) noexcept = default;

@@ -60,13 +60,6 @@ Values values_of(const CLI::Option& option) {
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
-std::vector<std::string> names_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
-  return names;
-}
-
 std::string command_words() {
   std::vector<std::string> names;
   for (const Command& command : commands()) names.emplace_back(command.name);
@@ -90,7 +83,7 @@ std::string bash_command(const CLI::App& app) {
   }
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) continue;
-    const std::vector<std::string> names = names_of(*option);
+    const std::vector<std::string> names = option_names(*option);
     options.insert(options.end(), names.begin(), names.end());
     if (has_optional_value(*option) && positional.is_path) {
       // A file here would be an input, and the user may well mean --report=FILE.
@@ -155,7 +148,7 @@ std::string zsh_command(const CLI::App& app) {
       continue;
     }
     const std::string text = "[" + zsh_escaped(option->get_description()) + "]";
-    const std::vector<std::string> names = names_of(*option);
+    const std::vector<std::string> names = option_names(*option);
     const bool is_repeatable = option->get_items_expected_max() > 1;
     if (is_repeatable) {
       out += shell_quoted("*");

@@ -39,7 +39,7 @@ class Console {
   // The subcommand, once it is known.
   void set_command(std::string_view name) { command_ = name; }
 
-  // Inputs that may have been meant for the flag before them, see check_arguments(). Errors about them say so.
+  // Inputs that may have been meant for the flag before them, see parse_line(). Errors about them say so.
   void set_misread(std::vector<std::pair<std::string, std::string>> misread) { misread_ = std::move(misread); }
   // What to do when `input`, or when that is empty any input, was meant for the flag before it; empty when none stands
   // behind such a flag.

@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "cli/arguments.h"
 #include "cli/console.h"
 #include "cli/device.h"
 #include "cli/files.h"
+#include "cli/option_values.h"
 #include "cli/print/table.h"
 #include "core/file.h"
 #include "core/text.h"

@@ -13,10 +13,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "cli/option_values.h"
 #include "cli/print/json.h"
 #include "cli/process.h"
 #include "cli/products.h"

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include "core/text.h"
 
 namespace fxopt {
 namespace {
@@ -36,16 +37,20 @@ bool has_optional_value(const CLI::Option& option) {
   return option.get_items_expected_max() == 0 && !option.get_type_name().empty();
 }
 
+std::vector<std::string> option_names(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
 std::string option_text(const CLI::Option& option) {
   if (option.get_positional()) {
     std::string name = option.get_type_name();
     if (option.get_items_expected_max() > 1) name += "...";
     return option.get_required() ? name : "[" + name + "]";
   }
-  std::string text;
-  for (const std::string& name : option.get_snames()) text += "-" + name + ", ";
-  for (const std::string& name : option.get_lnames()) text += "--" + name + ", ";
-  text.resize(text.size() - 2);
+  std::string text = join(option_names(option), ", ");
   if (has_optional_value(option)) return text + "[=" + option.get_type_name() + "]";
   if (option.get_items_expected_max() > 0) text += " " + option.get_type_name();
   return text;
@@ -80,8 +85,7 @@ std::string wrap(std::string_view text, size_t indent) {
 }
 
 std::string usage_text(const CLI::App& app) {
-  const bool is_root = app.get_parent() == nullptr;
-  std::string out = "usage: fxopt" + (is_root ? std::string(" COMMAND") : " " + app.get_name()) + " [OPTION...]";
+  std::string out = "usage: fxopt" + (app.get_name() == "fxopt" ? " COMMAND" : " " + app.get_name()) + " [OPTION...]";
   Rows arguments, options, subcommands;
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_type_name() == "COMMAND") out += " --";  // what follows has options of its own

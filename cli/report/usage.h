@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -12,6 +13,9 @@ namespace fxopt {
 
 // The help of a command, or of fxopt itself. Written here rather than by CLI11, whose layout changes between versions.
 std::string usage_text(const CLI::App& app);
+
+// "-o" and "--output", in this order.
+std::vector<std::string> option_names(const CLI::Option& option);
 
 // "-o, --output OUT", "--json[=FILE]", "IN...".
 std::string option_text(const CLI::Option& option);
