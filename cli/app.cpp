@@ -32,6 +32,7 @@ void dispatch(const std::vector<std::string>& args, Console& console) {
   if (line.error.has_value()) return console.error(*line.error);
   if (line.wants_version) return print_text(console, "fxopt " + std::string(kVersion) + "\n");
   if (line.wants_help) return print_text(console, usage_text(*line.app));
+  if (line.app->count("--verbose") > 0) console.set_verbose();
   console.set_misread(std::move(line.misread));
   for (size_t i = 0; i < commands().size(); ++i) {
     if (commands()[i].name == line.app->get_name()) return application.bodies[i](console);
@@ -62,11 +63,13 @@ Application::Application() : app(std::make_unique<CLI::App>(std::string(kAbout),
   app->set_help_flag("-h,--help", "print this and exit");
   app->set_version_flag("--version", std::string(kVersion), "print the version and exit");
   const std::string json_help = "print one JSON object with the outcome, also on failure";
+  const std::string verbose_help = "say on standard error what is done, with sizes and seconds";
   for (const Command& command : commands()) {
     CLI::App& sub = *app->add_subcommand(std::string(command.name), std::string(command.summary));
     bodies.push_back(command.declare(sub));
     // Read by Console, which must know it before parsing; declared here for help and so that it is not unknown.
     sub.add_flag("--json{-}", json_help)->type_name("FILE");
+    sub.add_flag("-v,--verbose", verbose_help);
     check_values(sub);
     sub.disabled();  // see parse_line()
   }

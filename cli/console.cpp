@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/print/json.h"
+#include "cli/print/table.h"
 #include "core/file.h"
 #include "core/version.h"
 
@@ -119,9 +120,20 @@ void Console::error(const Error& error, ExitCode exit) {
 }
 
 void Console::warning(std::string_view code, const Where& where, std::string_view message) {
-  if (!where.file.empty()) output_.err << printable_line(where.file) << ": ";
-  output_.err << "warning[" << code << "]: " << printable_line(message) << '\n';
+  const std::string place = where.file.empty() ? "" : printable_line(where.file) + ": ";
+  log_.line(LogLevel::kWarning, place + "warning[" + std::string(code) + "]: " + printable_line(message));
   data_->warnings.push_back({{"code", code}, {"message", message}, {"where", where_json(where)}});
+}
+
+void Console::stage(std::string_view done, double seconds) {
+  if (!is_verbose()) return;
+  log_.line(LogLevel::kInfo, "info: " + printable_line(done) + ", " + seconds_text(seconds));
+}
+
+Status Console::write_output(const std::string& path, std::string_view bytes, Stopwatch watch) {
+  const Status written = write_file(path, bytes);
+  if (written.ok()) stage("wrote " + path + ": " + bytes_text(static_cast<int64_t>(bytes.size())), watch.lap());
+  return written;
 }
 
 std::string Console::envelope() const {
@@ -144,7 +156,7 @@ int Console::finish() {
   if (json_takes_stdout()) output_.out << envelope();
   check_stdout();
   if (wants_json() && !json_takes_stdout() && !is_withheld_) {
-    const Status written = write_file(json_path_, envelope());
+    const Status written = write_output(json_path_, envelope());
     if (!written.ok()) error(written.error());
   }
   output_.err.flush();

@@ -11,7 +11,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/result.h"
+#include "core/stopwatch.h"
 
 namespace fxopt {
 
@@ -45,6 +47,10 @@ class Console {
   // behind such a flag.
   std::string misread_hint(const std::string& input = "") const;
 
+  // With --verbose: stages of work are told.
+  void set_verbose() { log_.set_level(LogLevel::kInfo); }
+  bool is_verbose() const { return log_.has(LogLevel::kInfo); }
+
   // Standard output; swallows everything when the envelope goes there.
   std::ostream& product() { return json_path_ == "-" ? nowhere_ : output_.out; }
   // Standard error.
@@ -57,6 +63,11 @@ class Console {
   void error(const Error& error, ExitCode exit);
   // Something the user should know that breaks nothing. `code` is stable and dashed: "unknown-sizes".
   void warning(std::string_view code, const Where& where, std::string_view message);
+
+  // Something that was done, and the seconds it took: a line on standard error, with --verbose alone.
+  void stage(std::string_view done, double seconds);
+  // write_file(), told as a stage that began with `watch`.
+  Status write_output(const std::string& path, std::string_view bytes, Stopwatch watch = Stopwatch());
 
   size_t num_errors() const;
   // As in the envelope, in the order they were printed.
@@ -87,6 +98,7 @@ class Console {
   void check_stdout();
 
   Output output_;
+  Log log_{output_.err};
   std::ostream nowhere_{nullptr};
   std::vector<std::string> args_;
   std::string command_ = "usage";  // until it is known

@@ -80,7 +80,7 @@ std::vector<GraphFacts> facts_of(Console& console, const DiffFlags& flags, const
   view->texts = texts;
   view->candidates = false;  // what could be recomputed is not compared
   for (const Graph* graph : *graphs) {
-    const Footprint footprint = measure(*graph, view->measure);
+    const Footprint footprint = measure_told(console, path, *graph, view->measure);
     facts.push_back(graph_facts(footprint, *view));
     warn_of_memory(console, path, footprint, *view);
   }

@@ -119,7 +119,7 @@ class Explain {
   // remat has nothing to carry out and the step after it is the step that was measured.
   Explanation explain(const Found& found, const MemoryView& view, std::vector<NodeId>& tried,
                       std::optional<Trial>& as_it_is) const {
-    const Footprint footprint = measure(*found.graph, view.measure);
+    const Footprint footprint = measure_told(console_, flags_.input, *found.graph, view.measure);
     warn_of_memory(console_, flags_.input, footprint, view);
     Explanation explanation = explain_node(footprint, found.node);
     if (!explanation.decision.empty()) tried = makers(footprint, found.node);

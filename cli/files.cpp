@@ -11,12 +11,14 @@
 
 #include "cli/console.h"
 #include "cli/print/json.h"
+#include "cli/print/table.h"
+#include "cli/products.h"
 #include "core/check.h"
 #include "core/file.h"
+#include "core/stopwatch.h"
 #include "core/text.h"
 #include "ir/check/verify.h"
 #include "ir/graph/top_level.h"
-#include "ir/prepare.h"
 
 namespace fxopt {
 namespace {
@@ -51,16 +53,31 @@ Status check_inputs(const std::vector<std::string>& inputs) {
   return Error{ErrorCode::kUsage, "standard input is given twice", "it can be read once", {}};
 }
 
-std::unique_ptr<Module> load_input(Console& console, const std::string& path) {
-  const Result<std::string> bytes = read_file(path);
-  if (!bytes.ok()) {
-    console.error(bytes.error());
+std::unique_ptr<Module> load_input(Console& console, const std::string& path, std::string& bytes) {
+  Stopwatch watch;
+  Result<std::string> read = read_file(path);
+  if (!read.ok()) {
+    console.error(read.error());
     return nullptr;
   }
-  Result<std::unique_ptr<Module>> module = parse_module(*bytes, format_of_bytes(*bytes), shown_input(path));
-  if (module.ok()) return std::move(*module);
-  console.error(module.error());
-  return nullptr;
+  bytes = *std::move(read);
+  const Format format = format_of_bytes(bytes);
+  Result<std::unique_ptr<Module>> parsed = parse_module(bytes, format, shown_input(path));
+  if (!parsed.ok()) {
+    console.error(parsed.error());
+    return nullptr;
+  }
+  std::unique_ptr<Module> module = *std::move(parsed);
+  console.stage("read " + shown_input(path) + ": " + bytes_text(static_cast<int64_t>(bytes.size())) + ", " +
+                    std::string(format_name(format)) + ", " + count_text(module->num_graphs(), "graph") + ", " +
+                    count_text(module->num_nodes(), "node"),
+                watch.lap());
+  return module;
+}
+
+std::unique_ptr<Module> load_input(Console& console, const std::string& path) {
+  std::string bytes;
+  return load_input(console, path, bytes);
 }
 
 void for_each_input(Console& console, const std::vector<std::string>& inputs, const FileWork& work) {
@@ -93,11 +110,26 @@ void print_file_title(std::ostream& out, const std::vector<std::string>& inputs,
 }
 
 bool is_valid_input(Console& console, const Module& module, const std::string& path) {
-  return is_whole(console, verify(module), path);
+  Stopwatch watch;
+  std::vector<Error> broken = verify(module);
+  console.stage("verified " + shown_input(path), watch.lap());
+  return is_whole(console, std::move(broken), path);
+}
+
+Prepared prepare_told(Console& console, Module& module, const std::string& path) {
+  Stopwatch watch;
+  Prepared prepared = prepare(module);
+  console.stage("verified " + shown_input(path), prepared.verify_seconds);
+  if (prepared.broken.empty()) {
+    console.stage("prepared " + shown_input(path) + ": " + count_text(prepared.lowered.done, "call") + " lowered, " +
+                      count_text(prepared.completed, "value") + " completed",
+                  watch.lap() - prepared.verify_seconds);
+  }
+  return prepared;
 }
 
 std::optional<ControlDepsResult> prepare_input(Console& console, Module& module, const std::string& path) {
-  Prepared prepared = prepare(module);
+  Prepared prepared = prepare_told(console, module, path);
   return is_whole(console, std::move(prepared.broken), path) ? std::optional(prepared.lowered) : std::nullopt;
 }
 

@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "ir/io/control_deps.h"
 #include "ir/io/io.h"
+#include "ir/prepare.h"
 
 namespace fxopt {
 
@@ -27,6 +28,8 @@ Status check_inputs(const std::vector<std::string>& inputs);
 
 // Loads a module and prints its error; null when there was one.
 std::unique_ptr<Module> load_input(Console& console, const std::string& path);
+// The same, and the file's bytes, decompressed.
+std::unique_ptr<Module> load_input(Console& console, const std::string& path, std::string& bytes);
 
 // Works on each input, given by its position, and adds one object for each to "files" of the result: the file's name,
 // whether there was no error, and what `work` puts in. A mistake of ours or a lack of memory becomes an error of that
@@ -40,6 +43,9 @@ void print_file_title(std::ostream& out, const std::vector<std::string>& inputs,
 // Prints every broken invariant. An input that has one is rejected like one that does not parse: exit code 3, whatever
 // the family of the code. True when there is none.
 bool is_valid_input(Console& console, const Module& module, const std::string& path);
+
+// prepare(), told as stages.
+Prepared prepare_told(Console& console, Module& module, const std::string& path);
 
 // Makes a module that was read ready to be worked on, see prepare(). Nothing for an input that is not valid.
 std::optional<ControlDepsResult> prepare_input(Console& console, Module& module, const std::string& path);

@@ -21,7 +21,7 @@
 #include "cli/report/memory/snapshot.h"
 #include "cli/shell.h"
 #include "cli/step.h"
-#include "core/file.h"
+#include "core/stopwatch.h"
 #include "ir/step/step.h"
 
 namespace fxopt {
@@ -137,7 +137,7 @@ class Mem {
     nlohmann::ordered_json list = nlohmann::ordered_json::array(), all = list;
     if (!flags_.step) print_file_title(console_.product(), flags_.inputs, path);
     for (const Graph* graph : graphs) {
-      const Footprint footprint = measure(*graph, view->measure);
+      const Footprint footprint = measure_told(console_, path, *graph, view->measure);
       GraphMemory memory = describe_memory(footprint, *view);
       memory.step = runs;
       if (runs.empty()) add_advice(path, footprint, *view, memory);
@@ -166,7 +166,9 @@ class Mem {
       const std::optional<FitRow>& fit = memory.devices[i].fit;
       if ((fit.has_value() && !fit->fits) || !goal.budgets.empty()) goals.push_back(std::move(goal));
     }
+    Stopwatch watch;
     std::vector<std::optional<Advice>> found = advise(footprint, view.measure, view.costs, goals);
+    if (!goals.empty()) console_.stage("tried recompute policies for " + shown_input(path), watch.lap());
     for (size_t i = 0; i < goals.size(); ++i) {
       if (found[i].has_value()) found[i]->input = shell_quoted(path);
       memory.devices[goals[i].device].advice = std::move(found[i]);
@@ -225,7 +227,7 @@ class Mem {
     if (!replaced.empty()) {
       console_.warning("baseline-replaced", {}, "nothing of the earlier baseline is kept: " + replaced);
     }
-    const Status status = write_file(gates_.baseline_path(), json_text(*document));
+    const Status status = console_.write_output(gates_.baseline_path(), json_text(*document));
     if (!status.ok()) return console_.error(status.error());
     console_.notes() << "baseline written: " << printable_line(gates_.baseline_path()) << '\n';
   }
@@ -239,7 +241,7 @@ class Mem {
                              "the snapshot is of the caching allocator, which serves CUDA devices",
                              {}});
     }
-    const Status status = write_file(flags_.snapshot, snapshot_);
+    const Status status = console_.write_output(flags_.snapshot, snapshot_);
     if (!status.ok()) console_.error(status.error());
   }
 

@@ -5,7 +5,6 @@
 
 #include "cli/console.h"
 #include "cli/report/memory/markdown.h"
-#include "core/file.h"
 
 namespace fxopt {
 
@@ -59,7 +58,7 @@ void MemoryForms::add_failure(const std::string& file, const std::vector<std::st
 
 void MemoryForms::write(Console& console) const {
   const auto save = [&console](const std::string& path, const std::string& text) {
-    const Status status = write_file(path, text);
+    const Status status = console.write_output(path, text);
     if (!status.ok()) console.error(status.error());
   };
   if (!flags_.markdown.empty()) save(flags_.markdown, failures_ + markdown_);

@@ -9,6 +9,7 @@
 #include "cli/option_values.h"
 #include "cli/print/table.h"
 #include "core/file.h"
+#include "core/stopwatch.h"
 #include "core/text.h"
 
 namespace fxopt {
@@ -110,6 +111,20 @@ void declare_measure_flags(CLI::App& app, MemoryFlags& flags) {
   app.add_option("--gradients", flags.gradients,
                  "with --steady, the last step's gradients: kept (default), or freed before the step")
       ->type_name("HOW");
+}
+
+Footprint measure_told(Console& console, const std::string& path, const Graph& graph, const MeasureOptions& options) {
+  Stopwatch watch;
+  Footprint footprint = measure(graph, options);
+  const Module& module = graph.module();
+  std::vector<std::string> devices;
+  for (const DeviceFootprint& device : footprint.devices) {
+    devices.push_back(device.device.is_valid() ? std::string(module.text(device.device)) : "no device");
+  }
+  console.stage("measured @" + std::string(module.text(graph.name())) + " of " + shown_input(path) + ": " +
+                    (devices.empty() ? "no storages" : join(devices, ", ")),
+                watch.lap());
+  return footprint;
 }
 
 void warn_of_memory(Console& console, const std::string& path, const Footprint& footprint, const MemoryView& view) {

@@ -86,6 +86,9 @@ class MemoryPlan {
   std::optional<SteadyState> steady_;
 };
 
+// measure(), told as a stage.
+Footprint measure_told(Console& console, const std::string& path, const Graph& graph, const MeasureOptions& options);
+
 // What the figures of a graph leave out, as warnings: sizes and hidden memory that are unknown, a later step without
 // gradients.
 void warn_of_memory(Console& console, const std::string& path, const Footprint& footprint, const MemoryView& view);

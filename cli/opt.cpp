@@ -238,16 +238,7 @@ std::unique_ptr<Module> load_bytes(Console& console, const OptFlags& flags, cons
     console.error(whole.error());
     return nullptr;
   }
-  Result<std::string> read = read_file(path);
-  if (!read.ok()) {
-    console.error(read.error());
-    return nullptr;
-  }
-  bytes = *std::move(read);
-  Result<std::unique_ptr<Module>> module = parse_module(bytes, format_of_bytes(bytes), shown_input(path));
-  if (module.ok()) return *std::move(module);
-  console.error(module.error());
-  return nullptr;
+  return load_input(console, path, bytes);
 }
 
 // The peaks of the step that the module holds, beside those of its graphs. False when it holds none.
@@ -264,6 +255,21 @@ bool add_step(Console& console, const Module& module, const OptFlags& flags, con
 void write_step(Module& module) {
   const Result<Step> step = find_step(module);
   if (step.ok() && step->runs.size() > 1) record_step(module, *step);
+}
+
+void tell_step(Console& console, const PipelineStep& step, const StepReport& done) {
+  console.stage("ran " + step.text + ": " + (done.result.changed() ? "changed" : "nothing changed") + ", " +
+                    std::to_string(done.nodes_before) + " to " + count_text(done.nodes_after, "node"),
+                done.seconds);
+  console.stage("checked what " + step.text + " left", done.check_seconds);
+}
+
+ModuleStats measure_module(Console& console, const std::string& path, const Module& module, PassContext& context,
+                           const PeakView& view) {
+  Stopwatch watch;
+  ModuleStats stats = module_stats(module, context.facts, view);
+  console.stage("measured " + shown_input(path) + " for the report", watch.lap());
+  return stats;
 }
 
 // One input. Errors go to the console.
@@ -291,7 +297,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   context.measure = memory->measure;
   context.costs = memory->costs;
   const PeakView peaks{memory->measure, !plan.memory.wants_allocator()};
-  if (wants_report) report.before = module_stats(module, context.facts, peaks);
+  if (wants_report) report.before = measure_module(console, path, module, context, peaks);
   if (flags.step && !add_step(console, module, flags, peaks, report.before)) return;
   if (flags.step) write_step(module);
 
@@ -299,6 +305,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   options.verify = !flags.no_verify;
   options.stop_after = flags.stop_after;
   options.observer = [&](size_t step_index, const PipelineStep& step, const StepReport& done, const Module& now) {
+    tell_step(console, step, done);
     print_graph_after(console, flags, path, step_index, step, done, now);
   };
   Result<RunReport> run = run_with_reproducer(module, plan.pipeline, options, context, bytes,
@@ -314,7 +321,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   if (!check_backward(console, flags, path, module, report.steps)) return;
   if (flags.strict_tags && !check_tags(console, outcomes, path)) return;
   if (wants_report) {
-    report.after = module_stats(module, context.facts, peaks);
+    report.after = measure_module(console, path, module, context, peaks);
     for (const auto& [word, count] : count_outcomes(outcomes)) report.verdicts[word] = count;
     report.tags_without_effect = std::count_if(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
       return awaits_remat(outcome) || breaks_strict_tags(outcome);
@@ -357,7 +364,7 @@ void run_opt(Console& console, const OptFlags& given) {
     optimize(console, flags, *plan, i, file, report_file);
   });
   if (report_file.empty()) return;  // nothing to report, and an old report is better than an empty one
-  const Status written = write_file(flags.files.report, report_file);
+  const Status written = console.write_output(flags.files.report, report_file);
   if (!written.ok()) console.error(written.error());
 }
 

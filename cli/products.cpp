@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "cli/files.h"
 #include "core/file.h"
+#include "core/stopwatch.h"
 
 namespace fxopt {
 namespace {
@@ -151,6 +152,13 @@ Status check_overlaps(Console& console, const FileFlags& flags, const std::vecto
 
 }  // namespace
 
+std::string_view format_name(Format format) {
+  for (const FormatName& row : kFormats) {
+    if (row.format == format) return row.name;
+  }
+  return "";
+}
+
 Status check_extra_products(Console& console, const std::vector<std::string>& inputs,
                             const std::vector<ExtraProduct>& products) {
   Overlaps overlaps(inputs);
@@ -196,13 +204,11 @@ Result<std::vector<Product>> plan_products(Console& console, const FileFlags& fl
 }
 
 bool save_product(Console& console, const Module& module, const Product& product) {
-  if (product.path == "-") {
-    const Result<std::string> bytes = print_module(module, product.format);
-    if (bytes.ok()) return console.write_product(*bytes);
-    console.error(bytes.error());
-    return false;
-  }
-  const Status saved = save_module(module, product.path, product.format);
+  const Stopwatch watch;
+  Result<std::string> bytes = print_module(module, product.format);
+  if (bytes.ok() && product.path == "-") return console.write_product(*bytes);
+  if (!bytes.ok() && product.path != "-") bytes.error().where.file = product.path;
+  const Status saved = bytes.ok() ? console.write_output(product.path, *bytes, watch) : Status(bytes.error());
   if (!saved.ok()) console.error(saved.error());
   return saved.ok();
 }

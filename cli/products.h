@@ -12,6 +12,9 @@ namespace fxopt {
 
 class Console;
 
+// "pb", "fxg" or "json".
+std::string_view format_name(Format format);
+
 // Where one graph goes, and in which form.
 struct Product {
   std::string path;  // "-" is standard output

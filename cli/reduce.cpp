@@ -39,7 +39,8 @@ COMMAND starts needs quotes: sh -c 'fxopt opt {} --passes "{passes}" | grep -q m
 
 A graph is interesting when COMMAND ends as it does for IN: with the same exit status, or by the same
 signal. --exit asks for another end. OUT is the smallest interesting graph found. It passes the verifier,
-as every graph does that COMMAND is given, but need not compute what IN computes.
+as every graph does that COMMAND is given, but need not compute what IN computes. With -v, standard error
+also shows what COMMAND prints.
 
   fxopt reduce bad.fxg -o small.fxg --passes cse,remat,dce --
       fxopt opt {} -o /dev/null --passes {passes} --no-reproducer)";
@@ -50,7 +51,7 @@ struct ReduceFlags {
   std::string exit;
   size_t timeout = 60;
   size_t max_runs = SIZE_MAX;
-  bool verbose = false;
+  bool verbose = false;  // show what COMMAND prints
   std::vector<std::string> command;
 };
 
@@ -307,9 +308,9 @@ CommandBody declare_reduce(CLI::App& app) {
       ->type_name("N");
   app.add_option("--max-runs", flags->max_runs, "run COMMAND at most N times, and take the smallest graph so far")
       ->type_name("N");
-  app.add_flag("-v,--verbose", flags->verbose, "show what COMMAND prints, on standard error");
   app.footer(std::string(kFooter));
   return [flags](Console& console) {
+    flags->verbose = console.is_verbose();
     int signal = 0;
     {
       const Interrupts interrupts;

@@ -19,7 +19,6 @@
 #include "cli/report/dot.h"
 #include "cli/report/summary.h"
 #include "cli/selection.h"
-#include "core/file.h"
 #include "core/text.h"
 #include "ir/check/verify.h"
 #include "ir/graph/top_level.h"
@@ -81,8 +80,8 @@ class Shower {
     if (flags_.dependences && !is_valid_input(console_, *module, path)) return;
     const bool is_plain = flags_.dependences || (!flags_.selection.has_any() && !flags_.summary && flags_.dot.empty());
     // A summary counts what runs, as mem does: not the op that hides it.
-    const Prepared prepared =
-        flags_.summary ? prepare(*module) : Prepared{is_plain ? std::vector<Error>() : verify(*module, 1), {}, 0};
+    const Prepared prepared = flags_.summary ? prepare_told(console_, *module, path)
+                                             : Prepared{is_plain ? std::vector<Error>() : verify(*module, 1), {}, 0, 0};
     validity_ = prepared.broken.empty() ? Validity::kValid : Validity::kBroken;
     lowered_ = prepared.lowered;
     const size_t errors_before = console_.num_errors();
@@ -242,7 +241,7 @@ void run_show(Console& console, const ShowFlags& flags) {
   for_each_input(console, flags.inputs,
                  [&](size_t i, nlohmann::ordered_json& file) { shower.show(flags.inputs[i], file); });
   if (flags.dot == "-" || shower.drawing().empty()) return;
-  const Status written = write_file(flags.dot, shower.drawing());
+  const Status written = console.write_output(flags.dot, shower.drawing());
   if (!written.ok()) console.error(written.error());
 }
 

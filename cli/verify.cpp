@@ -14,6 +14,7 @@
 #include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/step.h"
+#include "core/stopwatch.h"
 #include "ir/alias/effect_map.h"
 #include "ir/summary/opaque.h"
 
@@ -67,7 +68,9 @@ std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, c
     return nullptr;
   }
   const size_t limit = std::max(flags.max_errors, size_t{1});  // the verdict follows from one
+  Stopwatch watch;
   std::vector<Error> broken = verify(*module, limit + 1);
+  console.stage("verified " + shown_input(path), watch.lap());
   const bool is_cut = broken.size() > limit;
   if (is_cut) broken.resize(limit);
   for (Error& error : broken) {

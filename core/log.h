@@ -1,18 +1,33 @@
 #pragma once
 
+#include <memory>
+#include <ostream>
 #include <string_view>
 
 namespace fxopt {
 
 // From least to most talkative.
-enum class LogLevel { kOff, kError, kWarning, kInfo, kDebug };
+enum class LogLevel { kWarning, kInfo };
 
-// Messages above `level` are dropped. The level at start is kWarning.
-void set_log_level(LogLevel level);
+// Lines for people on one stream, which must outlive the log. For cli and runtime; ir and passes return what they have
+// to say. Not thread-safe, as the stream is not.
+class Log {
+ public:
+  explicit Log(std::ostream& stream);  // at kWarning
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+  ~Log();
 
-// Writes one line to standard error: "warning: message". Coloured only when standard error is a terminal and the
-// environment variable NO_COLOR is unset or empty. For cli and runtime; ir and passes return what they have to say.
-// Thread-safe.
-void log(LogLevel level, std::string_view message);
+  // Lines above `level` are dropped.
+  void set_level(LogLevel level);
+  bool has(LogLevel level) const;
+
+  // Writes the text as it is, and a line feed.
+  void line(LogLevel level, std::string_view text);
+
+ private:
+  struct Data;
+  std::unique_ptr<Data> data_;
+};
 
 }  // namespace fxopt

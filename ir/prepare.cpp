@@ -1,5 +1,6 @@
 #include "ir/prepare.h"
 
+#include "core/stopwatch.h"
 #include "ir/check/verify.h"
 #include "ir/values/complete_values.h"
 
@@ -7,7 +8,9 @@ namespace fxopt {
 
 Prepared prepare(Module& module) {
   Prepared result;
+  Stopwatch watch;
   result.broken = verify(module);
+  result.verify_seconds = watch.lap();
   if (!result.broken.empty()) return result;
   result.lowered = lower_control_deps(module);
   result.completed = complete_values(module);

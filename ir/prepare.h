@@ -13,7 +13,8 @@ namespace fxopt {
 struct Prepared {
   std::vector<Error> broken;  // invariants, as verify() lists them; then nothing else was done
   ControlDepsResult lowered;
-  size_t completed = 0;  // values, see complete_values()
+  size_t completed = 0;       // values, see complete_values()
+  double verify_seconds = 0;  // for people, of which the whole call takes more
 };
 
 // The one way in for a module that was read: what measures it, what rewrites it and what repeats a rewrite do the same
