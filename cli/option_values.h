@@ -18,8 +18,9 @@ struct Refusal {
 };
 
 // Has CLI11 check every value of every option and argument of `app`, before it is stored: blank values, values of flags
-// that take none, options where a value goes, counts (options of type N). To be called once all options are declared.
-// What is refused is thrown as a Refusal with kBadOptionValue, or kUnknownOption for "-output" in place of "--output".
+// that take none, options where a value goes, counts (options of type N). What is refused is thrown as a Refusal with
+// kBadOptionValue, or kUnknownOption for "-output" in place of "--output". Flags such as --report[=FILE] may then be
+// given once, as options. To be called once all options are declared.
 void check_values(CLI::App& app);
 
 // True for a whole number from 0 to 1000000000 in plain decimal digits, without sign or leading zeros.

@@ -145,6 +145,7 @@ TEST_CASE("cli: what stands behind -- is an argument, and --help answers a line 
 TEST_CASE("cli: an option that lacks its value is told of before what else is missing") {
   check_refused({"opt", "--passes"}, "FX0204", "--passes needs a value");
   check_refused({"opt", "-o"}, "FX0204", "-o, --output needs a value");
+  check_refused({"opt", "x", "-vo"}, "FX0204", "-o, --output needs a value");
   check_refused({"opt", "--bogus", "-o"}, "FX0203", "has no option '--bogus'");
 }
 

@@ -53,6 +53,7 @@ TEST_CASE("cli --verbose tells what mem measures and writes") {
   CHECK(lines[3] == "measured @twins of in.fxg: no device, SECONDS");
   CHECK(lines[4] == "wrote report.md: SIZE, SECONDS");
   CHECK(run_fxopt(told).out == run_fxopt(line).out);
+  CHECK(stages({"opt", folder / "in.fxg", "-vo", folder / "out.fxg"}, folder).back() == "wrote out.fxg: SIZE, SECONDS");
 }
 
 TEST_CASE("cli --verbose leaves the envelope and warnings as they are") {
