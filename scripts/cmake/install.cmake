@@ -37,7 +37,7 @@ function(fxopt_install_package)
   install(FILES "${PROJECT_BINARY_DIR}/generated/core/version.h" DESTINATION "${fxopt_header_dir}/core")
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/schemas/" DESTINATION "${CMAKE_INSTALL_DATADIR}/fxopt/schemas"
     FILES_MATCHING PATTERN "*.proto" PATTERN "*.json")
-  configure_package_config_file(cmake/fxoptConfig.cmake.in generated/fxoptConfig.cmake
+  configure_package_config_file(scripts/cmake/fxoptConfig.cmake.in generated/fxoptConfig.cmake
     INSTALL_DESTINATION "${fxopt_package_dir}")
   write_basic_package_version_file(generated/fxoptConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES "${PROJECT_BINARY_DIR}/generated/fxoptConfig.cmake"
