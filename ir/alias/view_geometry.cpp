@@ -1,0 +1,547 @@
+#include "ir/alias/view_geometry.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "ir/alias/effects.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+namespace {
+
+using Outcome = ViewGeometry::Outcome;
+
+ViewGeometry answer(Outcome outcome) { return {outcome, {}}; }
+ViewGeometry view(Geometry geometry) {
+  ViewGeometry out = answer(Outcome::kView);
+  out.tensors.push_back(std::move(geometry));
+  return out;
+}
+
+// The arguments of a call as integers, by their places in the operator's schema.
+class Call {
+ public:
+  Call(const Graph& graph, NodeId node, const Geometry& tensor, const SymIntOfNode& integer_of)
+      : from(tensor), graph_(graph), node_(node), integer_of_(integer_of) {}
+
+  const Geometry& from;
+
+  const Arg* argument(size_t position) const { return call_argument(graph_, node_, position); }
+  bool is_absent(size_t position) const {
+    const Arg* arg = argument(position);
+    return arg == nullptr || arg->is(ArgKind::kNone);
+  }
+
+  // Nothing: it is not known.
+  std::optional<SymInt> integer(size_t position) const {
+    const Arg* arg = argument(position);
+    return arg == nullptr ? std::nullopt : integer(*arg);
+  }
+  std::optional<SymInt> integer(size_t position, int64_t otherwise) const {
+    return is_absent(position) ? SymInt(otherwise) : integer(position);
+  }
+  std::optional<std::vector<SymInt>> integers(size_t position) const {
+    const Arg* arg = argument(position);
+    if (arg == nullptr || !(arg->is(ArgKind::kList) || arg->is(ArgKind::kTuple))) return std::nullopt;
+    std::vector<SymInt> out;
+    for (const Arg& child : graph_.pool().children(*arg)) {
+      const std::optional<SymInt> item = integer(child);
+      if (!item.has_value()) return std::nullopt;
+      out.push_back(*item);
+    }
+    return out;
+  }
+
+  // A dimension of a tensor of `rank`, counted from the front. Nothing: not known. `is_bad`: there is no such dimension.
+  std::optional<size_t> dimension(const SymInt& dim, size_t rank, bool& is_bad) const {
+    if (!dim.is_static()) return std::nullopt;
+    const int64_t count = std::max<int64_t>(static_cast<int64_t>(rank), 1);
+    const int64_t at = dim.value() < 0 ? dim.value() + count : dim.value();
+    is_bad = at < 0 || at >= count;
+    if (is_bad) return std::nullopt;
+    return static_cast<size_t>(at);
+  }
+
+ private:
+  std::optional<SymInt> integer(const Arg& arg) const {
+    switch (arg.kind()) {
+      case ArgKind::kInt:
+        return SymInt(arg.as_int());
+      case ArgKind::kNode:
+        return integer_of_(arg.as_node());
+      default:
+        return std::nullopt;
+    }
+  }
+
+  const Graph& graph_;
+  NodeId node_;
+  const SymIntOfNode& integer_of_;
+};
+
+// Looks up the dimension at argument `position` (default `otherwise`), or leaves with the right answer.
+struct Dimension {
+  std::optional<size_t> at;
+  Outcome otherwise = Outcome::kUnknown;
+};
+Dimension dimension(const Call& call, size_t position, int64_t otherwise, size_t rank) {
+  const std::optional<SymInt> dim = call.integer(position, otherwise);
+  if (!dim.has_value()) return {};
+  bool is_bad = false;
+  const std::optional<size_t> at = call.dimension(*dim, rank, is_bad);
+  return {at, is_bad ? Outcome::kImpossible : Outcome::kUnknown};
+}
+
+ViewGeometry alias(const Call& call) { return view(call.from); }
+
+ViewGeometry swap_dimensions(const Geometry& from, size_t a, size_t b) {
+  Geometry out = from;
+  if (out.rank() > 0) {
+    std::swap(out.sizes[a], out.sizes[b]);
+    std::swap(out.strides[a], out.strides[b]);
+  }
+  return view(std::move(out));
+}
+
+ViewGeometry t(const Call& call) {
+  if (call.from.rank() > 2) return answer(Outcome::kImpossible);
+  return call.from.rank() == 2 ? swap_dimensions(call.from, 0, 1) : view(call.from);
+}
+
+ViewGeometry transpose(const Call& call) {
+  std::array<size_t, 2> dims = {};
+  for (size_t i = 0; i < 2; ++i) {
+    const std::optional<SymInt> given = call.integer(1 + i);
+    if (!given.has_value()) return answer(Outcome::kUnknown);
+    bool is_bad = false;
+    const std::optional<size_t> at = call.dimension(*given, call.from.rank(), is_bad);
+    if (!at.has_value()) return answer(is_bad ? Outcome::kImpossible : Outcome::kUnknown);
+    dims[i] = *at;
+  }
+  return swap_dimensions(call.from, dims[0], dims[1]);
+}
+
+ViewGeometry permute(const Call& call) {
+  const std::optional<std::vector<SymInt>> order = call.integers(1);
+  if (!order.has_value()) return answer(Outcome::kUnknown);
+  if (order->size() != call.from.rank()) return answer(Outcome::kImpossible);
+  Geometry out = call.from;
+  std::vector<bool> is_taken(call.from.rank());
+  for (size_t i = 0; i < order->size(); ++i) {
+    bool is_bad = false;
+    const std::optional<size_t> at = call.dimension((*order)[i], call.from.rank(), is_bad);
+    if (!at.has_value()) return answer(is_bad ? Outcome::kImpossible : Outcome::kUnknown);
+    if (is_taken[*at]) return answer(Outcome::kImpossible);
+    is_taken[*at] = true;
+    out.sizes[i] = call.from.sizes[*at];
+    out.strides[i] = call.from.strides[*at];
+  }
+  return view(std::move(out));
+}
+
+// A bound of a slice within [0, size], as Python clamps it; nothing where that depends on symbols.
+std::optional<SymInt> clamp(const SymInt& bound, const SymInt& size) {
+  if (bound == size) return size;
+  if (bound.is(0) || bound.is(std::numeric_limits<int64_t>::max())) return bound.is(0) ? bound : size;
+  if (!bound.is_static() || !size.is_static()) return std::nullopt;
+  const int64_t at = bound.value() < 0 ? bound.value() + size.value() : bound.value();
+  return std::clamp<int64_t>(at, 0, size.value());
+}
+
+ViewGeometry slice(const Call& call) {
+  const Dimension dim = dimension(call, 1, 0, call.from.rank());
+  if (!dim.at.has_value()) return answer(dim.otherwise);
+  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
+  const std::optional<SymInt> given_start = call.integer(2, 0),
+                              given_end = call.integer(3, std::numeric_limits<int64_t>::max()),
+                              step = call.integer(4, 1);
+  if (!given_start.has_value() || !given_end.has_value() || !step.has_value() || !step->is_static()) {
+    return answer(Outcome::kUnknown);
+  }
+  if (step->value() <= 0) return answer(Outcome::kImpossible);
+  const SymInt size = call.from.sizes[*dim.at];
+  const std::optional<SymInt> start = clamp(*given_start, size), end = clamp(*given_end, size);
+  if (!start.has_value() || !end.has_value()) return answer(Outcome::kUnknown);
+  Geometry out = call.from;
+  SymInt length = *end - *start;
+  if (length.is_static()) {
+    length = (std::max<int64_t>(length.value(), 0) + step->value() - 1) / step->value();
+  } else if (!start->is(0) || !step->is(1)) {
+    return answer(Outcome::kUnknown);
+  }
+  out.offset = out.offset + *start * out.strides[*dim.at];
+  out.strides[*dim.at] = out.strides[*dim.at] * *step;
+  out.sizes[*dim.at] = length;
+  return view(std::move(out));
+}
+
+Geometry without_dimension(const Geometry& from, size_t at) {
+  Geometry out = from;
+  out.sizes.erase(out.sizes.begin() + static_cast<std::ptrdiff_t>(at));
+  out.strides.erase(out.strides.begin() + static_cast<std::ptrdiff_t>(at));
+  return out;
+}
+
+ViewGeometry select(const Call& call) {
+  const Dimension dim = dimension(call, 1, 0, call.from.rank());
+  if (!dim.at.has_value()) return answer(dim.otherwise);
+  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
+  const std::optional<SymInt> index = call.integer(2);
+  if (!index.has_value() || !index->is_static()) return answer(Outcome::kUnknown);
+  const SymInt size = call.from.sizes[*dim.at];
+  const SymInt at = index->value() < 0 ? size + *index : *index;
+  if (at.is_static() && (at.value() < 0 || (size.is_static() && at.value() >= size.value()))) {
+    return answer(Outcome::kImpossible);
+  }
+  Geometry out = without_dimension(call.from, *dim.at);
+  out.offset = out.offset + at * call.from.strides[*dim.at];
+  return view(std::move(out));
+}
+
+ViewGeometry squeeze_where(const Geometry& from, const std::vector<bool>& is_asked) {
+  Geometry out = from;
+  out.sizes.clear();
+  out.strides.clear();
+  for (size_t i = 0; i < from.rank(); ++i) {
+    if (is_asked[i] && !from.sizes[i].is_static()) return answer(Outcome::kUnknown);
+    if (is_asked[i] && from.sizes[i].is(1)) continue;
+    out.sizes.push_back(from.sizes[i]);
+    out.strides.push_back(from.strides[i]);
+  }
+  return view(std::move(out));
+}
+
+ViewGeometry squeeze(const Call& call) { return squeeze_where(call.from, std::vector<bool>(call.from.rank(), true)); }
+
+ViewGeometry squeeze_dimensions(const Call& call) {
+  std::optional<std::vector<SymInt>> dims = call.integers(1);
+  if (!dims.has_value()) {
+    const std::optional<SymInt> one = call.integer(1);
+    if (!one.has_value()) return answer(Outcome::kUnknown);
+    dims = {*one};
+  }
+  std::vector<bool> is_asked(std::max<size_t>(call.from.rank(), 1));
+  for (const SymInt& dim : *dims) {
+    bool is_bad = false;
+    const std::optional<size_t> at = call.dimension(dim, call.from.rank(), is_bad);
+    if (!at.has_value()) return answer(is_bad ? Outcome::kImpossible : Outcome::kUnknown);
+    is_asked[*at] = true;
+  }
+  return squeeze_where(call.from, is_asked);
+}
+
+ViewGeometry unsqueeze(const Call& call) {
+  const Dimension dim = dimension(call, 1, 0, call.from.rank() + 1);
+  if (!dim.at.has_value()) return answer(dim.otherwise);
+  Geometry out = call.from;
+  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(*dim.at);
+  const SymInt stride = *dim.at == out.rank() ? SymInt(1) : out.sizes[*dim.at] * out.strides[*dim.at];
+  out.sizes.insert(out.sizes.begin() + at, SymInt(1));
+  out.strides.insert(out.strides.begin() + at, stride);
+  return view(std::move(out));
+}
+
+ViewGeometry expand(const Call& call) {
+  const std::optional<std::vector<SymInt>> sizes = call.integers(1);
+  if (!sizes.has_value()) return answer(Outcome::kUnknown);
+  if (sizes->size() < call.from.rank()) return answer(Outcome::kImpossible);
+  const size_t added = sizes->size() - call.from.rank();
+  Geometry out = call.from;
+  out.sizes = *sizes;
+  out.strides.assign(sizes->size(), SymInt(0));
+  for (size_t i = 0; i < sizes->size(); ++i) {
+    const SymInt& wanted = (*sizes)[i];
+    if (i < added) {
+      if (wanted.is(-1)) return answer(Outcome::kImpossible);
+      continue;
+    }
+    const SymInt& size = call.from.sizes[i - added];
+    const bool is_kept = wanted.is(-1) || wanted == size;
+    if (is_kept) {
+      out.sizes[i] = size;
+      out.strides[i] = call.from.strides[i - added];
+    } else if (!size.is(1)) {
+      return answer(size.is_static() && wanted.is_static() ? Outcome::kImpossible : Outcome::kUnknown);
+    }
+  }
+  return view(std::move(out));
+}
+
+ViewGeometry as_strided(const Call& call) {
+  const std::optional<std::vector<SymInt>> sizes = call.integers(1), strides = call.integers(2);
+  const std::optional<SymInt> offset = call.is_absent(3) ? call.from.offset : call.integer(3);
+  if (!sizes.has_value() || !strides.has_value() || !offset.has_value()) return answer(Outcome::kUnknown);
+  if (sizes->size() != strides->size()) return answer(Outcome::kImpossible);
+  Geometry out = call.from;
+  out.sizes = *sizes;
+  out.strides = *strides;
+  out.offset = *offset;
+  return view(std::move(out));
+}
+
+// Parts of a dimension one after the other, `lengths` long.
+ViewGeometry cut(const Geometry& from, size_t dim, const std::vector<int64_t>& lengths) {
+  ViewGeometry out = answer(Outcome::kView);
+  SymInt offset = from.offset;
+  for (const int64_t length : lengths) {
+    Geometry part = from;
+    part.sizes[dim] = length;
+    part.offset = offset;
+    offset = offset + from.strides[dim] * SymInt(length);
+    out.tensors.push_back(std::move(part));
+  }
+  return out;
+}
+
+constexpr int64_t kMaxParts = 1 << 20;  // no tensor is cut into more
+
+ViewGeometry split(const Call& call) {
+  const Dimension dim = dimension(call, 2, 0, call.from.rank());
+  if (!dim.at.has_value()) return answer(dim.otherwise);
+  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
+  const SymInt size = call.from.sizes[*dim.at];
+  const std::optional<SymInt> length = call.integer(1);
+  if (!size.is_static() || !length.has_value() || !length->is_static()) return answer(Outcome::kUnknown);
+  if (length->value() < 0 || (length->value() == 0 && size.value() != 0)) return answer(Outcome::kImpossible);
+  const int64_t step = std::max<int64_t>(length->value(), 1);
+  if (size.value() / step >= kMaxParts) return answer(Outcome::kUnknown);
+  std::vector<int64_t> lengths;
+  for (int64_t at = 0; at < size.value(); at += step) lengths.push_back(std::min(step, size.value() - at));
+  if (lengths.empty()) lengths.push_back(0);
+  return cut(call.from, *dim.at, lengths);
+}
+
+ViewGeometry split_with_sizes(const Call& call) {
+  const Dimension dim = dimension(call, 2, 0, call.from.rank());
+  if (!dim.at.has_value()) return answer(dim.otherwise);
+  const std::optional<std::vector<SymInt>> given = call.integers(1);
+  if (!given.has_value()) return answer(Outcome::kUnknown);
+  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
+  std::vector<int64_t> lengths;
+  SymInt total = 0;
+  for (const SymInt& length : *given) {
+    if (!length.is_static()) return answer(Outcome::kUnknown);
+    if (length.value() < 0) return answer(Outcome::kImpossible);
+    lengths.push_back(length.value());
+    total = total + length;
+  }
+  const SymInt size = call.from.sizes[*dim.at];
+  if (!size.is_static()) return answer(Outcome::kUnknown);
+  return total == size ? cut(call.from, *dim.at, lengths) : answer(Outcome::kImpossible);
+}
+
+ViewGeometry unbind(const Call& call) {
+  const Dimension dim = dimension(call, 1, 0, call.from.rank());
+  if (!dim.at.has_value()) return answer(dim.otherwise);
+  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
+  const SymInt size = call.from.sizes[*dim.at];
+  if (!size.is_static() || size.value() > kMaxParts) return answer(Outcome::kUnknown);
+  ViewGeometry out = answer(Outcome::kView);
+  for (int64_t i = 0; i < size.value(); ++i) {
+    Geometry part = without_dimension(call.from, *dim.at);
+    part.offset = part.offset + SymInt(i) * call.from.strides[*dim.at];
+    out.tensors.push_back(std::move(part));
+  }
+  return out;
+}
+
+// Puts the size that -1 stands for in its place. kView: done.
+Outcome infer_size(const Geometry& from, std::vector<SymInt>& sizes) {
+  SymInt product = 1;
+  std::optional<size_t> inferred;
+  std::vector<SymInt> left = from.sizes;  // factors of the number of elements that `sizes` does not name
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i].is(-1)) {
+      if (inferred.has_value()) return Outcome::kImpossible;
+      inferred = i;
+      continue;
+    }
+    if (sizes[i].is_static() && sizes[i].value() < 0) return Outcome::kImpossible;
+    product = product * sizes[i];
+    const auto same = std::find(left.begin(), left.end(), sizes[i]);
+    if (same != left.end()) left.erase(same);
+  }
+  const SymInt count = from.num_elements();
+  if (!inferred.has_value()) {
+    if (count == product) return Outcome::kView;
+    return count.is_static() && product.is_static() ? Outcome::kImpossible : Outcome::kUnknown;
+  }
+  if (count.is_static() && product.is_static()) {
+    if (product.value() == 0 || count.value() % product.value() != 0) return Outcome::kImpossible;
+    sizes[*inferred] = count.value() / product.value();
+    return Outcome::kView;
+  }
+  SymInt rest = 1;
+  for (const SymInt& factor : left) rest = rest * factor;
+  if (!(rest * product == count)) return Outcome::kUnknown;
+  sizes[*inferred] = rest;
+  return Outcome::kView;
+}
+
+ViewGeometry reshape_to(const Call& call, Outcome without_view) {
+  std::optional<std::vector<SymInt>> sizes = call.integers(1);
+  if (!sizes.has_value()) return answer(Outcome::kUnknown);
+  const Outcome inferred = infer_size(call.from, *sizes);
+  if (inferred != Outcome::kView) return answer(inferred);
+  Geometry out = call.from;
+  const Restride how = restride(call.from, *sizes, out.strides);
+  out.sizes = std::move(*sizes);
+  if (how == Restride::kView) return view(std::move(out));
+  if (how == Restride::kUnknown || without_view == Outcome::kImpossible) {
+    return answer(how == Restride::kUnknown ? Outcome::kUnknown : Outcome::kImpossible);
+  }
+  out.strides = row_major_strides(out.sizes);
+  out.offset = 0;
+  ViewGeometry copy = answer(Outcome::kCopy);
+  copy.tensors.push_back(std::move(out));
+  return copy;
+}
+
+ViewGeometry view_as_sizes(const Call& call) { return reshape_to(call, Outcome::kImpossible); }
+ViewGeometry reshape(const Call& call) { return reshape_to(call, Outcome::kCopy); }
+
+ViewGeometry view_as_dtype(const Call& call) {
+  const Arg* dtype = call.argument(1);
+  if (dtype == nullptr || !dtype->is(ArgKind::kDType)) return answer(Outcome::kUnknown);
+  if (element_size(dtype->as_dtype()) != element_size(call.from.dtype) || call.from.conjugate || call.from.negative) {
+    return answer(Outcome::kUnknown);
+  }
+  Geometry out = call.from;
+  out.dtype = dtype->as_dtype();
+  return view(std::move(out));
+}
+
+ViewGeometry flip_conjugate(const Call& call) {
+  Geometry out = call.from;
+  out.conjugate = !out.conjugate;
+  return view(std::move(out));
+}
+
+ViewGeometry flip_negative(const Call& call) {
+  Geometry out = call.from;
+  out.negative = !out.negative;
+  return view(std::move(out));
+}
+
+// The type of a complex number's two parts; kUnspecified for other types.
+DType part_of(DType dtype) {
+  switch (dtype) {
+    case DType::kComplex32:
+      return DType::kFloat16;
+    case DType::kComplex64:
+      return DType::kFloat32;
+    case DType::kComplex128:
+      return DType::kFloat64;
+    default:
+      return DType::kUnspecified;
+  }
+}
+
+ViewGeometry view_as_real(const Call& call) {
+  if (call.from.conjugate || part_of(call.from.dtype) == DType::kUnspecified) return answer(Outcome::kImpossible);
+  Geometry out = call.from;
+  out.dtype = part_of(call.from.dtype);
+  for (SymInt& stride : out.strides) stride = stride * 2;
+  out.offset = out.offset * 2;
+  out.sizes.emplace_back(2);
+  out.strides.emplace_back(1);
+  return view(std::move(out));
+}
+
+// Half of each; false where one is odd or not known.
+bool halve(std::vector<SymInt>& list) {
+  for (SymInt& item : list) {
+    if (!item.is_static() || item.value() % 2 != 0) return false;
+    item = item.value() / 2;
+  }
+  return true;
+}
+
+ViewGeometry view_as_complex(const Call& call) {
+  Geometry out = call.from;
+  for (const DType dtype : {DType::kComplex32, DType::kComplex64, DType::kComplex128}) {
+    if (part_of(dtype) == call.from.dtype) out.dtype = dtype;
+  }
+  if (out.dtype == call.from.dtype || out.rank() == 0) return answer(Outcome::kImpossible);
+  if (!out.sizes.back().is(2) || !out.strides.back().is(1)) {
+    return answer(out.sizes.back().is_static() && out.strides.back().is_static() ? Outcome::kImpossible
+                                                                                 : Outcome::kUnknown);
+  }
+  out.sizes.pop_back();
+  out.strides.pop_back();
+  std::vector<SymInt> offset = {out.offset};
+  if (!halve(out.strides) || !halve(offset)) return answer(Outcome::kUnknown);
+  out.offset = offset[0];
+  return view(std::move(out));
+}
+
+ViewGeometry contiguous(const Call& call) {
+  const Arg* format = call.argument(1);
+  const bool is_row_order = call.is_absent(1) || (format->is(ArgKind::kMemoryFormat) &&
+                                                  format->as_memory_format() == MemoryFormat::kContiguous);
+  const bool is_same = is_row_order && is_row_major(call.from);
+  return answer(is_same ? Outcome::kSame : Outcome::kUnknown);
+}
+
+using Rule = ViewGeometry (*)(const Call&);
+
+const std::unordered_map<std::string_view, Rule>& rules() {
+  static const std::unordered_map<std::string_view, Rule> kRules = {
+      {"aten.alias.default", alias},
+      {"aten.detach.default", alias},
+      {"aten.detach_.default", alias},
+      {"aten.lift_fresh.default", alias},
+      {"aten.t.default", t},
+      {"aten.t_.default", t},
+      {"aten.transpose.int", transpose},
+      {"aten.transpose_.default", transpose},
+      {"aten.swapaxes.default", transpose},
+      {"aten.swapaxes_.default", transpose},
+      {"aten.swapdims.default", transpose},
+      {"aten.swapdims_.default", transpose},
+      {"aten.permute.default", permute},
+      {"aten.slice.Tensor", slice},
+      {"aten.select.int", select},
+      {"aten.squeeze.default", squeeze},
+      {"aten.squeeze_.default", squeeze},
+      {"aten.squeeze.dim", squeeze_dimensions},
+      {"aten.squeeze_.dim", squeeze_dimensions},
+      {"aten.squeeze.dims", squeeze_dimensions},
+      {"aten.squeeze_.dims", squeeze_dimensions},
+      {"aten.unsqueeze.default", unsqueeze},
+      {"aten.unsqueeze_.default", unsqueeze},
+      {"aten.expand.default", expand},
+      {"aten.as_strided.default", as_strided},
+      {"aten.as_strided_.default", as_strided},
+      {"aten.split.Tensor", split},
+      {"aten.split_with_sizes.default", split_with_sizes},
+      {"aten.unbind.int", unbind},
+      {"aten.view.default", view_as_sizes},
+      {"aten._unsafe_view.default", view_as_sizes},
+      {"aten.reshape.default", reshape},
+      {"aten.view.dtype", view_as_dtype},
+      {"aten.view_as_real.default", view_as_real},
+      {"aten.view_as_complex.default", view_as_complex},
+      {"aten._conj.default", flip_conjugate},
+      {"aten._neg_view.default", flip_negative},
+      {"aten.contiguous.default", contiguous},
+  };
+  return kRules;
+}
+
+}  // namespace
+
+ViewGeometry view_geometry(const Graph& graph, NodeId node, const Geometry& from, const SymIntOfNode& integer_of) {
+  if (!graph[node].is_call() || from.layout != Layout::kStrided || from.sizes.size() != from.strides.size()) {
+    return answer(Outcome::kUnknown);
+  }
+  const auto rule = rules().find(graph.op(node).name);
+  if (rule == rules().end()) return answer(Outcome::kUnknown);
+  return rule->second(Call(graph, node, from, integer_of));
+}
+
+}  // namespace fxopt

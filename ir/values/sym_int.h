@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "core/hash.h"
+#include "ir/graph/expr.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+
+// An integer that may depend on symbols, for questions of equality: the polynomial's value at one secret point, modulo two
+// primes (polynomial identity testing: two polynomials of degree d that differ agree there with a probability of at most
+// d / 2^61 times d / 2^62; Schwartz 1980, Zippel 1979). So sums and products cost the same whatever they are made of, and
+// `s0 * (s1 + 2)` is `2 * s0 + s1 * s0`. What is no polynomial (a floor division, a maximum, a datum) is a symbol of its
+// own, named by a hash of what it is made of. Two plain integers of 64 bits never agree unless they are equal.
+class SymInt {
+ public:
+  SymInt() : SymInt(0) {}
+  SymInt(int64_t value);  // NOLINT(google-explicit-constructor): every integer is one
+  // The symbol that `name` stands for: a hash of a symbol's name, of an expression, of where a datum comes from.
+  static SymInt symbol(const Hash128& name);
+
+  bool is_static() const { return is_static_; }
+  // The number, where it is known: always for what was made of numbers alone and stayed within 64 bits.
+  int64_t value() const { return value_; }
+  bool is(int64_t number) const { return is_static_ && value_ == number; }
+
+  // What equal integers share, symbolic or not.
+  Hash128 key() const { return {first_, second_}; }
+
+  friend SymInt operator+(const SymInt& a, const SymInt& b);
+  friend SymInt operator-(const SymInt& a, const SymInt& b);
+  friend SymInt operator*(const SymInt& a, const SymInt& b);
+  friend bool operator==(const SymInt& a, const SymInt& b) { return a.first_ == b.first_ && a.second_ == b.second_; }
+
+ private:
+  uint64_t first_ = 0;   // modulo 2^61 - 1
+  uint64_t second_ = 0;  // modulo 2^63 - 25: no two integers of 64 bits agree in both
+  int64_t value_ = 0;
+  bool is_static_ = false;
+};
+
+// The integers of one module's expressions, each looked into once. Symbols are known by their names, so that two modules
+// can be compared. Follows the module as expressions are added.
+class SymInts {
+ public:
+  explicit SymInts(const Module& module) : module_(&module) {}
+
+  // O(expressions not asked for before) in all.
+  SymInt of(ExprId id);
+  SymInt of(const Dim& dim) { return dim.is_static() ? SymInt(dim.value) : of(dim.expr); }
+
+ private:
+  SymInt make(ExprId id) const;
+
+  const Module* module_;
+  std::vector<SymInt> known_;
+};
+
+}  // namespace fxopt
