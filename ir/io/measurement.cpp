@@ -1,6 +1,8 @@
 #include "ir/io/measurement.h"
 
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "profile.pb.h"
 #include <google/protobuf/util/json_util.h>
@@ -43,6 +45,7 @@ Result<Measurement> parse_measurement(std::string_view bytes, const std::string&
   Measurement result{message.device(), {}, message.method(), message.runs(), {}};
   for (const schema::Software& each : message.software()) result.software.emplace_back(each.name(), each.version());
   size_t calls = 0;
+  std::set<std::pair<std::string, uint64_t>> known;  // graph and uid
   for (const schema::GraphTimes& graph : message.graphs()) {
     std::vector<MeasuredCall>& list = result.graphs.emplace_back(graph.graph(), std::vector<MeasuredCall>()).second;
     for (const schema::NodeTime& node : graph.nodes()) {
@@ -51,6 +54,10 @@ Result<Measurement> parse_measurement(std::string_view bytes, const std::string&
                    "node " + std::to_string(node.uid()) + " of @" + graph.graph() + " took " +
                        std::to_string(node.seconds()) + " seconds",
                    "seconds are finite and not negative");
+      }
+      if (!known.emplace(graph.graph(), node.uid()).second) {
+        return bad(file, "node " + std::to_string(node.uid()) + " of @" + graph.graph() + " is measured twice",
+                   "give each node one time, such as the median of its runs");
       }
       list.push_back({node.uid(), node.target(), node.types(), node.seconds()});
       ++calls;

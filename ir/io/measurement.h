@@ -28,7 +28,7 @@ struct Measurement {
 };
 
 // Reads a measurement, binary or JSON; `file` names it in errors. Errors: kBadMeasurement: neither form, another
-// version, no calls, seconds that are negative or not finite. O(size).
+// version, no calls, a node measured twice, seconds that are negative or not finite. O(calls log calls).
 Result<Measurement> parse_measurement(std::string_view bytes, const std::string& file);
 
 }  // namespace fxopt

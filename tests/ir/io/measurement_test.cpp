@@ -61,6 +61,11 @@ TEST_CASE("measurements: what is none is refused") {
   check_refused(other.SerializeAsString(), "node 7 of @main took -1");
   other.mutable_graphs(0)->mutable_nodes(0)->set_seconds(std::numeric_limits<double>::infinity());
   check_refused(other.SerializeAsString(), "took inf");
+  other = sample();
+  *other.mutable_graphs(0)->add_nodes() = other.graphs(0).nodes(0);
+  check_refused(other.SerializeAsString(), "node 7 of @main is measured twice");
+  other.mutable_graphs(0)->mutable_nodes(1)->set_uid(8);
+  CHECK(parse_measurement(other.SerializeAsString(), "times.pb").ok());
   other.clear_graphs();
   check_refused(other.SerializeAsString(), "no calls");
   check_refused("", "of version 0");
