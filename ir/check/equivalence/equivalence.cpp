@@ -1,0 +1,250 @@
+#include "ir/check/equivalence/equivalence.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/hash_table.h"
+#include "ir/alias/effect_map.h"
+#include "ir/check/equivalence/execution.h"
+#include "ir/check/equivalence/keys.h"
+#include "ir/graph/top_level.h"
+#include "ir/step/autograd.h"
+#include "ir/step/phases.h"
+
+namespace fxopt {
+namespace {
+
+// The graphs that no one runs on its own, in an order in which each comes after those that it runs.
+std::vector<GraphId> subgraphs_first(const Module& module) {
+  std::vector<bool> is_top(module.num_graph_ids(), false);
+  for (const GraphId id : top_level_graphs(module)) is_top[id.index()] = true;
+  std::vector<GraphId> order;
+  std::vector<uint8_t> state(module.num_graph_ids(), 0);  // 1: open, 2: done
+  std::vector<GraphId> open;
+  const auto names = [&module](GraphId id) {
+    std::vector<GraphId> out;
+    const Graph& graph = module.graph(id);
+    const auto add = [&](StringId name) {
+      if (const GraphId other = module.find_graph(name); other.is_valid()) out.push_back(other);
+    };
+    for (const Attribute& attribute : graph.attributes) {
+      if (attribute.graph.is_valid()) add(attribute.graph);
+    }
+    for (size_t i = 0; i < graph.pool().num_args(); ++i) {
+      const Arg& arg = graph.pool().arg(ArgIndex(i));
+      if (arg.is(ArgKind::kGraph)) add(arg.as_string());
+    }
+    return out;
+  };
+  for (const GraphId root : module.graphs()) {
+    if (is_top[root.index()] || state[root.index()] != 0) continue;
+    open.push_back(root);
+    while (!open.empty()) {
+      const GraphId id = open.back();
+      if (state[id.index()] == 0) {
+        state[id.index()] = 1;
+        for (const GraphId other : names(id)) {
+          if (state[other.index()] == 0) open.push_back(other);
+        }
+        continue;
+      }
+      open.pop_back();
+      if (state[id.index()] == 1) {
+        state[id.index()] = 2;
+        order.push_back(id);
+      }
+    }
+  }
+  return order;
+}
+
+// Names of both modules, however they were numbered.
+struct ModuleRun {
+  ModuleRun(const Module& module, Axioms& axioms) : keys(module, axioms.geometries), effects(module) {}
+  ModuleKeys keys;
+  SubgraphEffects effects;
+  HashMap<StringId, Hash128> subgraphs;
+};
+
+ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated) {
+  EffectMap effects(graph, run.effects);
+  return execute({graph, run.keys, effects, axioms, run.subgraphs, is_differentiated});
+}
+
+bool is_differentiated(const Graph& graph) {
+  std::optional<PhaseMap> phases;
+  return may_be_differentiated(graph, [&]() -> const PhaseMap& {
+    if (!phases.has_value()) phases = resolve_phases(graph);
+    return *phases;
+  });
+}
+
+
+bool holds_all(const std::vector<Hash128>& all, const std::vector<Hash128>& some) {
+  return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+class Comparison {
+ public:
+  Comparison(const Graph& graph, const ExecutionEnd& before, const ExecutionEnd& after, const ProofOptions& options)
+      : graph_(graph), before_(before), after_(after), options_(options) {}
+
+  std::vector<ProofDifference> run() {
+    if (before_.num_inputs != after_.num_inputs) {
+      add("it has " + std::to_string(after_.num_inputs) + " inputs instead of " + std::to_string(before_.num_inputs));
+    }
+    if (before_.output_structure != after_.output_structure || before_.outputs.size() != after_.outputs.size()) {
+      add("what it returns has another structure");
+    }
+    compare(before_.outputs, after_.outputs, "", "");
+    compare(before_.inputs, after_.inputs, "what ", " holds at the end");
+    compare_attributes();
+    compare_effects();
+    return std::move(out_);
+  }
+
+ private:
+  void add(std::string what, NodeId node = NodeId()) { out_.push_back({graph_.name(), std::move(what), node}); }
+
+  void compare(const std::vector<EndValue>& before, const std::vector<EndValue>& after, const std::string& begin,
+               const std::string& end) {
+    for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+      const EndValue& a = before[i];
+      const EndValue& b = after[i];
+      if (a.content != b.content) {
+        add(begin + b.label + end, b.node);
+      } else if (a.geometry != b.geometry) {
+        add("sizes, strides or dtype of " + b.label, b.node);
+      } else if (a.storage != b.storage) {
+        add("which tensors share memory with " + b.label, b.node);
+      }
+    }
+  }
+
+  // By name: one that only one of the two reads is as it was.
+  void compare_attributes() {
+    for (const EndValue& a : before_.attributes) {
+      const auto found = std::find_if(after_.attributes.begin(), after_.attributes.end(),
+                                      [&a](const EndValue& b) { return b.label == a.label; });
+      if (found == after_.attributes.end()) continue;
+      if (a.content != found->content || a.geometry != found->geometry) {
+        add("what " + a.label + " holds at the end", found->node);
+      }
+    }
+  }
+
+  void compare_effects() {
+    if (before_.generator != after_.generator && !options_.allow_dead_draws) add("the random draws, or their order");
+    if (before_.world != after_.world) add("the calls that may do anything, or their order");
+    if (before_.mode != after_.mode) add("the modes it leaves behind (gradients, autocast)");
+    if (before_.collectives != after_.collectives && !options_.allow_dead_collectives) {
+      add("the collectives, or their order on a group");
+    }
+    const bool asserts = options_.allow_dead_assertions ? holds_all(before_.assertions, after_.assertions)
+                                                        : before_.assertions == after_.assertions;
+    if (!asserts) add("what it asserts");
+    if (options_.allow_dead_collectives) return;
+    if (before_.waits != after_.waits) add("the collectives that it waits for");
+    if (before_.pending != after_.pending) add("the collectives that it leaves running");
+  }
+
+  const Graph& graph_;
+  const ExecutionEnd& before_;
+  const ExecutionEnd& after_;
+  const ProofOptions& options_;
+  std::vector<ProofDifference> out_;
+};
+
+}  // namespace
+
+struct Prover::State {
+  struct Known {
+    std::string name;
+    ExecutionEnd summary;
+    bool is_differentiated = false;
+  };
+
+  ProofOptions options;
+  Axioms axioms;
+  std::vector<Known> graphs;
+  const Module* before = nullptr;
+  std::unique_ptr<ModuleRun> run;  // of `before`, while proofs are asked of the same module
+
+  void run_subgraphs(const Module& module, ModuleRun& with) {
+    with.subgraphs.clear();
+    for (const GraphId id : subgraphs_first(module)) {
+      const Graph& graph = module.graph(id);
+      with.subgraphs[graph.name()] = run_graph(graph, with, axioms, false).key();
+    }
+  }
+};
+
+Prover::Prover(const Module& before, const ProofOptions& options) : state_(std::make_unique<State>()) {
+  state_->options = options;
+  state_->axioms.keeps_results = options.recorded_apart;
+  state_->before = &before;
+  state_->run = std::make_unique<ModuleRun>(before, state_->axioms);
+  state_->run_subgraphs(before, *state_->run);
+  for (const GraphId id : top_level_graphs(before)) {
+    const Graph& graph = before.graph(id);
+    const bool may_differentiate = is_differentiated(graph);
+    state_->graphs.push_back({std::string(before.text(graph.name())),
+                              run_graph(graph, *state_->run, state_->axioms, may_differentiate), may_differentiate});
+  }
+  state_->axioms.is_open = false;
+}
+
+Prover::~Prover() = default;
+
+ModuleProof Prover::prove(const Module& after) {
+  std::unique_ptr<ModuleRun> other;
+  if (&after != state_->before) other = std::make_unique<ModuleRun>(after, state_->axioms);
+  ModuleRun& run = other != nullptr ? *other : *state_->run;
+  run.effects.forget();
+  state_->run_subgraphs(after, run);
+  ModuleProof proof;
+  const std::vector<GraphId> tops = top_level_graphs(after);
+  std::vector<bool> is_known(tops.size(), false);
+  for (const State::Known& known : state_->graphs) {
+    const auto found = std::find_if(tops.begin(), tops.end(), [&](GraphId id) {
+      return after.text(after.graph(id).name()) == known.name;
+    });
+    if (found == tops.end()) {
+      proof.answer = ProofAnswer::kDiffers;
+      proof.differences.push_back({StringId(), "graph @" + known.name + " is gone", NodeId()});
+      continue;
+    }
+    is_known[static_cast<size_t>(found - tops.begin())] = true;
+    const Graph& graph = after.graph(*found);
+    const ExecutionEnd summary = run_graph(graph, run, state_->axioms, known.is_differentiated);
+    std::vector<ProofDifference> differences = Comparison(graph, known.summary, summary, state_->options).run();
+    if (differences.empty()) continue;
+    proof.answer = ProofAnswer::kDiffers;
+    if (!proof.graph.is_valid()) {
+      HashSet<Hash128, Hash128Hash> old;
+      HashMap<uint64_t, Hash128> by_uid;
+      for (const NamedNode& node : known.summary.nodes) old.insert(node.key), by_uid.emplace(node.uid, node.key);
+      const auto is_new = [&old](const NamedNode& node) { return !old.contains(node.key); };
+      const auto first = std::find_if(summary.nodes.begin(), summary.nodes.end(), is_new);
+      if (first != summary.nodes.end()) {
+        proof.graph = graph.name();
+        proof.first_new = first->node;
+        proof.was_there = by_uid.contains(first->uid);
+        if (first->lacks_fact) {
+          proof.answer = ProofAnswer::kUndecided;
+          proof.missing = "what the view %" + std::string(graph.name_of(first->node)) +
+                          " shows: the graph before has no such view, and its sizes cannot be calculated";
+        }
+      }
+    }
+    proof.differences.insert(proof.differences.end(), differences.begin(), differences.end());
+  }
+  for (size_t i = 0; i < tops.size(); ++i) {
+    if (is_known[i]) continue;
+    proof.answer = ProofAnswer::kDiffers;
+    proof.differences.push_back({after.graph(tops[i]).name(), "the graph is new", NodeId()});
+  }
+  return proof;
+}
+
+}  // namespace fxopt

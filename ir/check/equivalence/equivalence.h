@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph/module.h"
+
+// Proof that a module computes what another one does: outputs, what is written into inputs and attributes, which of them
+// share memory, random draws, collectives, assertions and other effects. Both are run on names (execution.h), which takes
+// no rule of any pass and no sizes that a pass recorded.
+
+namespace fxopt {
+
+enum class ProofAnswer : uint8_t {
+  kProved,
+  kDiffers,    // it computes something that the module before does not
+  kUndecided,  // a fact is missing that would tell
+};
+
+// Where two graphs end differently.
+struct ProofDifference {
+  StringId graph;      // of the module after; invalid where it has none of that name
+  std::string what;    // "output 3 (%mul)", "what input w holds at the end", "the order of random draws"
+  NodeId node;         // that yields it, of the graph after
+};
+
+struct ModuleProof {
+  ProofAnswer answer = ProofAnswer::kProved;
+  std::vector<ProofDifference> differences;  // the outputs first
+  // The first call of the graph after that no call of the graph before computes; invalid where there is none, as where
+  // two outputs are exchanged.
+  StringId graph;
+  NodeId first_new;
+  // The call of that uid in the graph before, as it was named there; true: it was there, and computed something else.
+  bool was_there = false;
+  std::string missing;  // kUndecided: which fact
+};
+
+// What the caller allows the module after to leave out.
+struct ProofOptions {
+  bool allow_dead_draws = false;
+  bool allow_dead_collectives = false;
+  bool allow_dead_assertions = false;
+  // The two modules were recorded apart: what one records and the other does not is no difference.
+  bool recorded_apart = false;
+};
+
+// Keeps what a module computes, to prove others equal to it. The module may change or go once this is made.
+class Prover {
+ public:
+  // Runs all top-level graphs of `before`. O(nodes + arguments + tensors).
+  explicit Prover(const Module& before, const ProofOptions& options = ProofOptions());
+  ~Prover();
+  Prover(const Prover&) = delete;
+  Prover& operator=(const Prover&) = delete;
+
+  // Graphs are compared by name. `after` is another module, or the same one after a change. O(the same).
+  ModuleProof prove(const Module& after);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fxopt

@@ -1,0 +1,1368 @@
+#include "ir/check/equivalence/execution.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "ir/alias/collectives.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/view_geometry.h"
+#include "ir/check/equivalence/groups.h"
+#include "ir/graph/module.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+using Words = std::vector<uint64_t>;
+
+uint64_t tag(KeyKind kind, uint64_t detail = 0) { return static_cast<uint64_t>(kind) | detail << 8U; }
+
+// The text of a schema's default as an argument is named; empty where it is written in another way than passes write
+// arguments.
+Words default_words(const std::string& text) {
+  if (text == "None") return {tag(KeyKind::kNone)};
+  if (text == "True" || text == "False") return {tag(KeyKind::kBool), text == "True" ? 1U : 0U};
+  if (text == "[]") return {tag(KeyKind::kList), 0};
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && stop == end) {
+    Words words = {tag(KeyKind::kInt)};
+    add_key(words, SymInt(number).key());
+    return words;
+  }
+  double real = 0;
+  const auto [stop_real, error_real] = std::from_chars(text.data(), end, real);
+  if (error_real == std::errc() && stop_real == end) return {tag(KeyKind::kFloat), std::bit_cast<uint64_t>(real)};
+  return {};
+}
+
+// Whether argument 0, a tensor, gives the result although its bytes are not read.
+enum class SizeQuestion : uint8_t { kNone, kSize, kStride, kOffset, kElements };
+SizeQuestion size_question(std::string_view target) {
+  if (target == "aten.sym_size.int") return SizeQuestion::kSize;
+  if (target == "aten.sym_stride.int") return SizeQuestion::kStride;
+  if (target == "aten.sym_storage_offset.default") return SizeQuestion::kOffset;
+  if (target == "aten.sym_numel.default") return SizeQuestion::kElements;
+  return SizeQuestion::kNone;
+}
+
+class Execution {
+ public:
+  explicit Execution(const ExecutionInput& input)
+      : graph_(input.graph),
+        module_(input.graph.module()),
+        keys_(input.keys),
+        effects_(input.effects),
+        axioms_(input.axioms),
+        subgraphs_(input.subgraphs),
+        is_differentiated_(input.is_differentiated) {
+    graph_key_ = keys_.text(graph_.name());
+  }
+
+  ExecutionEnd run() {
+    values_.assign(graph_.num_ids(), kNoCell);
+    for (const Attribute& attribute : graph_.attributes) attributes_by_name_.emplace(attribute.path, &attribute);
+    for (const NodeId node : graph_.nodes()) {
+      switch (graph_[node].kind) {
+        case NodeKind::kPlaceholder:
+          run_placeholder(node);
+          break;
+        case NodeKind::kGetAttr:
+          run_attribute(node);
+          break;
+        case NodeKind::kOutput:
+          break;
+        default:
+          run_call(node);
+          break;
+      }
+    }
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr uint32_t kNoCell = ~uint32_t{0};
+
+  struct Object {
+    uint32_t storage = 0;
+    GeometryId geometry;
+    Hash128 lineage;  // what autograd would see on the way here
+  };
+  struct Storage {
+    Hash128 content;
+    bool is_pending = false;        // a collective has yet to fill it
+    std::vector<uint32_t> readers;  // storages that pending collectives fill from this one
+  };
+  struct Cell {
+    ValueShapeCell::Kind kind = ValueShapeCell::Kind::kPlain;
+    bool is_dict = false;
+    bool is_whole = false;  // kTensor of which nothing is known: it may hold others
+    uint32_t first = 0;     // kTensor: object, kPlain: integer, kContainer: cell
+    uint32_t count = 0;     // kContainer
+    uint32_t names = 0;     // kContainer that is a dict: the first of its names
+  };
+
+  // -- objects and storages
+
+  uint32_t make_storage(const Hash128& content) {
+    Storage storage;
+    storage.content = content;
+    storages_.push_back(std::move(storage));
+    storage_groups_.add();
+    return static_cast<uint32_t>(storages_.size() - 1);
+  }
+  uint32_t make_object(uint32_t storage, GeometryId geometry, const Hash128& lineage = Hash128()) {
+    objects_.push_back({storage, geometry, lineage});
+    object_groups_.add();
+    return static_cast<uint32_t>(objects_.size() - 1);
+  }
+  Hash128 data_key(uint32_t storage) {
+    const Storage& item = storages_[storage];
+    const Hash128 version = storage_groups_.version(storage);
+    if (version == Hash128() && !item.is_pending) return item.content;
+    return make_key(KeyKind::kData,
+                    {item.content.high, item.content.low, version.high, version.low, item.is_pending ? 1U : 0U});
+  }
+  Hash128 geometry_key(uint32_t object) {
+    const Hash128 key = axioms_.geometries.key(objects_[object].geometry);
+    const Hash128 version = object_groups_.version(object);
+    const Hash128 lineage = objects_[object].lineage;
+    if (version == Hash128() && lineage == Hash128()) return key;
+    return make_key(KeyKind::kGeometry, {key.high, key.low, version.high, version.low, lineage.high, lineage.low});
+  }
+  // Null where nothing calculates with it.
+  const Geometry* known_geometry(uint32_t object) {
+    if (object_groups_.version(object) != Hash128()) return nullptr;
+    return axioms_.geometries.find(objects_[object].geometry);
+  }
+  void join_objects(uint32_t a, uint32_t b) {
+    object_groups_.join(a, b);
+    storage_groups_.join(objects_[a].storage, objects_[b].storage);
+  }
+  void write(uint32_t storage, const Hash128& call, uint64_t place) {
+    Storage& item = storages_[storage];
+    // Collectives that have not ended may still read it: what they fill is unsure from here on.
+    Hash128 racing;
+    for (const uint32_t reader : item.readers) {
+      if (!storages_[reader].is_pending) continue;
+      racing.high ^= storages_[reader].content.high;
+      racing.low ^= storages_[reader].content.low;
+    }
+    item.readers.clear();
+    item.content = make_key(KeyKind::kWrite, {call.high, call.low, place, racing.high, racing.low});
+    storage_groups_.change(storage, item.content);
+  }
+  void change_geometry(uint32_t object, GeometryId geometry) {
+    if (objects_[object].geometry == geometry) return;
+    objects_[object].geometry = geometry;
+    object_groups_.change(object, axioms_.geometries.key(geometry));
+  }
+
+  // -- cells
+
+  uint32_t add_cell(const Cell& cell) {
+    cells_.push_back(cell);
+    return static_cast<uint32_t>(cells_.size() - 1);
+  }
+  Cell tensor_cell(uint32_t object) const { return {ValueShapeCell::Kind::kTensor, false, false, object, 0, 0}; }
+  Cell integer_cell(const SymInt& integer) {
+    integers_.push_back(integer);
+    return {ValueShapeCell::Kind::kPlain, false, false, static_cast<uint32_t>(integers_.size() - 1), 0, 0};
+  }
+  SymInt symbol(const Hash128& name) { return SymInt::symbol(name); }
+
+  // The cells of the tensors in a cell, in order.
+  void collect_objects(const Cell& cell, std::vector<uint32_t>& out) const {
+    if (cell.kind == ValueShapeCell::Kind::kTensor) out.push_back(cell.first);
+    if (cell.kind != ValueShapeCell::Kind::kContainer) return;
+    for (uint32_t i = 0; i < cell.count; ++i) collect_objects(cells_[cell.first + i], out);
+  }
+  void collect_objects(const Arg& arg, std::vector<uint32_t>& out) const {
+    if (arg.is(ArgKind::kNode)) {
+      if (const uint32_t cell = values_[arg.as_node().index()]; cell != kNoCell) collect_objects(cells_[cell], out);
+    } else if (arg.has_children()) {
+      for (const Arg& child : graph_.pool().children(arg)) collect_objects(child, out);
+    }
+  }
+  // The tensors that the argument at `position` of the schema holds, good until the next question.
+  const std::vector<uint32_t>& argument_objects(NodeId node, size_t position) {
+    argument_.clear();
+    if (const Arg* arg = call_argument(graph_, node, position)) collect_objects(*arg, argument_);
+    return argument_;
+  }
+  std::optional<SymInt> integer_of(const Arg& arg) {
+    if (arg.is(ArgKind::kInt)) return SymInt(arg.as_int());
+    if (arg.is(ArgKind::kExpr)) return keys_.integer(arg.as_expr());
+    if (!arg.is(ArgKind::kNode)) return std::nullopt;
+    const uint32_t cell = values_[arg.as_node().index()];
+    if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kPlain) return std::nullopt;
+    return integers_[cells_[cell].first];
+  }
+
+  // -- shapes: what is recorded of a value
+
+  void append_shape(ValueId id, ValueShape& shape) {
+    const Value& value = graph_.pool().value(id);
+    ValueShapeCell cell;
+    switch (value.kind) {
+      case ValueKind::kTensor: {
+        const Tensor& tensor = graph_.pool().tensor(value);
+        cell.kind = ValueShapeCell::Kind::kTensor;
+        cell.geometry = keys_.geometry(tensor);
+        if (tensor.storage.is_valid()) cell.share = static_cast<uint32_t>(tensor.storage.index()) + 1;
+        break;
+      }
+      case ValueKind::kTuple:
+      case ValueKind::kList:
+      case ValueKind::kDict:
+        cell.kind = ValueShapeCell::Kind::kContainer;
+        cell.is_dict = value.kind == ValueKind::kDict;
+        cell.count = value.count;
+        break;
+      case ValueKind::kSymbolic:
+        if (value.symbol_type == SymbolType::kInt) cell.integer = keys_.integer(ExprId(value.first));
+        break;
+      case ValueKind::kScalar:
+        if (const Arg& scalar = graph_.pool().scalar(value); scalar.is(ArgKind::kInt)) {
+          cell.integer = SymInt(scalar.as_int());
+        }
+        break;
+      default:
+        break;
+    }
+    shape.push_back(cell);
+    if (cell.kind != ValueShapeCell::Kind::kContainer) return;
+    for (uint32_t i = 0; i < value.count; ++i) {
+      const size_t at = shape.size();
+      append_shape(ValueId(value.first + i), shape);
+      if (cell.is_dict) shape[at].name = keys_.text(graph_.pool().keys(value)[i]);
+    }
+  }
+
+  // What is recorded of a node's value; empty where nothing is.
+  const ValueShape& recorded_shape(NodeId node) {
+    recorded_.clear();
+    if (graph_.value(node).kind != ValueKind::kAbsent) append_shape(graph_[node].value, recorded_);
+    return recorded_;
+  }
+
+  // The same, of the axiom of that name where there is one.
+  const ValueShape& believed_shape(NodeId node, const Hash128& name, HashMap<Hash128, ValueShape, Hash128Hash>& axioms) {
+    if (axioms_.is_open) {
+      const ValueShape& shape = recorded_shape(node);
+      axioms.emplace(name, shape);
+      return shape;
+    }
+    const auto found = axioms.find(name);
+    return found != axioms.end() ? found->second : recorded_shape(node);
+  }
+
+  // Cells for shape[at] and all it holds, made by `leaf(shape cell, path)` for tensors. Returns the cell; moves `at` past.
+  template <class Leaf>
+  Cell build(const ValueShape& shape, size_t& at, const Hash128& owner, uint64_t path, const Leaf& leaf) {
+    const ValueShapeCell& item = shape[at++];
+    switch (item.kind) {
+      case ValueShapeCell::Kind::kTensor:
+        return tensor_cell(leaf(item, path));
+      case ValueShapeCell::Kind::kPlain:
+        return integer_cell(believed_integer(make_key(KeyKind::kPlain, {owner.high, owner.low, path}), item.integer));
+      case ValueShapeCell::Kind::kContainer:
+        break;
+    }
+    std::vector<Cell> children(item.count);
+    Cell cell = {ValueShapeCell::Kind::kContainer, item.is_dict, false, 0, item.count, 0};
+    std::vector<Hash128> names;
+    for (uint32_t i = 0; i < cell.count; ++i) {
+      if (cell.is_dict) names.push_back(shape[at].name);
+      children[i] = build(shape, at, owner, hash_combine(path, i + 1), leaf);
+    }
+    cell.first = static_cast<uint32_t>(cells_.size());
+    cells_.insert(cells_.end(), children.begin(), children.end());
+    cell.names = static_cast<uint32_t>(names_.size());
+    names_.insert(names_.end(), names.begin(), names.end());
+    return cell;
+  }
+
+  // The integer that is recorded under that name in the graph before; a symbol of that name where none is.
+  SymInt believed_integer(const Hash128& name, const std::optional<SymInt>& recorded) {
+    if (axioms_.is_open) {
+      if (recorded.has_value()) axioms_.integers.emplace(name, *recorded);
+      return recorded.has_value() ? *recorded : symbol(name);
+    }
+    const auto found = axioms_.integers.find(name);
+    return found != axioms_.integers.end() ? found->second : symbol(name);
+  }
+
+  // -- inputs and attributes
+
+  void run_placeholder(NodeId node) {
+    const Hash128 name = make_key(KeyKind::kInput, {graph_key_.high, graph_key_.low, inputs_.size()});
+    const ValueShape& shape = believed_shape(node, name, axioms_.inputs);
+    Words words;
+    for (const StringId text : {graph_[node].name}) add_key(words, keys_.text(text));
+    out_.input_names = make_key(KeyKind::kList, {out_.input_names.high, out_.input_names.low, words[0], words[1]});
+    values_[node.index()] = add_cell(make_external(shape, name, shared_inputs_));
+    inputs_.push_back(node);
+  }
+
+  // `shared`: storages by the number that shapes give them.
+  Cell make_external(const ValueShape& shape, const Hash128& name, HashMap<uint32_t, uint32_t>& shared) {
+    if (shape.empty()) {
+      return whole_cell(make_object(make_storage(name), axioms_.geometries.add_unknown(name)));
+    }
+    size_t at = 0;
+    return build(shape, at, name, 0, [&](const ValueShapeCell& item, uint64_t path) {
+      const Hash128 content = make_key(KeyKind::kInput, {name.high, name.low, path});
+      uint32_t storage = 0;
+      const auto found = item.share == 0 ? shared.end() : shared.find(item.share);
+      if (found != shared.end()) {
+        storage = found->second;
+      } else {
+        storage = make_storage(content);
+        if (item.share != 0) shared.emplace(item.share, storage);
+      }
+      return make_object(storage, item.geometry);
+    });
+  }
+
+  Cell whole_cell(uint32_t object) const { return {ValueShapeCell::Kind::kTensor, false, true, object, 0, 0}; }
+
+  void run_attribute(NodeId node) {
+    const StringId path = module_.target(graph_[node].target).name;
+    uint32_t& cell = attributes_.emplace(path, kNoCell).first.value();
+    if (cell == kNoCell) {
+      cell = make_attribute(node, path);
+      attribute_order_.push_back({path, node});
+    }
+    values_[node.index()] = cell;
+  }
+
+  uint32_t make_attribute(NodeId node, StringId path) {
+    const Hash128 text = keys_.text(path);
+    Words words = {tag(KeyKind::kAttribute)};
+    add_key(words, text);
+    if (const auto found = attributes_by_name_.find(path); found != attributes_by_name_.end()) {
+      const Attribute& attribute = *found->second;
+      if (attribute.graph.is_valid()) {
+        add_key(words, subgraph_key(attribute.graph));
+        return add_cell(integer_cell(symbol(make_key(words))));
+      }
+      add_constant(words, attribute.constant);
+    }
+    const Hash128 name = make_key(words);
+    return add_cell(make_external(believed_shape(node, name, axioms_.inputs), name, shared_attributes_));
+  }
+
+  void add_constant(Words& words, StringId name) {
+    if (!name.is_valid()) return;
+    if (constants_.empty()) {
+      for (const Constant& constant : module_.constants) constants_.emplace(constant.name, &constant);
+    }
+    const auto found = constants_.find(name);
+    if (found == constants_.end()) return;
+    const Constant& constant = *found->second;
+    if (constant.inline_data.has_value()) add_key(words, hash_text(*constant.inline_data));
+    if (constant.xxh64.has_value()) words.push_back(*constant.xxh64);
+    add_key(words, keys_.text(constant.path));
+    add_key(words, keys_.text(constant.key));
+  }
+
+  Hash128 subgraph_key(StringId name) {
+    const auto found = subgraphs_.find(name);
+    if (found != subgraphs_.end()) return found->second;
+    const Hash128 text = keys_.text(name);
+    return make_key(KeyKind::kGraph, {text.high, text.low});
+  }
+
+  // -- naming a call
+
+  void name_arg(const Arg& arg) {
+    const auto add_text = [&](StringId text) { add_key(words_, keys_.text(text)); };
+    switch (arg.kind()) {
+      case ArgKind::kNone:
+        words_.push_back(tag(KeyKind::kNone));
+        return;
+      case ArgKind::kBool:
+        words_.insert(words_.end(), {tag(KeyKind::kBool), arg.as_bool() ? 1U : 0U});
+        return;
+      case ArgKind::kInt:
+        words_.push_back(tag(KeyKind::kInt));
+        add_key(words_, SymInt(arg.as_int()).key());
+        return;
+      case ArgKind::kExpr:
+        words_.push_back(tag(KeyKind::kInt));
+        add_key(words_, keys_.integer(arg.as_expr()).key());
+        return;
+      case ArgKind::kFloat:
+        words_.insert(words_.end(), {tag(KeyKind::kFloat), arg.as_bits()});
+        return;
+      case ArgKind::kNode:
+        if (const uint32_t cell = values_[arg.as_node().index()]; cell != kNoCell) name_cell(cells_[cell]);
+        return;
+      case ArgKind::kGraph:
+        words_.push_back(tag(KeyKind::kGraph));
+        add_key(words_, subgraph_key(arg.as_string()));
+        return;
+      case ArgKind::kGroupExpr:
+        words_.push_back(tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
+        add_key(words_, keys_.integer(arg.as_expr()).key());
+        return;
+      case ArgKind::kString:
+      case ArgKind::kDevice:
+      case ArgKind::kOp:
+      case ArgKind::kGroup:
+      case ArgKind::kMesh:
+      case ArgKind::kBytes:
+      case ArgKind::kRngSlot:
+      case ArgKind::kUnknown:
+        words_.push_back(tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
+        add_text(arg.as_string());
+        return;
+      case ArgKind::kList:
+      case ArgKind::kTuple:
+        // An operator with a schema takes the one for the other; an index does not.
+        words_.insert(words_.end(), {tag(KeyKind::kList, is_schema_call_ ? 0 : static_cast<uint64_t>(arg.kind())),
+                                     graph_.pool().children(arg).size()});
+        for (const Arg& child : graph_.pool().children(arg)) name_arg(child);
+        return;
+      default:
+        break;
+    }
+    words_.push_back(tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
+    if (!arg.has_children()) {
+      words_.push_back(arg.as_bits());
+      return;
+    }
+    add_text(arg.type());
+    words_.push_back(graph_.pool().children(arg).size());
+    for (const Arg& child : graph_.pool().children(arg)) name_arg(child);
+  }
+
+  void name_cell(const Cell& cell) {
+    switch (cell.kind) {
+      case ValueShapeCell::Kind::kTensor:
+        words_.push_back(tag(KeyKind::kTensor));
+        add_key(words_, geometry_key(cell.first));
+        add_key(contents_, data_key(objects_[cell.first].storage));
+        given_.push_back(cell.first);
+        return;
+      case ValueShapeCell::Kind::kPlain:
+        words_.push_back(tag(KeyKind::kInt));
+        add_key(words_, integers_[cell.first].key());
+        return;
+      case ValueShapeCell::Kind::kContainer:
+        words_.insert(words_.end(), {tag(cell.is_dict ? KeyKind::kDict : KeyKind::kList), cell.count});
+        for (uint32_t i = 0; i < cell.count; ++i) {
+          if (cell.is_dict) add_key(words_, names_[cell.names + i]);
+          name_cell(cells_[cell.first + i]);
+        }
+        return;
+    }
+  }
+
+  const std::vector<Words>& defaults(const Op& op) {
+    const auto [found, is_new] = defaults_.emplace(&op, std::vector<Words>());
+    std::vector<Words>& known = found.value();
+    if (is_new) {
+      for (const SchemaArg& arg : op.schema->args) {
+        known.push_back(arg.has_default ? default_words(arg.default_value) : Words());
+      }
+    }
+    return known;
+  }
+
+  // One argument of the schema; nothing where it is the default.
+  void name_schema_arg(const Arg& arg, size_t position, const Words& otherwise) {
+    const size_t before = words_.size();
+    words_.push_back(tag(KeyKind::kDefault, position + 1));
+    name_arg(arg);
+    const auto first = words_.begin() + static_cast<std::ptrdiff_t>(before) + 1;
+    if (!otherwise.empty() && std::equal(first, words_.end(), otherwise.begin(), otherwise.end())) {
+      words_.resize(before);
+    }
+  }
+
+  // Names the call and its arguments, contents of tensors apart.
+  void name_call(NodeId node, const Op& op) {
+    words_.clear();
+    contents_.clear();
+    given_.clear();
+    words_.push_back(tag(KeyKind::kCall, static_cast<uint64_t>(graph_[node].kind)));
+    const TargetId target = graph_[node].target;
+    if (target.is_valid()) add_key(words_, keys_.text(module_.target(target).name));
+    is_schema_call_ = op.schema.has_value();
+    const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
+    const std::span<const Arg> kwargs = graph_.pool().args(graph_[node].kwargs);
+    if (!is_schema_call_) {
+      name_plain_args(args, kwargs);
+      return;
+    }
+    const std::vector<Words>& otherwise = defaults(op);
+    for (size_t i = 0; i < args.size(); ++i) {
+      name_schema_arg(args[i], i, i < otherwise.size() ? otherwise[i] : Words());
+    }
+    // Keywords in the order of the schema, however they are written.
+    size_t known = 0;
+    for (size_t i = 0; i < op.schema->args.size() && known < kwargs.size() / 2; ++i) {
+      for (size_t k = 0; k + 1 < kwargs.size(); k += 2) {
+        if (module_.text(kwargs[k].as_string()) != op.schema->args[i].name) continue;
+        name_schema_arg(kwargs[k + 1], i, otherwise[i]);
+        ++known;
+      }
+    }
+    if (known < kwargs.size() / 2) name_plain_args({}, kwargs);
+  }
+
+  void name_plain_args(std::span<const Arg> args, std::span<const Arg> kwargs) {
+    words_.push_back(args.size());
+    for (const Arg& arg : args) name_arg(arg);
+    std::vector<std::pair<Hash128, size_t>> order;
+    for (size_t k = 0; k + 1 < kwargs.size(); k += 2) order.emplace_back(keys_.text(kwargs[k].as_string()), k + 1);
+    std::sort(order.begin(), order.end());
+    for (const auto& [name, at] : order) {
+      add_key(words_, name);
+      name_arg(kwargs[at]);
+    }
+  }
+
+  // The name of what the call computes: with the contents it is given, and with whatever else it depends on.
+  Hash128 call_key(NodeId node, const Op& op, Effect effects) {
+    name_.assign(words_.begin(), words_.end());
+    name_.insert(name_.end(), contents_.begin(), contents_.end());
+    if (writes_anything(node, effects)) {
+      // Which of the tensors share memory, and which are one: a write to one is seen in the other.
+      number_by(given_, [this](uint32_t object) { return objects_[object].storage; });
+      number_by(given_, [](uint32_t object) { return object; });
+    }
+    if (has_effect(effects, Effect::kRandom)) name_draw(node);
+    if (is_ordered(effects)) {
+      add_key(name_, world_);
+      add_key(name_, generator_);
+    }
+    if (mode_ != Hash128()) add_key(name_, mode_);
+    if (is_differentiated_ && gradient_mode_ != Hash128()) add_key(name_, gradient_mode_);
+    static_cast<void>(op);
+    return make_key(name_);
+  }
+
+  static bool is_ordered(Effect effects) {
+    return has_effect(effects, Effect::kOpaque) || has_effect(effects, Effect::kBarrier);
+  }
+  bool writes_anything(NodeId node, Effect effects) const {
+    return has_effect(effects, Effect::kUnknownWrites) || is_writing_call(graph_, node);
+  }
+
+  template <class Of>
+  void number_by(const std::vector<uint32_t>& objects, const Of& of) {
+    numbers_.clear();
+    for (const uint32_t object : objects) {
+      const uint32_t thing = of(object);
+      const auto found = std::find(numbers_.begin(), numbers_.end(), thing);
+      name_.push_back(static_cast<uint64_t>(found - numbers_.begin()));
+      if (found == numbers_.end()) numbers_.push_back(thing);
+    }
+  }
+
+  void name_draw(NodeId node) {
+    if (!is_recorded_draw(graph_, node)) {
+      add_key(name_, generator_);
+      return;
+    }
+    const RngUse& use = *graph_.extra(node)->rng;
+    add_key(name_, keys_.text(use.slot));
+    add_key(name_, use.offset.value.has_value() ? SymInt(*use.offset.value).key() : keys_.integer(use.offset.expr).key());
+  }
+
+  // -- calls
+
+  void run_call(NodeId node) {
+    const Op& op = graph_.op(node);
+    name_call(node, op);
+    lacks_fact_ = false;
+    const Effect effects = effects_.of(node);
+    if (op.view == ViewKind::kProjection && take_element(node)) return;
+    if (answer_size(node, op) || calculate(node, op)) return;
+    geometry_name_ = make_key(words_);
+    const Hash128 key = call_key(node, op, effects);
+    if (!run_view(node, op, key)) run_general(node, op, effects, key);
+    out_.nodes.push_back({node, graph_[node].uid, key, lacks_fact_});
+  }
+
+  // getitem of a tuple, list or dict: the very thing it holds.
+  bool take_element(NodeId node) {
+    const Arg* from = graph_.arg(node, 0);
+    const Arg* key = graph_.arg(node, 1);
+    if (from == nullptr || key == nullptr || !from->is(ArgKind::kNode)) return false;
+    const uint32_t at = values_[from->as_node().index()];
+    if (at == kNoCell) return false;
+    const Cell cell = cells_[at];
+    if (cell.kind == ValueShapeCell::Kind::kContainer) {
+      const std::optional<uint32_t> element = find_element(cell, *key);
+      if (element.has_value()) {
+        values_[node.index()] = cell.first + *element;
+        return true;
+      }
+      return take_slice(node, cell, *key);
+    }
+    if (cell.kind != ValueShapeCell::Kind::kTensor || !cell.is_whole || !key->is(ArgKind::kInt)) return false;
+    // Nothing is known of it: the same index gives the same thing.
+    const auto [found, is_new] = elements_of_.emplace(std::make_pair(at, key->as_int()), kNoCell);
+    if (is_new) {
+      const Object whole = objects_[cell.first];
+      const Hash128 name = axioms_.geometries.key(whole.geometry);
+      const uint32_t object = make_object(
+          whole.storage, axioms_.geometries.add_unknown(make_key(
+                             KeyKind::kElement, {name.high, name.low, static_cast<uint64_t>(key->as_int())})));
+      object_groups_.join(object, cell.first);
+      found->second = add_cell(whole_cell(object));
+    }
+    values_[node.index()] = found->second;
+    return true;
+  }
+
+  std::optional<uint32_t> find_element(const Cell& cell, const Arg& key) {
+    if (cell.is_dict) {
+      if (!key.is(ArgKind::kString)) return std::nullopt;
+      const Hash128 name = keys_.text(key.as_string());
+      for (uint32_t i = 0; i < cell.count; ++i) {
+        if (names_[cell.names + i] == name) return i;
+      }
+      return std::nullopt;
+    }
+    const std::optional<SymInt> integer = integer_of(key);
+    if (!integer.has_value() || !integer->is_static()) return std::nullopt;
+    const int64_t index = integer->value() < 0 ? integer->value() + cell.count : integer->value();
+    if (index < 0 || index >= static_cast<int64_t>(cell.count)) return std::nullopt;
+    return static_cast<uint32_t>(index);
+  }
+
+  bool take_slice(NodeId node, const Cell& cell, const Arg& key) {
+    if (cell.is_dict || !key.is(ArgKind::kSlice)) return false;
+    const std::span<const Arg> bounds = graph_.pool().children(key);
+    if (!bounds[2].is(ArgKind::kNone) && !(bounds[2].is(ArgKind::kInt) && bounds[2].as_int() == 1)) return false;
+    const int64_t count = cell.count;
+    int64_t ends[2] = {0, count};
+    for (size_t i = 0; i < 2; ++i) {
+      if (bounds[i].is(ArgKind::kNone)) continue;
+      if (!bounds[i].is(ArgKind::kInt)) return false;
+      const int64_t given = bounds[i].as_int();
+      ends[i] = std::clamp<int64_t>(given < 0 ? given + count : given, 0, count);
+    }
+    Cell slice = cell;
+    slice.first = cell.first + static_cast<uint32_t>(ends[0]);
+    slice.count = static_cast<uint32_t>(std::max<int64_t>(ends[1] - ends[0], 0));
+    values_[node.index()] = add_cell(slice);
+    return true;
+  }
+
+  // A size, stride or offset of a tensor.
+  bool answer_size(NodeId node, const Op& op) {
+    if (op.compute != ComputeClass::kScalar || given_.size() != 1) return false;
+    const SizeQuestion question = size_question(op.name);
+    if (question == SizeQuestion::kNone) return false;
+    const Hash128 name = make_key(words_);
+    std::optional<SymInt> found;
+    if (const Geometry* geometry = known_geometry(given_[0]); geometry != nullptr) {
+      if (question == SizeQuestion::kElements) found = geometry->num_elements();
+      if (question == SizeQuestion::kOffset) found = geometry->offset;
+      const Arg* dim = graph_.arg(node, 1);
+      const std::optional<SymInt> at = dim == nullptr ? std::nullopt : integer_of(*dim);
+      if (at.has_value() && at->is_static()) {
+        const auto& list = question == SizeQuestion::kSize ? geometry->sizes : geometry->strides;
+        const int64_t rank = static_cast<int64_t>(list.size());
+        const int64_t index = at->value() < 0 ? at->value() + rank : at->value();
+        if (index >= 0 && index < rank) found = list[static_cast<size_t>(index)];
+      }
+    }
+    if (!found.has_value()) {
+      const ValueShape& shape = recorded_shape(node);
+      found = believed_integer(name, shape.empty() ? std::nullopt : shape[0].integer);
+    }
+    values_[node.index()] = add_cell(integer_cell(*found));
+    return true;
+  }
+
+  // Sums and products of integers.
+  bool calculate(NodeId node, const Op& op) {
+    if (op.compute != ComputeClass::kScalar || !given_.empty() || !op.is_pure()) return false;
+    const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
+    std::optional<SymInt> found;
+    if (args.size() == 2 && graph_[node].kwargs.count == 0) {
+      const std::optional<SymInt> a = integer_of(args[0]);
+      const std::optional<SymInt> b = integer_of(args[1]);
+      const bool is_integer = is_recorded_integer(node);
+      if (a.has_value() && b.has_value() && is_integer) {
+        if (op.name == "operator.add") found = *a + *b;
+        if (op.name == "operator.sub") found = *a - *b;
+        if (op.name == "operator.mul") found = *a * *b;
+      }
+    }
+    if (!found.has_value()) {
+      const ValueShape& shape = recorded_shape(node);
+      found = believed_integer(make_key(words_), shape.size() != 1 ? std::nullopt : shape[0].integer);
+    }
+    values_[node.index()] = add_cell(integer_cell(*found));
+    return true;
+  }
+
+  // Floats go through plain cells as well, under names that no sum of integers has.
+  bool is_recorded_integer(NodeId node) const {
+    const Value& value = graph_.value(node);
+    return value.kind == ValueKind::kSymbolic ? value.symbol_type == SymbolType::kInt
+                                              : value.kind == ValueKind::kScalar &&
+                                                    graph_.pool().scalar(value).is(ArgKind::kInt);
+  }
+
+  // -- views
+
+  Hash128 lineage_after(uint32_t from, const Op& op) {
+    const Hash128 old = objects_[from].lineage;
+    if (!is_differentiated_) return old;
+    const bool is_cut = op.name == "aten.detach.default" || op.name == "aten.detach_.default" ||
+                        op.name == "aten.view.dtype" || gradient_mode_ != Hash128();
+    if (!is_cut) return old;
+    const Hash128 name = hash_text(op.name);
+    return make_key(KeyKind::kLineage,
+                    {old.high, old.low, name.high, name.low, gradient_mode_.high, gradient_mode_.low});
+  }
+
+  // Whether a tensor is indexed by what makes a view of it.
+  bool is_basic_index(const Arg& index) {
+    switch (index.kind()) {
+      case ArgKind::kInt:
+      case ArgKind::kExpr:
+      case ArgKind::kSlice:
+      case ArgKind::kNone:
+      case ArgKind::kEllipsis:
+        return true;
+      case ArgKind::kNode:
+        return integer_of(index).has_value();
+      case ArgKind::kTuple: {
+        const std::span<const Arg> parts = graph_.pool().children(index);
+        return std::all_of(parts.begin(), parts.end(),
+                           [this](const Arg& part) { return !part.is(ArgKind::kTuple) && is_basic_index(part); });
+      }
+      default:
+        return false;
+    }
+  }
+
+  ViewKind view_kind(NodeId node, const Op& op) {
+    if (op.view != ViewKind::kProjection) return op.view;
+    const Arg* index = graph_.arg(node, 1);
+    if (given_.empty() || index == nullptr) return ViewKind::kNone;
+    return is_basic_index(*index) ? ViewKind::kView : ViewKind::kMaybeView;
+  }
+
+  // A view of one tensor, or one that may be a copy. False for any other call.
+  bool run_view(NodeId node, const Op& op, const Hash128& key) {
+    const ViewKind kind = view_kind(node, op);
+    if (kind != ViewKind::kView && kind != ViewKind::kMultiView && kind != ViewKind::kMaybeView) return false;
+    const Arg* first = call_argument(graph_, node, 0);
+    if (first == nullptr || !first->is(ArgKind::kNode)) return false;
+    const uint32_t cell = values_[first->as_node().index()];
+    if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kTensor) return false;
+    const uint32_t from = cells_[cell].first;
+    const bool depends_on_data = op.reads_index || (op.view == ViewKind::kProjection && given_.size() > 1);
+    const ViewFact fact = view_fact(node, op, kind, from, depends_on_data ? key : geometry_name_);
+    if (fact.kind == ViewFact::Kind::kSame) {
+      values_[node.index()] = cell;
+      return true;
+    }
+    std::vector<Cell> made;
+    for (size_t i = 0; i < fact.tensors.size(); ++i) {
+      const GeometryId geometry = fact.tensors[i];
+      if (fact.kind == ViewFact::Kind::kView) {
+        const uint32_t object = make_object(objects_[from].storage, geometry, lineage_after(from, op));
+        if (op.may_return_argument) object_groups_.join(from, object);
+        made.push_back(tensor_cell(object));
+        continue;
+      }
+      const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, i});
+      const uint32_t object = make_object(make_storage(content), geometry);
+      if (fact.kind == ViewFact::Kind::kEither) join_objects(from, object);
+      made.push_back(tensor_cell(object));
+    }
+    if (fact.is_list) {
+      const Cell list = {ValueShapeCell::Kind::kContainer, false, false, static_cast<uint32_t>(cells_.size()),
+                         static_cast<uint32_t>(made.size()), 0};
+      cells_.insert(cells_.end(), made.begin(), made.end());
+      values_[node.index()] = add_cell(list);
+    } else {
+      if (!axioms_.geometries.find(fact.tensors[0])) made[0].is_whole = kind == ViewKind::kMultiView;
+      values_[node.index()] = add_cell(made[0]);
+    }
+    return true;
+  }
+
+  ViewFact view_fact(NodeId node, const Op& op, ViewKind kind, uint32_t from, const Hash128& name) {
+    const auto found = axioms_.views.find(name);
+    if (found != axioms_.views.end()) return found->second;
+    std::optional<ViewFact> fact = calculated_fact(node, op, from);
+    if (!fact.has_value()) {
+      if (!axioms_.is_open) {
+        // Nothing is known of it that does not come from the graph after.
+        lacks_fact_ = true;
+        ViewFact unknown = unknown_fact(kind, name);
+        const ValueShape& shape = recorded_shape(node);
+        if (!shape.empty() && shape[0].kind == ValueShapeCell::Kind::kContainer) {
+          unknown.is_list = true;
+          unknown.tensors.clear();
+          for (uint32_t i = 0; i < shape[0].count; ++i) {
+            unknown.tensors.push_back(
+                axioms_.geometries.add_unknown(make_key(KeyKind::kElement, {name.high, name.low, i})));
+          }
+        }
+        return unknown;
+      }
+      fact = recorded_fact(node, op, kind, from, name);
+    }
+    axioms_.views.emplace(name, *fact);
+    return *fact;
+  }
+
+  ViewFact unknown_fact(ViewKind kind, const Hash128& name) {
+    ViewFact fact;
+    fact.kind = kind == ViewKind::kMaybeView ? ViewFact::Kind::kEither : ViewFact::Kind::kView;
+    fact.tensors.push_back(axioms_.geometries.add_unknown(name));
+    return fact;
+  }
+
+  std::optional<ViewFact> calculated_fact(NodeId node, const Op& op, uint32_t from) {
+    const Geometry* geometry = known_geometry(from);
+    if (geometry == nullptr) return calculated_without_sizes(node, op, from);
+    const ViewGeometry found = view_geometry(graph_, node, *geometry, [this](NodeId input) -> std::optional<SymInt> {
+      const uint32_t cell = values_[input.index()];
+      if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kPlain) return std::nullopt;
+      return integers_[cells_[cell].first];
+    });
+    ViewFact fact;
+    switch (found.outcome) {
+      case ViewGeometry::Outcome::kSame:
+        fact.kind = ViewFact::Kind::kSame;
+        return fact;
+      case ViewGeometry::Outcome::kView:
+        fact.kind = ViewFact::Kind::kView;
+        break;
+      case ViewGeometry::Outcome::kCopy:
+        fact.kind = ViewFact::Kind::kCopy;
+        break;
+      case ViewGeometry::Outcome::kImpossible:
+      case ViewGeometry::Outcome::kUnknown:
+        return std::nullopt;
+    }
+    for (const Geometry& each : found.tensors) fact.tensors.push_back(axioms_.geometries.add(each));
+    fact.is_list = op.is_multi_output || (op.schema.has_value() && !op.schema->returns.empty() &&
+                                          op.schema->returns[0].is_tensor_list());
+    return fact;
+  }
+
+  // What holds of any sizes: an alias shows what it is given, a transposition undoes itself.
+  std::optional<ViewFact> calculated_without_sizes(NodeId node, const Op& op, uint32_t from) {
+    ViewFact fact;
+    fact.kind = ViewFact::Kind::kView;
+    const GeometryId given = objects_[from].geometry;
+    if (op.name == "aten.alias.default" || op.name == "aten.detach.default") {
+      fact.tensors.push_back(given);
+      return fact;
+    }
+    if (op.name != "aten.t.default" && op.name != "aten.transpose.int") return std::nullopt;
+    Words words = {tag(KeyKind::kView)};
+    add_key(words, hash_text(op.name));
+    for (size_t i = 1; i < graph_.pool().args(graph_[node].args).size(); ++i) {
+      const std::optional<SymInt> integer = integer_of(*graph_.arg(node, i));
+      if (!integer.has_value()) return std::nullopt;
+      add_key(words, integer->key());
+    }
+    const Hash128 how = make_key(words);
+    if (const auto found = undone_.find(given); found != undone_.end() && found->second.first == how) {
+      fact.tensors.push_back(found->second.second);
+      return fact;
+    }
+    const Hash128 key = axioms_.geometries.key(given);
+    const GeometryId made = axioms_.geometries.add_unknown(
+        make_key(KeyKind::kView, {key.high, key.low, how.high, how.low}));
+    undone_.emplace(made, std::make_pair(how, given));
+    fact.tensors.push_back(made);
+    return fact;
+  }
+
+  // As the graph before has it.
+  ViewFact recorded_fact(NodeId node, const Op& op, ViewKind kind, uint32_t from, const Hash128& name) {
+    const ValueShape& shape = recorded_shape(node);
+    if (shape.empty()) return unknown_fact(kind, name);
+    ViewFact fact;
+    fact.kind = ViewFact::Kind::kView;
+    fact.is_list = shape[0].kind == ValueShapeCell::Kind::kContainer;
+    for (const ValueShapeCell& cell : shape) {
+      if (cell.kind == ValueShapeCell::Kind::kTensor) fact.tensors.push_back(cell.geometry);
+    }
+    if (fact.tensors.empty() && !fact.is_list) return unknown_fact(kind, name);
+    if (kind == ViewKind::kMaybeView) fact.kind = view_or_copy(node, op, from, fact);
+    return fact;
+  }
+
+  ViewFact::Kind view_or_copy(NodeId node, const Op& op, uint32_t from, const ViewFact& fact) {
+    const Arg* first = call_argument(graph_, node, 0);
+    const Tensor* given = single_tensor(graph_, first->as_node());
+    const Tensor* made = single_tensor(graph_, node);
+    if (given == nullptr || made == nullptr || fact.tensors.size() != 1) return ViewFact::Kind::kEither;
+    if (given->storage.is_valid() && made->storage.is_valid() && op.view == ViewKind::kMaybeView) {
+      return given->storage == made->storage ? ViewFact::Kind::kView : ViewFact::Kind::kCopy;
+    }
+    static_cast<void>(from);
+    return ViewFact::Kind::kEither;
+  }
+
+  // -- any other call
+
+  void run_general(NodeId node, const Op& op, Effect effects, const Hash128& key) {
+    const std::vector<uint32_t> given = given_;
+    make_result(node, op, key);
+    const std::vector<uint32_t> made = result_objects(node);
+    if (has_effect(effects, Effect::kUnknownWrites)) {
+      write_all(given, made, key);
+    } else {
+      write_arguments(node, op, key);
+    }
+    change_metadata(node, op, effects, key);
+    share_results(node, op, made);
+    run_effects(node, op, effects, key, given, made);
+  }
+
+  std::vector<uint32_t> result_objects(NodeId node) const {
+    std::vector<uint32_t> out;
+    if (const uint32_t cell = values_[node.index()]; cell != kNoCell) collect_objects(cells_[cell], out);
+    return out;
+  }
+
+  void make_result(NodeId node, const Op& op, const Hash128& key) {
+    const Arg* first = call_argument(graph_, node, 0);
+    if (op.view == ViewKind::kIdentity && first != nullptr && first->is(ArgKind::kNode) &&
+        values_[first->as_node().index()] != kNoCell) {
+      values_[node.index()] = values_[first->as_node().index()];
+      return;
+    }
+    const ValueShape shape = axioms_.keeps_results ? believed_shape(node, key, axioms_.results) : recorded_shape(node);
+    if (shape.empty()) {
+      make_unrecorded(node, op, key);
+      return;
+    }
+    const std::vector<Returned> returned = returned_objects(node, op, shape);
+    size_t at = 0;
+    size_t leaf = 0;
+    const Cell cell = build(shape, at, key, 0, [&](const ValueShapeCell& item, uint64_t path) {
+      const Returned given = leaf < returned.size() ? returned[leaf] : Returned();
+      ++leaf;
+      if (given.is_there && given.is_same) return given.object;
+      if (given.is_there) {
+        const GeometryId geometry = believed_geometry(path, item.geometry);
+        return make_object(objects_[given.object].storage, geometry, lineage_after(given.object, op));
+      }
+      const Hash128 geometry = axioms_.geometries.key(item.geometry);
+      const Hash128 content =
+          make_key(KeyKind::kResult, {key.high, key.low, path, geometry.high, geometry.low});
+      return make_object(make_storage(content), item.geometry);
+    });
+    values_[node.index()] = add_cell(cell);
+  }
+
+  // Nothing is recorded of it: one thing, which may hold others.
+  void make_unrecorded(NodeId node, const Op& op, const Hash128& key) {
+    const bool yields_tensor =
+        !op.schema.has_value() || std::any_of(op.schema->returns.begin(), op.schema->returns.end(),
+                                              [](const SchemaArg& item) { return item.is_tensor(); });
+    if (!yields_tensor) {
+      values_[node.index()] = add_cell(integer_cell(believed_integer(key, std::nullopt)));
+      return;
+    }
+    if (op.aliases.size() == 1 && op.aliases[0] >= 0) {
+      const size_t position = static_cast<size_t>(op.aliases[0]);
+      const std::vector<uint32_t> from = argument_objects(node, position);
+      const bool is_written = std::find(op.writes.begin(), op.writes.end(), position) != op.writes.end();
+      if (from.size() == 1) {
+        const uint32_t object =
+            is_written ? from[0]
+                       : make_object(objects_[from[0]].storage, axioms_.geometries.add_unknown(geometry_name_),
+                                     lineage_after(from[0], op));
+        values_[node.index()] = add_cell(is_written ? tensor_cell(object) : whole_cell(object));
+        return;
+      }
+    }
+    const uint32_t object = make_object(make_storage(key), axioms_.geometries.add_unknown(key));
+    values_[node.index()] = add_cell(whole_cell(object));
+  }
+
+  // What a tensor of the result is to the arguments.
+  struct Returned {
+    bool is_there = false;
+    bool is_same = false;  // the very tensor; else a view of it
+    uint32_t object = 0;
+  };
+
+  static size_t count_tensors(const ValueShape& shape, size_t& at) {
+    const ValueShapeCell& cell = shape[at++];
+    if (cell.kind != ValueShapeCell::Kind::kContainer) return cell.kind == ValueShapeCell::Kind::kTensor ? 1 : 0;
+    size_t count = 0;
+    for (uint32_t i = 0; i < cell.count; ++i) count += count_tensors(shape, at);
+    return count;
+  }
+
+  // By the tensors of the result, in order.
+  std::vector<Returned> returned_objects(NodeId node, const Op& op, const ValueShape& shape) {
+    std::vector<Returned> out;
+    const bool is_identity = op.view == ViewKind::kIdentity;
+    const bool is_view = op.view == ViewKind::kView || op.view == ViewKind::kMultiView;
+    size_t begin = 0;
+    const size_t all = count_tensors(shape, begin);
+    if (is_identity || is_view) {
+      const std::vector<uint32_t> from = argument_objects(node, 0);
+      if (!from.empty()) {
+        for (size_t i = 0; i < all; ++i) out.push_back({true, is_identity, from.size() == all ? from[i] : from[0]});
+        return out;
+      }
+    }
+    if (!op.schema.has_value()) return out;
+    size_t at = shape[0].kind == ValueShapeCell::Kind::kContainer && op.schema->returns.size() > 1 ? 1 : 0;
+    for (size_t r = 0; r < op.schema->returns.size() && at < shape.size(); ++r) {
+      const size_t count = op.schema->returns.size() == 1 ? all : count_tensors(shape, at);
+      if (op.schema->returns.size() == 1) at = shape.size();
+      const int16_t alias = r < op.aliases.size() ? op.aliases[r] : int16_t{-1};
+      const std::vector<uint32_t> from =
+          alias < 0 ? std::vector<uint32_t>() : argument_objects(node, static_cast<size_t>(alias));
+      const bool is_written = std::find(op.writes.begin(), op.writes.end(), alias) != op.writes.end();
+      for (size_t i = 0; i < count; ++i) {
+        Returned item;
+        if (!from.empty()) item = {true, is_written, from.size() == count ? from[i] : from[0]};
+        out.push_back(item);
+      }
+    }
+    return out;
+  }
+
+  // The geometry of a view, or of what changed in place, by the name of the call without contents and a place in it.
+  GeometryId believed_geometry(uint64_t place, GeometryId recorded) {
+    const Hash128 name = make_key(KeyKind::kView, {geometry_name_.high, geometry_name_.low, place});
+    const auto found = axioms_.changed.find(name);
+    if (found != axioms_.changed.end()) return found->second;
+    const GeometryId unknown = axioms_.geometries.add_unknown(name);
+    if (!axioms_.is_open) {
+      lacks_fact_ = true;
+      return unknown;
+    }
+    const GeometryId geometry = recorded.is_valid() ? recorded : unknown;
+    axioms_.changed.emplace(name, geometry);
+    return geometry;
+  }
+
+  void write_all(const std::vector<uint32_t>& given, const std::vector<uint32_t>& made, const Hash128& key) {
+    uint64_t place = 0;
+    for (const uint32_t object : given) write(objects_[object].storage, key, place++);
+    for (const uint32_t object : given) {
+      const Hash128 name = make_key(KeyKind::kView, {key.high, key.low, place++});
+      change_geometry(object, axioms_.geometries.add_unknown(name));
+      join_objects(given[0], object);
+    }
+    if (given.empty()) return;
+    for (const uint32_t object : made) join_objects(given[0], object);
+  }
+
+  void write_arguments(NodeId node, const Op& op, const Hash128& key) {
+    if (!is_writing_call(graph_, node) || writes_only_metadata(graph_, node)) return;
+    uint64_t place = 0;
+    for (const uint8_t position : op.writes) {
+      const std::vector<uint32_t> objects = argument_objects(node, position);
+      for (const uint32_t object : objects) write(objects_[object].storage, key, place++);
+    }
+  }
+
+  void change_metadata(NodeId node, const Op& op, Effect effects, const Hash128& key) {
+    if (has_effect(effects, Effect::kUnknownWrites)) return;
+    if (op.changes_metadata) change_in_place(node, op, key);
+    if (op.writes.empty() || !op.schema.has_value()) return;
+    const bool is_builtin = find_builtin_op(op.name) == &op;
+    for (const uint8_t position : op.writes) {
+      if (position == 0 && op.changes_metadata) continue;
+      const SchemaArg* described = position < op.schema->args.size() ? &op.schema->args[position] : nullptr;
+      const bool is_out = described != nullptr && described->keyword_only && described->is_write;
+      if (is_builtin && !is_out) continue;
+      const std::vector<uint32_t> objects = argument_objects(node, position);
+      for (size_t i = 0; i < objects.size(); ++i) {
+        change_geometry(objects[i], believed_geometry(hash_combine(position, i + 1), left_by(node, op, position)));
+      }
+    }
+  }
+
+  // What the graph records of the tensor that the call returns for an argument it writes; invalid where nothing.
+  GeometryId left_by(NodeId node, const Op& op, uint8_t position) {
+    const ValueShape& shape = recorded_shape(node);
+    if (shape.empty()) return GeometryId();
+    if (shape[0].kind == ValueShapeCell::Kind::kTensor) return shape[0].geometry;
+    const auto found = std::find(op.aliases.begin(), op.aliases.end(), position);
+    const size_t r = static_cast<size_t>(found - op.aliases.begin());
+    if (found == op.aliases.end() || shape.size() != 1 + size_t{shape[0].count} || 1 + r >= shape.size()) {
+      return GeometryId();
+    }
+    return shape[1 + r].geometry;
+  }
+
+  // `t_`, `resize_`, `set_`.
+  void change_in_place(NodeId node, const Op& op, const Hash128& key) {
+    const std::vector<uint32_t> objects = argument_objects(node, 0);
+    if (objects.size() != 1) return;
+    const uint32_t object = objects[0];
+    const std::optional<ViewFact> calculated = calculated_fact(node, op, object);
+    const std::vector<uint32_t> source = op.moves_storage ? argument_objects(node, 1) : std::vector<uint32_t>();
+    objects_[object].lineage = lineage_after(object, op);
+    if (calculated.has_value() && calculated->tensors.size() == 1) {
+      change_geometry(object, calculated->tensors[0]);
+    } else {
+      const ValueShape& shape = recorded_shape(node);
+      const bool is_tensor = !shape.empty() && shape[0].kind == ValueShapeCell::Kind::kTensor;
+      change_geometry(object, believed_geometry(0, is_tensor ? shape[0].geometry : GeometryId()));
+    }
+    if (!op.moves_storage) return;
+    const uint32_t storage =
+        source.size() == 1 ? objects_[source[0]].storage : make_storage(make_key(KeyKind::kResult, {key.high, key.low}));
+    storage_groups_.join(objects_[object].storage, storage);
+    objects_[object].storage = storage;
+  }
+
+  // What the result may share, though mostly it does not.
+  void share_results(NodeId node, const Op& op, const std::vector<uint32_t>& made) {
+    if (made.empty()) return;
+    if (op.joins_outputs) {
+      for (const uint32_t object : made) storage_groups_.join(objects_[made[0]].storage, objects_[object].storage);
+    }
+    if (op.shared_arg >= 0) {
+      const std::vector<uint32_t> from = argument_objects(node, static_cast<size_t>(op.shared_arg));
+      if (op.shares_only_empty && !may_be_empty(from)) return;
+      for (const uint32_t a : from) {
+        for (const uint32_t b : made) join_objects(a, b);
+      }
+    }
+    if (op.view == ViewKind::kProjection) {
+      for (const uint32_t a : given_) {
+        for (const uint32_t b : made) join_objects(a, b);
+      }
+    }
+  }
+
+  bool may_be_empty(const std::vector<uint32_t>& objects) {
+    return std::any_of(objects.begin(), objects.end(), [this](uint32_t object) {
+      const Geometry* geometry = known_geometry(object);
+      return geometry == nullptr ||
+             std::any_of(geometry->sizes.begin(), geometry->sizes.end(),
+                         [](const SymInt& size) { return !size.is_static() || size.value() == 0; });
+    });
+  }
+
+  void run_effects(NodeId node, const Op& op, Effect effects, const Hash128& key, const std::vector<uint32_t>& given,
+                   const std::vector<uint32_t>& made) {
+    if (has_effect(effects, Effect::kRandom) && !is_recorded_draw(graph_, node)) {
+      generator_ = make_key(KeyKind::kDraw, {generator_.high, generator_.low, geometry_name_.high, geometry_name_.low});
+    }
+    if (is_ordered(effects)) {
+      world_ = make_key(KeyKind::kWorld, {world_.high, world_.low, key.high, key.low});
+      if (has_effect(effects, Effect::kOpaque)) {
+        generator_ = make_key(KeyKind::kDraw, {generator_.high, generator_.low, key.high, key.low});
+      }
+    }
+    if (has_effect(effects, Effect::kAsserts)) out_.assertions.push_back(key);
+    if (has_effect(effects, Effect::kChangesMode)) {
+      Hash128& mode = op.name == "torch._C._set_grad_enabled" ? gradient_mode_ : mode_;
+      mode = &mode == &gradient_mode_ ? geometry_name_
+                                      : make_key(KeyKind::kMode, {mode.high, mode.low, geometry_name_.high, geometry_name_.low});
+    }
+    if (has_effect(effects, Effect::kWaits)) {
+      for (const uint32_t object : given) wait(objects_[object].storage);
+    }
+    if (has_effect(effects, Effect::kCollective)) issue(node, op, key, given, made);
+  }
+
+  void wait(uint32_t storage) {
+    Storage& item = storages_[storage];
+    if (!item.is_pending) return;
+    out_.waits.push_back(item.content);
+    item.is_pending = false;
+    item.content = make_key(KeyKind::kReady, {item.content.high, item.content.low});
+  }
+
+  void issue(NodeId node, const Op& op, const Hash128& key, const std::vector<uint32_t>& given,
+             const std::vector<uint32_t>& made) {
+    if (issued_.insert(key).second) {
+      const GroupKey group = group_of_call(graph_, node);
+      Hash128 name;
+      if (group.uid.is_valid()) name = keys_.text(group.uid);
+      if (group.expr.is_valid()) name = keys_.integer(group.expr).key();
+      Hash128& chain = collectives_[name];
+      if (name == Hash128()) {
+        // It may be any group: what is issued before and after it on each of them counts.
+        for (const auto& [other, state] : collectives_) any_group_.high ^= state.high, any_group_.low ^= state.low;
+      }
+      chain = make_key(KeyKind::kIssue, {chain.high, chain.low, key.high, key.low, any_group_.high, any_group_.low,
+                                         world_.high, world_.low});
+    }
+    std::vector<uint32_t> filled;
+    for (const uint32_t object : made) filled.push_back(objects_[object].storage);
+    for (const uint8_t position : op.writes) {
+      for (const uint32_t object : argument_objects(node, position)) filled.push_back(objects_[object].storage);
+    }
+    for (const uint32_t storage : filled) {
+      storages_[storage].is_pending = true;
+      for (const uint32_t object : given) {
+        if (objects_[object].storage != storage) storages_[objects_[object].storage].readers.push_back(storage);
+      }
+    }
+  }
+
+  // -- the end
+
+  uint32_t number_storage(uint32_t storage) {
+    return storage_numbers_.emplace(storage, static_cast<uint32_t>(storage_numbers_.size() + 1)).first->second;
+  }
+
+  void add_end_values(const Cell& cell, NodeId node, const std::string& label, std::vector<EndValue>& out) {
+    switch (cell.kind) {
+      case ValueShapeCell::Kind::kTensor: {
+        const uint32_t storage = objects_[cell.first].storage;
+        out.push_back({node, label, data_key(storage), geometry_key(cell.first), number_storage(storage)});
+        return;
+      }
+      case ValueShapeCell::Kind::kPlain:
+        out.push_back({node, label, integers_[cell.first].key(), Hash128(), 0});
+        return;
+      case ValueShapeCell::Kind::kContainer:
+        for (uint32_t i = 0; i < cell.count; ++i) {
+          add_end_values(cells_[cell.first + i], node, label + "[" + std::to_string(i) + "]", out);
+        }
+        return;
+    }
+  }
+
+  // The output's argument: containers as they are, and each thing in them.
+  void add_output(const Arg& arg, Words& structure) {
+    if (arg.is(ArgKind::kNode)) {
+      structure.push_back(tag(KeyKind::kTensor));
+      const uint32_t cell = values_[arg.as_node().index()];
+      const std::string label = "output " + std::to_string(out_.outputs.size());
+      if (cell != kNoCell) add_end_values(cells_[cell], arg.as_node(), label, out_.outputs);
+      return;
+    }
+    if (!arg.has_children() || arg.is(ArgKind::kSlice)) {
+      words_.clear();
+      is_schema_call_ = false;
+      name_arg(arg);
+      structure.insert(structure.end(), words_.begin(), words_.end());
+      return;
+    }
+    structure.insert(structure.end(), {tag(KeyKind::kList, static_cast<uint64_t>(arg.kind())), arg.range().count});
+    for (const Arg& child : graph_.pool().children(arg)) add_output(child, structure);
+  }
+
+  void finish() {
+    out_.num_inputs = inputs_.size();
+    for (const NodeId node : inputs_) {
+      add_end_values(cells_[values_[node.index()]], node, "input " + std::string(graph_.name_of(node)), out_.inputs);
+    }
+    std::sort(attribute_order_.begin(), attribute_order_.end(), [this](const auto& a, const auto& b) {
+      return module_.text(a.first) < module_.text(b.first);
+    });
+    for (const auto& [path, node] : attribute_order_) {
+      add_end_values(cells_[values_[node.index()]], node, "attribute " + std::string(module_.text(path)),
+                     out_.attributes);
+    }
+    Words structure;
+    if (const NodeId output = graph_.output(); output.is_valid()) {
+      for (const Arg& arg : graph_.pool().args(graph_[output].args)) add_output(arg, structure);
+    }
+    out_.output_structure = make_key(structure);
+    out_.generator = generator_;
+    out_.world = world_;
+    out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
+                                          is_differentiated_ ? gradient_mode_.low : 0});
+    for (const auto& [group, chain] : collectives_) out_.collectives.emplace_back(group, chain);
+    for (const Storage& storage : storages_) {
+      if (storage.is_pending) out_.pending.push_back(storage.content);
+    }
+    for (std::vector<Hash128>* set : {&out_.assertions, &out_.waits, &out_.pending}) {
+      std::sort(set->begin(), set->end());
+      set->erase(std::unique(set->begin(), set->end()), set->end());
+    }
+  }
+
+  const Graph& graph_;
+  const Module& module_;
+  ModuleKeys& keys_;
+  EffectMap& effects_;
+  Axioms& axioms_;
+  const HashMap<StringId, Hash128>& subgraphs_;
+  const bool is_differentiated_;
+  Hash128 graph_key_;
+
+  std::vector<Object> objects_;
+  std::vector<Storage> storages_;
+  VersionedGroups object_groups_, storage_groups_;
+  std::vector<Cell> cells_;
+  std::vector<SymInt> integers_;
+  std::vector<Hash128> names_;    // of elements of dicts
+  std::vector<uint32_t> values_;  // by node: its cell
+  std::map<std::pair<uint32_t, int64_t>, uint32_t> elements_of_;
+  std::vector<NodeId> inputs_;
+  HashMap<uint32_t, uint32_t> shared_inputs_, shared_attributes_;
+  HashMap<StringId, const Attribute*> attributes_by_name_;
+  HashMap<StringId, uint32_t> attributes_;
+  std::vector<std::pair<StringId, NodeId>> attribute_order_;
+  HashMap<StringId, const Constant*> constants_;
+  HashMap<GeometryId, std::pair<Hash128, GeometryId>> undone_;
+  HashMap<const Op*, std::vector<Words>> defaults_;
+
+  Hash128 generator_, world_, mode_, gradient_mode_, any_group_;
+  std::map<Hash128, Hash128> collectives_;
+  HashSet<Hash128, Hash128Hash> issued_;
+  HashMap<uint32_t, uint32_t> storage_numbers_;
+  ExecutionEnd out_;
+
+  // Of the call at hand:
+  Words words_, contents_, name_;
+  std::vector<uint32_t> given_, argument_, numbers_;
+  ValueShape recorded_;
+  Hash128 geometry_name_;
+  bool is_schema_call_ = false;
+  bool lacks_fact_ = false;
+};
+
+void add_end(Words& words, const std::vector<EndValue>& values) {
+  words.push_back(values.size());
+  for (const EndValue& value : values) {
+    add_key(words, value.content);
+    add_key(words, value.geometry);
+    words.push_back(value.storage);
+  }
+}
+
+}  // namespace
+
+Hash128 ExecutionEnd::key() const {
+  Words words = {num_inputs};
+  add_key(words, output_structure);
+  add_end(words, outputs);
+  add_end(words, inputs);
+  add_end(words, attributes);
+  for (const Hash128& key : {generator, world, mode}) add_key(words, key);
+  for (const auto& [group, chain] : collectives) add_key(words, group), add_key(words, chain);
+  for (const std::vector<Hash128>* set : {&assertions, &waits, &pending}) {
+    words.push_back(set->size());
+    for (const Hash128& key : *set) add_key(words, key);
+  }
+  return make_key(words);
+}
+
+ExecutionEnd execute(const ExecutionInput& input) { return Execution(input).run(); }
+
+}  // namespace fxopt

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/hash.h"
+#include "core/hash_table.h"
+#include "ir/alias/effect_map.h"
+#include "ir/check/equivalence/keys.h"
+#include "ir/graph/graph.h"
+
+// A graph run on names instead of numbers: each tensor is a name for the expression that computes it, and what is done to
+// objects, storages, generators and process groups is done to names. Two graphs whose runs end alike compute the same.
+//
+// What holds what, as in Python and ATen:
+//
+//   a leaf of a node's value   an object: an in-place op hands back the object that it was given
+//   an object                  a storage and a geometry: `set_` changes the one, `t_` the other
+//   a storage                  its content, whether a collective has yet to fill it, and the group of those that may be it
+//
+// A reader sees the content at that moment through the object's geometry. So a call is named by its target and
+// arguments, tensors by (content, geometry); what it writes gets (write, call) for content; a draw is named by the state
+// of the generator, too. No name holds a node, a storage or a place in the schedule: a recomputed copy has its
+// original's.
+
+namespace fxopt {
+
+// A tensor, integer or container inside what a node yields, containers before what they hold.
+struct ValueShapeCell {
+  enum class Kind : uint8_t { kTensor, kPlain, kContainer };
+  Kind kind = Kind::kPlain;
+  bool is_dict = false;
+  uint32_t count = 0;                // kContainer: elements
+  uint32_t share = 0;                // kTensor: those of one number above 0 lie on one storage
+  GeometryId geometry;               // kTensor
+  std::optional<SymInt> integer;     // kPlain: where it is one
+  Hash128 name;                      // of an element of a dict
+};
+using ValueShape = std::vector<ValueShapeCell>;
+
+// What a view shows, by name of the call and of what it is given.
+struct ViewFact {
+  enum class Kind : uint8_t { kSame, kView, kCopy, kEither };
+  Kind kind = Kind::kEither;
+  bool is_list = false;
+  std::vector<GeometryId> tensors;
+};
+
+// What the graph before is believed to be right in: recorded sizes, strides and integers, and which inputs share memory.
+// Of the graph after nothing is read that is not found here or calculated.
+struct Axioms {
+  GeometryTable geometries;
+  bool is_open = true;  // the graph before is run: what is recorded becomes an axiom
+  // Whether the results of calls are axioms, too. Else a call is named with its recorded result, so that two calls whose
+  // results are recorded differently differ: enough where both graphs were recorded alike.
+  bool keeps_results = false;
+  HashMap<Hash128, ViewFact, Hash128Hash> views;
+  HashMap<Hash128, GeometryId, Hash128Hash> changed;  // geometries after a change in place
+  HashMap<Hash128, SymInt, Hash128Hash> integers;
+  HashMap<Hash128, ValueShape, Hash128Hash> inputs;  // of a graph, by position; of attributes, by name
+  HashMap<Hash128, ValueShape, Hash128Hash> results;
+};
+
+// The name of what one node computes.
+struct NamedNode {
+  NodeId node;
+  uint64_t uid = 0;
+  Hash128 key;
+  bool lacks_fact = false;  // it is a view, and no axiom or calculation tells what it shows
+};
+
+// A tensor, or another value, that can be seen from outside when the graph has run.
+struct EndValue {
+  NodeId node;        // that yields it; invalid: a constant
+  std::string label;  // "output 3", "input x", "attribute w"
+  Hash128 content;    // what a reader gets, geometry aside
+  Hash128 geometry;
+  uint32_t storage = 0;  // numbered from 1 in this order; 0: no tensor
+};
+
+// How a run ends.
+struct ExecutionEnd {
+  std::vector<NamedNode> nodes;  // calls, in schedule order
+  Hash128 input_names;
+  size_t num_inputs = 0;
+  Hash128 output_structure;
+  std::vector<EndValue> outputs, inputs, attributes;
+  Hash128 generator, world, mode;
+  std::vector<std::pair<Hash128, Hash128>> collectives;   // by group: the calls in the order of their first issue
+  std::vector<Hash128> assertions, waits, pending;        // sorted, each once
+
+  // One name for all of it.
+  Hash128 key() const;
+};
+
+// What a run is given.
+struct ExecutionInput {
+  const Graph& graph;
+  ModuleKeys& keys;
+  EffectMap& effects;
+  Axioms& axioms;
+  const HashMap<StringId, Hash128>& subgraphs;  // keys of the graphs that nodes run
+  bool is_differentiated = false;               // `detach` and gradient modes count
+};
+
+// Runs the graph. O(nodes + arguments + tensors), expected.
+ExecutionEnd execute(const ExecutionInput& input);
+
+}  // namespace fxopt

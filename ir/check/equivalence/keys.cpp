@@ -1,0 +1,99 @@
+#include "ir/check/equivalence/keys.h"
+
+namespace fxopt {
+namespace {
+
+void add_integer(std::vector<uint64_t>& words, const SymInt& integer) { add_key(words, integer.key()); }
+
+Hash128 geometry_key(const Geometry& geometry) {
+  std::vector<uint64_t> words = {static_cast<uint64_t>(KeyKind::kGeometry), static_cast<uint64_t>(geometry.dtype),
+                                 static_cast<uint64_t>(geometry.layout), geometry.conjugate ? 1U : 0U,
+                                 geometry.negative ? 1U : 0U};
+  add_key(words, geometry.rest);
+  for (size_t i = 0; i < geometry.rank(); ++i) {
+    add_integer(words, geometry.sizes[i]);
+    // Nobody steps along a dimension of one element.
+    add_integer(words, geometry.sizes[i].is(1) || i >= geometry.strides.size() ? SymInt(0) : geometry.strides[i]);
+  }
+  add_integer(words, geometry.offset);
+  return make_key(words);
+}
+
+// Whether two recorded tensors of one module are written alike, storage and gradient aside.
+bool same_record(const Tensor& a, const Tensor& b) {
+  return a.dtype == b.dtype && a.layout == b.layout && a.conjugate == b.conjugate && a.negative == b.negative &&
+         a.sizes == b.sizes && a.strides == b.strides && a.offset == b.offset && a.device == b.device &&
+         a.mesh == b.mesh && a.subclass == b.subclass && a.placements == b.placements;
+}
+
+uint64_t hash_record(const Tensor& tensor) {
+  uint64_t hash = static_cast<uint64_t>(tensor.dtype);
+  hash = hash_combine(hash, tensor.sizes.index());
+  hash = hash_combine(hash, tensor.strides.index());
+  return hash_combine(hash, static_cast<uint64_t>(tensor.offset.value));
+}
+
+}  // namespace
+
+Hash128 make_key(const std::vector<uint64_t>& words) { return hash_words(words); }
+
+Hash128 make_key(KeyKind kind, std::initializer_list<uint64_t> words) {
+  uint64_t all[12] = {static_cast<uint64_t>(kind)};
+  size_t count = 1;
+  for (const uint64_t word : words) all[count++] = word;
+  return hash_words(std::span(all, count));
+}
+
+GeometryId GeometryTable::add(const Geometry& geometry) {
+  const Hash128 key = geometry_key(geometry);
+  const auto [found, is_new] = index_.emplace(key, GeometryId(keys_.size()));
+  if (is_new) {
+    keys_.push_back(key);
+    known_.emplace_back(geometry);
+  }
+  return found->second;
+}
+
+GeometryId GeometryTable::add_unknown(const Hash128& name) {
+  const Hash128 key = make_key(KeyKind::kUnknownGeometry, {name.high, name.low});
+  const auto [found, is_new] = index_.emplace(key, GeometryId(keys_.size()));
+  if (is_new) {
+    keys_.push_back(key);
+    known_.emplace_back();
+  }
+  return found->second;
+}
+
+Hash128 ModuleKeys::text(StringId id) {
+  if (!id.is_valid()) return make_key(KeyKind::kNone, {});
+  if (id.index() >= texts_.size()) texts_.resize(id.index() + 1);
+  std::optional<Hash128>& known = texts_[id.index()];
+  if (!known.has_value()) known = hash_text(module_->text(id));
+  return *known;
+}
+
+GeometryId ModuleKeys::geometry(const Tensor& tensor) {
+  const uint64_t hash = hash_record(tensor);
+  const auto [first, last] = recorded_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    if (same_record(at->second.tensor, tensor)) return at->second.id;
+  }
+  const std::optional<Geometry> known = geometry_of(*module_, integers_, tensor);
+  GeometryId id;
+  if (known.has_value()) {
+    id = geometries_->add(*known);
+  } else {
+    // Sizes or strides are not recorded: what is, tells two apart.
+    std::vector<uint64_t> words = {static_cast<uint64_t>(tensor.dtype), static_cast<uint64_t>(tensor.layout)};
+    add_key(words, text(tensor.device));
+    add_key(words, text(tensor.subclass));
+    if (tensor.sizes.is_valid()) {
+      for (const Dim& size : module_->dims(tensor.sizes)) add_integer(words, integers_.of(size));
+    }
+    id = geometries_->add_unknown(make_key(words));
+  }
+  recorded_.emplace(hash, Recorded{tensor, id});
+  return id;
+}
+
+}  // namespace fxopt

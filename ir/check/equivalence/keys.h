@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/hash.h"
+#include "core/hash_table.h"
+#include "ir/graph/module.h"
+#include "ir/values/geometry.h"
+#include "ir/values/sym_int.h"
+
+// Names of 128 bits for what the prover compares: two things of one name are the same thing, in one module or in two.
+
+namespace fxopt {
+
+// What a key begins with, so that keys of different kinds differ.
+enum class KeyKind : uint8_t {
+  kText,
+  kGeometry,
+  kUnknownGeometry,
+  kNone,
+  kBool,
+  kInt,
+  kFloat,
+  kName,
+  kList,
+  kDict,
+  kTensor,
+  kPlain,
+  kDefault,
+  kInput,
+  kAttribute,
+  kData,
+  kCall,
+  kResult,
+  kWrite,
+  kMayWrite,
+  kReady,
+  kPending,
+  kView,
+  kElement,
+  kDraw,
+  kWorld,
+  kMode,
+  kIssue,
+  kLineage,
+  kGraph,
+};
+
+// The key of up to eleven words, and of any number. O(words).
+Hash128 make_key(KeyKind kind, std::initializer_list<uint64_t> words);
+Hash128 make_key(const std::vector<uint64_t>& words);
+inline void add_key(std::vector<uint64_t>& words, const Hash128& key) {
+  words.push_back(key.high);
+  words.push_back(key.low);
+}
+
+// Geometries by number, each once. What no calculation shows has a number, too, and no Geometry.
+using GeometryId = Id<struct GeometryTag>;
+
+class GeometryTable {
+ public:
+  GeometryId add(const Geometry& geometry);
+  // One that is known by its name alone.
+  GeometryId add_unknown(const Hash128& name);
+
+  const Hash128& key(GeometryId id) const { return keys_[id.index()]; }
+  // Null where it is known by name alone. Until the next add().
+  const Geometry* find(GeometryId id) const {
+    const std::optional<Geometry>& known = known_[id.index()];
+    return known.has_value() ? &*known : nullptr;
+  }
+
+ private:
+  HashMap<Hash128, GeometryId, Hash128Hash> index_;
+  std::vector<Hash128> keys_;
+  std::vector<std::optional<Geometry>> known_;
+};
+
+// Keys of what the tables of one module hold, each made once. Follows the module as they grow.
+class ModuleKeys {
+ public:
+  ModuleKeys(const Module& module, GeometryTable& geometries)
+      : module_(&module), geometries_(&geometries), integers_(module) {}
+
+  Hash128 text(StringId id);
+  SymInt integer(ExprId id) { return integers_.of(id); }
+  // Of a tensor as recorded. O(1), but for the first of its kind.
+  GeometryId geometry(const Tensor& tensor);
+
+ private:
+  struct Recorded {
+    Tensor tensor;
+    GeometryId id;
+  };
+
+  const Module* module_;
+  GeometryTable* geometries_;
+  SymInts integers_;
+  std::vector<std::optional<Hash128>> texts_;  // by string
+  std::unordered_multimap<uint64_t, Recorded> recorded_;
+};
+
+}  // namespace fxopt

@@ -1,0 +1,51 @@
+// What every pass makes of testdata computes the same: proved, with nothing left undecided.
+#include "ir/check/equivalence/equivalence.h"
+
+#include <string>
+#include <vector>
+
+#include "passes/pipeline/pipeline.h"
+#include "passes/pipeline/registry.h"
+#include "tests/catch.h"
+#include "tests/prove.h"
+#include "tests/testdata/files.h"
+
+namespace fxopt {
+namespace {
+
+// The pipelines; each is proved after each of its passes.
+std::vector<std::string> pipelines() {
+  std::vector<std::string> out;
+  for (const PassInfo& pass : pass_registry()) out.push_back(std::string(pass.name));
+  out.push_back(std::string(default_pipeline_text()));
+  out.push_back("infer-phase,sac{policy=full},canonicalize,cse,remat,dce");
+  out.push_back("infer-phase,sac{policy=per-op},canonicalize,cse,remat,raise-getitems,dce");
+  return out;
+}
+
+TEST_CASE("testdata: what every pass makes is proved", "[testdata][equivalence]") {
+  size_t changed = 0;
+  for (const std::string& file : testdata_files()) {
+    for (const std::string& text : pipelines()) {
+      INFO(file << " " << text);
+      const std::unique_ptr<Module> module = load_testdata(file);
+      const Result<Pipeline> pipeline = parse_pipeline(text);
+      REQUIRE(pipeline.ok());
+      Prover prover(*module);
+      RunOptions options;
+      options.observer = [&](size_t, const PipelineStep& step, const StepReport& report, const Module& after) {
+        if (!report.result.changed()) return;
+        ++changed;
+        INFO("after " << step.text);
+        CHECK(proof_text(after, prover.prove(after)) == "proved");
+      };
+      if (const Result<RunReport> report = run_pipeline(*module, *pipeline, options); !report.ok()) {
+        CHECK(report.error().message == "");
+      }
+    }
+  }
+  CHECK(changed > 500);
+}
+
+}  // namespace
+}  // namespace fxopt
