@@ -614,15 +614,28 @@ class Execution {
     const auto [found, is_new] = elements_of_.emplace(std::make_pair(at, key->as_int()), kNoCell);
     if (is_new) {
       const Object whole = objects_[cell.first];
-      const Hash128 name = axioms_.geometries.key(whole.geometry);
-      const uint32_t object = make_object(
-          whole.storage, axioms_.geometries.add_unknown(make_key(
-                             KeyKind::kElement, {name.high, name.low, static_cast<uint64_t>(key->as_int())})));
+      const Hash128 parent = axioms_.geometries.key(whole.geometry);
+      const Hash128 name =
+          make_key(KeyKind::kElement, {parent.high, parent.low, static_cast<uint64_t>(key->as_int())});
+      const uint32_t object = make_object(whole.storage, believed_element(node, name));
       object_groups_.join(object, cell.first);
-      found->second = add_cell(whole_cell(object));
+      const bool is_tensor = axioms_.geometries.find(objects_[object].geometry) != nullptr;
+      found->second = add_cell(is_tensor ? tensor_cell(object) : whole_cell(object));
     }
     values_[node.index()] = found->second;
     return true;
+  }
+
+  // What the graph before records of an element of something of which it records nothing.
+  GeometryId believed_element(NodeId node, const Hash128& name) {
+    const auto found = axioms_.changed.find(name);
+    if (found != axioms_.changed.end()) return found->second;
+    if (!axioms_.is_open) return axioms_.geometries.add_unknown(name);
+    const ValueShape& shape = recorded_shape(node);
+    const bool is_tensor = shape.size() == 1 && shape[0].kind == ValueShapeCell::Kind::kTensor;
+    const GeometryId geometry = is_tensor ? shape[0].geometry : axioms_.geometries.add_unknown(name);
+    axioms_.changed.emplace(name, geometry);
+    return geometry;
   }
 
   std::optional<uint32_t> find_element(const Cell& cell, const Arg& key) {
