@@ -41,6 +41,7 @@ struct OptFlags {
   bool print_after_change = false;
   bool timing = false;
   bool no_verify = false;
+  bool no_prove = false;
   bool no_reproducer = false;
   bool explain = false;
   bool strict_tags = false;
@@ -303,6 +304,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
 
   RunOptions options;
   options.verify = !flags.no_verify;
+  options.prove = !flags.no_prove;
   options.stop_after = flags.stop_after;
   options.observer = [&](size_t step_index, const PipelineStep& step, const StepReport& done, const Module& now) {
     tell_step(console, step, done);
@@ -397,6 +399,8 @@ CommandBody declare_opt(CLI::App& app) {
   app.add_option("--stop-after", flags->stop_after, "run only the first N passes: bisects a pipeline")->type_name("N");
   app.add_flag("--timing", flags->timing, "print the seconds each pass took, and include them in reports");
   app.add_flag("--no-verify", flags->no_verify, "leave out the verifier after each pass, to measure passes alone");
+  app.add_flag("--no-prove", flags->no_prove,
+               "leave out the proof, after each pass, that the graph computes the same: to measure passes alone");
   app.add_flag("--no-reproducer", flags->no_reproducer,
                "write no file that shows a mistake of fxopt: for runs under `fxopt reduce`");
   app.add_flag("--explain", flags->explain, "print the remarks: what passes left alone, and why");

@@ -35,6 +35,7 @@ std::string graph_before(std::string_view bytes, const Pipeline& pipeline, size_
   if (!module.ok() || !prepare(**module).broken.empty()) return {};
   RunOptions options;
   options.verify = false;
+  options.prove = false;
   options.stop_after = failing;
   try {
     if (!run_pipeline(**module, pipeline, options).ok()) return {};
@@ -56,8 +57,11 @@ std::string hex(uint64_t value) {
   return digits;
 }
 
-bool is_verifier_code(ErrorCode code) {
-  return code >= ErrorCode::kVerifyStructure && code <= ErrorCode::kVerifyReference;
+bool is_proof(ErrorCode code) { return code == ErrorCode::kNotEquivalent || code == ErrorCode::kNotProved; }
+
+// Of the verifier and of the prover.
+bool is_mistake(ErrorCode code) {
+  return (code >= ErrorCode::kVerifyStructure && code <= ErrorCode::kVerifyReference) || is_proof(code);
 }
 
 // The command that makes a failing graph small. `path` is a word of a shell.
@@ -67,7 +71,9 @@ std::string reduce_command(const std::string& path, const std::string& passes) {
 }
 
 void add_reproducer(Error& error, std::string_view bytes, const Pipeline& pipeline, size_t failing) {
-  const std::string mistake = "this is a mistake in fxopt; ";
+  // What the verifier says of a pass is said here with more; what the prover has found is not.
+  const std::string found = is_proof(error.code) ? error.hint + "; " : "";
+  const std::string mistake = found + "this is a mistake in fxopt; ";
   const Result<ReproducerFile> file = write_reproducer(bytes, pipeline, failing);
   if (file.ok()) {
     error.hint = mistake + "please report it with the reproducer '" + file->path + "', made small by `" +
@@ -111,7 +117,7 @@ Result<RunReport> run_with_reproducer(Module& module, const Pipeline& pipeline, 
   };
   try {
     Result<RunReport> report = run_pipeline(module, pipeline, counting, context);
-    if (!report.ok() && is_verifier_code(report.error().code)) add_file(report.error(), done);
+    if (!report.ok() && is_mistake(report.error().code)) add_file(report.error(), done);
     return report;
   } catch (const InternalError& failure) {
     Error error{ErrorCode::kInternal, failure.what(), "", {}};

@@ -68,6 +68,8 @@ enum class ErrorCode : uint16_t {
   kTagConflict = 410,      // --strict-tags
   kTagUnrepeatable = 411,  // rule 3 of the tag list
   kPhaseConflict = 412,    // a forward-marked node depends on a tangent
+  kNotEquivalent = 420,    // a graph computes something else than the one before
+  kNotProved = 421,        // a fact is missing that would tell
 
   kBudgetExceeded = 501,
   kGrowthExceeded = 502,  // --max-growth, --max-ratio

@@ -172,6 +172,16 @@ constexpr Row kRows[] = {
      "Whatever depends on a tangent belongs to backward, and this node is marked as forward all the same. The message"
      " shows the node and the tangent. The markers come from the tracer: mark the node as backward, or remove its "
      "marker."},
+    {ErrorCode::kNotEquivalent, "the graph computes something else than the one before",
+     "Both graphs were run on names instead of numbers, and they do not end alike: an output, what is written into an "
+     "input or attribute, the tensors that share memory, the random draws, the collectives or another effect. The "
+     "message names the first difference and the first call that the graph before does not have. After a pass it is a "
+     "mistake of the pass: nothing is written but a reproducer. Of `fxopt verify --against`: a rewrite that is right by "
+     "a law of algebra, as a + b for b + a, is a difference, too."},
+    {ErrorCode::kNotProved, "a fact is missing that would prove the graphs alike",
+     "The graph has a view that the graph before does not have, and what it shows cannot be calculated from its "
+     "arguments: its operator is unknown to the calculator, or its sizes depend on symbols in a way that no polynomial "
+     "shows. Nothing speaks against the graph, and nothing proves it."},
     {ErrorCode::kBudgetExceeded, "the peak is above the budget",
      "The graph was read and measured, and its peak memory exceeds the limit of --budget, or memory runs out where "
      "--must-fit is given. This is an answer, not a failure. The report lists what is live at the peak."},

@@ -5,8 +5,10 @@
 
 #include "core/check.h"
 #include "core/stopwatch.h"
+#include "ir/check/equivalence/equivalence.h"
 #include "ir/check/verify.h"
 #include "ir/graph/top_level.h"
+#include "passes/pipeline/proof_error.h"
 
 namespace fxopt {
 namespace {
@@ -60,6 +62,14 @@ std::optional<Error> check_output(const Module& module, const PipelineStep& step
   return error;
 }
 
+std::optional<Error> check_proof(const Module& module, Prover& prover, const PipelineStep& step, size_t index) {
+  const ModuleProof proof = prover.prove(module);
+  if (proof.answer == ProofAnswer::kProved) return std::nullopt;
+  Error error = proof_error(module, proof);
+  error.message = "after pass " + std::to_string(index + 1) + " (" + step.text + "): " + error.message;
+  return error;
+}
+
 }  // namespace
 
 std::string_view default_pipeline_text() {
@@ -80,6 +90,8 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
   FXOPT_CHECK(module.num_graphs() > 0, "a module without graphs");
   RunReport report;
   uint64_t hash = options.check_hash ? structural_hash(module) : 0;
+  std::optional<Prover> prover;
+  if (options.prove && !pipeline.steps.empty() && options.stop_after > 0) prover.emplace(module);
   for (size_t i = 0; i < pipeline.steps.size() && i < options.stop_after; ++i) {
     const PipelineStep& step = pipeline.steps[i];
     StepReport done;
@@ -102,6 +114,9 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
     }
     if (options.verify && has_changed) {
       if (std::optional<Error> broken = check_output(module, step, i)) return *std::move(broken);
+    }
+    if (prover.has_value() && has_changed) {
+      if (std::optional<Error> differs = check_proof(module, *prover, step, i)) return *std::move(differs);
     }
     done.check_seconds = watch.lap();
     if (options.observer) options.observer(i, step, done, module);

@@ -45,6 +45,7 @@ struct StepReport {
 
 struct RunOptions {
   bool verify = true;            // the structural verifier after each pass that changed something; off for timing only
+  bool prove = true;             // that the module computes the same after each pass that changed it
   bool check_hash = true;        // compare the claimed change with a structural hash
   size_t stop_after = SIZE_MAX;  // run only the first so many steps
   // Called after each step, with the step's index.

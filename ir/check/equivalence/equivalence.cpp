@@ -223,13 +223,16 @@ ModuleProof Prover::prove(const Module& after) {
     if (!proof.graph.is_valid()) {
       HashSet<Hash128, Hash128Hash> old;
       HashMap<uint64_t, Hash128> by_uid;
-      for (const NamedNode& node : known.summary.nodes) old.insert(node.key), by_uid.emplace(node.uid, node.key);
+      for (const NamedNode& node : known.summary.nodes) old.insert(node.key), by_uid.emplace(node.uid, node.arguments);
       const auto is_new = [&old](const NamedNode& node) { return !old.contains(node.key); };
       const auto first = std::find_if(summary.nodes.begin(), summary.nodes.end(), is_new);
       if (first != summary.nodes.end()) {
         proof.graph = graph.name();
         proof.first_new = first->node;
-        proof.was_there = by_uid.contains(first->uid);
+        if (const auto was = by_uid.find(first->uid); was != by_uid.end()) {
+          proof.change =
+              was->second == first->arguments ? ModuleProof::Change::kData : ModuleProof::Change::kArguments;
+        }
         if (first->lacks_fact) {
           proof.answer = ProofAnswer::kUndecided;
           proof.missing = "what the view %" + std::string(graph.name_of(first->node)) +

@@ -35,8 +35,13 @@ struct ModuleProof {
   // two outputs are exchanged.
   StringId graph;
   NodeId first_new;
-  // The call of that uid in the graph before, as it was named there; true: it was there, and computed something else.
-  bool was_there = false;
+  // What became of the call of that uid in the graph before.
+  enum class Change : uint8_t {
+    kAdded,      // there was none
+    kArguments,  // it is called otherwise: with other arguments, constants or sizes
+    kData,       // it is called alike, and what it is given holds, or what it depends on is, something else
+  };
+  Change change = Change::kAdded;
   std::string missing;  // kUndecided: which fact
 };
 

@@ -587,10 +587,11 @@ class Execution {
     const Effect effects = effects_.of(node);
     if (op.view == ViewKind::kProjection && take_element(node)) return;
     if (answer_size(node, op) || calculate(node, op)) return;
-    geometry_name_ = make_key(words_);
+    const Hash128 name = make_key(words_);
+    geometry_name_ = name;
     const Hash128 key = call_key(node, op, effects);
     if (!run_view(node, op, key)) run_general(node, op, effects, key);
-    out_.nodes.push_back({node, graph_[node].uid, key, lacks_fact_});
+    out_.nodes.push_back({node, graph_[node].uid, key, name, lacks_fact_});
   }
 
   // getitem of a tuple, list or dict: the very thing it holds.

@@ -1,0 +1,72 @@
+#include "passes/pipeline/proof_error.h"
+
+#include <string>
+
+#include "ir/io/io.h"
+
+namespace fxopt {
+namespace {
+
+// The node's line without what is recorded beside the call.
+std::string call_line(const Graph& graph, NodeId node) {
+  std::string line = print_node(graph, node);
+  if (const size_t end = line.find(") {"); end != std::string::npos) line.resize(end + 1);
+  return line;
+}
+
+std::string source_of(const Graph& graph, NodeId node) {
+  const SourceId id = graph[node].source;
+  if (!id.is_valid()) return "";
+  const Source& source = graph.module().source(id);
+  return std::string(graph.module().text(source.file)) + ":" + std::to_string(source.line);
+}
+
+std::string_view change_text(ModuleProof::Change change) {
+  switch (change) {
+    case ModuleProof::Change::kAdded:
+      return "the first call that the graph before does not compute; it has no node of this uid";
+    case ModuleProof::Change::kArguments:
+      return "the first call that the graph before does not compute; its node of this uid has other arguments, constants "
+             "or sizes";
+    case ModuleProof::Change::kData:
+      return "the first call that the graph before does not compute; its node of this uid is called alike, but reads "
+             "other data: what it is given was computed or written otherwise, or it stands before or after another "
+             "write, draw or effect";
+  }
+  return "";
+}
+
+}  // namespace
+
+Error proof_error(const Module& after, const ModuleProof& proof) {
+  Error error;
+  const bool is_undecided = proof.answer == ProofAnswer::kUndecided;
+  error.code = is_undecided ? ErrorCode::kNotProved : ErrorCode::kNotEquivalent;
+  error.message = is_undecided ? "not proved to compute the same: " + proof.missing : "it computes something else";
+  if (!proof.differences.empty()) {
+    const ProofDifference& first = proof.differences.front();
+    error.message += is_undecided ? "; it may differ in " : "; different: ";
+    error.message += first.what;
+    if (first.graph.is_valid()) error.where.graph = after.text(first.graph);
+    if (first.graph.is_valid() && first.node.is_valid()) {
+      const Graph& graph = after.graph(after.find_graph(first.graph));
+      error.message += " (%" + std::string(graph.name_of(first.node)) + ")";
+    }
+    const size_t more = proof.differences.size() - 1;
+    if (more > 0) error.message += ", and " + std::to_string(more) + " more";
+  }
+  if (!proof.first_new.is_valid()) {
+    error.hint = "every call of it is computed by the graph before: outputs, writes or effects were exchanged or left out";
+    return error;
+  }
+  const Graph& graph = after.graph(after.find_graph(proof.graph));
+  error.where.graph = after.text(proof.graph);
+  error.where.node = graph.name_of(proof.first_new);
+  error.where.module_path = after.text(graph[proof.first_new].module_path);
+  error.where.source = source_of(graph, proof.first_new);
+  error.where.excerpt = call_line(graph, proof.first_new);
+  error.hint = "the node shown is " + std::string(change_text(proof.change));
+  return error;
+}
+
+}  // namespace fxopt
