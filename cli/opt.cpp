@@ -153,6 +153,11 @@ bool check_backward(Console& console, const OptFlags& flags, const std::string& 
                     const std::vector<StepReport>& steps) {
   bool ok = true;
   for (const StepReport& step : steps) {
+    if (!step.unproved.empty()) {
+      Where where;
+      where.file = shown_input(path);
+      console.warning("unproved", where, step.pass + ": not proved equal to what it was given: " + step.unproved);
+    }
     for (const PassRemark& remark : step.result.remarks()) {
       if (remark.code != kNoBackward) continue;
       Error error{

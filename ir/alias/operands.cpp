@@ -1,18 +1,42 @@
 #include "ir/alias/operands.h"
 
+#include <algorithm>
+
+#include "ir/alias/effects.h"
+#include "ir/values/values.h"
+
 namespace fxopt {
+namespace {
+
+// Whether the call hands back the very tensor that is its first argument.
+bool returns_first_argument(const Graph& graph, NodeId node) {
+  const Op& op = graph.op(node);
+  if (view_of_call(graph, node) == ViewKind::kIdentity) return true;
+  return op.aliases.size() == 1 && op.aliases[0] == 0 &&
+         std::find(op.writes.begin(), op.writes.end(), 0) != op.writes.end();
+}
+
+}  // namespace
 
 WrittenOperands::WrittenOperands(const Graph& graph, EffectMap& effects) : graph_(graph) {
   for (const NodeId node : graph.nodes()) {
-    if (!graph[node].is_call() || !has_effect(effects.of(node), Effect::kMutates)) continue;
-    graph.for_each_input(node, [&](NodeId input) { given_.insert(key(node, input)); });
+    if (!graph[node].is_call()) continue;
+    if (!has_effect(effects.of(node), Effect::kMutates)) continue;
+    graph.for_each_input(node, [&](NodeId input) { given_.insert(key(node, tensor_of(input))); });
+    const NodeId first = first_argument(graph, node);
+    if (first.is_valid() && returns_first_argument(graph, node)) tensors_[node] = tensor_of(first);
   }
+}
+
+NodeId WrittenOperands::tensor_of(NodeId node) const {
+  const NodeId known = tensors_.get(node);
+  return known.is_valid() ? known : node;
 }
 
 bool WrittenOperands::has_both(NodeId gone, NodeId kept) const {
   if (given_.empty()) return false;
   for (UseId use = graph_.first_use(gone); use.is_valid(); use = graph_.use(use).next) {
-    if (given_.contains(key(graph_.use(use).user, kept))) return true;
+    if (given_.contains(key(graph_.use(use).user, tensor_of(kept)))) return true;
   }
   return false;
 }
@@ -21,7 +45,7 @@ void WrittenOperands::replace(NodeId gone, NodeId kept) {
   if (given_.empty()) return;
   for (UseId use = graph_.first_use(gone); use.is_valid(); use = graph_.use(use).next) {
     const NodeId user = graph_.use(use).user;
-    if (given_.contains(key(user, gone))) given_.insert(key(user, kept));
+    if (given_.contains(key(user, tensor_of(gone)))) given_.insert(key(user, tensor_of(kept)));
   }
 }
 

@@ -30,12 +30,16 @@ class WrittenOperands {
     return static_cast<uint64_t>(call.index()) << 32U | static_cast<uint64_t>(operand.index());
   }
 
+  // The node whose tensor it is: an in-place op hands back its argument.
+  NodeId tensor_of(NodeId node) const;
+
   struct Hash {
     size_t operator()(uint64_t key) const { return static_cast<size_t>(hash_combine(key >> 32U, key)); }
   };
 
   const Graph& graph_;
-  HashSet<uint64_t, Hash> given_;  // call that writes and operand
+  HashSet<uint64_t, Hash> given_;  // call that writes and tensor
+  IdMap<NodeId, NodeId> tensors_;
 };
 
 }  // namespace fxopt

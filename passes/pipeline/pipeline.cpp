@@ -1,5 +1,6 @@
 #include "passes/pipeline/pipeline.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -62,15 +63,51 @@ std::optional<Error> check_output(const Module& module, const PipelineStep& step
   return error;
 }
 
-std::optional<Error> check_proof(const Module& module, Prover& prover, const PipelineStep& step, size_t index) {
-  const ModuleProof proof = prover.prove(module);
-  if (proof.answer == ProofAnswer::kProved) return std::nullopt;
-  Error error = proof_error(module, proof);
-  error.message = "after pass " + std::to_string(index + 1) + " (" + step.text + "): " + error.message;
-  return error;
-}
+// Proves step after step.
+class PipelineProof {
+ public:
+  PipelineProof(const Module& module, const Pipeline& pipeline) {
+    const auto any = [&pipeline](ProofTerm term) {
+      return std::any_of(pipeline.steps.begin(), pipeline.steps.end(),
+                         [term](const PipelineStep& step) { return step.has(term); });
+    };
+    options_.allow_dead_draws = any(ProofTerm::kDropsDraws);
+    options_.allow_dead_collectives = any(ProofTerm::kDropsCollectives);
+    options_.allow_dead_assertions = any(ProofTerm::kDropsAssertions);
+    prover_.emplace(module, options_);
+  }
+
+  // After a step that changed the module. `is_last`: no other proof follows.
+  std::optional<Error> check(const Module& module, const PipelineStep& step, size_t index, bool is_last,
+                             StepReport& report) {
+    if (step.has(ProofTerm::kMarksOnly) && !is_last) return std::nullopt;  // proved with what follows
+    const ModuleProof proof = prover_->prove(module);
+    if (proof.answer == ProofAnswer::kProved) return std::nullopt;
+    Error error = proof_error(module, proof);
+    if (step.has(ProofTerm::kImitates) || proof.has_other_graphs) {
+      report.unproved = std::move(error.message);
+      prover_.emplace(module, options_);
+      return std::nullopt;
+    }
+    error.message = "after pass " + std::to_string(index + 1) + " (" + step.text + "): " + error.message;
+    return error;
+  }
+
+ private:
+  ProofOptions options_;
+  std::optional<Prover> prover_;
+};
 
 }  // namespace
+
+bool PipelineStep::has(ProofTerm term) const {
+  return std::any_of(pass->rules.proof.begin(), pass->rules.proof.end(), [&](const ProofRule& rule) {
+    if (rule.term != term) return false;
+    return rule.option.empty() || std::any_of(bound.options.begin(), bound.options.end(), [&](const auto& given) {
+             return given.first == rule.option && given.second == rule.value;
+           });
+  });
+}
 
 std::string_view default_pipeline_text() {
   return "infer-phase,"   // first: the others must tell forward from backward; marked graphs pass through
@@ -90,9 +127,11 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
   FXOPT_CHECK(module.num_graphs() > 0, "a module without graphs");
   RunReport report;
   uint64_t hash = options.check_hash ? structural_hash(module) : 0;
-  std::optional<Prover> prover;
-  if (options.prove && !pipeline.steps.empty() && options.stop_after > 0) prover.emplace(module);
-  for (size_t i = 0; i < pipeline.steps.size() && i < options.stop_after; ++i) {
+  const size_t count = std::min(pipeline.steps.size(), options.stop_after);
+  std::optional<PipelineProof> proof;
+  bool is_unproved = false;
+  if (options.prove && count > 0) proof.emplace(module, pipeline);
+  for (size_t i = 0; i < count; ++i) {
     const PipelineStep& step = pipeline.steps[i];
     StepReport done;
     done.pass = step.text;
@@ -115,8 +154,10 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
     if (options.verify && has_changed) {
       if (std::optional<Error> broken = check_output(module, step, i)) return *std::move(broken);
     }
-    if (prover.has_value() && has_changed) {
-      if (std::optional<Error> differs = check_proof(module, *prover, step, i)) return *std::move(differs);
+    is_unproved = is_unproved || has_changed;
+    if (proof.has_value() && is_unproved && (has_changed || i + 1 == count)) {
+      if (std::optional<Error> differs = proof->check(module, step, i, i + 1 == count, done)) return *std::move(differs);
+      is_unproved = step.has(ProofTerm::kMarksOnly) && i + 1 < count;
     }
     done.check_seconds = watch.lap();
     if (options.observer) options.observer(i, step, done, module);

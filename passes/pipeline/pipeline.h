@@ -16,6 +16,9 @@ struct PipelineStep {
   const PassInfo* pass = nullptr;
   std::string text;  // canonical: "remat{compat=torch}"
   BoundPass bound;
+
+  // Whether the pass, with these options, may do that.
+  bool has(ProofTerm term) const;
 };
 
 // The canonical text of a pass with options that differ from its defaults.
@@ -41,11 +44,14 @@ struct StepReport {
   double check_seconds = 0;  // of the structural hash and the verifier after it
   size_t nodes_before = 0;
   size_t nodes_after = 0;
+  // Why it is not proved that the module computes the same; empty where it is, where nothing changed, and where it is
+  // not asked. Later passes are judged by what this one has left.
+  std::string unproved;
 };
 
 struct RunOptions {
   bool verify = true;            // the structural verifier after each pass that changed something; off for timing only
-  bool prove = true;             // that the module computes the same after each pass that changed it
+  bool prove = true;             // that the module computes the same after each pass that changed more than marks
   bool check_hash = true;        // compare the claimed change with a structural hash
   size_t stop_after = SIZE_MAX;  // run only the first so many steps
   // Called after each step, with the step's index.
@@ -57,7 +63,8 @@ struct RunReport {
 };
 
 // Runs the pipeline pass by pass: a pass on graphs over every graph that is top-level when the pass begins, a pass on the
-// module once. Errors: those of the passes; kVerify... when a pass's output breaks an invariant. A pass that lies about
+// module once. Errors: those of the passes; kVerify... when a pass's output breaks an invariant; kNotEquivalent and kNotProved when it
+// computes something else than before, or may. A pass that lies about
 // having changed the module is an InternalError.
 // `context` is the module's; what it knew before the first pass is used, and what it knows after the last one holds.
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options,

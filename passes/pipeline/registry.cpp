@@ -14,24 +14,38 @@
 namespace fxopt {
 namespace {
 
+constexpr ProofRule kMarks = {ProofTerm::kMarksOnly, "", ""};
+constexpr ProofRule kAsTorch = {ProofTerm::kImitates, "compat", "torch"};
+
 // The only list of passes.
 std::vector<PassInfo> make_registry() {
   std::vector<PassInfo> passes = {
       entry<canonicalize>("canonicalize", PassClass::kExact,
-                          "Remove aliases, identity views and views that undo each other."),
-      entry<cse>("cse", PassClass::kExact, "Merge nodes that compute the same value."),
-      entry<dce>("dce", PassClass::kExact, "Erase nodes nothing visible depends on."),
+                          "Remove aliases, identity views and views that undo each other.",
+                          {.needs = {}, .ends = {}, .proof = {kAsTorch}}),
+      entry<cse>("cse", PassClass::kExact, "Merge nodes that compute the same value.",
+                 {.needs = {}, .ends = {}, .proof = {kAsTorch}}),
+      entry<dce>("dce", PassClass::kExact, "Erase nodes nothing visible depends on.",
+                 {.needs = {},
+                  .ends = {},
+                  .proof = {{ProofTerm::kDropsDraws, "random", "remove"},
+                            {ProofTerm::kDropsCollectives, "collectives", "remove"},
+                            {ProofTerm::kDropsAssertions, "assertions", "remove"},
+                            kAsTorch}}),
       entry<infer_phase>("infer-phase", PassClass::kExact,
                          "Tell forward from backward in a graph without phase markers.",
-                         {.needs = {OpenQuestion::kPhases}, .ends = {}}),
+                         {.needs = {OpenQuestion::kPhases}, .ends = {}, .proof = {kMarks}}),
       entry<raise_getitems>("raise-getitems", PassClass::kExact, "Move getitems right after the node they take from."),
       entry<remat>("remat", PassClass::kExact, "Recompute in backward what the tags do not save.",
                    {.needs = {},
                     .ends = {{OpenQuestion::kPhases, "remat decides by phases and writes some"},
-                             {OpenQuestion::kTags, "remat carries out the tags"}}}),
+                             {OpenQuestion::kTags, "remat carries out the tags"}},
+                    .proof = {kAsTorch}}),
       entry<sac>(
           "sac", PassClass::kExact, "Tag forward values for saving or recomputing, by a policy.",
-          {.needs = {OpenQuestion::kTags}, .ends = {{OpenQuestion::kPhases, "sac decides by phases what it tags"}}}),
+          {.needs = {OpenQuestion::kTags},
+           .ends = {{OpenQuestion::kPhases, "sac decides by phases what it tags"}},
+           .proof = {kMarks}}),
   };
   std::sort(passes.begin(), passes.end(), [](const PassInfo& a, const PassInfo& b) { return a.name < b.name; });
   return passes;

@@ -34,6 +34,20 @@ struct EnumNames<OpenQuestion> {
                                                     {OpenQuestion::kTags, "open-tags"}};
 };
 
+// What a pass may do to what the graph computes, always or where an option has a value.
+enum class ProofTerm : uint8_t {
+  kMarksOnly,         // it changes phases, tags and other marks: the next pass is proved with it
+  kDropsDraws,        // it leaves out random draws, so that those after them draw other numbers
+  kDropsCollectives,  // collectives and waits that nobody reads
+  kDropsAssertions,
+  kImitates,  // it does what another program does, right or wrong: a difference is a warning
+};
+struct ProofRule {
+  ProofTerm term;
+  std::string_view option;  // empty: always
+  std::string_view value;
+};
+
 struct PassRules {
   struct End {
     OpenQuestion question;
@@ -41,6 +55,7 @@ struct PassRules {
   };
   std::vector<OpenQuestion> needs;
   std::vector<End> ends;
+  std::vector<ProofRule> proof = {};
 };
 
 struct PassOptionInfo {

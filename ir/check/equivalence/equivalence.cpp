@@ -66,9 +66,10 @@ struct ModuleRun {
   HashMap<StringId, Hash128> subgraphs;
 };
 
-ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated) {
+ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated,
+                       bool names_calls) {
   EffectMap effects(graph, run.effects);
-  return execute({graph, run.keys, effects, axioms, run.subgraphs, is_differentiated});
+  return execute({graph, run.keys, effects, axioms, run.subgraphs, is_differentiated, names_calls});
 }
 
 bool is_differentiated(const Graph& graph) {
@@ -82,6 +83,15 @@ bool is_differentiated(const Graph& graph) {
 
 bool holds_all(const std::vector<Hash128>& all, const std::vector<Hash128>& some) {
   return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+// Whether `all` has the items of `part` in their order.
+bool is_part_in_order(const std::vector<Hash128>& part, const std::vector<Hash128>& all) {
+  size_t found = 0;
+  for (size_t i = 0; i < all.size() && found < part.size(); ++i) {
+    if (all[i] == part[found]) ++found;
+  }
+  return found == part.size();
 }
 
 class Comparison {
@@ -134,18 +144,31 @@ class Comparison {
   }
 
   void compare_effects() {
-    if (before_.generator != after_.generator && !options_.allow_dead_draws) add("the random draws, or their order");
+    const bool draws = options_.allow_dead_draws ? is_part_in_order(after_.draws, before_.draws)
+                                                 : before_.generator == after_.generator;
+    if (!draws) add("the random draws, or their order");
     if (before_.world != after_.world) add("the calls that may do anything, or their order");
     if (before_.mode != after_.mode) add("the modes it leaves behind (gradients, autocast)");
-    if (before_.collectives != after_.collectives && !options_.allow_dead_collectives) {
-      add("the collectives, or their order on a group");
-    }
-    const bool asserts = options_.allow_dead_assertions ? holds_all(before_.assertions, after_.assertions)
-                                                        : before_.assertions == after_.assertions;
-    if (!asserts) add("what it asserts");
-    if (options_.allow_dead_collectives) return;
-    if (before_.waits != after_.waits) add("the collectives that it waits for");
-    if (before_.pending != after_.pending) add("the collectives that it leaves running");
+    if (!same_collectives()) add("the collectives, or their order on a group");
+    compare_sets(before_.assertions, after_.assertions, options_.allow_dead_assertions, "what it asserts");
+    compare_sets(before_.waits, after_.waits, options_.allow_dead_collectives, "the collectives that it waits for");
+    compare_sets(before_.pending, after_.pending, options_.allow_dead_collectives,
+                 "the collectives that it leaves running");
+  }
+
+  void compare_sets(const std::vector<Hash128>& before, const std::vector<Hash128>& after, bool may_lack,
+                    const char* what) {
+    if (may_lack ? !holds_all(before, after) : before != after) add(what);
+  }
+
+  // Of each group of the graph after, the group before has these calls in this order.
+  bool same_collectives() const {
+    if (!options_.allow_dead_collectives) return before_.collectives == after_.collectives;
+    return std::all_of(after_.collectives.begin(), after_.collectives.end(), [this](const auto& group) {
+      const auto found = std::find_if(before_.collectives.begin(), before_.collectives.end(),
+                                      [&group](const auto& other) { return other.first == group.first; });
+      return found != before_.collectives.end() && is_part_in_order(group.second, found->second);
+    });
   }
 
   const Graph& graph_;
@@ -174,7 +197,7 @@ struct Prover::State {
     with.subgraphs.clear();
     for (const GraphId id : subgraphs_first(module)) {
       const Graph& graph = module.graph(id);
-      with.subgraphs[graph.name()] = run_graph(graph, with, axioms, false).key();
+      with.subgraphs[graph.name()] = run_graph(graph, with, axioms, false, false).key();
     }
   }
 };
@@ -182,6 +205,7 @@ struct Prover::State {
 Prover::Prover(const Module& before, const ProofOptions& options) : state_(std::make_unique<State>()) {
   state_->options = options;
   state_->axioms.keeps_results = options.recorded_apart;
+  state_->axioms.draws_by_name = options.allow_dead_draws;
   state_->before = &before;
   state_->run = std::make_unique<ModuleRun>(before, state_->axioms);
   state_->run_subgraphs(before, *state_->run);
@@ -189,7 +213,7 @@ Prover::Prover(const Module& before, const ProofOptions& options) : state_(std::
     const Graph& graph = before.graph(id);
     const bool may_differentiate = is_differentiated(graph);
     state_->graphs.push_back({std::string(before.text(graph.name())),
-                              run_graph(graph, *state_->run, state_->axioms, may_differentiate), may_differentiate});
+                              run_graph(graph, *state_->run, state_->axioms, may_differentiate, true), may_differentiate});
   }
   state_->axioms.is_open = false;
 }
@@ -212,15 +236,17 @@ ModuleProof Prover::prove(const Module& after) {
     if (found == tops.end()) {
       proof.answer = ProofAnswer::kDiffers;
       proof.differences.push_back({StringId(), "graph @" + known.name + " is gone", NodeId()});
+      proof.has_other_graphs = true;
       continue;
     }
     is_known[static_cast<size_t>(found - tops.begin())] = true;
     const Graph& graph = after.graph(*found);
-    const ExecutionEnd summary = run_graph(graph, run, state_->axioms, known.is_differentiated);
+    ExecutionEnd summary = run_graph(graph, run, state_->axioms, known.is_differentiated, false);
     std::vector<ProofDifference> differences = Comparison(graph, known.summary, summary, state_->options).run();
     if (differences.empty()) continue;
     proof.answer = ProofAnswer::kDiffers;
     if (!proof.graph.is_valid()) {
+      summary = run_graph(graph, run, state_->axioms, known.is_differentiated, true);
       HashSet<Hash128, Hash128Hash> old;
       HashMap<uint64_t, Hash128> by_uid;
       for (const NamedNode& node : known.summary.nodes) old.insert(node.key), by_uid.emplace(node.uid, node.arguments);
@@ -246,6 +272,7 @@ ModuleProof Prover::prove(const Module& after) {
     if (is_known[i]) continue;
     proof.answer = ProofAnswer::kDiffers;
     proof.differences.push_back({after.graph(tops[i]).name(), "the graph is new", NodeId()});
+    proof.has_other_graphs = true;
   }
   return proof;
 }

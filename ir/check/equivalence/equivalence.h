@@ -31,6 +31,9 @@ struct ProofDifference {
 struct ModuleProof {
   ProofAnswer answer = ProofAnswer::kProved;
   std::vector<ProofDifference> differences;  // the outputs first
+  // There are top-level graphs that the module before does not have, or it has ones that are gone: nothing was compared
+  // but those of the same name.
+  bool has_other_graphs = false;
   // The first call of the graph after that no call of the graph before computes; invalid where there is none, as where
   // two outputs are exchanged.
   StringId graph;

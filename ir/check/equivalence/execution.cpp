@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <span>
 #include <utility>
@@ -59,12 +60,17 @@ class Execution {
         effects_(input.effects),
         axioms_(input.axioms),
         subgraphs_(input.subgraphs),
-        is_differentiated_(input.is_differentiated) {
+        is_differentiated_(input.is_differentiated),
+        names_calls_(input.names_calls) {
     graph_key_ = keys_.text(graph_.name());
   }
 
   ExecutionEnd run() {
     values_.assign(graph_.num_ids(), kNoCell);
+    cells_.reserve(graph_.num_nodes());
+    objects_.reserve(graph_.num_nodes());
+    storages_.reserve(graph_.num_nodes());
+    if (names_calls_) out_.nodes.reserve(graph_.num_nodes());
     for (const Attribute& attribute : graph_.attributes) attributes_by_name_.emplace(attribute.path, &attribute);
     for (const NodeId node : graph_.nodes()) {
       switch (graph_[node].kind) {
@@ -91,12 +97,13 @@ class Execution {
   struct Object {
     uint32_t storage = 0;
     GeometryId geometry;
-    Hash128 lineage;  // what autograd would see on the way here
+    uint32_t lineage = 0;  // what autograd would see on the way here: among `lineages_`
   };
   struct Storage {
     Hash128 content;
-    bool is_pending = false;        // a collective has yet to fill it
-    std::vector<uint32_t> readers;  // storages that pending collectives fill from this one
+    bool is_pending = false;   // a collective has yet to fill it
+    bool is_transfer = false;  // pending: a copy between devices, which is what it copies
+    bool has_readers = false;  // see readers_
   };
   struct Cell {
     ValueShapeCell::Kind kind = ValueShapeCell::Kind::kPlain;
@@ -112,13 +119,11 @@ class Execution {
   uint32_t make_storage(const Hash128& content) {
     Storage storage;
     storage.content = content;
-    storages_.push_back(std::move(storage));
-    storage_groups_.add();
+    storages_.push_back(storage);
     return static_cast<uint32_t>(storages_.size() - 1);
   }
-  uint32_t make_object(uint32_t storage, GeometryId geometry, const Hash128& lineage = Hash128()) {
+  uint32_t make_object(uint32_t storage, GeometryId geometry, uint32_t lineage = 0) {
     objects_.push_back({storage, geometry, lineage});
-    object_groups_.add();
     return static_cast<uint32_t>(objects_.size() - 1);
   }
   Hash128 data_key(uint32_t storage) {
@@ -131,7 +136,7 @@ class Execution {
   Hash128 geometry_key(uint32_t object) {
     const Hash128 key = axioms_.geometries.key(objects_[object].geometry);
     const Hash128 version = object_groups_.version(object);
-    const Hash128 lineage = objects_[object].lineage;
+    const Hash128 lineage = lineages_[objects_[object].lineage];
     if (version == Hash128() && lineage == Hash128()) return key;
     return make_key(KeyKind::kGeometry, {key.high, key.low, version.high, version.low, lineage.high, lineage.low});
   }
@@ -148,12 +153,15 @@ class Execution {
     Storage& item = storages_[storage];
     // Collectives that have not ended may still read it: what they fill is unsure from here on.
     Hash128 racing;
-    for (const uint32_t reader : item.readers) {
-      if (!storages_[reader].is_pending) continue;
-      racing.high ^= storages_[reader].content.high;
-      racing.low ^= storages_[reader].content.low;
+    if (item.has_readers) {
+      for (const uint32_t reader : readers_[storage]) {
+        if (!storages_[reader].is_pending) continue;
+        racing.high ^= storages_[reader].content.high;
+        racing.low ^= storages_[reader].content.low;
+      }
+      readers_.erase(storage);
+      item.has_readers = false;
     }
-    item.readers.clear();
     item.content = make_key(KeyKind::kWrite, {call.high, call.low, place, racing.high, racing.low});
     storage_groups_.change(storage, item.content);
   }
@@ -311,21 +319,17 @@ class Execution {
   }
 
   // `shared`: storages by the number that shapes give them.
-  Cell make_external(const ValueShape& shape, const Hash128& name, HashMap<uint32_t, uint32_t>& shared) {
+  Cell make_external(const ValueShape& shape, const Hash128& name, std::vector<uint32_t>& shared) {
     if (shape.empty()) {
       return whole_cell(make_object(make_storage(name), axioms_.geometries.add_unknown(name)));
     }
     size_t at = 0;
     return build(shape, at, name, 0, [&](const ValueShapeCell& item, uint64_t path) {
       const Hash128 content = make_key(KeyKind::kInput, {name.high, name.low, path});
-      uint32_t storage = 0;
-      const auto found = item.share == 0 ? shared.end() : shared.find(item.share);
-      if (found != shared.end()) {
-        storage = found->second;
-      } else {
-        storage = make_storage(content);
-        if (item.share != 0) shared.emplace(item.share, storage);
-      }
+      if (item.share == 0) return make_object(make_storage(content), item.geometry);
+      if (item.share >= shared.size()) shared.resize(item.share + 1);
+      if (shared[item.share] == 0) shared[item.share] = make_storage(content) + 1;
+      const uint32_t storage = shared[item.share] - 1;
       return make_object(storage, item.geometry);
     });
   }
@@ -542,7 +546,7 @@ class Execution {
     if (has_effect(effects, Effect::kRandom)) name_draw(node);
     if (is_ordered(effects)) {
       add_key(name_, world_);
-      add_key(name_, generator_);
+      if (!axioms_.draws_by_name) add_key(name_, generator_);
     }
     if (mode_ != Hash128()) add_key(name_, mode_);
     if (is_differentiated_ && gradient_mode_ != Hash128()) add_key(name_, gradient_mode_);
@@ -570,7 +574,7 @@ class Execution {
 
   void name_draw(NodeId node) {
     if (!is_recorded_draw(graph_, node)) {
-      add_key(name_, generator_);
+      add_key(name_, axioms_.draws_by_name ? keys_.text(graph_[node].name) : generator_);
       return;
     }
     const RngUse& use = *graph_.extra(node)->rng;
@@ -591,7 +595,7 @@ class Execution {
     geometry_name_ = name;
     const Hash128 key = call_key(node, op, effects);
     if (!run_view(node, op, key)) run_general(node, op, effects, key);
-    out_.nodes.push_back({node, graph_[node].uid, key, name, lacks_fact_});
+    if (names_calls_) out_.nodes.push_back({node, graph_[node].uid, key, name, lacks_fact_});
   }
 
   // getitem of a tuple, list or dict: the very thing it holds.
@@ -655,21 +659,33 @@ class Execution {
     return static_cast<uint32_t>(index);
   }
 
+  // As Python slices lists.
   bool take_slice(NodeId node, const Cell& cell, const Arg& key) {
     if (cell.is_dict || !key.is(ArgKind::kSlice)) return false;
     const std::span<const Arg> bounds = graph_.pool().children(key);
-    if (!bounds[2].is(ArgKind::kNone) && !(bounds[2].is(ArgKind::kInt) && bounds[2].as_int() == 1)) return false;
-    const int64_t count = cell.count;
-    int64_t ends[2] = {0, count};
-    for (size_t i = 0; i < 2; ++i) {
-      if (bounds[i].is(ArgKind::kNone)) continue;
-      if (!bounds[i].is(ArgKind::kInt)) return false;
-      const int64_t given = bounds[i].as_int();
-      ends[i] = std::clamp<int64_t>(given < 0 ? given + count : given, 0, count);
+    for (const Arg& bound : bounds) {
+      if (!bound.is(ArgKind::kNone) && !bound.is(ArgKind::kInt)) return false;
     }
-    Cell slice = cell;
-    slice.first = cell.first + static_cast<uint32_t>(ends[0]);
-    slice.count = static_cast<uint32_t>(std::max<int64_t>(ends[1] - ends[0], 0));
+    const int64_t step = bounds[2].is(ArgKind::kNone) ? 1 : bounds[2].as_int();
+    if (step == 0) return false;
+    const int64_t count = cell.count;
+    const int64_t low = step > 0 ? 0 : -1;
+    const int64_t high = step > 0 ? count : count - 1;
+    const auto bound = [&](const Arg& arg, int64_t otherwise) {
+      if (arg.is(ArgKind::kNone)) return otherwise;
+      return std::clamp(arg.as_int() < 0 ? arg.as_int() + count : arg.as_int(), low, high);
+    };
+    const int64_t start = bound(bounds[0], step > 0 ? low : high);
+    const int64_t stop = bound(bounds[1], step > 0 ? high : low);
+    std::vector<Cell> taken;
+    for (int64_t i = start; step > 0 ? i < stop : i > stop;) {
+      taken.push_back(cells_[cell.first + static_cast<uint32_t>(i)]);
+      if (step > count || step < -count) break;
+      i += step;
+    }
+    const Cell slice = {ValueShapeCell::Kind::kContainer, false, false, static_cast<uint32_t>(cells_.size()),
+                        static_cast<uint32_t>(taken.size()), 0};
+    cells_.insert(cells_.end(), taken.begin(), taken.end());
     values_[node.index()] = add_cell(slice);
     return true;
   }
@@ -734,15 +750,16 @@ class Execution {
 
   // -- views
 
-  Hash128 lineage_after(uint32_t from, const Op& op) {
-    const Hash128 old = objects_[from].lineage;
-    if (!is_differentiated_) return old;
+  uint32_t lineage_after(uint32_t from, const Op& op) {
+    if (!is_differentiated_) return 0;
     const bool is_cut = op.name == "aten.detach.default" || op.name == "aten.detach_.default" ||
                         op.name == "aten.view.dtype" || gradient_mode_ != Hash128();
-    if (!is_cut) return old;
+    if (!is_cut) return objects_[from].lineage;
+    const Hash128 old = lineages_[objects_[from].lineage];
     const Hash128 name = hash_text(op.name);
-    return make_key(KeyKind::kLineage,
-                    {old.high, old.low, name.high, name.low, gradient_mode_.high, gradient_mode_.low});
+    lineages_.push_back(make_key(
+        KeyKind::kLineage, {old.high, old.low, name.high, name.low, gradient_mode_.high, gradient_mode_.low}));
+    return static_cast<uint32_t>(lineages_.size() - 1);
   }
 
   // Whether a tensor is indexed by what makes a view of it.
@@ -876,12 +893,24 @@ class Execution {
     return fact;
   }
 
+  // From the start to the end of any size, by ones.
+  bool is_whole_slice(NodeId node, const Op& op) {
+    if (op.name != "aten.slice.Tensor") return false;
+    const auto integer = [&](size_t position, int64_t otherwise) {
+      const Arg* arg = call_argument(graph_, node, position);
+      if (arg == nullptr || arg->is(ArgKind::kNone)) return SymInt(otherwise);
+      return integer_of(*arg).value_or(SymInt::symbol(Hash128()));
+    };
+    constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+    return integer(2, 0).is(0) && integer(3, kEnd).is(kEnd) && integer(4, 1).is(1);
+  }
+
   // What holds of any sizes: an alias shows what it is given, a transposition undoes itself.
   std::optional<ViewFact> calculated_without_sizes(NodeId node, const Op& op, uint32_t from) {
     ViewFact fact;
     fact.kind = ViewFact::Kind::kView;
     const GeometryId given = objects_[from].geometry;
-    if (op.name == "aten.alias.default" || op.name == "aten.detach.default") {
+    if (op.name == "aten.alias.default" || op.name == "aten.detach.default" || is_whole_slice(node, op)) {
       fact.tensors.push_back(given);
       return fact;
     }
@@ -1180,6 +1209,7 @@ class Execution {
                    const std::vector<uint32_t>& made) {
     if (has_effect(effects, Effect::kRandom) && !is_recorded_draw(graph_, node)) {
       generator_ = make_key(KeyKind::kDraw, {generator_.high, generator_.low, geometry_name_.high, geometry_name_.low});
+      if (axioms_.draws_by_name) out_.draws.push_back(keys_.text(graph_[node].name));
     }
     if (is_ordered(effects)) {
       world_ = make_key(KeyKind::kWorld, {world_.high, world_.low, key.high, key.low});
@@ -1197,13 +1227,32 @@ class Execution {
       for (const uint32_t object : given) wait(objects_[object].storage);
     }
     if (has_effect(effects, Effect::kCollective)) issue(node, op, key, given, made);
+    if (given.size() == 1 && made.size() == 1) transfer(op, given[0], made[0]);
+  }
+
+  // Offloads and reloads: what comes back is what went away.
+  void transfer(const Op& op, uint32_t from, uint32_t to) {
+    const bool is_offload = op.name == "ao.offload.default";
+    if (!is_offload && op.name != "ao.reload.default") return;
+    Storage& made = storages_[objects_[to].storage];
+    if (is_offload) {
+      offloaded_.emplace(made.content, std::make_pair(data_key(objects_[from].storage), geometry_key(from)));
+    } else if (const auto found = offloaded_.find(data_key(objects_[from].storage));
+               found != offloaded_.end() && found->second.second == geometry_key(to)) {
+      made.content = found->second.first;
+    }
+    made.is_pending = true;
+    made.is_transfer = true;
+    storages_[objects_[from].storage].has_readers = true;
+    readers_[objects_[from].storage].push_back(objects_[to].storage);
   }
 
   void wait(uint32_t storage) {
     Storage& item = storages_[storage];
     if (!item.is_pending) return;
-    out_.waits.push_back(item.content);
     item.is_pending = false;
+    if (item.is_transfer) return;
+    out_.waits.push_back(item.content);
     item.content = make_key(KeyKind::kReady, {item.content.high, item.content.low});
   }
 
@@ -1214,13 +1263,14 @@ class Execution {
       Hash128 name;
       if (group.uid.is_valid()) name = keys_.text(group.uid);
       if (group.expr.is_valid()) name = keys_.integer(group.expr).key();
-      Hash128& chain = collectives_[name];
       if (name == Hash128()) {
         // It may be any group: what is issued before and after it on each of them counts.
-        for (const auto& [other, state] : collectives_) any_group_.high ^= state.high, any_group_.low ^= state.low;
+        for (const auto& [other, calls] : collectives_) {
+          if (!calls.empty()) any_group_.high ^= calls.back().high, any_group_.low ^= calls.back().low;
+        }
       }
-      chain = make_key(KeyKind::kIssue, {chain.high, chain.low, key.high, key.low, any_group_.high, any_group_.low,
-                                         world_.high, world_.low});
+      collectives_[name].push_back(make_key(
+          KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low}));
     }
     std::vector<uint32_t> filled;
     for (const uint32_t object : made) filled.push_back(objects_[object].storage);
@@ -1230,7 +1280,9 @@ class Execution {
     for (const uint32_t storage : filled) {
       storages_[storage].is_pending = true;
       for (const uint32_t object : given) {
-        if (objects_[object].storage != storage) storages_[objects_[object].storage].readers.push_back(storage);
+        if (objects_[object].storage == storage) continue;
+        storages_[objects_[object].storage].has_readers = true;
+        readers_[objects_[object].storage].push_back(storage);
       }
     }
   }
@@ -1238,7 +1290,9 @@ class Execution {
   // -- the end
 
   uint32_t number_storage(uint32_t storage) {
-    return storage_numbers_.emplace(storage, static_cast<uint32_t>(storage_numbers_.size() + 1)).first->second;
+    if (storage_numbers_.empty()) storage_numbers_.resize(storages_.size());
+    if (storage_numbers_[storage] == 0) storage_numbers_[storage] = ++last_number_;
+    return storage_numbers_[storage];
   }
 
   void add_end_values(const Cell& cell, NodeId node, const std::string& label, std::vector<EndValue>& out) {
@@ -1300,9 +1354,9 @@ class Execution {
     out_.world = world_;
     out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
                                           is_differentiated_ ? gradient_mode_.low : 0});
-    for (const auto& [group, chain] : collectives_) out_.collectives.emplace_back(group, chain);
+    for (auto& [group, calls] : collectives_) out_.collectives.emplace_back(group, std::move(calls));
     for (const Storage& storage : storages_) {
-      if (storage.is_pending) out_.pending.push_back(storage.content);
+      if (storage.is_pending && !storage.is_transfer) out_.pending.push_back(storage.content);
     }
     for (std::vector<Hash128>* set : {&out_.assertions, &out_.waits, &out_.pending}) {
       std::sort(set->begin(), set->end());
@@ -1317,10 +1371,13 @@ class Execution {
   Axioms& axioms_;
   const HashMap<StringId, Hash128>& subgraphs_;
   const bool is_differentiated_;
+  const bool names_calls_;
   Hash128 graph_key_;
 
   std::vector<Object> objects_;
   std::vector<Storage> storages_;
+  std::vector<Hash128> lineages_ = {Hash128()};
+  HashMap<uint32_t, std::vector<uint32_t>> readers_;  // by storage: those that pending collectives fill from it
   VersionedGroups object_groups_, storage_groups_;
   std::vector<Cell> cells_;
   std::vector<SymInt> integers_;
@@ -1328,7 +1385,7 @@ class Execution {
   std::vector<uint32_t> values_;  // by node: its cell
   std::map<std::pair<uint32_t, int64_t>, uint32_t> elements_of_;
   std::vector<NodeId> inputs_;
-  HashMap<uint32_t, uint32_t> shared_inputs_, shared_attributes_;
+  std::vector<uint32_t> shared_inputs_, shared_attributes_;  // by the number of shapes: 1 + storage
   HashMap<StringId, const Attribute*> attributes_by_name_;
   HashMap<StringId, uint32_t> attributes_;
   std::vector<std::pair<StringId, NodeId>> attribute_order_;
@@ -1337,9 +1394,11 @@ class Execution {
   HashMap<const Op*, std::vector<Words>> defaults_;
 
   Hash128 generator_, world_, mode_, gradient_mode_, any_group_;
-  std::map<Hash128, Hash128> collectives_;
+  HashMap<Hash128, std::pair<Hash128, Hash128>, Hash128Hash> offloaded_;  // content to data and geometry
+  std::map<Hash128, std::vector<Hash128>> collectives_;
   HashSet<Hash128, Hash128Hash> issued_;
-  HashMap<uint32_t, uint32_t> storage_numbers_;
+  std::vector<uint32_t> storage_numbers_;
+  uint32_t last_number_ = 0;
   ExecutionEnd out_;
 
   // Of the call at hand:
@@ -1369,7 +1428,11 @@ Hash128 ExecutionEnd::key() const {
   add_end(words, inputs);
   add_end(words, attributes);
   for (const Hash128& key : {generator, world, mode}) add_key(words, key);
-  for (const auto& [group, chain] : collectives) add_key(words, group), add_key(words, chain);
+  for (const auto& [group, calls] : collectives) {
+    add_key(words, group);
+    words.push_back(calls.size());
+    for (const Hash128& call : calls) add_key(words, call);
+  }
   for (const std::vector<Hash128>* set : {&assertions, &waits, &pending}) {
     words.push_back(set->size());
     for (const Hash128& key : *set) add_key(words, key);

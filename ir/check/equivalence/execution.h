@@ -56,6 +56,9 @@ struct Axioms {
   // Whether the results of calls are axioms, too. Else a call is named with its recorded result, so that two calls whose
   // results are recorded differently differ: enough where both graphs were recorded alike.
   bool keeps_results = false;
+  // Whether a draw is known by its node's name and not by the state of the generator: where draws may be left out, those
+  // after them draw other numbers, which the caller has allowed.
+  bool draws_by_name = false;
   HashMap<Hash128, ViewFact, Hash128Hash> views;
   HashMap<Hash128, GeometryId, Hash128Hash> changed;  // geometries after a change in place
   HashMap<Hash128, SymInt, Hash128Hash> integers;
@@ -89,7 +92,8 @@ struct ExecutionEnd {
   Hash128 output_structure;
   std::vector<EndValue> outputs, inputs, attributes;
   Hash128 generator, world, mode;
-  std::vector<std::pair<Hash128, Hash128>> collectives;   // by group: the calls in the order of their first issue
+  std::vector<std::pair<Hash128, std::vector<Hash128>>> collectives;  // by group: calls in the order of first issue
+  std::vector<Hash128> draws;                                         // by name, in order, where these count
   std::vector<Hash128> assertions, waits, pending;        // sorted, each once
 
   // One name for all of it.
@@ -104,6 +108,7 @@ struct ExecutionInput {
   Axioms& axioms;
   const HashMap<StringId, Hash128>& subgraphs;  // keys of the graphs that nodes run
   bool is_differentiated = false;               // `detach` and gradient modes count
+  bool names_calls = true;                      // ExecutionEnd::nodes is wanted
 };
 
 // Runs the graph. O(nodes + arguments + tensors), expected.
