@@ -24,7 +24,9 @@ WrittenOperands::WrittenOperands(const Graph& graph, EffectMap& effects) : graph
     if (!has_effect(effects.of(node), Effect::kMutates)) continue;
     graph.for_each_input(node, [&](NodeId input) { given_.insert(key(node, tensor_of(input))); });
     const NodeId first = first_argument(graph, node);
-    if (first.is_valid() && returns_first_argument(graph, node)) tensors_[node] = tensor_of(first);
+    if (!first.is_valid() || !returns_first_argument(graph, node)) continue;
+    tensors_[node] = tensor_of(first);
+    results_[tensor_of(first)].push_back(node);
   }
 }
 
@@ -41,11 +43,27 @@ bool WrittenOperands::has_both(NodeId gone, NodeId kept) const {
   return false;
 }
 
+void WrittenOperands::add_uses(NodeId node, NodeId tensor) {
+  for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
+    const NodeId user = graph_.use(use).user;
+    if (given_.contains(key(user, tensor_of(node)))) given_.insert(key(user, tensor));
+  }
+}
+
 void WrittenOperands::replace(NodeId gone, NodeId kept) {
   if (given_.empty()) return;
-  for (UseId use = graph_.first_use(gone); use.is_valid(); use = graph_.use(use).next) {
-    const NodeId user = graph_.use(use).user;
-    if (given_.contains(key(user, tensor_of(gone)))) given_.insert(key(user, tensor_of(kept)));
+  const NodeId old = tensor_of(gone);
+  const NodeId tensor = tensor_of(kept);
+  add_uses(gone, tensor);
+  const auto found = results_.find(old);
+  if (old != gone || found == results_.end()) return;
+  // What writes to it in place hands back the other one from here on.
+  const std::vector<NodeId> results = found->second;
+  results_.erase(old);
+  for (const NodeId result : results) {
+    add_uses(result, tensor);
+    tensors_[result] = tensor;
+    results_[tensor].push_back(result);
   }
 }
 

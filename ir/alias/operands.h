@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/hash.h"
 #include "core/hash_table.h"
@@ -22,7 +23,7 @@ class WrittenOperands {
 
   // Whether a call that writes is given both. O(uses of `gone`).
   bool has_both(NodeId gone, NodeId kept) const;
-  // Notes that `kept` stands for `gone` from here on. O(uses of `gone`).
+  // Notes that `kept` stands for `gone` from here on. O(uses of `gone` and of what in-place ops make of it).
   void replace(NodeId gone, NodeId kept);
 
  private:
@@ -32,6 +33,8 @@ class WrittenOperands {
 
   // The node whose tensor it is: an in-place op hands back its argument.
   NodeId tensor_of(NodeId node) const;
+  // The calls that write and are given `node` are given `tensor`.
+  void add_uses(NodeId node, NodeId tensor);
 
   struct Hash {
     size_t operator()(uint64_t key) const { return static_cast<size_t>(hash_combine(key >> 32U, key)); }
@@ -39,7 +42,8 @@ class WrittenOperands {
 
   const Graph& graph_;
   HashSet<uint64_t, Hash> given_;  // call that writes and tensor
-  IdMap<NodeId, NodeId> tensors_;
+  IdMap<NodeId, NodeId> tensors_;                   // of results of in-place ops
+  HashMap<NodeId, std::vector<NodeId>> results_;  // of these, by tensor
 };
 
 }  // namespace fxopt

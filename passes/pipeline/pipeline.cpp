@@ -84,7 +84,7 @@ class PipelineProof {
     const ModuleProof proof = prover_->prove(module);
     if (proof.answer == ProofAnswer::kProved) return std::nullopt;
     Error error = proof_error(module, proof);
-    if (step.has(ProofTerm::kImitates) || proof.has_other_graphs) {
+    if (step.has(ProofTerm::kImitates) || proof.has_other_graphs || proof.answer == ProofAnswer::kUndecided) {
       report.unproved = std::move(error.message);
       prover_.emplace(module, options_);
       return std::nullopt;

@@ -63,8 +63,8 @@ struct RunReport {
 };
 
 // Runs the pipeline pass by pass: a pass on graphs over every graph that is top-level when the pass begins, a pass on the
-// module once. Errors: those of the passes; kVerify... when a pass's output breaks an invariant; kNotEquivalent and kNotProved when it
-// computes something else than before, or may. A pass that lies about
+// module once. Errors: those of the passes; kVerify... when a pass's output breaks an invariant; kNotEquivalent when it
+// computes something else than before. A pass that lies about
 // having changed the module is an InternalError.
 // `context` is the module's; what it knew before the first pass is used, and what it knows after the last one holds.
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options,

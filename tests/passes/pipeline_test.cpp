@@ -302,6 +302,7 @@ TEST_CASE("a broken output and a failed pass are errors that name the pass", "[p
   CHECK(broken.error().message.starts_with("after pass 1 (paint): "));
   RunOptions unverified;
   unverified.verify = false;
+  unverified.prove = false;
   CHECK(run_pipeline(*small_module(), one_step(breaking), unverified).ok());
 
   const Result<RunReport> failed = run_pipeline(*small_module(), one_step({{"where", "nowhere"}}));

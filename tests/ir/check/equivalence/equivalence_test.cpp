@@ -1,0 +1,144 @@
+// Pairs of graphs, one just inside of what is proved and one just outside: the second differs, or cannot be told.
+#include "ir/check/equivalence/equivalence.h"
+
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/parse.h"
+#include "tests/prove.h"
+
+namespace fxopt {
+namespace {
+
+// The first line of the answer, and the first new call.
+std::string answer(const std::string& before, const std::string& after, const ProofOptions& options = ProofOptions()) {
+  const std::unique_ptr<Module> a = parse("graph @g {\n" + before + "}");
+  const std::unique_ptr<Module> b = parse("graph @g {\n" + after + "}");
+  Prover prover(*a, options);
+  const ModuleProof proof = prover.prove(*b);
+  if (proof.answer == ProofAnswer::kProved) return "proved";
+  if (proof.answer == ProofAnswer::kUndecided) return "undecided";
+  std::string out = proof.differences.front().what;
+  if (proof.first_new.is_valid()) out += " at %" + std::string(b->main().name_of(proof.first_new));
+  return out;
+}
+
+const std::string kX = "%x: f32[4, 4] = placeholder()\n";
+const std::string kY = "%y: f32[4, 4] = placeholder()\n";
+
+TEST_CASE("proof: names and places do not matter, arguments do", "[equivalence]") {
+  const std::string before = kX + kY +
+                             "%a: f32[4, 4] = aten.add.Tensor(%x, %y)\n%b: f32[4, 4] = aten.neg.default(%x)\n"
+                             "return (%a, %b)";
+  CHECK(answer(before, kX + kY +
+                           "%n: f32[4, 4] = aten.neg.default(%x)\n%s: f32[4, 4] = aten.add.Tensor(%x, %y, alpha=1)\n"
+                           "return (%s, %n)") == "proved");
+  CHECK(answer(before, kX + kY +
+                           "%n: f32[4, 4] = aten.neg.default(%x)\n%s: f32[4, 4] = aten.add.Tensor(%x, %y, alpha=2)\n"
+                           "return (%s, %n)") == "output 0 at %s");
+  CHECK(answer(before, kX + kY +
+                           "%a: f32[4, 4] = aten.add.Tensor(%y, %x)\n%b: f32[4, 4] = aten.neg.default(%x)\n"
+                           "return (%a, %b)") == "output 0 at %a");
+  CHECK(answer(before, kX + kY +
+                           "%a: f32[4, 4] = aten.add.Tensor(%x, %y)\n%b: f32[4, 4] = aten.neg.default(%x)\n"
+                           "return (%b, %a)") == "output 0");
+}
+
+TEST_CASE("proof: a repeated call is the same value, a repeated draw is not", "[equivalence]") {
+  const std::string sum = "%a: f32[4, 4] = aten.exp.default(%x)\n%s: f32[4, 4] = aten.mul.Tensor(%a, %a)\nreturn (%s,)";
+  CHECK(answer(kX + sum, kX +
+                             "%a: f32[4, 4] = aten.exp.default(%x)\n%c: f32[4, 4] = aten.exp.default(%x)\n"
+                             "%s: f32[4, 4] = aten.mul.Tensor(%a, %c)\nreturn (%s,)") == "proved");
+  const std::string draw = "aten.rand_like.default(%x)\n";
+  CHECK(answer(kX + "%a: f32[4, 4] = " + draw + "%s: f32[4, 4] = aten.mul.Tensor(%a, %a)\nreturn (%s,)",
+               kX + "%a: f32[4, 4] = " + draw + "%c: f32[4, 4] = " + draw +
+                   "%s: f32[4, 4] = aten.mul.Tensor(%a, %c)\nreturn (%s,)") == "output 0 at %c");
+}
+
+TEST_CASE("proof: a draw may go where the caller allows it", "[equivalence]") {
+  const std::string before = kX +
+                             "%a: f32[4, 4] = aten.rand_like.default(%x)\n%b: f32[4, 4] = aten.rand_like.default(%x)\n"
+                             "return (%b,)";
+  const std::string after = kX + "%b: f32[4, 4] = aten.rand_like.default(%x)\nreturn (%b,)";
+  CHECK(answer(before, after) == "output 0");
+  ProofOptions allowed;
+  allowed.allow_dead_draws = true;
+  CHECK(answer(before, after, allowed) == "proved");
+  CHECK(answer(after, before, allowed) == "the random draws, or their order at %a");
+}
+
+TEST_CASE("proof: a read stays on its side of a write", "[equivalence]") {
+  const std::string before = kX +
+                             "%r: f32[4, 4] = aten.neg.default(%x)\n%w: f32[4, 4] = aten.add_.Tensor(%x, 1)\n"
+                             "return (%r,)";
+  CHECK(answer(before, kX +
+                           "%w: f32[4, 4] = aten.add_.Tensor(%x, 1)\n%r: f32[4, 4] = aten.neg.default(%x)\n"
+                           "return (%r,)") == "output 0 at %r");
+  CHECK(answer(before, kX + "%r: f32[4, 4] = aten.neg.default(%x)\nreturn (%r,)") == "what input x holds at the end");
+  CHECK(answer(before, kX +
+                           "%c: f32[4, 4] = aten.clone.default(%x)\n%r: f32[4, 4] = aten.neg.default(%x)\n"
+                           "%w: f32[4, 4] = aten.add_.Tensor(%c, 1)\nreturn (%r,)") == "what input x holds at the end at %c");
+}
+
+TEST_CASE("proof: views are what they show, recorded sizes of the graph after are not believed", "[equivalence]") {
+  const std::string before = kX +
+                             "%v: f32[16] = aten.view.default(%x, [16])\n%u: f32[2, 8] = aten.view.default(%v, [2, 8])\n"
+                             "%r: f32[2, 8] = aten.neg.default(%u)\nreturn (%r,)";
+  CHECK(answer(before, kX +
+                           "%u: f32[2, 8] = aten.view.default(%x, [2, 8])\n%r: f32[2, 8] = aten.neg.default(%u)\n"
+                           "return (%r,)") == "proved");
+  CHECK(answer(before, kX +
+                           "%u: f32[2, 8] = aten.view.default(%x, [8, 2])\n%r: f32[2, 8] = aten.neg.default(%u)\n"
+                           "return (%r,)") == "output 0 at %u");
+}
+
+TEST_CASE("proof: what shares memory still does", "[equivalence]") {
+  const std::string before = kX + "%v: f32[16] = aten.view.default(%x, [16])\nreturn (%v, %x)";
+  CHECK(answer(before, kX + "%v: f32[16] = aten.reshape.default(%x, [16])\nreturn (%v, %x)") == "proved");
+  CHECK(answer(kX + kY + "%a: f32[4, 4] = aten.neg.default(%x)\n%b: f32[4, 4] = aten.neg.default(%x)\nreturn (%a, %b)",
+               kX + kY + "%a: f32[4, 4] = aten.neg.default(%x)\nreturn (%a, %a)") ==
+        "which tensors share memory with output 1");
+}
+
+TEST_CASE("proof: metadata that changes in place belongs to the tensor", "[equivalence]") {
+  const std::string x = "%x: f32[2, 3] = placeholder()\n";
+  const std::string before = x +
+                             "%a: f32[2, 3] = aten.alias.default(%x)\n%t: f32[3, 2](1, 3) = aten.t_.default(%a)\n"
+                             "%r: f32[3] = aten.sum.dim_IntList(%x, [0])\nreturn (%r,)";
+  CHECK(answer(before, x + "%r: f32[3] = aten.sum.dim_IntList(%x, [0])\nreturn (%r,)") == "proved");
+  CHECK(answer(before, x +
+                           "%t: f32[3, 2](1, 3) = aten.t_.default(%x)\n%r: f32[3] = aten.sum.dim_IntList(%x, [0])\n"
+                           "return (%r,)") == "output 0 at %r");
+}
+
+const std::string kGather =
+    "%g: f32[8, 4] = _c10d_functional.all_gather_into_tensor.default(%x, 2, \"0\")\n";
+
+TEST_CASE("proof: collectives are awaited, and what they read is left alone", "[equivalence]") {
+  const std::string wait = "%w: f32[8, 4] = _c10d_functional.wait_tensor.default(%g)\n";
+  const std::string read = "%r: f32[8, 4] = aten.neg.default(%w)\nreturn (%r,)";
+  const std::string before = kX + kGather + wait + read;
+  CHECK(answer(before, before) == "proved");
+  CHECK(answer(before, kX + kGather + "%r: f32[8, 4] = aten.neg.default(%g)\nreturn (%r,)") == "output 0 at %r");
+  const std::string write = "%i: f32[4, 4] = aten.add_.Tensor(%x, 1)\n";
+  CHECK(answer(kX + kGather + wait + write + read, kX + kGather + write + wait + read) == "what input x holds at the end");
+}
+
+TEST_CASE("proof: an operator that nobody described keeps its place among its kind", "[equivalence]") {
+  const std::string a = "%a: f32[4, 4] = mylib.log.default(%x)\n";
+  const std::string b = "%b: f32[4, 4] = mylib.count.default(%y)\n";
+  CHECK(answer(kX + kY + a + b + "return (%a, %b)", kX + kY + a + b + "return (%a, %b)") == "proved");
+  CHECK(answer(kX + kY + a + b + "return (%a, %b)", kX + kY + b + a + "return (%a, %b)") != "proved");
+}
+
+TEST_CASE("proof: a view that nobody can calculate is undecided", "[equivalence]") {
+  const std::string unfold = "aten.unfold.default(%x, 0, 2, 1)\n";
+  const std::string read = "%r: f32[3, 4, 2] = aten.neg.default(%u)\nreturn (%r,)";
+  CHECK(answer(kX + "%u: f32[3, 4, 2](4, 1, 4) = " + unfold + read,
+               kX + "%u: f32[3, 4, 2](4, 1, 4) = " + unfold + read) == "proved");
+  CHECK(answer(kX + "%u: f32[3, 4, 2](4, 1, 4) = " + unfold + read,
+               kX + "%u: f32[3, 4, 2](8, 1, 4) = aten.unfold.default(%x, 0, 2, 2)\n" + read) == "undecided");
+}
+
+}  // namespace
+}  // namespace fxopt
