@@ -16,7 +16,9 @@
 #include "cli/step.h"
 #include "core/stopwatch.h"
 #include "ir/alias/effect_map.h"
+#include "ir/check/equivalence/equivalence.h"
 #include "ir/summary/opaque.h"
+#include "passes/pipeline/proof_error.h"
 
 namespace fxopt {
 namespace {
@@ -27,7 +29,35 @@ struct VerifyFlags {
   std::vector<std::string> inputs;
   size_t max_errors = 100;
   bool step = false;
+  std::string against;
+  std::vector<std::string> allow;
+  bool strict = false;
 };
+
+// What --allow takes, and what it allows.
+struct Allowance {
+  std::string_view word;
+  bool ProofOptions::* option;
+};
+constexpr Allowance kAllowances[] = {{"dead-draws", &ProofOptions::allow_dead_draws},
+                                     {"dead-collectives", &ProofOptions::allow_dead_collectives},
+                                     {"dead-assertions", &ProofOptions::allow_dead_assertions}};
+
+Result<ProofOptions> proof_options(const VerifyFlags& flags) {
+  ProofOptions options;
+  options.recorded_apart = true;
+  std::vector<std::string_view> words;
+  for (const Allowance& item : kAllowances) words.push_back(item.word);
+  for (const std::string& word : flags.allow) {
+    const auto found = std::find(words.begin(), words.end(), word);
+    if (found == words.end()) {
+      return Error{ErrorCode::kBadOptionValue, "--allow takes no '" + word + "'",
+                   suggestion(word, words, "it takes dead-draws, dead-collectives and dead-assertions"), {}};
+    }
+    options.*kAllowances[static_cast<size_t>(found - words.begin())].option = true;
+  }
+  return options;
+}
 
 // What passes must assume the worst of, graph by graph: no error, for real graphs have it.
 nlohmann::ordered_json report_opaque(std::ostream& out, const Module& module, Validity validity) {
@@ -111,6 +141,71 @@ void verify_step(Console& console, const VerifyFlags& flags, std::vector<std::un
                     << '\n';
 }
 
+// Whether each module computes what the one of --against does; those that are broken are not judged.
+class AgainstFile {
+ public:
+  // Null after an error, which was said.
+  static std::unique_ptr<AgainstFile> load(Console& console, const VerifyFlags& flags) {
+    const Result<ProofOptions> options = proof_options(flags);
+    if (!options.ok()) {
+      console.error(options.error());
+      return nullptr;
+    }
+    std::unique_ptr<Module> module = load_input(console, flags.against);
+    if (module == nullptr) return nullptr;
+    if (std::vector<Error> broken = verify(*module, 1); !broken.empty()) {
+      broken.front().where.file = shown_input(flags.against);
+      console.error(broken.front());
+      return nullptr;
+    }
+    return std::unique_ptr<AgainstFile>(new AgainstFile(std::move(module), *options));
+  }
+
+  void judge(Console& console, const VerifyFlags& flags, const Module& module, const std::string& path,
+             nlohmann::ordered_json& file) {
+    Stopwatch watch;
+    const ModuleProof proof = prover_.prove(module);
+    console.stage("compared " + shown_input(path), watch.lap());
+    const std::string shown = printable_line(shown_input(path));
+    const std::string other = printable_line(shown_input(flags.against));
+    file["against"] = shown_input(flags.against);
+    file["proof"] = answer_word(proof.answer);
+    if (proof.answer == ProofAnswer::kProved) {
+      console.product() << shown << ": proved, it computes what " << other << " does\n";
+      return;
+    }
+    nlohmann::ordered_json& differences = file["differences"] = nlohmann::ordered_json::array();
+    for (const ProofDifference& item : proof.differences) differences.push_back(item.what);
+    Error error = proof_error(module, proof);
+    error.where.file = shown_input(path);
+    console.product() << shown << ": " << answer_word(proof.answer) << ", against " << other << '\n';
+    if (proof.answer == ProofAnswer::kUndecided && !flags.strict) {
+      console.warning("undecided", error.where, error.message);
+    } else {
+      console.error(error);
+    }
+  }
+
+ private:
+  AgainstFile(std::unique_ptr<Module> module, const ProofOptions& options)
+      : module_(std::move(module)), prover_(*module_, options) {}
+
+  static std::string_view answer_word(ProofAnswer answer) {
+    switch (answer) {
+      case ProofAnswer::kProved:
+        return "proved";
+      case ProofAnswer::kDiffers:
+        return "differs";
+      case ProofAnswer::kUndecided:
+        return "undecided";
+    }
+    return "";
+  }
+
+  std::unique_ptr<Module> module_;
+  Prover prover_;
+};
+
 }  // namespace
 
 CommandBody declare_verify(CLI::App& app) {
@@ -119,13 +214,33 @@ CommandBody declare_verify(CLI::App& app) {
   app.add_option("--max-errors", flags->max_errors, "print at most N errors for each file, at least one (default: 100)")
       ->type_name("N");
   app.add_flag("--step", flags->step, std::string(kStepHelp) + ": they fit together, too");
+  app.add_option("--against", flags->against,
+                 "prove that each input computes what this graph does: outputs, writes, shared memory, random draws, "
+                 "collectives and other effects (exit 4 where it does not)")
+      ->type_name("BEFORE");
+  app.add_option("--allow", flags->allow,
+                 "what inputs may leave out: dead-draws, dead-collectives, dead-assertions; a list with commas")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_flag("--strict", flags->strict, "exit with 4 where a proof is undecided as well");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     const Status inputs = check_inputs(flags->inputs);
     if (!inputs.ok()) return console.error(inputs.error());
+    std::unique_ptr<AgainstFile> against;
+    if (!flags->against.empty()) {
+      against = AgainstFile::load(console, *flags);
+      if (against == nullptr) return;
+    } else if (!flags->allow.empty() || flags->strict) {
+      return console.error({ErrorCode::kUsage, "--allow and --strict are for proofs", "add --against BEFORE", {}});
+    }
     std::vector<std::unique_ptr<Module>> modules;  // of the step
     for_each_input(console, flags->inputs, [&](size_t i, nlohmann::ordered_json& file) {
       std::unique_ptr<Module> module = verify_one(console, *flags, flags->inputs[i], file);
+      if (against != nullptr && module != nullptr && file["verdict"] == "ok") {
+        against->judge(console, *flags, *module, flags->inputs[i], file);
+      }
       if (flags->step) modules.push_back(std::move(module));
     });
     if (flags->step) verify_step(console, *flags, std::move(modules));

@@ -30,6 +30,8 @@ uint64_t hash_record(const Tensor& tensor) {
   uint64_t hash = static_cast<uint64_t>(tensor.dtype);
   hash = hash_combine(hash, tensor.sizes.index());
   hash = hash_combine(hash, tensor.strides.index());
+  hash = hash_combine(hash, tensor.device.index());
+  hash = hash_combine(hash, tensor.placements);
   return hash_combine(hash, static_cast<uint64_t>(tensor.offset.value));
 }
 
