@@ -37,7 +37,7 @@ struct VerifyFlags {
 // What --allow takes, and what it allows.
 struct Allowance {
   std::string_view word;
-  bool ProofOptions::* option;
+  bool ProofOptions::*option;
 };
 constexpr Allowance kAllowances[] = {{"dead-draws", &ProofOptions::allow_dead_draws},
                                      {"dead-collectives", &ProofOptions::allow_dead_collectives},
@@ -51,8 +51,10 @@ Result<ProofOptions> proof_options(const VerifyFlags& flags) {
   for (const std::string& word : flags.allow) {
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end()) {
-      return Error{ErrorCode::kBadOptionValue, "--allow takes no '" + word + "'",
-                   suggestion(word, words, "it takes dead-draws, dead-collectives and dead-assertions"), {}};
+      return Error{ErrorCode::kBadOptionValue,
+                   "--allow takes no '" + word + "'",
+                   suggestion(word, words, "it takes dead-draws, dead-collectives and dead-assertions"),
+                   {}};
     }
     options.*kAllowances[static_cast<size_t>(found - words.begin())].option = true;
   }

@@ -176,7 +176,8 @@ constexpr Row kRows[] = {
      "Both graphs were run on names instead of numbers, and they do not end alike: an output, what is written into an "
      "input or attribute, the tensors that share memory, the random draws, the collectives or another effect. The "
      "message names the first difference and the first call that the graph before does not have. After a pass it is a "
-     "mistake of the pass: nothing is written but a reproducer. Of `fxopt verify --against`: a rewrite that is right by "
+     "mistake of the pass: nothing is written but a reproducer. Of `fxopt verify --against`: a rewrite that is right "
+     "by "
      "a law of algebra, as a + b for b + a, is a difference, too."},
     {ErrorCode::kNotProved, "a fact is missing that would prove the graphs alike",
      "The graph has a view that the graph before does not have, and what it shows cannot be calculated from its "

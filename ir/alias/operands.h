@@ -41,8 +41,8 @@ class WrittenOperands {
   };
 
   const Graph& graph_;
-  HashSet<uint64_t, Hash> given_;  // call that writes and tensor
-  IdMap<NodeId, NodeId> tensors_;                   // of results of in-place ops
+  HashSet<uint64_t, Hash> given_;                 // call that writes and tensor
+  IdMap<NodeId, NodeId> tensors_;                 // of results of in-place ops
   HashMap<NodeId, std::vector<NodeId>> results_;  // of these, by tensor
 };
 

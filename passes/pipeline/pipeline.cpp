@@ -156,7 +156,8 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
     }
     is_unproved = is_unproved || has_changed;
     if (proof.has_value() && is_unproved && (has_changed || i + 1 == count)) {
-      if (std::optional<Error> differs = proof->check(module, step, i, i + 1 == count, done)) return *std::move(differs);
+      if (std::optional<Error> differs = proof->check(module, step, i, i + 1 == count, done))
+        return *std::move(differs);
       is_unproved = step.has(ProofTerm::kMarksOnly) && i + 1 < count;
     }
     done.check_seconds = watch.lap();

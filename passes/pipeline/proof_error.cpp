@@ -26,7 +26,8 @@ std::string_view change_text(ModuleProof::Change change) {
     case ModuleProof::Change::kAdded:
       return "the first call that the graph before does not compute; it has no node of this uid";
     case ModuleProof::Change::kArguments:
-      return "the first call that the graph before does not compute; its node of this uid has other arguments, constants "
+      return "the first call that the graph before does not compute; its node of this uid has other arguments, "
+             "constants "
              "or sizes";
     case ModuleProof::Change::kData:
       return "the first call that the graph before does not compute; its node of this uid is called alike, but reads "
@@ -56,7 +57,8 @@ Error proof_error(const Module& after, const ModuleProof& proof) {
     if (more > 0) error.message += ", and " + std::to_string(more) + " more";
   }
   if (!proof.first_new.is_valid()) {
-    error.hint = "every call of it is computed by the graph before: outputs, writes or effects were exchanged or left out";
+    error.hint =
+        "every call of it is computed by the graph before: outputs, writes or effects were exchanged or left out";
     return error;
   }
   const Graph& graph = after.graph(after.find_graph(proof.graph));

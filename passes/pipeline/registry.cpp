@@ -41,11 +41,10 @@ std::vector<PassInfo> make_registry() {
                     .ends = {{OpenQuestion::kPhases, "remat decides by phases and writes some"},
                              {OpenQuestion::kTags, "remat carries out the tags"}},
                     .proof = {kAsTorch}}),
-      entry<sac>(
-          "sac", PassClass::kExact, "Tag forward values for saving or recomputing, by a policy.",
-          {.needs = {OpenQuestion::kTags},
-           .ends = {{OpenQuestion::kPhases, "sac decides by phases what it tags"}},
-           .proof = {kMarks}}),
+      entry<sac>("sac", PassClass::kExact, "Tag forward values for saving or recomputing, by a policy.",
+                 {.needs = {OpenQuestion::kTags},
+                  .ends = {{OpenQuestion::kPhases, "sac decides by phases what it tags"}},
+                  .proof = {kMarks}}),
   };
   std::sort(passes.begin(), passes.end(), [](const PassInfo& a, const PassInfo& b) { return a.name < b.name; });
   return passes;

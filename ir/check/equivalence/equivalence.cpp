@@ -66,8 +66,7 @@ struct ModuleRun {
   HashMap<StringId, Hash128> subgraphs;
 };
 
-ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated,
-                       bool names_calls) {
+ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated, bool names_calls) {
   EffectMap effects(graph, run.effects);
   return execute({graph, run.keys, effects, axioms, run.subgraphs, is_differentiated, names_calls});
 }
@@ -79,7 +78,6 @@ bool is_differentiated(const Graph& graph) {
     return *phases;
   });
 }
-
 
 bool holds_all(const std::vector<Hash128>& all, const std::vector<Hash128>& some) {
   return std::includes(all.begin(), all.end(), some.begin(), some.end());
@@ -139,6 +137,8 @@ class Comparison {
       if (found == after_.attributes.end()) continue;
       if (a.content != found->content || a.geometry != found->geometry) {
         add("what " + a.label + " holds at the end", found->node);
+      } else if (a.storage != found->storage) {
+        add("which tensors share memory with " + a.label, found->node);
       }
     }
   }
@@ -213,7 +213,8 @@ Prover::Prover(const Module& before, const ProofOptions& options) : state_(std::
     const Graph& graph = before.graph(id);
     const bool may_differentiate = is_differentiated(graph);
     state_->graphs.push_back({std::string(before.text(graph.name())),
-                              run_graph(graph, *state_->run, state_->axioms, may_differentiate, true), may_differentiate});
+                              run_graph(graph, *state_->run, state_->axioms, may_differentiate, true),
+                              may_differentiate});
   }
   state_->axioms.is_open = false;
 }
@@ -230,9 +231,8 @@ ModuleProof Prover::prove(const Module& after) {
   const std::vector<GraphId> tops = top_level_graphs(after);
   std::vector<bool> is_known(tops.size(), false);
   for (const State::Known& known : state_->graphs) {
-    const auto found = std::find_if(tops.begin(), tops.end(), [&](GraphId id) {
-      return after.text(after.graph(id).name()) == known.name;
-    });
+    const auto found = std::find_if(tops.begin(), tops.end(),
+                                    [&](GraphId id) { return after.text(after.graph(id).name()) == known.name; });
     if (found == tops.end()) {
       proof.answer = ProofAnswer::kDiffers;
       proof.differences.push_back({StringId(), "graph @" + known.name + " is gone", NodeId()});
@@ -256,8 +256,7 @@ ModuleProof Prover::prove(const Module& after) {
         proof.graph = graph.name();
         proof.first_new = first->node;
         if (const auto was = by_uid.find(first->uid); was != by_uid.end()) {
-          proof.change =
-              was->second == first->arguments ? ModuleProof::Change::kData : ModuleProof::Change::kArguments;
+          proof.change = was->second == first->arguments ? ModuleProof::Change::kData : ModuleProof::Change::kArguments;
         }
         if (first->lacks_fact) {
           proof.answer = ProofAnswer::kUndecided;

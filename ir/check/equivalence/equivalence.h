@@ -23,9 +23,9 @@ enum class ProofAnswer : uint8_t {
 
 // Where two graphs end differently.
 struct ProofDifference {
-  StringId graph;      // of the module after; invalid where it has none of that name
-  std::string what;    // "output 3 (%mul)", "what input w holds at the end", "the order of random draws"
-  NodeId node;         // that yields it, of the graph after
+  StringId graph;    // of the module after; invalid where it has none of that name
+  std::string what;  // "output 3 (%mul)", "what input w holds at the end", "the order of random draws"
+  NodeId node;       // that yields it, of the graph after
 };
 
 struct ModuleProof {

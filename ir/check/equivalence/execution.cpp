@@ -128,21 +128,21 @@ class Execution {
   }
   Hash128 data_key(uint32_t storage) {
     const Storage& item = storages_[storage];
-    const Hash128 version = storage_groups_.version(storage);
+    const Hash128 version = storage_groups_.changed_by_others(storage);
     if (version == Hash128() && !item.is_pending) return item.content;
     return make_key(KeyKind::kData,
                     {item.content.high, item.content.low, version.high, version.low, item.is_pending ? 1U : 0U});
   }
   Hash128 geometry_key(uint32_t object) {
     const Hash128 key = axioms_.geometries.key(objects_[object].geometry);
-    const Hash128 version = object_groups_.version(object);
+    const Hash128 version = object_groups_.changed_by_others(object);
     const Hash128 lineage = lineages_[objects_[object].lineage];
     if (version == Hash128() && lineage == Hash128()) return key;
     return make_key(KeyKind::kGeometry, {key.high, key.low, version.high, version.low, lineage.high, lineage.low});
   }
   // Null where nothing calculates with it.
   const Geometry* known_geometry(uint32_t object) {
-    if (object_groups_.version(object) != Hash128()) return nullptr;
+    if (object_groups_.changed_by_others(object) != Hash128()) return nullptr;
     return axioms_.geometries.find(objects_[object].geometry);
   }
   void join_objects(uint32_t a, uint32_t b) {
@@ -166,7 +166,7 @@ class Execution {
     storage_groups_.change(storage, item.content);
   }
   void change_geometry(uint32_t object, GeometryId geometry) {
-    if (objects_[object].geometry == geometry) return;
+    if (objects_[object].geometry == geometry && object_groups_.changed_by_others(object) == Hash128()) return;
     objects_[object].geometry = geometry;
     object_groups_.change(object, axioms_.geometries.key(geometry));
   }
@@ -260,7 +260,8 @@ class Execution {
   }
 
   // The same, of the axiom of that name where there is one.
-  const ValueShape& believed_shape(NodeId node, const Hash128& name, HashMap<Hash128, ValueShape, Hash128Hash>& axioms) {
+  const ValueShape& believed_shape(NodeId node, const Hash128& name,
+                                   HashMap<Hash128, ValueShape, Hash128Hash>& axioms) {
     if (axioms_.is_open) {
       const ValueShape& shape = recorded_shape(node);
       axioms.emplace(name, shape);
@@ -491,6 +492,18 @@ class Execution {
     }
   }
 
+  // Where they are views, they show the same; whether they are, run_view() asks.
+  static bool is_reshape(const Op& op) {
+    return op.name == "aten.view.default" || op.name == "aten._unsafe_view.default" ||
+           op.name == "aten.reshape.default";
+  }
+
+  Hash128 target_key(const Op& op, TargetId target) {
+    if (!is_reshape(op)) return keys_.text(module_.target(target).name);
+    if (!reshape_key_.has_value()) reshape_key_ = hash_text("aten.reshape.default");
+    return *reshape_key_;
+  }
+
   // Names the call and its arguments, contents of tensors apart.
   void name_call(NodeId node, const Op& op) {
     words_.clear();
@@ -498,7 +511,7 @@ class Execution {
     given_.clear();
     words_.push_back(tag(KeyKind::kCall, static_cast<uint64_t>(graph_[node].kind)));
     const TargetId target = graph_[node].target;
-    if (target.is_valid()) add_key(words_, keys_.text(module_.target(target).name));
+    if (target.is_valid()) add_key(words_, target_key(op, target));
     is_schema_call_ = op.schema.has_value();
     const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
     const std::span<const Arg> kwargs = graph_.pool().args(graph_[node].kwargs);
@@ -579,7 +592,8 @@ class Execution {
     }
     const RngUse& use = *graph_.extra(node)->rng;
     add_key(name_, keys_.text(use.slot));
-    add_key(name_, use.offset.value.has_value() ? SymInt(*use.offset.value).key() : keys_.integer(use.offset.expr).key());
+    add_key(name_,
+            use.offset.value.has_value() ? SymInt(*use.offset.value).key() : keys_.integer(use.offset.expr).key());
   }
 
   // -- calls
@@ -593,7 +607,7 @@ class Execution {
     if (answer_size(node, op) || calculate(node, op)) return;
     const Hash128 name = make_key(words_);
     geometry_name_ = name;
-    const Hash128 key = call_key(node, op, effects);
+    Hash128 key = call_key(node, op, effects);
     if (!run_view(node, op, key)) run_general(node, op, effects, key);
     if (names_calls_) out_.nodes.push_back({node, graph_[node].uid, key, name, lacks_fact_});
   }
@@ -620,8 +634,7 @@ class Execution {
     if (is_new) {
       const Object whole = objects_[cell.first];
       const Hash128 parent = axioms_.geometries.key(whole.geometry);
-      const Hash128 name =
-          make_key(KeyKind::kElement, {parent.high, parent.low, static_cast<uint64_t>(key->as_int())});
+      const Hash128 name = make_key(KeyKind::kElement, {parent.high, parent.low, static_cast<uint64_t>(key->as_int())});
       const uint32_t object = make_object(whole.storage, believed_element(node, name));
       object_groups_.join(object, cell.first);
       const bool is_tensor = axioms_.geometries.find(objects_[object].geometry) != nullptr;
@@ -683,7 +696,7 @@ class Execution {
       if (step > count || step < -count) break;
       i += step;
     }
-    const Cell slice = {ValueShapeCell::Kind::kContainer, false, false, static_cast<uint32_t>(cells_.size()),
+    const Cell slice = {ValueShapeCell::Kind::kContainer,    false, false, static_cast<uint32_t>(cells_.size()),
                         static_cast<uint32_t>(taken.size()), 0};
     cells_.insert(cells_.end(), taken.begin(), taken.end());
     values_[node.index()] = add_cell(slice);
@@ -743,22 +756,23 @@ class Execution {
   // Floats go through plain cells as well, under names that no sum of integers has.
   bool is_recorded_integer(NodeId node) const {
     const Value& value = graph_.value(node);
-    return value.kind == ValueKind::kSymbolic ? value.symbol_type == SymbolType::kInt
-                                              : value.kind == ValueKind::kScalar &&
-                                                    graph_.pool().scalar(value).is(ArgKind::kInt);
+    return value.kind == ValueKind::kSymbolic
+               ? value.symbol_type == SymbolType::kInt
+               : value.kind == ValueKind::kScalar && graph_.pool().scalar(value).is(ArgKind::kInt);
   }
 
   // -- views
 
+  // What `detach` gives, and every view that is made while gradients are off, is cut off from what it is a view of: for
+  // good, whatever is made of it then.
   uint32_t lineage_after(uint32_t from, const Op& op) {
     if (!is_differentiated_) return 0;
-    const bool is_cut = op.name == "aten.detach.default" || op.name == "aten.detach_.default" ||
-                        op.name == "aten.view.dtype" || gradient_mode_ != Hash128();
-    if (!is_cut) return objects_[from].lineage;
+    const bool is_cut = op.name == "aten.detach.default" || op.name == "aten.detach_.default" || gradients_are_off_;
+    if (is_cut) return kCutOff;
+    if (op.name != "aten.view.dtype") return objects_[from].lineage;
     const Hash128 old = lineages_[objects_[from].lineage];
     const Hash128 name = hash_text(op.name);
-    lineages_.push_back(make_key(
-        KeyKind::kLineage, {old.high, old.low, name.high, name.low, gradient_mode_.high, gradient_mode_.low}));
+    lineages_.push_back(make_key(KeyKind::kLineage, {old.high, old.low, name.high, name.low}));
     return static_cast<uint32_t>(lineages_.size() - 1);
   }
 
@@ -791,7 +805,7 @@ class Execution {
   }
 
   // A view of one tensor, or one that may be a copy. False for any other call.
-  bool run_view(NodeId node, const Op& op, const Hash128& key) {
+  bool run_view(NodeId node, const Op& op, Hash128& key) {
     const ViewKind kind = view_kind(node, op);
     if (kind != ViewKind::kView && kind != ViewKind::kMultiView && kind != ViewKind::kMaybeView) return false;
     const Arg* first = call_argument(graph_, node, 0);
@@ -801,6 +815,10 @@ class Execution {
     const uint32_t from = cells_[cell].first;
     const bool depends_on_data = op.reads_index || (op.view == ViewKind::kProjection && given_.size() > 1);
     const ViewFact fact = view_fact(node, op, kind, from, depends_on_data ? key : geometry_name_);
+    if (fact.kind != ViewFact::Kind::kView && is_reshape(op) && op.name != "aten.reshape.default") {
+      // It raises where a reshape copies.
+      key = make_key(KeyKind::kView, {key.high, key.low});
+    }
     if (fact.kind == ViewFact::Kind::kSame) {
       values_[node.index()] = cell;
       return true;
@@ -810,7 +828,8 @@ class Execution {
       const GeometryId geometry = fact.tensors[i];
       if (fact.kind == ViewFact::Kind::kView) {
         const uint32_t object = make_object(objects_[from].storage, geometry, lineage_after(from, op));
-        if (op.may_return_argument) object_groups_.join(from, object);
+        // What hands back its argument wherever it can may hand back the tensor itself.
+        if (op.may_return_argument || kind == ViewKind::kMaybeView) object_groups_.join(from, object);
         made.push_back(tensor_cell(object));
         continue;
       }
@@ -820,7 +839,7 @@ class Execution {
       made.push_back(tensor_cell(object));
     }
     if (fact.is_list) {
-      const Cell list = {ValueShapeCell::Kind::kContainer, false, false, static_cast<uint32_t>(cells_.size()),
+      const Cell list = {ValueShapeCell::Kind::kContainer,   false, false, static_cast<uint32_t>(cells_.size()),
                          static_cast<uint32_t>(made.size()), 0};
       cells_.insert(cells_.end(), made.begin(), made.end());
       values_[node.index()] = add_cell(list);
@@ -888,8 +907,8 @@ class Execution {
         return std::nullopt;
     }
     for (const Geometry& each : found.tensors) fact.tensors.push_back(axioms_.geometries.add(each));
-    fact.is_list = op.is_multi_output || (op.schema.has_value() && !op.schema->returns.empty() &&
-                                          op.schema->returns[0].is_tensor_list());
+    fact.is_list = op.is_multi_output ||
+                   (op.schema.has_value() && !op.schema->returns.empty() && op.schema->returns[0].is_tensor_list());
     return fact;
   }
 
@@ -928,8 +947,8 @@ class Execution {
       return fact;
     }
     const Hash128 key = axioms_.geometries.key(given);
-    const GeometryId made = axioms_.geometries.add_unknown(
-        make_key(KeyKind::kView, {key.high, key.low, how.high, how.low}));
+    const GeometryId made =
+        axioms_.geometries.add_unknown(make_key(KeyKind::kView, {key.high, key.low, how.high, how.low}));
     undone_.emplace(made, std::make_pair(how, given));
     fact.tensors.push_back(made);
     return fact;
@@ -950,16 +969,39 @@ class Execution {
     return fact;
   }
 
+  // Whether what may be a copy is one: the two geometries tell of what shares memory wherever it can, else the file.
   ViewFact::Kind view_or_copy(NodeId node, const Op& op, uint32_t from, const ViewFact& fact) {
-    const Arg* first = call_argument(graph_, node, 0);
-    const Tensor* given = single_tensor(graph_, first->as_node());
-    const Tensor* made = single_tensor(graph_, node);
-    if (given == nullptr || made == nullptr || fact.tensors.size() != 1) return ViewFact::Kind::kEither;
-    if (given->storage.is_valid() && made->storage.is_valid() && op.view == ViewKind::kMaybeView) {
-      return given->storage == made->storage ? ViewFact::Kind::kView : ViewFact::Kind::kCopy;
+    if (fact.tensors.size() != 1) return ViewFact::Kind::kEither;
+    const Geometry* given = known_geometry(from);
+    const Geometry* made = axioms_.geometries.find(fact.tensors[0]);
+    if (given != nullptr && made != nullptr && shares_where_it_can(node, op)) {
+      if (same_geometry(*given, *made)) return ViewFact::Kind::kView;
+      Geometry shown = *given;
+      shown.sizes = made->sizes;
+      const Restride answer = restride(*given, made->sizes, shown.strides);
+      if (answer == Restride::kView && same_geometry(shown, *made)) return ViewFact::Kind::kView;
     }
-    static_cast<void>(from);
-    return ViewFact::Kind::kEither;
+    const Arg* first = call_argument(graph_, node, 0);
+    const Tensor* input = single_tensor(graph_, first->as_node());
+    const Tensor* output = single_tensor(graph_, node);
+    if (input == nullptr || output == nullptr || op.view != ViewKind::kMaybeView) return ViewFact::Kind::kEither;
+    if (!input->storage.is_valid() || !output->storage.is_valid()) return ViewFact::Kind::kEither;
+    return input->storage == output->storage ? ViewFact::Kind::kView : ViewFact::Kind::kCopy;
+  }
+
+  // Whether the schema says that the result is argument 0 or a view of it wherever it can be, and the call does not ask
+  // for a copy.
+  bool shares_where_it_can(NodeId node, const Op& op) {
+    if (op.view != ViewKind::kMaybeView || !op.schema.has_value() || op.schema->returns.empty() ||
+        op.schema->returns[0].alias_set.empty()) {
+      return false;
+    }
+    for (size_t i = 0; i < op.schema->args.size(); ++i) {
+      if (op.schema->args[i].name != "copy") continue;
+      const Arg* arg = call_argument(graph_, node, i);
+      return arg == nullptr || (arg->is(ArgKind::kBool) && !arg->as_bool());
+    }
+    return true;
   }
 
   // -- any other call
@@ -1008,8 +1050,7 @@ class Execution {
         return make_object(objects_[given.object].storage, geometry, lineage_after(given.object, op));
       }
       const Hash128 geometry = axioms_.geometries.key(item.geometry);
-      const Hash128 content =
-          make_key(KeyKind::kResult, {key.high, key.low, path, geometry.high, geometry.low});
+      const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, path, geometry.high, geometry.low});
       return make_object(make_storage(content), item.geometry);
     });
     values_[node.index()] = add_cell(cell);
@@ -1170,8 +1211,8 @@ class Execution {
       change_geometry(object, believed_geometry(0, is_tensor ? shape[0].geometry : GeometryId()));
     }
     if (!op.moves_storage) return;
-    const uint32_t storage =
-        source.size() == 1 ? objects_[source[0]].storage : make_storage(make_key(KeyKind::kResult, {key.high, key.low}));
+    const uint32_t storage = source.size() == 1 ? objects_[source[0]].storage
+                                                : make_storage(make_key(KeyKind::kResult, {key.high, key.low}));
     storage_groups_.join(objects_[object].storage, storage);
     objects_[object].storage = storage;
   }
@@ -1199,9 +1240,9 @@ class Execution {
   bool may_be_empty(const std::vector<uint32_t>& objects) {
     return std::any_of(objects.begin(), objects.end(), [this](uint32_t object) {
       const Geometry* geometry = known_geometry(object);
-      return geometry == nullptr ||
-             std::any_of(geometry->sizes.begin(), geometry->sizes.end(),
-                         [](const SymInt& size) { return !size.is_static() || size.value() == 0; });
+      return geometry == nullptr || std::any_of(geometry->sizes.begin(), geometry->sizes.end(), [](const SymInt& size) {
+               return !size.is_static() || size.value() == 0;
+             });
     });
   }
 
@@ -1219,9 +1260,14 @@ class Execution {
     }
     if (has_effect(effects, Effect::kAsserts)) out_.assertions.push_back(key);
     if (has_effect(effects, Effect::kChangesMode)) {
+      const Arg* is_on = graph_.arg(node, 0);
+      if (op.name == "torch._C._set_grad_enabled") {
+        gradients_are_off_ = is_on == nullptr || !is_on->is(ArgKind::kBool) || !is_on->as_bool();
+      }
       Hash128& mode = op.name == "torch._C._set_grad_enabled" ? gradient_mode_ : mode_;
-      mode = &mode == &gradient_mode_ ? geometry_name_
-                                      : make_key(KeyKind::kMode, {mode.high, mode.low, geometry_name_.high, geometry_name_.low});
+      mode = &mode == &gradient_mode_
+                 ? geometry_name_
+                 : make_key(KeyKind::kMode, {mode.high, mode.low, geometry_name_.high, geometry_name_.low});
     }
     if (has_effect(effects, Effect::kWaits)) {
       for (const uint32_t object : given) wait(objects_[object].storage);
@@ -1269,8 +1315,8 @@ class Execution {
           if (!calls.empty()) any_group_.high ^= calls.back().high, any_group_.low ^= calls.back().low;
         }
       }
-      collectives_[name].push_back(make_key(
-          KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low}));
+      collectives_[name].push_back(
+          make_key(KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low}));
     }
     std::vector<uint32_t> filled;
     for (const uint32_t object : made) filled.push_back(objects_[object].storage);
@@ -1291,7 +1337,7 @@ class Execution {
 
   uint32_t number_storage(uint32_t storage) {
     if (storage_numbers_.empty()) storage_numbers_.resize(storages_.size());
-    if (storage_numbers_[storage] == 0) storage_numbers_[storage] = ++last_number_;
+    if (storage_numbers_[storage] == 0 && numbers_all_) storage_numbers_[storage] = ++last_number_;
     return storage_numbers_[storage];
   }
 
@@ -1338,18 +1384,19 @@ class Execution {
     for (const NodeId node : inputs_) {
       add_end_values(cells_[values_[node.index()]], node, "input " + std::string(graph_.name_of(node)), out_.inputs);
     }
-    std::sort(attribute_order_.begin(), attribute_order_.end(), [this](const auto& a, const auto& b) {
-      return module_.text(a.first) < module_.text(b.first);
-    });
-    for (const auto& [path, node] : attribute_order_) {
-      add_end_values(cells_[values_[node.index()]], node, "attribute " + std::string(module_.text(path)),
-                     out_.attributes);
-    }
     Words structure;
     if (const NodeId output = graph_.output(); output.is_valid()) {
       for (const Arg& arg : graph_.pool().args(graph_[output].args)) add_output(arg, structure);
     }
     out_.output_structure = make_key(structure);
+    // Attributes last, and only those that others share are numbered: one that nobody reads any more may be gone.
+    numbers_all_ = false;
+    std::sort(attribute_order_.begin(), attribute_order_.end(),
+              [this](const auto& a, const auto& b) { return module_.text(a.first) < module_.text(b.first); });
+    for (const auto& [path, node] : attribute_order_) {
+      add_end_values(cells_[values_[node.index()]], node, "attribute " + std::string(module_.text(path)),
+                     out_.attributes);
+    }
     out_.generator = generator_;
     out_.world = world_;
     out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
@@ -1376,7 +1423,8 @@ class Execution {
 
   std::vector<Object> objects_;
   std::vector<Storage> storages_;
-  std::vector<Hash128> lineages_ = {Hash128()};
+  static constexpr uint32_t kCutOff = 1;
+  std::vector<Hash128> lineages_ = {Hash128(), make_key(KeyKind::kLineage, {})};
   HashMap<uint32_t, std::vector<uint32_t>> readers_;  // by storage: those that pending collectives fill from it
   VersionedGroups object_groups_, storage_groups_;
   std::vector<Cell> cells_;
@@ -1399,6 +1447,7 @@ class Execution {
   HashSet<Hash128, Hash128Hash> issued_;
   std::vector<uint32_t> storage_numbers_;
   uint32_t last_number_ = 0;
+  bool numbers_all_ = true;
   ExecutionEnd out_;
 
   // Of the call at hand:
@@ -1406,7 +1455,9 @@ class Execution {
   std::vector<uint32_t> given_, argument_, numbers_;
   ValueShape recorded_;
   Hash128 geometry_name_;
+  std::optional<Hash128> reshape_key_;
   bool is_schema_call_ = false;
+  bool gradients_are_off_ = false;
   bool lacks_fact_ = false;
 };
 

@@ -32,11 +32,11 @@ struct ValueShapeCell {
   enum class Kind : uint8_t { kTensor, kPlain, kContainer };
   Kind kind = Kind::kPlain;
   bool is_dict = false;
-  uint32_t count = 0;                // kContainer: elements
-  uint32_t share = 0;                // kTensor: those of one number above 0 lie on one storage
-  GeometryId geometry;               // kTensor
-  std::optional<SymInt> integer;     // kPlain: where it is one
-  Hash128 name;                      // of an element of a dict
+  uint32_t count = 0;             // kContainer: elements
+  uint32_t share = 0;             // kTensor: those of one number above 0 lie on one storage
+  GeometryId geometry;            // kTensor
+  std::optional<SymInt> integer;  // kPlain: where it is one
+  Hash128 name;                   // of an element of a dict
 };
 using ValueShape = std::vector<ValueShapeCell>;
 
@@ -94,7 +94,7 @@ struct ExecutionEnd {
   Hash128 generator, world, mode;
   std::vector<std::pair<Hash128, std::vector<Hash128>>> collectives;  // by group: calls in the order of first issue
   std::vector<Hash128> draws;                                         // by name, in order, where these count
-  std::vector<Hash128> assertions, waits, pending;        // sorted, each once
+  std::vector<Hash128> assertions, waits, pending;                    // sorted, each once
 
   // One name for all of it.
   Hash128 key() const;

@@ -15,39 +15,53 @@ uint32_t VersionedGroups::root(uint32_t group) {
   return group;
 }
 
-uint32_t VersionedGroups::group_of(uint32_t member) {
-  const auto [found, is_new] = members_.emplace(member, static_cast<uint32_t>(groups_.size()));
+VersionedGroups::Member& VersionedGroups::add(uint32_t member) {
+  const auto [found, is_new] = members_.emplace(member, Member());
   if (is_new) {
+    found.value().group = static_cast<uint32_t>(groups_.size());
     Group group;
-    group.parent = found->second;
+    group.parent = found->second.group;
     groups_.push_back(group);
   }
-  return root(found->second);
+  return found.value();
+}
+
+Hash128 VersionedGroups::changed_by_others(uint32_t member) {
+  if (members_.empty()) return Hash128();
+  const auto found = members_.find(member);
+  if (found == members_.end()) return Hash128();
+  const Hash128 version = groups_[root(found->second.group)].version;
+  return version == found->second.known ? Hash128() : version;
 }
 
 void VersionedGroups::join(uint32_t a, uint32_t b) {
   if (a == b) return;
-  a = group_of(a);
-  b = group_of(b);
-  if (a == b) return;
-  if (groups_[a].size < groups_[b].size) std::swap(a, b);
-  const Hash128 one = groups_[a].version;
-  const Hash128 other = groups_[b].version;
-  groups_[b].parent = a;
-  groups_[a].size += groups_[b].size;
-  if (other == Hash128()) return;
-  // Whichever is the larger, the name is the same.
-  const auto [first, second] = std::minmax(one, other);
-  groups_[a].version =
-      one == Hash128() ? other : make_key(KeyKind::kMayWrite, {first.high, first.low, second.high, second.low});
+  const bool knows_a = changed_by_others(a) == Hash128();
+  const bool knows_b = changed_by_others(b) == Hash128();
+  uint32_t top = root(add(a).group);
+  uint32_t other = root(add(b).group);
+  if (top == other) return;
+  if (groups_[top].size < groups_[other].size) std::swap(top, other);
+  const Hash128 one = groups_[top].version;
+  const Hash128 two = groups_[other].version;
+  groups_[other].parent = top;
+  groups_[top].size += groups_[other].size;
+  if (two != Hash128()) {
+    // Whichever is the larger, the name is the same.
+    const auto [first, second] = std::minmax(one, two);
+    groups_[top].version =
+        one == Hash128() ? two : make_key(KeyKind::kMayWrite, {first.high, first.low, second.high, second.low});
+  }
+  if (knows_a) members_.find(a).value().known = groups_[top].version;
+  if (knows_b) members_.find(b).value().known = groups_[top].version;
 }
 
 void VersionedGroups::change(uint32_t member, const Hash128& by) {
   const auto found = members_.find(member);
   if (found == members_.end()) return;
-  Group& group = groups_[root(found->second)];
-  group.version =
-      make_key(KeyKind::kMayWrite, {group.version.high, group.version.low, by.high, by.low});
+  Group& group = groups_[root(found->second.group)];
+  group.version = make_key(KeyKind::kMayWrite, {group.version.high, group.version.low, by.high, by.low});
+  found.value().known = group.version;
 }
 
 }  // namespace fxopt

@@ -8,22 +8,22 @@
 
 namespace fxopt {
 
-// Things that may be one and the same, in groups, each with a version: what is done to a member of a group of several
-// may be done to any of them, so that it gives all of them another name. What never joined another takes no memory. Near
-// O(1) for each call.
+// Things that may be one and the same, in groups: what is done to one may be done to any other of its group, so that it
+// gives all others another name. What never joined another takes no memory. Near O(1) for each call.
 class VersionedGroups {
  public:
+  // That two may be one changes neither.
   void join(uint32_t a, uint32_t b);
-  // Something was done to `member`; `by` names what.
+  // Something was done to `member`; `by` names what. Of the member itself the caller knows it.
   void change(uint32_t member, const Hash128& by);
-  // Zero: nothing was ever done to one of several.
-  Hash128 version(uint32_t member) {
-    if (members_.empty()) return Hash128();
-    const auto found = members_.find(member);
-    return found == members_.end() ? Hash128() : groups_[root(found->second)].version;
-  }
+  // What was done to others that may be this one after its own last change; zero: nothing.
+  Hash128 changed_by_others(uint32_t member);
 
  private:
+  struct Member {
+    uint32_t group = 0;
+    Hash128 known;  // the version up to which nothing is unsure
+  };
   struct Group {
     uint32_t parent = 0;
     uint32_t size = 1;
@@ -31,9 +31,9 @@ class VersionedGroups {
   };
 
   uint32_t root(uint32_t group);
-  uint32_t group_of(uint32_t member);
+  Member& add(uint32_t member);
 
-  HashMap<uint32_t, uint32_t> members_;
+  HashMap<uint32_t, Member> members_;
   std::vector<Group> groups_;
 };
 

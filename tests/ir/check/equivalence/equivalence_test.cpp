@@ -46,9 +46,8 @@ TEST_CASE("proof: names and places do not matter, arguments do", "[equivalence]"
 
 TEST_CASE("proof: a repeated call is the same value, a repeated draw is not", "[equivalence]") {
   const std::string sum = "%a: f32[4, 4] = aten.exp.default(%x)\n%s: f32[4, 4] = aten.mul.Tensor(%a, %a)\nreturn (%s,)";
-  CHECK(answer(kX + sum, kX +
-                             "%a: f32[4, 4] = aten.exp.default(%x)\n%c: f32[4, 4] = aten.exp.default(%x)\n"
-                             "%s: f32[4, 4] = aten.mul.Tensor(%a, %c)\nreturn (%s,)") == "proved");
+  CHECK(answer(kX + sum, kX + "%a: f32[4, 4] = aten.exp.default(%x)\n%c: f32[4, 4] = aten.exp.default(%x)\n"
+                              "%s: f32[4, 4] = aten.mul.Tensor(%a, %c)\nreturn (%s,)") == "proved");
   const std::string draw = "aten.rand_like.default(%x)\n";
   CHECK(answer(kX + "%a: f32[4, 4] = " + draw + "%s: f32[4, 4] = aten.mul.Tensor(%a, %a)\nreturn (%s,)",
                kX + "%a: f32[4, 4] = " + draw + "%c: f32[4, 4] = " + draw +
@@ -71,25 +70,23 @@ TEST_CASE("proof: a read stays on its side of a write", "[equivalence]") {
   const std::string before = kX +
                              "%r: f32[4, 4] = aten.neg.default(%x)\n%w: f32[4, 4] = aten.add_.Tensor(%x, 1)\n"
                              "return (%r,)";
-  CHECK(answer(before, kX +
-                           "%w: f32[4, 4] = aten.add_.Tensor(%x, 1)\n%r: f32[4, 4] = aten.neg.default(%x)\n"
-                           "return (%r,)") == "output 0 at %r");
+  CHECK(answer(before, kX + "%w: f32[4, 4] = aten.add_.Tensor(%x, 1)\n%r: f32[4, 4] = aten.neg.default(%x)\n"
+                            "return (%r,)") == "output 0 at %r");
   CHECK(answer(before, kX + "%r: f32[4, 4] = aten.neg.default(%x)\nreturn (%r,)") == "what input x holds at the end");
-  CHECK(answer(before, kX +
-                           "%c: f32[4, 4] = aten.clone.default(%x)\n%r: f32[4, 4] = aten.neg.default(%x)\n"
-                           "%w: f32[4, 4] = aten.add_.Tensor(%c, 1)\nreturn (%r,)") == "what input x holds at the end at %c");
+  CHECK(answer(before, kX + "%c: f32[4, 4] = aten.clone.default(%x)\n%r: f32[4, 4] = aten.neg.default(%x)\n"
+                            "%w: f32[4, 4] = aten.add_.Tensor(%c, 1)\nreturn (%r,)") ==
+        "what input x holds at the end at %c");
 }
 
 TEST_CASE("proof: views are what they show, recorded sizes of the graph after are not believed", "[equivalence]") {
-  const std::string before = kX +
-                             "%v: f32[16] = aten.view.default(%x, [16])\n%u: f32[2, 8] = aten.view.default(%v, [2, 8])\n"
-                             "%r: f32[2, 8] = aten.neg.default(%u)\nreturn (%r,)";
-  CHECK(answer(before, kX +
-                           "%u: f32[2, 8] = aten.view.default(%x, [2, 8])\n%r: f32[2, 8] = aten.neg.default(%u)\n"
-                           "return (%r,)") == "proved");
-  CHECK(answer(before, kX +
-                           "%u: f32[2, 8] = aten.view.default(%x, [8, 2])\n%r: f32[2, 8] = aten.neg.default(%u)\n"
-                           "return (%r,)") == "output 0 at %u");
+  const std::string before =
+      kX +
+      "%v: f32[16] = aten.view.default(%x, [16])\n%u: f32[2, 8] = aten.view.default(%v, [2, 8])\n"
+      "%r: f32[2, 8] = aten.neg.default(%u)\nreturn (%r,)";
+  CHECK(answer(before, kX + "%u: f32[2, 8] = aten.view.default(%x, [2, 8])\n%r: f32[2, 8] = aten.neg.default(%u)\n"
+                            "return (%r,)") == "proved");
+  CHECK(answer(before, kX + "%u: f32[2, 8] = aten.view.default(%x, [8, 2])\n%r: f32[2, 8] = aten.neg.default(%u)\n"
+                            "return (%r,)") == "output 0 at %u");
 }
 
 TEST_CASE("proof: what shares memory still does", "[equivalence]") {
@@ -106,13 +103,11 @@ TEST_CASE("proof: metadata that changes in place belongs to the tensor", "[equiv
                              "%a: f32[2, 3] = aten.alias.default(%x)\n%t: f32[3, 2](1, 3) = aten.t_.default(%a)\n"
                              "%r: f32[3] = aten.sum.dim_IntList(%x, [0])\nreturn (%r,)";
   CHECK(answer(before, x + "%r: f32[3] = aten.sum.dim_IntList(%x, [0])\nreturn (%r,)") == "proved");
-  CHECK(answer(before, x +
-                           "%t: f32[3, 2](1, 3) = aten.t_.default(%x)\n%r: f32[3] = aten.sum.dim_IntList(%x, [0])\n"
+  CHECK(answer(before, x + "%t: f32[3, 2](1, 3) = aten.t_.default(%x)\n%r: f32[3] = aten.sum.dim_IntList(%x, [0])\n"
                            "return (%r,)") == "output 0 at %r");
 }
 
-const std::string kGather =
-    "%g: f32[8, 4] = _c10d_functional.all_gather_into_tensor.default(%x, 2, \"0\")\n";
+const std::string kGather = "%g: f32[8, 4] = _c10d_functional.all_gather_into_tensor.default(%x, 2, \"0\")\n";
 
 TEST_CASE("proof: collectives are awaited, and what they read is left alone", "[equivalence]") {
   const std::string wait = "%w: f32[8, 4] = _c10d_functional.wait_tensor.default(%g)\n";
@@ -121,7 +116,8 @@ TEST_CASE("proof: collectives are awaited, and what they read is left alone", "[
   CHECK(answer(before, before) == "proved");
   CHECK(answer(before, kX + kGather + "%r: f32[8, 4] = aten.neg.default(%g)\nreturn (%r,)") == "output 0 at %r");
   const std::string write = "%i: f32[4, 4] = aten.add_.Tensor(%x, 1)\n";
-  CHECK(answer(kX + kGather + wait + write + read, kX + kGather + write + wait + read) == "what input x holds at the end");
+  CHECK(answer(kX + kGather + wait + write + read, kX + kGather + write + wait + read) ==
+        "what input x holds at the end");
 }
 
 TEST_CASE("proof: an operator that nobody described keeps its place among its kind", "[equivalence]") {
