@@ -72,7 +72,8 @@ std::string reduce_command(const std::string& path, const std::string& passes) {
 
 void add_reproducer(Error& error, std::string_view bytes, const Pipeline& pipeline, size_t failing) {
   // What the verifier says of a pass is said here with more; what the prover has found is not.
-  const std::string found = is_proof(error.code) ? error.hint + "; " : "";
+  const std::string found =
+      is_proof(error.code) ? error.hint + "; if you know that it is right all the same, --no-prove; " : "";
   const std::string mistake = found + "this is a mistake in fxopt; ";
   const Result<ReproducerFile> file = write_reproducer(bytes, pipeline, failing);
   if (file.ok()) {

@@ -14,8 +14,8 @@ constexpr std::string_view kExitCodes =
 1   a mistake in fxopt; opt writes a reproducer and prints its place
 2   the command line is not understood
 3   an input is malformed, or breaks an invariant where a valid graph is needed
-4   a result, not a malfunction: broken invariants (verify), a pass's output failed the verifier, a pass refused a tag
-    or a phase mark, or a tag that --strict-tags does not accept
+4   a result, not a malfunction: broken invariants or another result than --against (verify), a pass's output failed
+    the verifier or the proof, a pass refused a tag or a phase mark, or a tag that --strict-tags does not accept
 5   a result, not a malfunction: a limit was exceeded, such as --budget
 6   ranks diverge (unused so far)
 7   infeasible (unused so far)

@@ -221,7 +221,7 @@ CommandBody declare_verify(CLI::App& app) {
                  "collectives and other effects (exit 4 where it does not)")
       ->type_name("BEFORE");
   app.add_option("--allow", flags->allow,
-                 "what inputs may leave out: dead-draws, dead-collectives, dead-assertions; a list with commas")
+                 "what inputs may leave out, repeatable: dead-draws, dead-collectives, dead-assertions")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false);

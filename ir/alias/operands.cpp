@@ -37,8 +37,17 @@ NodeId WrittenOperands::tensor_of(NodeId node) const {
 
 bool WrittenOperands::has_both(NodeId gone, NodeId kept) const {
   if (given_.empty()) return false;
-  for (UseId use = graph_.first_use(gone); use.is_valid(); use = graph_.use(use).next) {
-    if (given_.contains(key(graph_.use(use).user, tensor_of(kept)))) return true;
+  const NodeId tensor = tensor_of(kept);
+  if (is_given_with(gone, tensor)) return true;
+  // What writes to it in place hands it back.
+  const auto found = results_.find(gone);
+  return found != results_.end() && std::any_of(found->second.begin(), found->second.end(),
+                                                [&](NodeId result) { return is_given_with(result, tensor); });
+}
+
+bool WrittenOperands::is_given_with(NodeId node, NodeId tensor) const {
+  for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
+    if (given_.contains(key(graph_.use(use).user, tensor))) return true;
   }
   return false;
 }

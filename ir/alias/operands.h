@@ -21,7 +21,7 @@ class WrittenOperands {
  public:
   WrittenOperands(const Graph& graph, EffectMap& effects);
 
-  // Whether a call that writes is given both. O(uses of `gone`).
+  // Whether a call that writes is given both. O(uses of `gone` and of what in-place ops make of it).
   bool has_both(NodeId gone, NodeId kept) const;
   // Notes that `kept` stands for `gone` from here on. O(uses of `gone` and of what in-place ops make of it).
   void replace(NodeId gone, NodeId kept);
@@ -33,6 +33,7 @@ class WrittenOperands {
 
   // The node whose tensor it is: an in-place op hands back its argument.
   NodeId tensor_of(NodeId node) const;
+  bool is_given_with(NodeId node, NodeId tensor) const;
   // The calls that write and are given `node` are given `tensor`.
   void add_uses(NodeId node, NodeId tensor);
 

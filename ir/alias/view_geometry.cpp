@@ -487,6 +487,15 @@ ViewGeometry contiguous(const Call& call) {
   return answer(is_same ? Outcome::kSame : Outcome::kUnknown);
 }
 
+// Hands back its argument where there is nothing to do; any other outcome is told by the recorded values.
+ViewGeometry to_dtype(const Call& call) {
+  const Arg* dtype = call.argument(1);
+  const Arg* copy = call.argument(3);
+  const bool may_copy = copy != nullptr && !(copy->is(ArgKind::kBool) && !copy->as_bool());
+  const bool is_same = dtype != nullptr && dtype->is(ArgKind::kDType) && dtype->as_dtype() == call.from.dtype;
+  return answer(is_same && !may_copy && call.is_absent(4) ? Outcome::kSame : Outcome::kUnknown);
+}
+
 using Rule = ViewGeometry (*)(const Call&);
 
 const std::unordered_map<std::string_view, Rule>& rules() {
@@ -529,6 +538,7 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten._conj.default", flip_conjugate},
       {"aten._neg_view.default", flip_negative},
       {"aten.contiguous.default", contiguous},
+      {"aten.to.dtype", to_dtype},
   };
   return kRules;
 }

@@ -48,6 +48,7 @@ namespace {
 
 constexpr std::string_view kPass = "canonicalize";
 constexpr std::string_view kDetach = "aten.detach.default";
+constexpr std::string_view kViewAsType = "aten.view.dtype";
 constexpr std::array<std::string_view, 2> kAliases = {"aten.alias.default", kDetach};
 // Views that flip the conjugate or negative bit, which some tracers do not record.
 constexpr std::array<std::string_view, 3> kBitFlips = {"aten._conj.default", "aten._neg_view.default",
@@ -211,6 +212,7 @@ class Planner {
 
   // A view of the same bytes as another type has no gradient.
   bool changes_dtype(NodeId link) const {
+    if (graph_.op(link).name == kViewAsType) return true;
     const Tensor* before = single_tensor(graph_, first_argument(graph_, link));
     const Tensor* after = single_tensor(graph_, link);
     return before != nullptr && after != nullptr && before->dtype != after->dtype;

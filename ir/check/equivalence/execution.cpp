@@ -552,9 +552,19 @@ class Execution {
     name_.assign(words_.begin(), words_.end());
     name_.insert(name_.end(), contents_.begin(), contents_.end());
     if (writes_anything(node, effects)) {
-      // Which of the tensors share memory, and which are one: a write to one is seen in the other.
-      number_by(given_, [this](uint32_t object) { return objects_[object].storage; });
-      number_by(given_, [](uint32_t object) { return object; });
+      // Which of the tensors share memory with what is written, and which are that tensor: a write is seen in them, and
+      // operators refuse some of them.
+      written_.clear();
+      if (has_effect(effects, Effect::kUnknownWrites)) {
+        written_ = given_;
+      } else {
+        for (const uint8_t position : op.writes) {
+          const std::vector<uint32_t>& objects = argument_objects(node, position);
+          written_.insert(written_.end(), objects.begin(), objects.end());
+        }
+      }
+      number_by([this](uint32_t object) { return objects_[object].storage; });
+      number_by([](uint32_t object) { return object; });
     }
     if (has_effect(effects, Effect::kRandom)) name_draw(node);
     if (is_ordered(effects)) {
@@ -563,7 +573,6 @@ class Execution {
     }
     if (mode_ != Hash128()) add_key(name_, mode_);
     if (is_differentiated_ && gradient_mode_ != Hash128()) add_key(name_, gradient_mode_);
-    static_cast<void>(op);
     return make_key(name_);
   }
 
@@ -574,14 +583,14 @@ class Execution {
     return has_effect(effects, Effect::kUnknownWrites) || is_writing_call(graph_, node);
   }
 
+  // Of each tensor that the call is given, the first written one that is the same `of`.
   template <class Of>
-  void number_by(const std::vector<uint32_t>& objects, const Of& of) {
+  void number_by(const Of& of) {
     numbers_.clear();
-    for (const uint32_t object : objects) {
-      const uint32_t thing = of(object);
-      const auto found = std::find(numbers_.begin(), numbers_.end(), thing);
-      name_.push_back(static_cast<uint64_t>(found - numbers_.begin()));
-      if (found == numbers_.end()) numbers_.push_back(thing);
+    for (size_t i = 0; i < written_.size(); ++i) numbers_.emplace(of(written_[i]), static_cast<uint32_t>(i));
+    for (const uint32_t object : given_) {
+      const auto found = numbers_.find(of(object));
+      name_.push_back(found == numbers_.end() ? kNoCell : found->second);
     }
   }
 
@@ -828,8 +837,9 @@ class Execution {
       const GeometryId geometry = fact.tensors[i];
       if (fact.kind == ViewFact::Kind::kView) {
         const uint32_t object = make_object(objects_[from].storage, geometry, lineage_after(from, op));
-        // What hands back its argument wherever it can may hand back the tensor itself.
-        if (op.may_return_argument || kind == ViewKind::kMaybeView) object_groups_.join(from, object);
+        // What hands back its argument wherever it can may hand back the tensor itself; a reshape makes a view.
+        if (op.may_return_argument || (kind == ViewKind::kMaybeView && !is_reshape(op)))
+          object_groups_.join(from, object);
         made.push_back(tensor_cell(object));
         continue;
       }
@@ -1031,6 +1041,8 @@ class Execution {
     if (op.view == ViewKind::kIdentity && first != nullptr && first->is(ArgKind::kNode) &&
         values_[first->as_node().index()] != kNoCell) {
       values_[node.index()] = values_[first->as_node().index()];
+      const Cell& same = cells_[values_[node.index()]];
+      if (same.kind == ValueShapeCell::Kind::kTensor && !op.changes_metadata) learn(node, same.first);
       return;
     }
     const ValueShape shape = axioms_.keeps_results ? believed_shape(node, key, axioms_.results) : recorded_shape(node);
@@ -1054,6 +1066,14 @@ class Execution {
       return make_object(make_storage(content), item.geometry);
     });
     values_[node.index()] = add_cell(cell);
+  }
+
+  // The graph before may record of a tensor that is handed back what it did not record of the tensor.
+  void learn(NodeId node, uint32_t object) {
+    if (known_geometry(object) != nullptr) return;
+    const Hash128 name = make_key(KeyKind::kElement, {geometry_name_.high, geometry_name_.low});
+    const GeometryId geometry = believed_element(node, name);
+    if (axioms_.geometries.find(geometry) != nullptr) change_geometry(object, geometry);
   }
 
   // Nothing is recorded of it: one thing, which may hold others.
@@ -1452,7 +1472,8 @@ class Execution {
 
   // Of the call at hand:
   Words words_, contents_, name_;
-  std::vector<uint32_t> given_, argument_, numbers_;
+  std::vector<uint32_t> given_, argument_, written_;
+  HashMap<uint32_t, uint32_t> numbers_;
   ValueShape recorded_;
   Hash128 geometry_name_;
   std::optional<Hash128> reshape_key_;
