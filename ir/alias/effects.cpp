@@ -49,7 +49,10 @@ ViewKind view_of_getitem(const Graph& graph, NodeId node) {
   // Nothing recorded: tuples are not indexed by tensors, lists, tuples or, mostly, booleans.
   const bool is_tensor_index =
       key->is(ArgKind::kNode) || key->is(ArgKind::kList) || key->is(ArgKind::kTuple) || key->is(ArgKind::kBool);
-  return is_tensor_index && !is_basic_index(graph, *key) ? ViewKind::kMaybeView : ViewKind::kProjection;
+  if (is_tensor_index && !is_basic_index(graph, *key)) return ViewKind::kMaybeView;
+  // A basic index that only tensors take. A node may be an integer, which lists take as well.
+  return key->is(ArgKind::kTuple) || key->is(ArgKind::kEllipsis) || key->is(ArgKind::kNone) ? ViewKind::kView
+                                                                                           : ViewKind::kProjection;
 }
 
 // The recorded result that aliases the argument at `position`; nullptr when there is no such tensor.

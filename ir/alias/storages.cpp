@@ -403,7 +403,7 @@ class StorageMap::Builder {
   // -- metadata that changes in place
 
   void visit_metadata(NodeId node) {
-    if (!graph_[node].is_call()) return;
+    if (!graph_[node].runs()) return;
     if (effects_.has(node, Effect::kUnknownWrites)) {
       for (const Held& each : inputs_) change_metadata(each.object, node);
     } else {

@@ -832,6 +832,8 @@ class Execution {
       values_[node.index()] = cell;
       return true;
     }
+    // A view reads nothing: it is what it shows.
+    if (fact.kind == ViewFact::Kind::kView && !depends_on_data) key = geometry_name_;
     std::vector<Cell> made;
     for (size_t i = 0; i < fact.tensors.size(); ++i) {
       const GeometryId geometry = fact.tensors[i];
@@ -854,7 +856,10 @@ class Execution {
       cells_.insert(cells_.end(), made.begin(), made.end());
       values_[node.index()] = add_cell(list);
     } else {
-      if (!axioms_.geometries.find(fact.tensors[0])) made[0].is_whole = kind == ViewKind::kMultiView;
+      // An alias of what nobody recorded is as much of it as that.
+      const bool is_unknown = axioms_.geometries.find(fact.tensors[0]) == nullptr;
+      const bool is_alias = cells_[cell].is_whole && fact.tensors[0] == objects_[from].geometry;
+      made[0].is_whole = is_unknown && (kind == ViewKind::kMultiView || is_alias);
       values_[node.index()] = add_cell(made[0]);
     }
     return true;
