@@ -52,7 +52,7 @@ ViewKind view_of_getitem(const Graph& graph, NodeId node) {
   if (is_tensor_index && !is_basic_index(graph, *key)) return ViewKind::kMaybeView;
   // A basic index that only tensors take. A node may be an integer, which lists take as well.
   return key->is(ArgKind::kTuple) || key->is(ArgKind::kEllipsis) || key->is(ArgKind::kNone) ? ViewKind::kView
-                                                                                           : ViewKind::kProjection;
+                                                                                            : ViewKind::kProjection;
 }
 
 // The recorded result that aliases the argument at `position`; nullptr when there is no such tensor.
