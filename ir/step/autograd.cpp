@@ -4,6 +4,7 @@
 
 #include "ir/graph/module.h"
 #include "ir/step/phases.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {
@@ -27,6 +28,32 @@ bool may_be_differentiated_alone(const Graph& graph, const PhaseMap& phases) {
   return graph.kind == GraphKind::kUnspecified;
 }
 
+// Integers and truth values have no gradients.
+bool may_have_gradient(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kUint8:
+    case DType::kUint16:
+    case DType::kUint32:
+    case DType::kUint64:
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool may_have_gradient(const Graph& graph, NodeId node) {
+  if (graph.value(node).kind == ValueKind::kAbsent) return true;
+  bool found = false;
+  for_each_tensor(graph, graph[node].value,
+                  [&found](ValueId, const Tensor& tensor) { found = found || may_have_gradient(tensor.dtype); });
+  return found;
+}
+
 }  // namespace
 
 bool may_be_differentiated(const Graph& graph, const PhaseSource& phases) {
@@ -37,6 +64,20 @@ bool may_be_differentiated(const Graph& graph, const PhaseSource& phases) {
     if (other.kind != GraphKind::kSubgraph && may_be_differentiated_alone(other, resolve_phases(other))) return true;
   }
   return false;
+}
+
+IdMap<NodeId, bool> reached_by_gradients(const Graph& graph, const StorageMap& storages) {
+  IdMap<NodeId, bool> reached(graph.num_ids());
+  const auto is_written = [&storages](BufferId buffer) { return buffer.is_valid() && storages.is_written(buffer); };
+  for (const NodeId node : graph.nodes()) {
+    if (!may_have_gradient(graph, node)) continue;
+    if (graph[node].is_call() && graph.op(node).name == "aten.detach.default") continue;
+    bool is_reached = !graph[node].is_call();
+    graph.for_each_input(node, [&](NodeId input) { is_reached = is_reached || reached.get(input); });
+    const std::span<const BufferId> made = storages.buffers(node);
+    reached[node] = is_reached || std::any_of(made.begin(), made.end(), is_written);
+  }
+  return reached;
 }
 
 ModeMap::ModeMap(const Graph& graph) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "ir/alias/storages.h"
 #include "ir/graph/graph.h"
 #include "ir/step/phases.h"
 
@@ -21,6 +22,12 @@ using PhaseSource = std::function<const PhaseMap&()>;
 // `phases` gives resolve_phases() of the graph. A subgraph is differentiated with the graphs that run it: true if any other graph of the module may be.
 // O(nodes), plus infer_phases() for a graph without marks.
 bool may_be_differentiated(const Graph& graph, const PhaseSource& phases);
+
+// The nodes whose results a gradient may flow through, in a graph that may_be_differentiated(): results that may be
+// floating point or complex, of inputs, of calls given such a result, and of calls whose storage is written. A detach
+// and whatever is made of constants and integers are none.
+// O(nodes + edges + buffers).
+IdMap<NodeId, bool> reached_by_gradients(const Graph& graph, const StorageMap& storages);
 
 // The stretches of a graph that run under one set of modes: gradient mode, inference mode, autocast. A call that
 // changes one begins the next stretch. The same call computes, or records for autograd, different things in two of

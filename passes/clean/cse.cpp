@@ -13,6 +13,8 @@
 //          two tensors would stand for both;
 //        - not both storages are returned, nor both tensors: the caller was handed two;
 //        - no op that writes is given both: many refuse one tensor twice, and take two equal views;
+//        - no gradient flows through the two when autograd runs through the graph: it would be summed before the op and
+//          not after, which rounds differently;
 //        - recorded values agree; control dependencies of the later node are also the earlier one's.
 //        An op with unknown writes may write whatever it is given.
 // Tags   The survivor gets the merged tag (rule 12) and both origins; a tagged loser goes to the ledger.
@@ -58,6 +60,7 @@ class Planner {
         storages_(facts.storages()),
         operands_(graph_, effects_),
         modes_(facts.modes()),
+        reached_(facts.is_differentiated() ? reached_by_gradients(graph_, storages_) : IdMap<NodeId, bool>()),
         stands_for_(graph_.num_ids()),
         chain_(graph_.num_ids()),
         returned_too_(storages_.num_buffers(), false) {}
@@ -236,6 +239,12 @@ class Planner {
       result_.remark(graph_, node, "values-differ", same + "their recorded values differ");
     } else if (are_both_returned(kept, node)) {
       result_.remark(graph_, node, "both-returned", same + "the caller is handed both");
+    } else if (reached_.get(node) && !are_one_tensor(kept, node)) {
+      result_.remark(
+          graph_, node, "differentiated",
+          same +
+              "autograd may run through this graph and would add the gradients of the two before the op, which "
+              "rounds differently (a recorded kind, such as forward, says that it will not)");
     } else if (operands_.has_both(node, kept)) {
       result_.remark(graph_, node, "given-both", same + "an op that writes is given both");
     } else if (waits_for_more(node, kept)) {
@@ -267,6 +276,7 @@ class Planner {
   const StorageMap& storages_;
   WrittenOperands operands_;
   const ModeMap& modes_;
+  const IdMap<NodeId, bool> reached_;  // by gradients, where autograd runs through the graph
   IdMap<NodeId, NodeId> stands_for_;
   IdMap<NodeId, NodeId> chain_;         // of the table: node -> the one before with its hash
   IdMap<BufferId, bool> returned_too_;  // by alias class: stands for a returned one

@@ -22,7 +22,7 @@ struct CseOptions {
 // Merges nodes that compute the same value from the same inputs and the same contents of memory; the first stays.
 //
 // Counters: merged. Notes: cross-phase (equal values of different phases, left apart).
-// Remarks: written, both-returned, values-differ, ordered.
+// Remarks: written, changed-in-place, values-differ, both-returned, differentiated, given-both, ordered.
 // O(nodes + edges + buffers) expected.
 Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context);
 

@@ -235,7 +235,7 @@ TEST_CASE("cli reduce: slips on the command line") {
 TEST_CASE("cli reduce: the graph and the pipeline of a wrong result") {
   const Setting setting;
   write_text(setting.in, R"(fxg 0
-graph @g {
+graph @g {kind=forward} {
   %x: f32[4] = placeholder()
   %y: f32[4] = placeholder()
   %s: f32[4] = aten.sin.default(%y)

@@ -44,7 +44,7 @@ inline bool contains(std::string_view text, std::string_view part) { return text
 // Two equal nodes, one of them superfluous; 4 KiB each.
 inline constexpr std::string_view kTwins =
     R"(fxg 0
-graph @twins {
+graph @twins {kind=forward} {
   %x: f32[1024] = placeholder() {input={role=input}}
   %a: f32[1024] = aten.neg.default(%x) {module_path="layers.0.mlp"}
   %b: f32[1024] = aten.neg.default(%x) {module_path="layers.1.mlp"}

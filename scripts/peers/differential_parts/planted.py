@@ -89,6 +89,7 @@ PLANTED: tuple[Planted, ...] = (
     _one("cse-kept-changes", "cse: the metadata of the first tensor does not change in place", CSE, "makes_written_storage(kept) || «changes_in_place(kept, node)»", "false"),
     _one("cse-later-changes", "cse: the metadata of the later tensor does not change in place", CSE, "} else if («changes_in_place(node, kept)») {", "false"),
     _one("cse-both-returned", "cse: not both storages are returned", CSE, "} else if («are_both_returned(kept, node)») {", "false"),
+    _one("cse-differentiated", "cse: no gradient flows through the two when autograd runs through the graph", CSE, "} else if («reached_.get(node) && !are_one_tensor(kept, node)») {", "false"),
     _one("cse-operands", "cse: no op that writes is given both", CSE, "} else if («operands_.has_both(node, kept)») {", "false"),
     Planted(
         "cse-stands-for-returned",

@@ -8,7 +8,7 @@
 namespace fxopt {
 namespace {
 
-constexpr const char* kGraph = R"(graph @g {
+constexpr const char* kGraph = R"(graph @g {kind=forward} {
   %x: f32[4] = placeholder()
   %a: f32[4] = aten.neg.default(%x)
   %b: f32[4] = aten.neg.default(%x)
