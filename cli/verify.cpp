@@ -17,6 +17,7 @@
 #include "core/stopwatch.h"
 #include "ir/alias/effect_map.h"
 #include "ir/check/equivalence/equivalence.h"
+#include "ir/step/step.h"
 #include "ir/summary/opaque.h"
 #include "passes/pipeline/proof_error.h"
 
@@ -46,6 +47,7 @@ constexpr Allowance kAllowances[] = {{"dead-draws", &ProofOptions::allow_dead_dr
 Result<ProofOptions> proof_options(const VerifyFlags& flags) {
   ProofOptions options;
   options.recorded_apart = true;
+  options.as_step = flags.step;
   std::vector<std::string_view> words;
   for (const Allowance& item : kAllowances) words.push_back(item.word);
   for (const std::string& word : flags.allow) {
@@ -127,22 +129,6 @@ std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, c
   return module;
 }
 
-// Whether the files make one step, where each is valid.
-void verify_step(Console& console, const VerifyFlags& flags, std::vector<std::unique_ptr<Module>> modules) {
-  const size_t errors = console.num_errors();
-  std::optional<ComposedStep> step;
-  if (errors == 0) {
-    step = import_step(console, merge_parts(console, std::move(modules), flags.inputs), flags.inputs);
-  }
-  nlohmann::ordered_json& result = console.result()["step"];
-  result["verdict"] = step.has_value() ? "ok" : errors == 0 ? "broken" : "not judged";
-  result["runs"] = nlohmann::ordered_json::array();
-  if (!step.has_value()) return;
-  for (const StepRunRow& run : step->runs) result["runs"].push_back(step_run_json(run));
-  console.product() << "step: ok, " << (step->runs.empty() ? "one graph" : printable_line(step_text(step->runs)))
-                    << '\n';
-}
-
 // Whether each module computes what the one of --against does; those that are broken are not judged.
 class AgainstFile {
  public:
@@ -163,12 +149,13 @@ class AgainstFile {
     return std::unique_ptr<AgainstFile>(new AgainstFile(std::move(module), *options));
   }
 
-  void judge(Console& console, const VerifyFlags& flags, const Module& module, const std::string& path,
+  // `what`: the file, or the files of a step.
+  void judge(Console& console, const VerifyFlags& flags, const Module& module, const std::string& what,
              nlohmann::ordered_json& file) {
     Stopwatch watch;
     const ModuleProof proof = prover_.prove(module);
-    console.stage("compared " + shown_input(path), watch.lap());
-    const std::string shown = printable_line(shown_input(path));
+    console.stage("compared " + what, watch.lap());
+    const std::string shown = printable_line(what);
     const std::string other = printable_line(shown_input(flags.against));
     file["against"] = shown_input(flags.against);
     file["proof"] = answer_word(proof.answer);
@@ -179,7 +166,7 @@ class AgainstFile {
     nlohmann::ordered_json& differences = file["differences"] = nlohmann::ordered_json::array();
     for (const ProofDifference& item : proof.differences) differences.push_back(item.what);
     Error error = proof_error(module, proof);
-    error.where.file = shown_input(path);
+    error.where.file = what;
     console.product() << shown << ": " << answer_word(proof.answer) << ", against " << other << '\n';
     if (proof.answer == ProofAnswer::kUndecided && !flags.strict) {
       console.warning("undecided", error.where, error.message);
@@ -208,6 +195,27 @@ class AgainstFile {
   Prover prover_;
 };
 
+// Whether the files make one step, where each is valid; `against`: null, or what the step is to compute.
+void verify_step(Console& console, const VerifyFlags& flags, std::vector<std::unique_ptr<Module>> modules,
+                 AgainstFile* against) {
+  nlohmann::ordered_json& result = console.result()["step"];
+  const size_t errors = console.num_errors();
+  std::optional<ComposedStep> step;
+  if (errors == 0) {
+    std::unique_ptr<Module> module = merge_parts(console, std::move(modules), flags.inputs);
+    if (module != nullptr && against != nullptr && find_step(*module).ok()) {
+      against->judge(console, flags, *module, shown_inputs(flags.inputs), result);
+    }
+    step = import_step(console, std::move(module), flags.inputs);
+  }
+  result["verdict"] = step.has_value() ? "ok" : errors == 0 ? "broken" : "not judged";
+  result["runs"] = nlohmann::ordered_json::array();
+  if (!step.has_value()) return;
+  for (const StepRunRow& run : step->runs) result["runs"].push_back(step_run_json(run));
+  console.product() << "step: ok, " << (step->runs.empty() ? "one graph" : printable_line(step_text(step->runs)))
+                    << '\n';
+}
+
 }  // namespace
 
 CommandBody declare_verify(CLI::App& app) {
@@ -217,8 +225,8 @@ CommandBody declare_verify(CLI::App& app) {
       ->type_name("N");
   app.add_flag("--step", flags->step, std::string(kStepHelp) + ": they fit together, too");
   app.add_option("--against", flags->against,
-                 "prove that each input computes what this graph does: outputs, writes, shared memory, random draws, "
-                 "collectives and other effects (exit 4 where it does not)")
+                 "prove that each input, or with --step all of them together, computes what this graph does: outputs, "
+                 "writes, shared memory, random draws, collectives and other effects (exit 4 where it does not)")
       ->type_name("BEFORE");
   app.add_option("--allow", flags->allow,
                  "what inputs may leave out, repeatable: dead-draws, dead-collectives, dead-assertions")
@@ -240,12 +248,12 @@ CommandBody declare_verify(CLI::App& app) {
     std::vector<std::unique_ptr<Module>> modules;  // of the step
     for_each_input(console, flags->inputs, [&](size_t i, nlohmann::ordered_json& file) {
       std::unique_ptr<Module> module = verify_one(console, *flags, flags->inputs[i], file);
-      if (against != nullptr && module != nullptr && file["verdict"] == "ok") {
-        against->judge(console, *flags, *module, flags->inputs[i], file);
+      if (against != nullptr && !flags->step && module != nullptr && file["verdict"] == "ok") {
+        against->judge(console, *flags, *module, shown_input(flags->inputs[i]), file);
       }
       if (flags->step) modules.push_back(std::move(module));
     });
-    if (flags->step) verify_step(console, *flags, std::move(modules));
+    if (flags->step) verify_step(console, *flags, std::move(modules), against.get());
   };
 }
 

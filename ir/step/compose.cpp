@@ -18,9 +18,11 @@ using Source = StepInput::Source;
 
 class Composer {
  public:
-  Composer(Module& module, const Step& step) : module_(module), step_(step), graph_(add_graph(module)) {}
+  // `hands_all`: see compose_for_proof().
+  Composer(Module& module, const Step& step, bool hands_all)
+      : module_(module), step_(step), hands_all_(hands_all), graph_(add_graph(module)) {}
 
-  GraphId run() {
+  StepGraph run() {
     graph_.kind = kind();
     mapped_.resize(step_.runs.size());
     storages_.resize(step_.runs.size());
@@ -29,7 +31,7 @@ class Composer {
     for (size_t i = 0; i < step_.runs.size(); ++i) add_inputs(i, Source::kBegin);
     for (size_t i = 0; i < step_.runs.size(); ++i) add_run(i);
     add_output();
-    return graph_.id();
+    return {graph_.id(), std::move(input_names_)};
   }
 
  private:
@@ -56,12 +58,18 @@ class Composer {
     for (size_t i = 0; i < run.inputs.size(); ++i) {
       if (run.inputs[i].source != source) continue;
       const NodeId id = add_copy(at, run.placeholders[i], phase_of(at, run.placeholders[i]));
+      input_names_.push_back(name_of_input(graph_of(at)[run.placeholders[i]].name));
       if (source == Source::kBegin) continue;
       // Whoever gave it has it to the end of the run, see end_run().
       NodeExtra& extra = graph_.mutable_extra(id);
       if (!extra.input.has_value()) extra.input.emplace();
       extra.input->donated = true;
     }
+  }
+
+  StringId name_of_input(StringId name) {
+    const size_t place = ++input_counts_[name];
+    return place == 1 ? name : module_.intern(std::string(module_.text(name)) + "#" + std::to_string(place));
   }
 
   void bind_inputs(size_t at) {
@@ -191,19 +199,33 @@ class Composer {
 
   // -- what a run returns
 
+  // What nobody but a later run of the step takes.
+  bool is_inner(size_t at, size_t output, const OutputSpec& spec) const {
+    const Graph& graph = graph_of(at);
+    const bool is_saved = Step::is_saved(graph, output);
+    if (hands_all_ && is_saved) return graph.kind == GraphKind::kForward && step_.runs.size() > 1;
+    // Where nothing tells what an output is, one that a later run takes is for it alone.
+    return (is_saved || spec.role == OutputRole::kUnspecified) && step_.runs[at].is_taken[output];
+  }
+
   void end_run(size_t at, NodeId last) {
     const StepRun& run = step_.runs[at];
     const Graph& graph = graph_of(at);
+    std::vector<Arg> constants;
+    if (const NodeId output = graph.output(); hands_all_ && output.is_valid()) {
+      constants = leaves_of(graph_, graph_.copy_args(graph, graph[output].args, mapped_[at]));
+    }
     std::vector<NodeId> kept;
     for (size_t i = 0; i < run.outputs.size(); ++i) {
-      if (!run.outputs[i].is_valid()) continue;
+      if (!run.outputs[i].is_valid()) {
+        if (hands_all_) add_result(at, constants[i], i < graph.outputs.size() ? graph.outputs[i] : OutputSpec());
+        continue;
+      }
       const NodeId value = mapped_[at][run.outputs[i]];
       const OutputSpec spec = i < graph.outputs.size() ? graph.outputs[i] : OutputSpec();
       if (spec.role == OutputRole::kMutation && copy_back(at, spec, value)) continue;
-      // Where nothing tells what an output is, one that a later run takes is for it alone.
-      const bool is_saved = Step::is_saved(graph, i) || spec.role == OutputRole::kUnspecified;
-      if (is_saved && run.is_taken[i]) continue;
-      if (spec.role == OutputRole::kGradient) {
+      if (is_inner(at, i, spec)) continue;
+      if (spec.role == OutputRole::kGradient && !hands_all_) {
         const NodeId parameter = parameter_of(at, spec);
         if (!parameter.is_valid() && run.is_taken[i]) continue;  // another run takes it: of an activation
         if (parameter.is_valid() && !gradients_.insert(parameter).second) {
@@ -211,7 +233,7 @@ class Composer {
           continue;
         }
       }
-      add_result(at, value, spec);
+      add_result(at, Arg::node(value), spec);
     }
     for (size_t i = 0; i < run.placeholders.size(); ++i) {
       const Source source = run.inputs[i].source;
@@ -269,7 +291,7 @@ class Composer {
     return found == named->second.end() ? NodeId() : found->second;
   }
 
-  void add_result(size_t at, NodeId value, OutputSpec spec) {
+  void add_result(size_t at, const Arg& value, OutputSpec spec) {
     const Graph& graph = graph_of(at);
     const NodeId of = spec.of.is_valid() ? graph.find(spec.of) : NodeId();
     const NodeId own = of.is_valid() ? mapped_[at][of] : parameter_named(spec.fqn, spec.subclass_path);
@@ -296,7 +318,7 @@ class Composer {
   void add_output() {
     const NodeId output = graph_.insert_node(NodeId(), NodeKind::kOutput, "output", TargetId());
     ArgStack stack(graph_.pool());
-    for (const NodeId node : results_) stack.push(Arg::node(node));
+    for (const Arg& result : results_) stack.push(result);
     stack.close(ArgKind::kTuple, 0);
     graph_.set_args(output, stack.take(0), ArgRange());
     const bool has_specs = std::any_of(step_.runs.begin(), step_.runs.end(), [this](const StepRun& run) {
@@ -307,7 +329,10 @@ class Composer {
 
   Module& module_;
   const Step& step_;
+  const bool hands_all_;
   Graph& graph_;
+  std::vector<StringId> input_names_;
+  std::map<StringId, size_t> input_counts_;
   std::vector<IdMap<NodeId, NodeId>> mapped_;  // by run: a node to its copy
   std::set<GraphId> has_run_;
   std::vector<bool> runs_again_;                             // by run: its graph has run before
@@ -318,14 +343,16 @@ class Composer {
   std::map<GraphId, std::map<StringId, NodeId>> named_inputs_;
   std::set<NodeId> gradients_;  // the parameters that have one
   std::map<std::pair<StringId, std::vector<StringId>>, NodeId> parameters_;
-  std::vector<NodeId> results_;
+  std::vector<Arg> results_;
   std::vector<OutputSpec> specs_;
 };
 
 }  // namespace
 
 GraphId compose_step(Module& module, const Step& step) {
-  return step.runs.size() == 1 ? step.runs.front().graph : Composer(module, step).run();
+  return step.runs.size() == 1 ? step.runs.front().graph : Composer(module, step, false).run().graph;
 }
+
+StepGraph compose_for_proof(Module& module, const Step& step) { return Composer(module, step, true).run(); }
 
 }  // namespace fxopt

@@ -28,4 +28,16 @@ namespace fxopt {
 // O(nodes of the runs).
 GraphId compose_step(Module& module, const Step& step);
 
+// A step as one graph, whatever it was cut into.
+struct StepGraph {
+  GraphId graph;
+  // What each placeholder is called in its own graph, in schedule order; the second of a name has "#2" after it.
+  std::vector<StringId> inputs;
+};
+
+// As compose_step(), for comparing two steps that are cut otherwise: a step of one run is composed, too, and the outputs
+// are all that the runs return, run by run, constants among them, but what is saved for backward and what went into an
+// input. Gradients of one parameter stand each by itself. O(nodes of the runs).
+StepGraph compose_for_proof(Module& module, const Step& step);
+
 }  // namespace fxopt

@@ -76,14 +76,14 @@ bool walk_alike(const std::vector<Dim>& from_sizes, const std::vector<Dim>& from
                      [](const Dim& size) { return size.value == 1; });
 }
 
-void collect_leaves(const Graph& graph, const Arg& arg, std::vector<NodeId>& out) {
+void collect_leaves(const Graph& graph, const Arg& arg, std::vector<Arg>& out) {
   if (arg.is(ArgKind::kList) || arg.is(ArgKind::kTuple) || arg.is(ArgKind::kDict)) {
     const std::span<const Arg> children = graph.pool().children(arg);
     const size_t step = arg.is(ArgKind::kDict) ? 2 : 1;
     for (size_t i = step - 1; i < children.size(); i += step) collect_leaves(graph, children[i], out);
     return;
   }
-  out.push_back(arg.is(ArgKind::kNode) ? arg.as_node() : NodeId());
+  out.push_back(arg);
 }
 
 }  // namespace
@@ -115,7 +115,15 @@ std::vector<NodeId> output_leaves(const Graph& graph) {
   std::vector<NodeId> leaves;
   const NodeId output = graph.output();
   if (!output.is_valid()) return leaves;
-  for (const Arg& arg : graph.pool().args(graph[output].args)) collect_leaves(graph, arg, leaves);
+  for (const Arg& leaf : leaves_of(graph, graph[output].args)) {
+    leaves.push_back(leaf.is(ArgKind::kNode) ? leaf.as_node() : NodeId());
+  }
+  return leaves;
+}
+
+std::vector<Arg> leaves_of(const Graph& graph, ArgRange range) {
+  std::vector<Arg> leaves;
+  for (const Arg& arg : graph.pool().args(range)) collect_leaves(graph, arg, leaves);
   return leaves;
 }
 

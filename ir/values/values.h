@@ -34,6 +34,9 @@ bool has_one_element(const Graph& graph, NodeId node);
 // invalid where a leaf is no node. Empty without an output. O(arguments).
 std::vector<NodeId> output_leaves(const Graph& graph);
 
+// The same of any arguments of the graph, constants as they are. O(arguments).
+std::vector<Arg> leaves_of(const Graph& graph, ArgRange range);
+
 // Whether an op that changes nothing but the shape, and copies only where it must, hands back its input's memory.
 enum class ViewAnswer : uint8_t { kView, kCopy, kUnknown };
 

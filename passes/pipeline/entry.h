@@ -95,6 +95,7 @@ PassInfo entry(std::string_view name, PassClass pass_class, std::string_view sum
   info.summary = summary;
   info.pass_class = pass_class;
   info.rules = std::move(rules);
+  info.is_on_module = std::is_same_v<Subject, Module>;
   info.options = describe_options<Options>();
   info.bind = [name](const OptionTexts& given) -> Result<BoundPass> {
     Options options;

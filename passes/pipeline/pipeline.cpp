@@ -77,11 +77,23 @@ class PipelineProof {
     prover_.emplace(module, options_);
   }
 
+  // Before a step that may replace graphs: what the module computes as one step.
+  void keep_step(const Module& module) {
+    ProofOptions options = options_;
+    options.as_step = true;
+    step_prover_.emplace(module, options);
+  }
+
   // After a step that changed the module. `is_last`: no other proof follows.
   std::optional<Error> check(const Module& module, const PipelineStep& step, size_t index, bool is_last,
                              StepReport& report) {
     if (step.has(ProofTerm::kMarksOnly) && !is_last) return std::nullopt;  // proved with what follows
-    const ModuleProof proof = prover_->prove(module);
+    ModuleProof proof = prover_->prove(module);
+    if (proof.has_other_graphs && step_prover_.has_value()) {
+      proof = step_prover_->prove(module);
+      if (proof.answer == ProofAnswer::kProved) prover_.emplace(module, options_);
+    }
+    step_prover_.reset();
     if (proof.answer == ProofAnswer::kProved) return std::nullopt;
     Error error = proof_error(module, proof);
     if (step.has(ProofTerm::kImitates) || proof.has_other_graphs || proof.answer == ProofAnswer::kUndecided) {
@@ -96,6 +108,7 @@ class PipelineProof {
  private:
   ProofOptions options_;
   std::optional<Prover> prover_;
+  std::optional<Prover> step_prover_;  // where the pass works on the module
 };
 
 }  // namespace
@@ -137,6 +150,8 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
     done.pass = step.text;
     done.nodes_before = module.num_nodes();
     Stopwatch watch;
+    if (proof.has_value() && step.pass->is_on_module) proof->keep_step(module);
+    const double keep_seconds = watch.lap();
     Result<PassResult> result = run_step(module, step, context);
     if (!result.ok()) return std::move(result).error();
     done.seconds = watch.lap();
@@ -155,12 +170,13 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
       if (std::optional<Error> broken = check_output(module, step, i)) return *std::move(broken);
     }
     is_unproved = is_unproved || has_changed;
-    if (proof.has_value() && is_unproved && (has_changed || i + 1 == count)) {
-      if (std::optional<Error> differs = proof->check(module, step, i, i + 1 == count, done))
-        return *std::move(differs);
-      is_unproved = step.has(ProofTerm::kMarksOnly) && i + 1 < count;
+    // A pass on the module is proved from the step before it: nothing must be left to prove then.
+    const bool is_last = i + 1 == count || pipeline.steps[i + 1].pass->is_on_module;
+    if (proof.has_value() && is_unproved && (has_changed || is_last)) {
+      if (std::optional<Error> differs = proof->check(module, step, i, is_last, done)) return *std::move(differs);
+      is_unproved = step.has(ProofTerm::kMarksOnly) && !is_last;
     }
-    done.check_seconds = watch.lap();
+    done.check_seconds = keep_seconds + watch.lap();
     if (options.observer) options.observer(i, step, done, module);
     report.steps.push_back(std::move(done));
   }

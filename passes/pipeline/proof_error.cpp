@@ -39,7 +39,8 @@ std::string_view change_text(ModuleProof::Change change) {
 
 }  // namespace
 
-Error proof_error(const Module& after, const ModuleProof& proof) {
+Error proof_error(const Module& judged, const ModuleProof& proof) {
+  const Module& after = proof.step != nullptr ? *proof.step : judged;
   Error error;
   const bool is_undecided = proof.answer == ProofAnswer::kUndecided;
   error.code = is_undecided ? ErrorCode::kNotProved : ErrorCode::kNotEquivalent;
@@ -56,6 +57,7 @@ Error proof_error(const Module& after, const ModuleProof& proof) {
     const size_t more = proof.differences.size() - 1;
     if (more > 0) error.message += ", and " + std::to_string(more) + " more";
   }
+  if (!proof.first_new.is_valid() && is_undecided) return error;
   if (!proof.first_new.is_valid()) {
     error.hint =
         "every call of it is computed by the graph before: outputs, writes or effects were exchanged or left out";

@@ -7,7 +7,7 @@
 namespace fxopt {
 
 // What to print of a proof that failed: kNotEquivalent or kNotProved, with the first difference, how many more there are,
-// and the first call that is new. `after` is the module that was judged.
-Error proof_error(const Module& after, const ModuleProof& proof);
+// and the first call that is new. `judged` is the module after.
+Error proof_error(const Module& judged, const ModuleProof& proof);
 
 }  // namespace fxopt

@@ -84,6 +84,7 @@ struct PassInfo {
   std::string_view summary;
   PassClass pass_class;
   PassRules rules;
+  bool is_on_module = false;  // it may add, replace and remove graphs
   std::vector<PassOptionInfo> options;
   // Binds options given as (name, value) text. Errors: kUnknownOption, kBadOptionValue, with the option's name in
   // Where.field.

@@ -408,6 +408,7 @@ TEST_CASE("a pass on the module splits a graph, and the passes after it run on w
   const Result<RunReport> report = run_pipeline(*module, *pipeline, RunOptions(), context);
   REQUIRE(report.ok());
   CHECK(report->steps[0].result.counters().at("graphs") == 2);
+  CHECK(report->steps[0].unproved.empty());
   CHECK(report->steps[1].result.counters().at("merged") == 1);
   REQUIRE(module->num_graphs() == 2);
   CHECK(module->text(module->main().name()) == "first");

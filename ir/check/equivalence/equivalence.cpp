@@ -9,7 +9,9 @@
 #include "ir/check/equivalence/keys.h"
 #include "ir/graph/top_level.h"
 #include "ir/step/autograd.h"
+#include "ir/step/compose.h"
 #include "ir/step/phases.h"
+#include "ir/step/step.h"
 
 namespace fxopt {
 namespace {
@@ -66,9 +68,10 @@ struct ModuleRun {
   HashMap<StringId, Hash128> subgraphs;
 };
 
-ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated, bool names_calls) {
+ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated, bool names_calls,
+                       const std::vector<StringId>* input_names = nullptr) {
   EffectMap effects(graph, run.effects);
-  return execute({graph, run.keys, effects, axioms, run.subgraphs, is_differentiated, names_calls});
+  return execute({graph, run.keys, effects, axioms, run.subgraphs, is_differentiated, names_calls, input_names});
 }
 
 bool is_differentiated(const Graph& graph) {
@@ -119,6 +122,7 @@ class Comparison {
     for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
       const EndValue& a = before[i];
       const EndValue& b = after[i];
+      if (options_.as_step && a.label != b.label) return add("it has no " + a.label);
       if (a.content != b.content) {
         add(begin + b.label + end, b.node);
       } else if (a.geometry != b.geometry) {
@@ -178,6 +182,22 @@ class Comparison {
   std::vector<ProofDifference> out_;
 };
 
+// The step of a module as one graph, in a copy of it.
+struct ProofStep {
+  std::shared_ptr<const Module> module;
+  StepGraph step;
+
+  const Graph& graph() const { return module->graph(step.graph); }
+};
+
+Result<ProofStep> step_of(const Module& module) {
+  std::unique_ptr<Module> copy = module.clone();
+  Result<Step> step = find_step(*copy);
+  if (!step.ok()) return std::move(step).error();
+  StepGraph graph = compose_for_proof(*copy, *step);
+  return ProofStep{std::move(copy), std::move(graph)};
+}
+
 }  // namespace
 
 struct Prover::State {
@@ -190,6 +210,7 @@ struct Prover::State {
   ProofOptions options;
   Axioms axioms;
   std::vector<Known> graphs;
+  std::string no_step;  // why `before` holds no step
   const Module* before = nullptr;
   std::unique_ptr<ModuleRun> run;  // of `before`, while proofs are asked of the same module
 
@@ -200,21 +221,82 @@ struct Prover::State {
       with.subgraphs[graph.name()] = run_graph(graph, with, axioms, false, false).key();
     }
   }
+
+  void add_known(const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names = nullptr) {
+    const bool may_differentiate = is_differentiated(graph);
+    graphs.push_back({std::string(graph.module().text(graph.name())),
+                      run_graph(graph, with, axioms, may_differentiate, true, input_names), may_differentiate});
+  }
+
+  void add_step(const Module& module) {
+    const Result<ProofStep> step = step_of(module);
+    if (!step.ok()) {
+      no_step = step.error().message;
+      return;
+    }
+    ModuleRun with(*step->module, axioms);
+    run_subgraphs(*step->module, with);
+    add_known(step->graph(), with, &step->step.inputs);
+  }
+
+  void compare(const Known& known, const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names,
+               ModuleProof& proof) {
+    const ExecutionEnd end = run_graph(graph, with, axioms, known.is_differentiated, false, input_names);
+    std::vector<ProofDifference> differences = Comparison(graph, known.summary, end, options).run();
+    if (differences.empty()) return;
+    proof.answer = ProofAnswer::kDiffers;
+    if (!proof.graph.is_valid()) find_first_new(known, graph, with, input_names, proof);
+    proof.differences.insert(proof.differences.end(), differences.begin(), differences.end());
+  }
+
+  void find_first_new(const Known& known, const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names,
+                      ModuleProof& proof) {
+    const ExecutionEnd end = run_graph(graph, with, axioms, known.is_differentiated, true, input_names);
+    HashSet<Hash128, Hash128Hash> old;
+    HashMap<uint64_t, Hash128> by_uid;
+    for (const NamedNode& node : known.summary.nodes) old.insert(node.key), by_uid.emplace(node.uid, node.arguments);
+    const auto first = std::find_if(end.nodes.begin(), end.nodes.end(),
+                                    [&old](const NamedNode& node) { return !old.contains(node.key); });
+    if (first == end.nodes.end()) return;
+    proof.graph = graph.name();
+    proof.first_new = first->node;
+    if (const auto was = by_uid.find(first->uid); was != by_uid.end()) {
+      proof.change = was->second == first->arguments ? ModuleProof::Change::kData : ModuleProof::Change::kArguments;
+    }
+    if (first->lacks_fact) {
+      proof.answer = ProofAnswer::kUndecided;
+      proof.missing = "what the view %" + std::string(graph.name_of(first->node)) +
+                      " shows: the graph before has no such view, and its sizes cannot be calculated";
+    }
+  }
+
+  ModuleProof prove_step(const Module& after) {
+    ModuleProof proof;
+    const Result<ProofStep> step = no_step.empty() ? step_of(after) : Result<ProofStep>(Error());
+    if (!step.ok()) {
+      proof.answer = ProofAnswer::kUndecided;
+      proof.missing = no_step.empty() ? "the step: " + step.error().message : "the step before: " + no_step;
+      return proof;
+    }
+    ModuleRun with(*step->module, axioms);
+    run_subgraphs(*step->module, with);
+    compare(graphs.front(), step->graph(), with, &step->step.inputs, proof);
+    proof.step = step->module;
+    return proof;
+  }
 };
 
 Prover::Prover(const Module& before, const ProofOptions& options) : state_(std::make_unique<State>()) {
   state_->options = options;
   state_->axioms.keeps_results = options.recorded_apart;
   state_->axioms.draws_by_name = options.allow_dead_draws;
-  state_->before = &before;
-  state_->run = std::make_unique<ModuleRun>(before, state_->axioms);
-  state_->run_subgraphs(before, *state_->run);
-  for (const GraphId id : top_level_graphs(before)) {
-    const Graph& graph = before.graph(id);
-    const bool may_differentiate = is_differentiated(graph);
-    state_->graphs.push_back({std::string(before.text(graph.name())),
-                              run_graph(graph, *state_->run, state_->axioms, may_differentiate, true),
-                              may_differentiate});
+  if (options.as_step) {
+    state_->add_step(before);
+  } else {
+    state_->before = &before;
+    state_->run = std::make_unique<ModuleRun>(before, state_->axioms);
+    state_->run_subgraphs(before, *state_->run);
+    for (const GraphId id : top_level_graphs(before)) state_->add_known(before.graph(id), *state_->run);
   }
   state_->axioms.is_open = false;
 }
@@ -222,6 +304,7 @@ Prover::Prover(const Module& before, const ProofOptions& options) : state_(std::
 Prover::~Prover() = default;
 
 ModuleProof Prover::prove(const Module& after) {
+  if (state_->options.as_step) return state_->prove_step(after);
   std::unique_ptr<ModuleRun> other;
   if (&after != state_->before) other = std::make_unique<ModuleRun>(after, state_->axioms);
   ModuleRun& run = other != nullptr ? *other : *state_->run;
@@ -240,32 +323,7 @@ ModuleProof Prover::prove(const Module& after) {
       continue;
     }
     is_known[static_cast<size_t>(found - tops.begin())] = true;
-    const Graph& graph = after.graph(*found);
-    ExecutionEnd summary = run_graph(graph, run, state_->axioms, known.is_differentiated, false);
-    std::vector<ProofDifference> differences = Comparison(graph, known.summary, summary, state_->options).run();
-    if (differences.empty()) continue;
-    proof.answer = ProofAnswer::kDiffers;
-    if (!proof.graph.is_valid()) {
-      summary = run_graph(graph, run, state_->axioms, known.is_differentiated, true);
-      HashSet<Hash128, Hash128Hash> old;
-      HashMap<uint64_t, Hash128> by_uid;
-      for (const NamedNode& node : known.summary.nodes) old.insert(node.key), by_uid.emplace(node.uid, node.arguments);
-      const auto is_new = [&old](const NamedNode& node) { return !old.contains(node.key); };
-      const auto first = std::find_if(summary.nodes.begin(), summary.nodes.end(), is_new);
-      if (first != summary.nodes.end()) {
-        proof.graph = graph.name();
-        proof.first_new = first->node;
-        if (const auto was = by_uid.find(first->uid); was != by_uid.end()) {
-          proof.change = was->second == first->arguments ? ModuleProof::Change::kData : ModuleProof::Change::kArguments;
-        }
-        if (first->lacks_fact) {
-          proof.answer = ProofAnswer::kUndecided;
-          proof.missing = "what the view %" + std::string(graph.name_of(first->node)) +
-                          " shows: the graph before has no such view, and its sizes cannot be calculated";
-        }
-      }
-    }
-    proof.differences.insert(proof.differences.end(), differences.begin(), differences.end());
+    state_->compare(known, after.graph(*found), run, nullptr, proof);
   }
   for (size_t i = 0; i < tops.size(); ++i) {
     if (is_known[i]) continue;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +45,8 @@ struct ModuleProof {
   };
   Change change = Change::kAdded;
   std::string missing;  // kUndecided: which fact
+  // Of ProofOptions::as_step: the module that the graphs and nodes above are of, the step as one graph in it.
+  std::shared_ptr<const Module> step;
 };
 
 // What the caller allows the module after to leave out.
@@ -55,18 +56,23 @@ struct ProofOptions {
   bool allow_dead_assertions = false;
   // The two modules were recorded apart: what one records and the other does not is no difference.
   bool recorded_apart = false;
+  // What is compared is the step that a module holds (find_step()), run by run, and not each of its graphs: a joint graph
+  // equals the forward and backward graphs that it is cut into. Inputs are compared by name, outputs in the order in which
+  // the runs return them.
+  bool as_step = false;
 };
 
 // Keeps what a module computes, to prove others equal to it. The module may change or go once this is made.
 class Prover {
  public:
-  // Runs all top-level graphs of `before`. O(nodes + arguments + tensors).
+  // Runs all top-level graphs of `before`, or its step. O(nodes + arguments + tensors).
   explicit Prover(const Module& before, const ProofOptions& options = ProofOptions());
   ~Prover();
   Prover(const Prover&) = delete;
   Prover& operator=(const Prover&) = delete;
 
-  // Graphs are compared by name. `after` is another module, or the same one after a change. O(the same).
+  // Graphs are compared by name. `after` is another module, or the same one after a change. Undecided where one of the two
+  // modules holds no step and one was asked for. O(the same).
   ModuleProof prove(const Module& after);
 
  private:

@@ -61,7 +61,8 @@ class Execution {
         axioms_(input.axioms),
         subgraphs_(input.subgraphs),
         is_differentiated_(input.is_differentiated),
-        names_calls_(input.names_calls) {
+        names_calls_(input.names_calls),
+        input_names_(input.input_names) {
     graph_key_ = keys_.text(graph_.name());
   }
 
@@ -309,8 +310,14 @@ class Execution {
 
   // -- inputs and attributes
 
+  Hash128 input_name(size_t place) {
+    if (input_names_ == nullptr) return make_key(KeyKind::kInput, {graph_key_.high, graph_key_.low, place});
+    const Hash128 name = keys_.text((*input_names_)[place]);
+    return make_key(KeyKind::kInput, {name.high, name.low});
+  }
+
   void run_placeholder(NodeId node) {
-    const Hash128 name = make_key(KeyKind::kInput, {graph_key_.high, graph_key_.low, inputs_.size()});
+    const Hash128 name = input_name(inputs_.size());
     const ValueShape& shape = believed_shape(node, name, axioms_.inputs);
     Words words;
     for (const StringId text : {graph_[node].name}) add_key(words, keys_.text(text));
@@ -1404,11 +1411,24 @@ class Execution {
     for (const Arg& child : graph_.pool().children(arg)) add_output(child, structure);
   }
 
+  // In their order; by name where they go by name.
+  void add_inputs() {
+    std::vector<std::pair<StringId, NodeId>> order;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      order.emplace_back(input_names_ == nullptr ? graph_[inputs_[i]].name : (*input_names_)[i], inputs_[i]);
+    }
+    if (input_names_ != nullptr) {
+      std::sort(order.begin(), order.end(),
+                [this](const auto& a, const auto& b) { return module_.text(a.first) < module_.text(b.first); });
+    }
+    for (const auto& [name, node] : order) {
+      add_end_values(cells_[values_[node.index()]], node, "input " + std::string(module_.text(name)), out_.inputs);
+    }
+  }
+
   void finish() {
     out_.num_inputs = inputs_.size();
-    for (const NodeId node : inputs_) {
-      add_end_values(cells_[values_[node.index()]], node, "input " + std::string(graph_.name_of(node)), out_.inputs);
-    }
+    add_inputs();
     Words structure;
     if (const NodeId output = graph_.output(); output.is_valid()) {
       for (const Arg& arg : graph_.pool().args(graph_[output].args)) add_output(arg, structure);
@@ -1444,6 +1464,7 @@ class Execution {
   const HashMap<StringId, Hash128>& subgraphs_;
   const bool is_differentiated_;
   const bool names_calls_;
+  const std::vector<StringId>* const input_names_;
   Hash128 graph_key_;
 
   std::vector<Object> objects_;

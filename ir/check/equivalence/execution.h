@@ -109,6 +109,8 @@ struct ExecutionInput {
   const HashMap<StringId, Hash128>& subgraphs;  // keys of the graphs that nodes run
   bool is_differentiated = false;               // `detach` and gradient modes count
   bool names_calls = true;                      // ExecutionEnd::nodes is wanted
+  // Of the graph of a step: what its inputs are called, in schedule order. Otherwise inputs go by their place.
+  const std::vector<StringId>* input_names = nullptr;
 };
 
 // Runs the graph. O(nodes + arguments + tensors), expected.

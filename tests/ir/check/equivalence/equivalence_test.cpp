@@ -136,5 +136,88 @@ TEST_CASE("proof: a view that nobody can calculate is undecided", "[equivalence]
                kX + "%u: f32[3, 4, 2](8, 1, 4) = aten.unfold.default(%x, 0, 2, 2)\n" + read) == "undecided");
 }
 
+// What a step of the second text is, against that of the first.
+std::string step_answer(const std::string& before, const std::string& after) {
+  const std::unique_ptr<Module> a = parse(before);
+  const std::unique_ptr<Module> b = parse(after);
+  ProofOptions options;
+  options.as_step = true;
+  Prover prover(*a, options);
+  const ModuleProof proof = prover.prove(*b);
+  if (proof.answer == ProofAnswer::kProved) return "proved";
+  if (proof.answer == ProofAnswer::kUndecided) return "undecided: " + proof.missing;
+  std::string out = proof.differences.front().what;
+  if (!proof.first_new.is_valid()) return out;
+  const Graph& graph = proof.step->graph(proof.step->find_graph(proof.graph));
+  return out + " at %" + std::string(graph.name_of(proof.first_new));
+}
+
+// %p is a parameter, %t the tangent of the output; the second gradient is none.
+std::string joint(const std::string& name = "%t") {
+  return "graph @joint {kind=joint, num_forward_outputs=1} {\n" + kX + "%p: f32[4, 4] = placeholder()\n" + name +
+         ": f32[4, 4] = placeholder()\n"
+         "%s: f32[4, 4] = aten.sin.default(%x)\n%o: f32[4, 4] = aten.mul.Tensor(%s, %p)\n"
+         "%c: f32[4, 4] = aten.cos.default(%x)\n%m: f32[4, 4] = aten.mul.Tensor(" +
+         name + ", %p)\n%g: f32[4, 4] = aten.mul.Tensor(%m, %c)\nreturn (%o, %g, None)\n}\n";
+}
+
+std::string forward(const std::string& saved, const std::string& name = "forward") {
+  return "graph @" + name + " {kind=forward, num_forward_outputs=1} {\n" + kX +
+         "%p: f32[4, 4] = placeholder()\n"
+         "%s: f32[4, 4] = aten.sin.default(%x)\n%o: f32[4, 4] = aten.mul.Tensor(%s, %p)\n"
+         "%c: f32[4, 4] = aten.cos.default(%x)\nreturn (%o, " +
+         saved + ")\n}\n";
+}
+
+std::string backward(const std::string& inputs, const std::string& calls, const std::string& returned = "%g, None") {
+  std::string out = "graph @backward {kind=backward} {\n";
+  for (const char name : inputs) {
+    out += '%';
+    out += name;
+    out += ": f32[4, 4] = placeholder()\n";
+  }
+  return out + "%m: f32[4, 4] = aten.mul.Tensor(%t, %p)\n" + calls + "return (" + returned + ")\n}\n";
+}
+
+TEST_CASE("proof: a forward and a backward graph are the joint graph that was cut", "[equivalence][step]") {
+  const std::string times_c = "%g: f32[4, 4] = aten.mul.Tensor(%m, %c)\n";
+  const std::string cosine = "%c: f32[4, 4] = aten.cos.default(%x)\n";
+  CHECK(step_answer(joint(), joint()) == "proved");
+  CHECK(step_answer(joint(), forward("%p, %c") + backward("pct", times_c)) == "proved");
+  CHECK(step_answer(forward("%p, %c") + backward("pct", times_c), joint()) == "proved");
+  CHECK(step_answer(joint(), forward("%x, %p") + backward("xpt", cosine + times_c)) == "proved");  // recomputed
+  // Another value saved, gradients in other places, none for one, an input of another name, a cut that is no step.
+  CHECK(step_answer(joint(), forward("%s, %p") + backward("spt", "%g: f32[4, 4] = aten.mul.Tensor(%m, %s)\n")) ==
+        "output 1 at %backward.g");
+  CHECK(step_answer(joint(), forward("%p, %c") + backward("pct", times_c, "None, %g")) ==
+        "what it returns has another structure");
+  CHECK(step_answer(joint(), forward("%p, %c") + backward("pct", times_c, "None, None")) ==
+        "what it returns has another structure");
+  CHECK(step_answer(joint("%u"), forward("%p, %c") + backward("pct", times_c)) == "output 1 at %backward.m");
+  CHECK(step_answer(joint(), forward("%p, %c") + forward("%p, %c", "again") + backward("pct", times_c))
+            .starts_with("undecided: the step: "));
+}
+
+TEST_CASE("proof: what a step writes into its inputs is written wherever it was cut", "[equivalence][step]") {
+  const std::string head = kX + "%b: f32[4, 4] = placeholder() {input={role=buffer, fqn=\"n.b\"}}\n";
+  const std::string sum = "%n: f32[4, 4] = aten.add.Tensor(%b, %x)\n";
+  const std::string gradient = "%g: f32[4, 4] = aten.mul.Tensor(%t, %b)\n";
+  const auto whole = [&](const std::string& outputs, const std::string& returned) {
+    return "graph @joint {kind=joint} {\n" + outputs + head + "%t: f32[4, 4] = placeholder()\n" + sum + gradient +
+           "return (" + returned + ")\n}\n";
+  };
+  const std::string mutation = "output_spec {role=mutation, of=\"b\"}\n";
+  const std::string grad = "output_spec {role=gradient}\n";
+  const std::string cut = "graph @f {kind=forward} {\n" + mutation + "output_spec {role=saved_value}\n" + head + sum +
+                          "return (%n, %b)\n}\ngraph @w {kind=backward} {\n%b: f32[4, 4] = placeholder()\n"
+                          "%t: f32[4, 4] = placeholder()\n" +
+                          gradient + "return (%g,)\n}\n";
+  // Backward reads %b after the step's caller has written the new value into it, whereas the joint graph's reads it
+  // before: that is what PyTorch avoids by saving a copy.
+  CHECK(step_answer(whole(mutation + grad, "%n, %g"), cut) == "output 0 at %backward.g");
+  CHECK(step_answer(whole("output_spec {role=user}\n" + grad, "%n, %g"), cut) ==
+        "what it returns has another structure at %forward.copy_");
+}
+
 }  // namespace
 }  // namespace fxopt
