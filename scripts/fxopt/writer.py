@@ -390,6 +390,8 @@ class Exporter:
     def _constant(self, name: str, tensor: torch.Tensor) -> str:
         """A tensor behind get_attr. Fake ones have no data."""
         record: Json = {"name": name, "tensor": self.values.tensor(tensor)}
+        if not tensor.is_leaf:  # a buffer that was written in place: as a leaf that requires grad it could not be written again
+            record["tensor"].pop("requires_grad", None)
         self._constants.append(record)
         if self.is_lenient or isinstance(tensor, torch._subclasses.FakeTensor) or tensor.is_meta:
             return name

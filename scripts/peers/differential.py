@@ -10,7 +10,8 @@ A seed gives a program (in the same version of PyTorch: the same graph, inputs a
 Dynamo or AOTAutograd. The graph is executed on the CPU before and after each of its pipelines. Compared: outputs and mutated
 inputs and attributes (values, dtype, sizes, strides, offset, bytes of the storage), which of them share memory or are one object,
 the state of the generator, what is raised; and where autograd runs through a graph, gradients, within a tolerance of 1e-4, as
-merging equal values changes the order of summation. A program whose own two runs differ is skipped and counted.
+the order in which autograd adds the gradients of one value is not kept. A program whose own runs differ is skipped and counted.
+What the proof stops is executed without it: WRONG where it differs, ALARM where it agrees.
 
 --judge makes inputs like the values that the file records, and asks for gradients where the file may be differentiated. --reduce
 needs a difference that --judge sees; it gives a placeholder the value that its name had in the whole program.
@@ -54,7 +55,7 @@ def run_campaign(options: argparse.Namespace) -> int:
     for outcome in pool.outcomes(range(first, last)):
         result.add(outcome)
         for run in outcome.runs:
-            if result.is_wrong(run):
+            if result.is_wrong(run) or run.is_stopped:
                 print(tables.line(outcome, run), flush=True)
         if result.runs >= options.runs or options.stop_at_first and result.wrong:
             break

@@ -19,7 +19,9 @@ from differential_parts.observe import Seen
 from differential_parts.optimize import Optimized, Optimizer
 from differential_parts.programs import FAILING, Dice, Program, Unusable
 
+NOT_EQUIVALENT = "FX0420"  # the proof after a pass
 BROKEN_OUTPUT = "]: after pass "  # the verifier does not let pass what that pass made
+AGAIN = 4  # runs of the original before a result is called wrong
 APPLY_SHARE = 0.08  # of the runs, by bridge.apply in place of a file
 
 
@@ -31,6 +33,7 @@ class Run:
     refused: str | None = None
     differences: list[str] = field(default_factory=list)
     by_apply: bool = False
+    is_stopped: bool = False  # by the proof; what is judged is what the pipeline makes without it
 
     @property
     def has_changed(self) -> bool:
@@ -91,16 +94,36 @@ class Subject:
             result = self.optimize(passes, by_apply=by_apply)
         except FxoptError as error:
             run.refused = error.code or f"exit {error.exit_code}"
+            if error.code == NOT_EQUIVALENT:
+                return self._judge_stopped(run)
             if error.exit_code not in (2, 3, 4, 8) or BROKEN_OUTPUT in str(error):
                 run.differences.append(f"exit {error.exit_code}: {str(error).splitlines()[0][:120]}")
             return run
         except LoadError as error:
             run.refused = f"LoadError {str(error)[-60:]}"
             return run
+        self._execute(run, result)
+        return run
+
+    def _judge_stopped(self, run: Run) -> Run:
+        """Whether what the proof stopped is wrong when it is executed."""
+        run.is_stopped = True
+        try:
+            self._execute(run, self.optimizer.run(run.passes, prove=False))
+        except (FxoptError, LoadError) as error:
+            run.differences.append(f"without the proof: {str(error).splitlines()[0][:120]}")
+        return run
+
+    def _execute(self, run: Run, result: Optimized) -> None:
         run.changed, run.recomputed = result.changed, result.recomputed
         after = run_graph(self.program, result.graph_module)
-        run.differences = observe.differences(self.seen, after, same_collectives=keeps_collectives(passes))
-        return run
+        run.differences = observe.differences(self.seen, after, same_collectives=keeps_collectives(run.passes))
+        if not run.differences:
+            return
+        for _ in range(AGAIN):  # memory that nobody wrote is mostly the same twice
+            if observe.differences(self.seen, run_graph(self.program, self.program.graph_module)):
+                run.differences, run.refused = [], "two runs of the original differ"
+                return
 
 
 def keeps_collectives(passes: str) -> bool:

@@ -51,10 +51,10 @@ class Optimizer:
                 form.write_json(module, source)
         return cls(program, fxopt, source)
 
-    def run(self, passes: str) -> Optimized:
+    def run(self, passes: str, *, prove: bool = True) -> Optimized:
         """Runs a pipeline and builds its result without metadata. FxoptError where the program refuses."""
         target = self.folder / "after.json"
-        report = self._call(passes, target)
+        report = self._call(passes, target, prove=prove)
         with form.no_collection():
             module = json.loads(target.read_text(encoding="utf-8"))["module"]
             loaded = _Runnable(module, target, None).runnable()
@@ -70,8 +70,8 @@ class Optimizer:
         """Writes the program as a file of fxopt."""
         bridge.save(self.program.graph_module, path, fxopt=self.fxopt, **self.program.told)
 
-    def _call(self, passes: str, target: pathlib.Path) -> Json:
-        arguments = ["opt", str(self.source), "-o", str(target), "--passes", passes, NO_REPRODUCER]
+    def _call(self, passes: str, target: pathlib.Path, *, prove: bool) -> Json:
+        arguments = ["opt", str(self.source), "-o", str(target), "--passes", passes, NO_REPRODUCER, *(() if prove else ("--no-prove",))]
         return tool.run_fxopt(self.fxopt, arguments, self.folder)["files"][0]
 
 

@@ -23,7 +23,9 @@ def line(outcome: Outcome, run: Run) -> str:
     """One disagreement in one line."""
     how = " by apply" if run.by_apply else ""
     shown = "; ".join(run.differences[:3]) + (f"; {len(run.differences) - 3} more" if len(run.differences) > 3 else "")
-    return f"WRONG seed {outcome.seed} [{', '.join(outcome.features)}] --passes '{run.passes}'{how}: {shown}"
+    verdict = "WRONG" if run.differences else "ALARM"
+    shown = shown or "stopped by the proof, and equal when executed without it"
+    return f"{verdict} seed {outcome.seed} [{', '.join(outcome.features)}] --passes '{run.passes}'{how}: {shown}"
 
 
 class Tables:
@@ -33,7 +35,7 @@ class Tables:
         """ignored: kinds of differences (observe.kind_of) that are counted, and not called wrong."""
         self.passes = passes
         self.ignored = ignored
-        self.programs = self.runs = self.changed = self.recomputed = self.wrong = 0
+        self.programs = self.runs = self.changed = self.recomputed = self.wrong = self.stopped = self.alarms = 0
         self.kinds: Counter[str] = Counter()  # of wrong runs, by their first difference
         self.skipped: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
@@ -61,10 +63,12 @@ class Tables:
         self.changed += run.has_changed
         self.recomputed += run.recomputed > 0
         self.wrong += is_wrong
+        self.stopped += is_wrong and run.is_stopped
+        self.alarms += run.is_stopped and not run.differences
         self.refused[run.refused or ""] += 1
         if run.differences:
             self.kinds[kind_of(run.differences[0])] += 1
-        if is_wrong:
+        if is_wrong or run.is_stopped:
             self.lines.append(line(outcome, run))
         for feature in features:
             self.by_feature[feature].update({"runs": 1, "changed": run.has_changed, "wrong": is_wrong})
@@ -79,6 +83,8 @@ class Tables:
             "changed": self.changed,
             "recomputed": self.recomputed,
             "wrong": self.wrong,
+            "stopped": self.stopped,
+            "alarms": self.alarms,
             "kinds": dict(self.kinds),
             "skipped": dict(self.skipped),
             "refused": {code: count for code, count in self.refused.items() if code},
@@ -94,6 +100,7 @@ class Tables:
         )
         lines = [
             f"{self.wrong} wrong of {self.runs} runs of {self.programs} programs" + (f" ({kinds})" if kinds else ""),
+            f"the proof stopped {self.stopped} of the wrong ones, and {self.alarms} that agree",
             f"{self.changed} runs changed the graph, {self.recomputed} carried recompute tags out",
             f"{seconds:.0f} s, {rate:.1f} runs/s in {jobs} {'process' if jobs == 1 else 'processes'}",
             "",
