@@ -70,11 +70,13 @@ std::string reduce_command(const std::string& path, const std::string& passes) {
          " -- fxopt opt {} -o /dev/null --passes {passes} --no-reproducer";
 }
 
+// What the verifier says of a pass is said with a reproducer, and with more; what the prover has found is not.
+std::string kept_hint(const Error& error) {
+  return is_proof(error.code) ? error.hint + "; if you know that it is right all the same, --no-prove; " : "";
+}
+
 void add_reproducer(Error& error, std::string_view bytes, const Pipeline& pipeline, size_t failing) {
-  // What the verifier says of a pass is said here with more; what the prover has found is not.
-  const std::string found =
-      is_proof(error.code) ? error.hint + "; if you know that it is right all the same, --no-prove; " : "";
-  const std::string mistake = found + "this is a mistake in fxopt; ";
+  const std::string mistake = kept_hint(error) + "this is a mistake in fxopt; ";
   const Result<ReproducerFile> file = write_reproducer(bytes, pipeline, failing);
   if (file.ok()) {
     error.hint = mistake + "please report it with the reproducer '" + file->path + "', made small by `" +
@@ -108,7 +110,8 @@ Result<RunReport> run_with_reproducer(Module& module, const Pipeline& pipeline, 
                                       PassContext& context, std::string_view input_bytes, Reproducer reproducer) {
   const auto add_file = [&](Error& error, size_t failing) {
     if (reproducer == Reproducer::kWritten) return add_reproducer(error, input_bytes, pipeline, failing);
-    error.hint = "this is a mistake in fxopt; please report it with this file and the command line, which reproduce it";
+    error.hint = kept_hint(error) +
+                 "this is a mistake in fxopt; please report it with this file and the command line, which reproduce it";
   };
   size_t done = 0;
   RunOptions counting = options;
