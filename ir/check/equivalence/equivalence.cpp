@@ -129,6 +129,8 @@ class Comparison {
         add("sizes, strides or dtype of " + b.label, b.node);
       } else if (a.storage != b.storage) {
         add("which tensors share memory with " + b.label, b.node);
+      } else if (a.object != b.object) {
+        add("which of the others " + b.label + " is one tensor with", b.node);
       }
     }
   }

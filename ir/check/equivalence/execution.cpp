@@ -624,7 +624,7 @@ class Execution {
     const Hash128 name = make_key(words_);
     geometry_name_ = name;
     Hash128 key = call_key(node, op, effects);
-    if (!run_view(node, op, key)) run_general(node, op, effects, key);
+    if (has_effect(effects, Effect::kRandom) || !run_view(node, op, key)) run_general(node, op, effects, key);
     if (names_calls_) out_.nodes.push_back({node, graph_[node].uid, key, name, lacks_fact_});
   }
 
@@ -1031,6 +1031,8 @@ class Execution {
   void run_general(NodeId node, const Op& op, Effect effects, const Hash128& key) {
     const std::vector<uint32_t> given = given_;
     make_result(node, op, key);
+    // A dropout that draws nothing hands back what it is given.
+    if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
     const std::vector<uint32_t> made = result_objects(node);
     if (has_effect(effects, Effect::kUnknownWrites)) {
       write_all(given, made, key);
@@ -1040,6 +1042,16 @@ class Execution {
     change_metadata(node, op, effects, key);
     share_results(node, op, made);
     run_effects(node, op, effects, key, given, made);
+  }
+
+  void join_with_first(NodeId node) {
+    const Arg* first = call_argument(graph_, node, 0);
+    if (first == nullptr || !first->is(ArgKind::kNode)) return;
+    const uint32_t cell = values_[first->as_node().index()];
+    if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kTensor) return;
+    for (const uint32_t object : result_objects(node)) {
+      if (object != cells_[cell].first) join_objects(cells_[cell].first, object);
+    }
   }
 
   std::vector<uint32_t> result_objects(NodeId node) const {
@@ -1097,7 +1109,7 @@ class Execution {
       values_[node.index()] = add_cell(integer_cell(believed_integer(key, std::nullopt)));
       return;
     }
-    if (op.aliases.size() == 1 && op.aliases[0] >= 0) {
+    if (op.aliases.size() == 1 && hands_back(node, op, op.aliases[0])) {
       const size_t position = static_cast<size_t>(op.aliases[0]);
       const std::vector<uint32_t> from = argument_objects(node, position);
       const bool is_written = std::find(op.writes.begin(), op.writes.end(), position) != op.writes.end();
@@ -1130,6 +1142,15 @@ class Execution {
   }
 
   // By the tensors of the result, in order.
+  static bool writes_argument(const Op& op, int16_t place) {
+    return std::find(op.writes.begin(), op.writes.end(), place) != op.writes.end();
+  }
+
+  // Whether the argument is in the result. What draws may hand back its argument where it draws nothing, and no more.
+  bool hands_back(NodeId node, const Op& op, int16_t place) {
+    return place >= 0 && (writes_argument(op, place) || !has_effect(effects_.of(node), Effect::kRandom));
+  }
+
   std::vector<Returned> returned_objects(NodeId node, const Op& op, const ValueShape& shape) {
     std::vector<Returned> out;
     const bool is_identity = op.view == ViewKind::kIdentity;
@@ -1150,8 +1171,8 @@ class Execution {
       if (op.schema->returns.size() == 1) at = shape.size();
       const int16_t alias = r < op.aliases.size() ? op.aliases[r] : int16_t{-1};
       const std::vector<uint32_t> from =
-          alias < 0 ? std::vector<uint32_t>() : argument_objects(node, static_cast<size_t>(alias));
-      const bool is_written = std::find(op.writes.begin(), op.writes.end(), alias) != op.writes.end();
+          hands_back(node, op, alias) ? argument_objects(node, static_cast<size_t>(alias)) : std::vector<uint32_t>();
+      const bool is_written = writes_argument(op, alias);
       for (size_t i = 0; i < count; ++i) {
         Returned item;
         if (!from.empty()) item = {true, is_written, from.size() == count ? from[i] : from[0]};
@@ -1367,21 +1388,31 @@ class Execution {
 
   // -- the end
 
-  uint32_t number_storage(uint32_t storage) {
-    if (storage_numbers_.empty()) storage_numbers_.resize(storages_.size());
-    if (storage_numbers_[storage] == 0 && numbers_all_) storage_numbers_[storage] = ++last_number_;
-    return storage_numbers_[storage];
-  }
+  // Things by the order in which they are first seen.
+  struct Numbering {
+    std::vector<uint32_t> numbers;
+    uint32_t last = 0;
+
+    uint32_t of(uint32_t id, size_t count, bool numbers_all) {
+      if (numbers.empty()) numbers.resize(count);
+      if (numbers[id] == 0 && numbers_all) numbers[id] = ++last;
+      return numbers[id];
+    }
+  };
+
+  uint32_t number_storage(uint32_t storage) { return storage_numbers_.of(storage, storages_.size(), numbers_all_); }
+  uint32_t number_object(uint32_t object) { return object_numbers_.of(object, objects_.size(), numbers_all_); }
 
   void add_end_values(const Cell& cell, NodeId node, const std::string& label, std::vector<EndValue>& out) {
     switch (cell.kind) {
       case ValueShapeCell::Kind::kTensor: {
         const uint32_t storage = objects_[cell.first].storage;
-        out.push_back({node, label, data_key(storage), geometry_key(cell.first), number_storage(storage)});
+        out.push_back({node, label, data_key(storage), geometry_key(cell.first), number_storage(storage),
+                       number_object(cell.first)});
         return;
       }
       case ValueShapeCell::Kind::kPlain:
-        out.push_back({node, label, integers_[cell.first].key(), Hash128(), 0});
+        out.push_back({node, label, integers_[cell.first].key(), Hash128(), 0, 0});
         return;
       case ValueShapeCell::Kind::kContainer:
         for (uint32_t i = 0; i < cell.count; ++i) {
@@ -1491,8 +1522,7 @@ class Execution {
   HashMap<Hash128, std::pair<Hash128, Hash128>, Hash128Hash> offloaded_;  // content to data and geometry
   std::map<Hash128, std::vector<Hash128>> collectives_;
   HashSet<Hash128, Hash128Hash> issued_;
-  std::vector<uint32_t> storage_numbers_;
-  uint32_t last_number_ = 0;
+  Numbering storage_numbers_, object_numbers_;
   bool numbers_all_ = true;
   ExecutionEnd out_;
 
@@ -1514,6 +1544,7 @@ void add_end(Words& words, const std::vector<EndValue>& values) {
     add_key(words, value.content);
     add_key(words, value.geometry);
     words.push_back(value.storage);
+    words.push_back(value.object);
   }
 }
 

@@ -82,6 +82,7 @@ struct EndValue {
   Hash128 content;    // what a reader gets, geometry aside
   Hash128 geometry;
   uint32_t storage = 0;  // numbered from 1 in this order; 0: no tensor
+  uint32_t object = 0;   // the same of tensor objects: one may be returned twice, or be an input
 };
 
 // How a run ends.

@@ -97,6 +97,26 @@ TEST_CASE("proof: what shares memory still does", "[equivalence]") {
         "which tensors share memory with output 1");
 }
 
+TEST_CASE("proof: a tensor that is handed over twice is one tensor", "[equivalence]") {
+  const std::string twice = kX + "%v: f32[16] = aten.view.default(%x, [16])\nreturn (%v, %v)";
+  const std::string views = kX +
+                            "%v: f32[16] = aten.view.default(%x, [16])\n%u: f32[16] = aten.view.default(%x, [16])\n"
+                            "return (%v, %u)";
+  CHECK(answer(views, views) == "proved");
+  CHECK(answer(twice, views) == "which of the others output 1 is one tensor with");
+  CHECK(answer(views, twice) == "which of the others output 1 is one tensor with");
+  CHECK(answer(kX + "%a: f32[4, 4] = aten.alias.default(%x)\nreturn (%a,)", kX + "return (%x,)") ==
+        "which of the others output 0 is one tensor with");
+}
+
+TEST_CASE("proof: a dropout is a draw, although it may hand back its argument", "[equivalence]") {
+  const std::string drop = "aten.dropout.default(%x, 0.5, True)\n";
+  const std::string before = kX + "%a: f32[4, 4] = " + drop + "%s: f32[4, 4] = aten.mul.Tensor(%a, %a)\nreturn (%s,)";
+  CHECK(answer(before, before) == "proved");
+  CHECK(answer(before, kX + "%a: f32[4, 4] = " + drop + "%b: f32[4, 4] = " + drop +
+                           "%s: f32[4, 4] = aten.mul.Tensor(%a, %b)\nreturn (%s,)") == "output 0 at %b");
+}
+
 TEST_CASE("proof: metadata that changes in place belongs to the tensor", "[equivalence]") {
   const std::string x = "%x: f32[2, 3] = placeholder()\n";
   const std::string before = x +

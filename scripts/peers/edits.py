@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Wrong edits of training graphs: `fxopt verify --against` must not prove one that PyTorch executes otherwise.
+
+    scripts/peers/edits.py [--fxopt PROGRAM] [--edits N] [--seeds A:B] [--each N] [--only CLASS]... [GRAPH...]
+
+Edits of about thirty classes (edit_parts/classes.py) are made on random programs (those of differential.py, a seed each) or on
+graph files, one place at a time. Each edited graph is written with what was recorded of the one before, compared by the prover,
+and executed on the CPU as differential.py does. Printed by class: how many edits; of those that change a result how many were
+not proved; of those that change nothing how many were proved all the same; undecided. MISSED: proved, and differs when
+executed (what a call raises that nobody reads does not count); a wrong proof, which --keep FOLDER keeps as before.json and after.json. Exits with 1 when there is one. Needs torch; no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
+
+import torch  # noqa: E402
+from differential_parts import campaign, families, files, observe, optimize  # noqa: E402
+from differential_parts.programs import FAILING, Dice, Program, Unusable  # noqa: E402
+from edit_parts.classes import EDITS  # noqa: E402
+from fxopt import tool  # noqa: E402
+from fxopt.form import FormError  # noqa: E402
+from fxopt.writer import ExportError  # noqa: E402
+from fxopt_program import Fxopt  # noqa: E402
+
+EXECUTION_LIMIT = 4  # times that the original is executed before a result is called another one
+
+
+class Subject:
+    """A graph to be edited, with its file and how it ends."""
+
+    def __init__(self, name: str, program: Program, fxopt: str, folder: pathlib.Path) -> None:
+        self.name, self.program, self.fxopt, self.folder = name, program, fxopt, folder
+        self.seen = campaign.run_graph(program, program.graph_module)
+        if self.seen.error is not None and FAILING not in self.seen.error:
+            raise Unusable("the original cannot be run")
+        if self.is_unsteady():
+            raise Unusable("two runs of the original differ")
+        self.source = optimize.Optimizer.of(program, fxopt, folder).source
+
+    def is_unsteady(self) -> bool:
+        return bool(observe.differences(self.seen, campaign.run_graph(self.program, self.program.graph_module)))
+
+    def judge(self, name: str, dice: Dice) -> tuple[str, list[str]] | None:
+        """What the prover says of one edit, and what PyTorch finds different; None where there is no place for it."""
+        edited = optimize.copy_of(self.program.graph_module)
+        if not EDITS[name](edited, dice):
+            return None
+        try:
+            edited.graph.lint()
+            edited.recompile()
+            after = self._write(edited)
+        except (ExportError, FormError, RuntimeError):
+            return None
+        verdict = self._verdict(after)
+        differences = observe.differences(self.seen, campaign.run_graph(self.program, edited))
+        if differences and differences[0].startswith("raises"):  # perhaps in a call that nobody reads: that is not proved
+            edited.graph.eliminate_dead_code()
+            edited.recompile()
+            differences = observe.differences(self.seen, campaign.run_graph(self.program, edited))
+        if differences and any(self.is_unsteady() for _ in range(EXECUTION_LIMIT)):
+            return None
+        return verdict, differences
+
+    def _write(self, edited: torch.fx.GraphModule) -> pathlib.Path:
+        folder = self.folder / "after"
+        folder.mkdir(exist_ok=True)
+        program = Program(edited, self.program.inputs, told=self.program.told)
+        return optimize.Optimizer.of(program, self.fxopt, folder).source.rename(self.folder / "after.json")
+
+    def _verdict(self, after: pathlib.Path) -> str:
+        try:
+            told = tool.run_fxopt(self.fxopt, ["verify", str(after), "--against", str(self.source)], self.folder)
+        except tool.FxoptError as error:
+            return "differs" if error.code == campaign.NOT_EQUIVALENT else f"refused {error.code}"
+        return str(told["files"][0]["proof"])
+
+
+def subjects(options: argparse.Namespace, folder: pathlib.Path) -> Iterator[Subject | str]:
+    """A text in place of one that cannot be used."""
+    for path in options.graphs:
+        with _no_crash() as reason:
+            _, program = files.runnable(path, folder / "source.json", options.fxopt)
+            yield Subject(path.name, program, options.fxopt, folder)
+        if reason:
+            yield f"{path.name}: {reason[0]}"
+    for seed in range(*options.seeds) if not options.graphs else ():
+        with _no_crash() as reason:
+            program, _ = families.make(seed)
+            yield Subject(f"seed {seed}", program, options.fxopt, folder)
+        if reason:
+            yield reason[0]
+
+
+@contextlib.contextmanager
+def _no_crash() -> Iterator[list[str]]:
+    reason: list[str] = []
+    try:
+        yield reason
+    except (Unusable, ExportError, FormError) as error:
+        reason.append(str(error)[:80])
+
+
+class Table:
+    def __init__(self) -> None:
+        self.rows: dict[str, Counter[str]] = defaultdict(Counter)
+        self.missed: list[str] = []
+
+    def add(self, subject: Subject, name: str, verdict: str, differences: list[str]) -> bool:
+        """True for a wrong proof."""
+        how = "other" if differences else "equal"
+        self.rows[name][f"{how} {verdict.split()[0]}"] += 1
+        if how != "other" or verdict != "proved":
+            return False
+        self.missed.append(f"MISSED {subject.name}: {name}: {'; '.join(differences[:2])}")
+        return True
+
+    def text(self) -> str:
+        columns = ("other differs", "other undecided", "other refused", "other proved", "equal proved", "equal differs",
+                   "equal undecided", "equal refused")  # fmt: skip
+        lines = [f"{'edit':42}{'edits':>7}" + "".join(f"{column.replace(' ', chr(10)).splitlines()[0]:>11}" for column in columns),
+                 " " * 49 + "".join(f"{column.split()[1]:>11}" for column in columns)]  # fmt: skip
+        total: Counter[str] = Counter()
+        for name in EDITS:
+            total.update(self.rows[name])
+            lines.append(self._line(name, self.rows[name], columns))
+        return "\n".join([*lines, self._line("all", total, columns)])
+
+    def _line(self, name: str, row: Counter[str], columns: tuple[str, ...]) -> str:
+        return f"{name:42}{row.total():7}" + "".join(f"{row[column]:11}" for column in columns)
+
+
+def run(options: argparse.Namespace) -> int:
+    table, started, made, skipped = Table(), time.monotonic(), 0, 0
+    dice = Dice(1)
+    with tempfile.TemporaryDirectory() as name:
+        for subject in subjects(options, pathlib.Path(name)):
+            if isinstance(subject, str):
+                skipped += 1
+                if options.graphs:
+                    print(f"skipped {subject}", flush=True)
+                continue
+            rare = sorted(options.only or EDITS, key=lambda each: (table.rows[each].total(), dice.random()))
+            done = 0
+            for each in rare:  # those made least often so far
+                judged = subject.judge(each, dice)
+                if judged is None:
+                    continue
+                if table.add(subject, each, *judged):
+                    print(table.missed[-1], flush=True)
+                    keep(subject, options.keep, len(table.missed))
+                done += 1
+                made += 1
+                if done == options.each or made == options.edits:
+                    break
+            if made >= options.edits:
+                break
+    print(table.text())
+    print(f"{made} edits, {skipped} programs skipped, {time.monotonic() - started:.0f} s; wrong proofs: {len(table.missed)}")
+    return 1 if table.missed else 0
+
+
+def keep(subject: Subject, folder: pathlib.Path | None, number: int) -> None:
+    if folder is None:
+        return
+    target = folder / str(number)
+    target.mkdir(parents=True, exist_ok=True)
+    for path in (subject.source, subject.folder / "after.json"):
+        shutil.copy(path, target / path.name)
+
+
+def seed_range(text: str) -> tuple[int, int]:
+    first, _, last = text.partition(":")
+    return int(first), int(last)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fxopt", default=None)
+    parser.add_argument("--edits", type=int, default=2500, metavar="N", help="edits in all (default: 2500)")
+    parser.add_argument("--seeds", type=seed_range, default=(0, 10**9), metavar="A:B", help="of random programs (default: from 0)")
+    parser.add_argument("--each", type=int, default=8, metavar="N", help="edits of each graph, rare classes first (default: 8)")
+    parser.add_argument("--only", action="append", choices=sorted(EDITS), metavar="CLASS", help="edits of this class, repeatable")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="keep the files of wrong proofs")
+    parser.add_argument("graphs", nargs="*", type=pathlib.Path, metavar="GRAPH")
+    options = parser.parse_args()
+    options.fxopt = Fxopt(options.fxopt).program
+    campaign.prepare_process()
+    return run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
