@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,6 +106,13 @@ def of_testdata(fxopt: Fxopt, name: str, folder: pathlib.Path) -> tuple[Pair, di
 
 
 def by_min_cut(fxopt: Fxopt, name: str, folder: pathlib.Path) -> tuple[Pair, dict[str, list[pathlib.Path]]]:
+    return cut(fxopt, name, folder, min_cut_rematerialization_partition)
+
+
+def cut(
+    fxopt: Fxopt, name: str, folder: pathlib.Path, partition: Callable[..., tuple[GraphModule, GraphModule]]
+) -> tuple[Pair, dict[str, list[pathlib.Path]]]:
+    """A joint graph of testdata, cut in two by a partitioner of PyTorch."""
     module = as_json(fxopt, ROOT / "testdata" / f"{name}.pb.zst", folder)
     roles, outputs = recorded(module)
     if module.get("groups"):
@@ -114,7 +121,7 @@ def by_min_cut(fxopt: Fxopt, name: str, folder: pathlib.Path) -> tuple[Pair, dic
         init_fake_groups(module)
     joint = load(module, folder)
     count = int(module["graphs"][0]["num_forward_outputs"])
-    forward, backward = min_cut_rematerialization_partition(joint, None, num_fwd_outputs=count)
+    forward, backward = partition(joint, None, num_fwd_outputs=count)
     pair = Pair(forward, backward, [i for i, spec in enumerate(outputs[:count]) if spec.get("role") == "mutation"])
     saved = len(outputs_of(forward)) - count
     told = {

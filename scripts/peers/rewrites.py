@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""PyTorch's own rewrites of real graphs, judged by the proof of `fxopt verify --against`.
+
+    scripts/peers/rewrites.py [--fxopt PROGRAM] [--only REWRITE]... [NAME...]
+
+Of joint graphs of testdata: the two graphs that the default and the min-cut partitioner make, as one step; of every graph: CSE as
+AOTAutograd does it, dead code, remat on the tags of each policy, and Inductor's joint-graph passes. Printed for each: nodes,
+the verdict, what differs first, seconds of the fxopt program. A verdict other than "proved" is read by hand: `differs` may be an
+algebraic law, or a mistake in PyTorch's pass. Needs torch; no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
+
+import torch  # noqa: E402
+from fxopt import bridge  # noqa: E402
+from fxopt.reader import init_fake_groups  # noqa: E402
+from fxopt_program import Fxopt  # noqa: E402
+from memory import load  # noqa: E402
+from remat_sides import torch_remat  # noqa: E402
+from step_memory import as_json, cut  # noqa: E402
+from torch._functorch.compile_utils import fx_graph_cse  # noqa: E402
+from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
+from torch._inductor.fx_passes.joint_graph import joint_graph_passes  # noqa: E402
+from torch.fx import GraphModule  # noqa: E402
+
+JOINT = ("gpt2_joint", "gpt2_joint_twin", "resnet50_joint", "resnet50_joint_twin", "llama8b_joint", "llama8b_joint_twin")
+WHOLE = ("gpt2_flb", "gpt2_flb_twin", "resnet50_flb", "resnet50_flb_twin", "llama8b_flb_twin", "llama1b_twin", "issue178935_selective")
+PARTITIONS = {"default partition": default_partition, "min-cut partition": min_cut_rematerialization_partition}
+
+
+def cse(graph_module: GraphModule) -> GraphModule:
+    return GraphModule(graph_module, fx_graph_cse(graph_module.graph))
+
+
+def dead_code(graph_module: GraphModule) -> GraphModule:
+    graph_module.graph.eliminate_dead_code()
+    return graph_module
+
+
+def inductor(graph_module: GraphModule) -> GraphModule:
+    joint_graph_passes(graph_module)
+    return graph_module
+
+
+REWRITES: dict[str, Callable[[GraphModule], GraphModule]] = {
+    "CSE": cse, "dead code": dead_code, "remat on tags": torch_remat, "Inductor joint-graph": inductor,
+}  # fmt: skip
+
+
+def judge(fxopt: Fxopt, before: pathlib.Path, after: list[pathlib.Path], *more: str) -> tuple[str, float]:
+    """What the program says, in one line."""
+    start = time.perf_counter()
+    run = subprocess.run(
+        [fxopt.program, "verify", *map(str, after), "--against", str(before), "--json", *more], capture_output=True, text=True
+    )
+    seconds = time.perf_counter() - start
+    told = json.loads(run.stdout)
+    result = told["result"].get("step") or told["result"]["files"][0]
+    verdict = str(result.get("proof", "broken"))
+    first = next(iter([*told["errors"], *(each for each in told["warnings"] if each["code"] == "undecided")]), None)
+    if first is None:
+        return verdict, seconds
+    node = f" at %{first['where']['node']}" if first["where"].get("node") else ""
+    return f"{verdict}: {first['message']}{node}", seconds
+
+
+def rows(fxopt: Fxopt, name: str, wanted: list[str], folder: pathlib.Path) -> Iterator[tuple[str, int, str, float]]:
+    path = ROOT / "testdata" / (f"{name}.pb" if (ROOT / "testdata" / f"{name}.pb").exists() else f"{name}.pb.zst")
+    for how, partition in PARTITIONS.items() if name in JOINT else ():
+        if how in wanted:
+            pair, files = cut(fxopt, name, folder, partition)
+            nodes = sum(len(side.graph.nodes) for side in (pair.forward, pair.backward))
+            yield how, nodes, *judge(fxopt, path, files["roles"], "--step")
+    for how, rewrite in REWRITES.items():
+        if how in wanted:
+            yield how, *whole(fxopt, path, rewrite, folder)
+
+
+def whole(fxopt: Fxopt, path: pathlib.Path, rewrite: Callable[[GraphModule], GraphModule], folder: pathlib.Path) -> tuple[int, str, float]:
+    module = as_json(fxopt, path, folder)
+    if module.get("groups"):
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+        init_fake_groups(module)
+    graph_module = load(module, folder)
+    source, target = folder / "before.pb", folder / "after.pb"
+    bridge.save(graph_module, source, fxopt=fxopt.program)
+    try:
+        result = rewrite(graph_module)
+    except Exception as error:  # noqa: BLE001  # whatever PyTorch's pass raises is its result
+        return len(graph_module.graph.nodes), f"the pass raises {type(error).__name__}: {str(error).splitlines()[0][:80]}", 0.0
+    bridge.save(result, target, fxopt=fxopt.program)
+    return len(result.graph.nodes), *judge(fxopt, source, [target])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fxopt", default=None)
+    parser.add_argument("--only", action="append", choices=[*PARTITIONS, *REWRITES], metavar="REWRITE", help="repeatable")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of testdata (default: {' '.join((*JOINT, *WHOLE))})")
+    options = parser.parse_args()
+    fxopt = Fxopt(options.fxopt)
+    warnings.simplefilter("ignore")
+    print("| graph | rewrite | nodes | verdict | seconds |\n|---|---|---|---|---|")
+    for name in options.names or (*JOINT, *WHOLE):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(None):
+            for how, nodes, verdict, seconds in rows(fxopt, name, options.only or [*PARTITIONS, *REWRITES], pathlib.Path(folder)):
+                print(f"| {name} | {how} | {nodes} | {verdict} | {seconds:.2f} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
