@@ -247,13 +247,19 @@ std::unique_ptr<Module> load_bytes(Console& console, const OptFlags& flags, cons
   return load_input(console, path, bytes);
 }
 
-// The peaks of the step that the module holds, beside those of its graphs. False when it holds none.
+// The peaks of the step that the module holds, beside those of its graphs; those of a single graph are the step's, so that
+// a report can set one beside the other when a pass splits it. False when it holds none.
 bool add_step(Console& console, const Module& module, const OptFlags& flags, const PeakView& view, ModuleStats& stats) {
   const std::optional<ComposedStep> step = compose(console, module.clone(), flags.parts);
   if (!step.has_value()) return false;
-  if (step->runs.empty()) return true;
-  ModuleFacts facts(*step->module);
-  add_peaks(facts.of(*step->graph), view, stats.peaks);
+  if (!step->runs.empty()) {
+    ModuleFacts facts(*step->module);
+    add_peaks(facts.of(*step->graph), view, stats.peaks);
+  }
+  const std::string_view graph = step->module->text(step->graph->name());
+  for (PeakBytes& peak : stats.peaks) {
+    if (peak.graph == graph) peak.graph = "step";
+  }
   return true;
 }
 

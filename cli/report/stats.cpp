@@ -57,19 +57,33 @@ void add_number(Table& table, const std::string& name, size_t before, size_t aft
              signed_text(static_cast<int64_t>(after) - static_cast<int64_t>(before))});
 }
 
+bool has_graph(const std::vector<PeakBytes>& peaks, const std::string& graph) {
+  return std::any_of(peaks.begin(), peaks.end(), [&graph](const PeakBytes& peak) { return peak.graph == graph; });
+}
+
+// Row by row as before, then those of graphs that a pass has made. A graph that is gone has no peak, and none is 0 B.
 void print_peaks(Table& table, const OptReport& report) {
   using Place = std::tuple<std::string_view, std::string_view, std::string_view>;
   std::map<Place, const PeakBytes*> after;
   const auto place = [](const PeakBytes& peak) { return Place(peak.metric, peak.graph, peak.device); };
+  const auto text = [](const PeakBytes& peak, size_t unknown) {
+    return peak.cut ? "runs out" : (unknown > 0 ? "at least " : "") + bytes_text(peak.bytes);
+  };
   for (const PeakBytes& peak : report.after.peaks) after.emplace(place(peak), &peak);
   for (const PeakBytes& before : report.before.peaks) {
+    if (!has_graph(report.after.peaks, before.graph)) {
+      table.add({peak_name(before), text(before, before.unknown_buffers), "-", ""});
+      continue;
+    }
     const PeakBytes* found = after[place(before)];
     const PeakBytes then = found == nullptr ? PeakBytes() : *found;
-    const std::string bound = before.unknown_buffers > 0 ? "at least " : "";
-    const auto text = [&](const PeakBytes& peak) { return peak.cut ? "runs out" : bound + bytes_text(peak.bytes); };
     const bool has_both = !before.cut && !then.cut;
-    table.add({peak_name(before), text(before), text(then),
+    table.add({peak_name(before), text(before, before.unknown_buffers), text(then, before.unknown_buffers),
                has_both ? percent_text(then.bytes - before.bytes, before.bytes) : ""});
+  }
+  for (const PeakBytes& peak : report.after.peaks) {
+    if (has_graph(report.before.peaks, peak.graph)) continue;
+    table.add({peak_name(peak), "-", text(peak, peak.unknown_buffers), ""});
   }
 }
 

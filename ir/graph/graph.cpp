@@ -205,7 +205,9 @@ Arg Graph::copy_arg(const Graph& from, ArgIndex index, const IdMap<NodeId, NodeI
   const Arg arg = from.pool_.arg(index);
   if (arg.is(ArgKind::kNode)) {
     const NodeId to = mapped[arg.as_node()];
-    FXOPT_CHECK(to.is_valid() || &from == this, "copied argument names a node of another graph");
+    FXOPT_CHECK(to.is_valid() || &from == this, "an argument that is copied is %" +
+                                                    std::string(from.name_of(arg.as_node())) +
+                                                    " of another graph, and nothing is mapped to it");
     return Arg::node(to.is_valid() ? to : arg.as_node());
   }
   if (arg.is(ArgKind::kValue) && &from != this) {
@@ -244,7 +246,9 @@ void Graph::add_uses(NodeId user, ArgRange range) {
     Arg& arg = pool_.args_[range.first + i];
     if (arg.is(ArgKind::kNode)) {
       const NodeId input = arg.as_node();
-      FXOPT_CHECK(input.index() < nodes_.size() && !nodes_[input.index()].erased, "edge to a node that is not there");
+      FXOPT_CHECK(input.index() < nodes_.size() && !nodes_[input.index()].erased,
+                  "an argument of %" + std::string(name_of(user)) + " is a node that is not in @" +
+                      std::string(module_->text(name_)) + ": it was erased, or is of another graph");
       const UseId use(uses_.size());
       uses_.push_back(Use{NodeId(), user, ArgIndex(range.first + i), UseId(), UseId()});
       arg.payload_ = use.index();

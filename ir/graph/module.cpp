@@ -250,6 +250,10 @@ void Module::replace_graph(GraphId old, const std::vector<GraphId>& by) {
     if (std::find(by.begin(), by.end(), id) == by.end()) order.push_back(id);
   }
   order_ = std::move(order);
+  const StringId owner = graph(old).name();
+  for (const GraphId id : order_) {
+    if (graph(id).owner == owner && !by.empty()) graph(id).owner = graph(by.front()).name();
+  }
   remove_graphs({old});
 }
 
