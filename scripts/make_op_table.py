@@ -128,6 +128,7 @@ CHANGES_METADATA = re.compile(r"aten\.(set_|resize_|resize_as_|addbmm_)|prims\.r
 # Views that hand back the argument itself, not a view of it, when there is nothing to do.
 MAY_RETURN_ARGUMENT = re.compile(r"aten\.((conj|real|broadcast_tensors)\.default|histogramdd\.TensorList_bins)")
 JOINS_OUTPUTS = re.compile(r"aten\.(where\.default|nonzero_numpy\.default)")  # unbind what nonzero found
+OVERWRITES = re.compile(r"aten\.(copy_|zero_)\.default|aten\.fill_\.(Scalar|Tensor)")  # all of argument 0, read by none
 READS_INDEX = re.compile(r"aten\.(narrow\.Tensor|tensor_split\.tensor_indices_or_sections)")  # views whose place data decides
 FIELDS = {"writes": "hidden_writes", "aliases": "hidden_aliases", "training": "training", "shared": "shared"}
 FLAGS = {"only_empty": "shares_only_empty"}
@@ -201,6 +202,7 @@ def row(target, op, sets, pointwise):
     fields += [".moves_storage = true"] if packet == "aten.set_" else []
     fields += [".may_return_argument = true"] if MAY_RETURN_ARGUMENT.fullmatch(target) else []
     fields += [".joins_outputs = true"] if JOINS_OUTPUTS.fullmatch(target) else []
+    fields += [".overwrites = true"] if OVERWRITES.fullmatch(target) else []
     fields += [".reads_index = true"] if READS_INDEX.fullmatch(target) else []
     columns = [f'"{target}"', f'"{schema}"', "C::" + compute_class(names, op, tags, pointwise),
                " | ".join("S::" + flag for flag in flags or ["kNone"]),

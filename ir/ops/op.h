@@ -152,6 +152,8 @@ struct Op {
   bool joins_outputs = false;
   // A view, but where it lies depends on an argument's data (`narrow` from a start in a tensor).
   bool reads_index = false;
+  // Writes every element of argument 0, which is no list, and reads none of it (`copy_`, `fill_`).
+  bool overwrites = false;
   // Writes into a copy of argument 0 that has its strides and offset, and so a storage as large as argument 0's: large
   // where argument 0 is a view of little.
   bool clones_storage = false;

@@ -36,6 +36,7 @@ struct RowExtra {
   bool moves_storage = false;
   bool may_return_argument = false;
   bool joins_outputs = false;
+  bool overwrites = false;
   bool reads_index = false;
   std::string_view shared = {};  // the argument that some calls return
   bool shares_only_empty = false;
@@ -122,6 +123,7 @@ Op make_op(const Row& row) {
   op.moves_storage = row.extra.moves_storage;
   op.may_return_argument = row.extra.may_return_argument;
   op.joins_outputs = row.extra.joins_outputs;
+  op.overwrites = row.extra.overwrites;
   op.reads_index = row.extra.reads_index;
   op.shares_only_empty = row.extra.shares_only_empty;
   if (row.schema.empty()) {

@@ -10,6 +10,7 @@
 #include "ir/alias/collectives.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/view_geometry.h"
+#include "ir/check/equivalence/contents.h"
 #include "ir/check/equivalence/groups.h"
 #include "ir/graph/module.h"
 #include "ir/values/values.h"
@@ -101,7 +102,8 @@ class Execution {
     uint32_t lineage = 0;  // what autograd would see on the way here: among `lineages_`
   };
   struct Storage {
-    Hash128 content;
+    Hash128 content;           // of what no piece covers
+    uint32_t pieces = 0;       // 1 + place among pieces_; 0: there are none
     bool is_pending = false;   // a collective has yet to fill it
     bool is_transfer = false;  // pending: a copy between devices, which is what it copies
     bool has_readers = false;  // see readers_
@@ -127,12 +129,28 @@ class Execution {
     objects_.push_back({storage, geometry, lineage});
     return static_cast<uint32_t>(objects_.size() - 1);
   }
-  Hash128 data_key(uint32_t storage) {
+  // What all of a storage holds, and what a reader of one object sees.
+  Hash128 all_of(uint32_t storage) const {
     const Storage& item = storages_[storage];
+    return item.pieces == 0 ? item.content : pieces_[item.pieces - 1].all(item.content);
+  }
+  Hash128 data_key(uint32_t object) {
+    const uint32_t storage = objects_[object].storage;
+    const Storage& item = storages_[storage];
+    if (item.pieces == 0) return with_state(storage, item.content);
+    const std::optional<Reach> reach = reach_of_object(object);
+    return with_state(storage,
+                      reach.has_value() ? pieces_[item.pieces - 1].seen(*reach, item.content) : all_of(storage));
+  }
+  Hash128 with_state(uint32_t storage, const Hash128& content) {
+    const bool is_pending = storages_[storage].is_pending;
     const Hash128 version = storage_groups_.changed_by_others(storage);
-    if (version == Hash128() && !item.is_pending) return item.content;
-    return make_key(KeyKind::kData,
-                    {item.content.high, item.content.low, version.high, version.low, item.is_pending ? 1U : 0U});
+    if (version == Hash128() && !is_pending) return content;
+    return make_key(KeyKind::kData, {content.high, content.low, version.high, version.low, is_pending ? 1U : 0U});
+  }
+  std::optional<Reach> reach_of_object(uint32_t object) {
+    const Geometry* geometry = known_geometry(object);
+    return geometry == nullptr ? std::nullopt : reach_of(*geometry);
   }
   Hash128 geometry_key(uint32_t object) {
     const Hash128 key = axioms_.geometries.key(objects_[object].geometry);
@@ -150,21 +168,49 @@ class Execution {
     object_groups_.join(a, b);
     storage_groups_.join(objects_[a].storage, objects_[b].storage);
   }
-  void write(uint32_t storage, const Hash128& call, uint64_t place) {
+  // A write through an object: to what it reaches, or, where that is not known, to all of the storage.
+  void write(uint32_t object, const Hash128& call, uint64_t place) {
+    const uint32_t storage = objects_[object].storage;
+    const std::optional<Reach> reach = reach_of_object(object);
+    if (!reach.has_value()) return write_all(storage, call, place);
+    if (storage_groups_.changed_by_others(storage) != Hash128()) settle(storage, with_state(storage, all_of(storage)));
+    const Hash128 content = write_key(storage, call, place);
+    Storage& item = storages_[storage];
+    if (item.pieces == 0) {
+      pieces_.emplace_back();
+      item.pieces = static_cast<uint32_t>(pieces_.size());
+    }
+    pieces_[item.pieces - 1].write(*reach, content);
+    storage_groups_.change(storage, content);
+  }
+  void write_all(uint32_t storage, const Hash128& call, uint64_t place) {
+    const Hash128 old = all_of(storage);
+    const Hash128 content = write_key(storage, call, place);
+    settle(storage, storages_[storage].pieces == 0
+                        ? content
+                        : make_key(KeyKind::kWrite, {content.high, content.low, old.high, old.low}));
+    storage_groups_.change(storage, storages_[storage].content);
+  }
+  // One name for all of it.
+  void settle(uint32_t storage, const Hash128& content) {
+    storages_[storage].content = content;
+    storages_[storage].pieces = 0;
+  }
+  Hash128 write_key(uint32_t storage, const Hash128& call, uint64_t place) {
     Storage& item = storages_[storage];
     // Collectives that have not ended may still read it: what they fill is unsure from here on.
     Hash128 racing;
     if (item.has_readers) {
       for (const uint32_t reader : readers_[storage]) {
         if (!storages_[reader].is_pending) continue;
-        racing.high ^= storages_[reader].content.high;
-        racing.low ^= storages_[reader].content.low;
+        const Hash128 filled = all_of(reader);
+        racing.high ^= filled.high;
+        racing.low ^= filled.low;
       }
       readers_.erase(storage);
       item.has_readers = false;
     }
-    item.content = make_key(KeyKind::kWrite, {call.high, call.low, place, racing.high, racing.low});
-    storage_groups_.change(storage, item.content);
+    return make_key(KeyKind::kWrite, {call.high, call.low, place, racing.high, racing.low});
   }
   void change_geometry(uint32_t object, GeometryId geometry) {
     if (objects_[object].geometry == geometry && object_groups_.changed_by_others(object) == Hash128()) return;
@@ -460,7 +506,7 @@ class Execution {
       case ValueShapeCell::Kind::kTensor:
         words_.push_back(tag(KeyKind::kTensor));
         add_key(words_, geometry_key(cell.first));
-        add_key(contents_, data_key(objects_[cell.first].storage));
+        add_key(contents_, data_key(cell.first));
         given_.push_back(cell.first);
         return;
       case ValueShapeCell::Kind::kPlain:
@@ -556,6 +602,7 @@ class Execution {
 
   // The name of what the call computes: with the contents it is given, and with whatever else it depends on.
   Hash128 call_key(NodeId node, const Op& op, Effect effects) {
+    if (op.overwrites && overwrites_all(node)) contents_[0] = contents_[1] = 0;
     name_.assign(words_.begin(), words_.end());
     name_.insert(name_.end(), contents_.begin(), contents_.end());
     if (writes_anything(node, effects)) {
@@ -581,6 +628,14 @@ class Execution {
     if (mode_ != Hash128()) add_key(name_, mode_);
     if (is_differentiated_ && gradient_mode_ != Hash128()) add_key(name_, gradient_mode_);
     return make_key(name_);
+  }
+
+  // Whether nothing is left of what argument 0 held: what the call gives does not depend on it.
+  bool overwrites_all(NodeId node) {
+    const std::vector<uint32_t>& into = argument_objects(node, 0);
+    if (into.size() != 1 || given_.empty() || given_[0] != into[0]) return false;
+    const std::optional<Reach> reach = reach_of_object(into[0]);
+    return reach.has_value() && reach->is_dense && !storages_[objects_[into[0]].storage].is_pending;
   }
 
   static bool is_ordered(Effect effects) {
@@ -1035,7 +1090,7 @@ class Execution {
     if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
     const std::vector<uint32_t> made = result_objects(node);
     if (has_effect(effects, Effect::kUnknownWrites)) {
-      write_all(given, made, key);
+      write_anything(given, made, key);
     } else {
       write_arguments(node, op, key);
     }
@@ -1197,9 +1252,9 @@ class Execution {
     return geometry;
   }
 
-  void write_all(const std::vector<uint32_t>& given, const std::vector<uint32_t>& made, const Hash128& key) {
+  void write_anything(const std::vector<uint32_t>& given, const std::vector<uint32_t>& made, const Hash128& key) {
     uint64_t place = 0;
-    for (const uint32_t object : given) write(objects_[object].storage, key, place++);
+    for (const uint32_t object : given) write_all(objects_[object].storage, key, place++);
     for (const uint32_t object : given) {
       const Hash128 name = make_key(KeyKind::kView, {key.high, key.low, place++});
       change_geometry(object, axioms_.geometries.add_unknown(name));
@@ -1214,25 +1269,40 @@ class Execution {
     uint64_t place = 0;
     for (const uint8_t position : op.writes) {
       const std::vector<uint32_t> objects = argument_objects(node, position);
-      for (const uint32_t object : objects) write(objects_[object].storage, key, place++);
+      for (size_t i = 0; i < objects.size(); ++i) {
+        const GeometryId left = geometry_left(node, op, position, i);
+        const bool stays = !left.is_valid() || left == objects_[objects[i]].geometry;
+        if (stays && !(position == 0 && op.changes_metadata)) {
+          write(objects[i], key, place++);
+        } else {
+          write_all(objects_[objects[i]].storage, key, place++);
+        }
+      }
     }
   }
 
   void change_metadata(NodeId node, const Op& op, Effect effects, const Hash128& key) {
     if (has_effect(effects, Effect::kUnknownWrites)) return;
     if (op.changes_metadata) change_in_place(node, op, key);
-    if (op.writes.empty() || !op.schema.has_value()) return;
-    const bool is_builtin = find_builtin_op(op.name) == &op;
     for (const uint8_t position : op.writes) {
-      if (position == 0 && op.changes_metadata) continue;
-      const SchemaArg* described = position < op.schema->args.size() ? &op.schema->args[position] : nullptr;
-      const bool is_out = described != nullptr && described->keyword_only && described->is_write;
-      if (is_builtin && !is_out) continue;
       const std::vector<uint32_t> objects = argument_objects(node, position);
       for (size_t i = 0; i < objects.size(); ++i) {
-        change_geometry(objects[i], believed_geometry(hash_combine(position, i + 1), left_by(node, op, position)));
+        if (const GeometryId left = geometry_left(node, op, position, i); left.is_valid()) {
+          change_geometry(objects[i], left);
+        }
       }
     }
+  }
+
+  // What tensor i of a written argument is after the call, where that may be something else than before it: an out variant
+  // resizes, and of an operator that a file describes nobody knows. Invalid where it stays, or where `op` changes it by
+  // its own rule.
+  GeometryId geometry_left(NodeId node, const Op& op, uint8_t position, size_t i) {
+    if (!op.schema.has_value() || (position == 0 && op.changes_metadata)) return GeometryId();
+    const SchemaArg* described = position < op.schema->args.size() ? &op.schema->args[position] : nullptr;
+    const bool is_out = described != nullptr && described->keyword_only && described->is_write;
+    if (!is_out && find_builtin_op(op.name) == &op) return GeometryId();
+    return believed_geometry(hash_combine(position, i + 1), left_by(node, op, position));
   }
 
   // What the graph records of the tensor that the call returns for an argument it writes; invalid where nothing.
@@ -1335,8 +1405,8 @@ class Execution {
     if (!is_offload && op.name != "ao.reload.default") return;
     Storage& made = storages_[objects_[to].storage];
     if (is_offload) {
-      offloaded_.emplace(made.content, std::make_pair(data_key(objects_[from].storage), geometry_key(from)));
-    } else if (const auto found = offloaded_.find(data_key(objects_[from].storage));
+      offloaded_.emplace(made.content, std::make_pair(data_key(from), geometry_key(from)));
+    } else if (const auto found = offloaded_.find(data_key(from));
                found != offloaded_.end() && found->second.second == geometry_key(to)) {
       made.content = found->second.first;
     }
@@ -1351,8 +1421,9 @@ class Execution {
     if (!item.is_pending) return;
     item.is_pending = false;
     if (item.is_transfer) return;
-    out_.waits.push_back(item.content);
-    item.content = make_key(KeyKind::kReady, {item.content.high, item.content.low});
+    const Hash128 pending = all_of(storage);
+    out_.waits.push_back(pending);
+    settle(storage, make_key(KeyKind::kReady, {pending.high, pending.low}));
   }
 
   void issue(NodeId node, const Op& op, const Hash128& key, const std::vector<uint32_t>& given,
@@ -1403,12 +1474,14 @@ class Execution {
   uint32_t number_storage(uint32_t storage) { return storage_numbers_.of(storage, storages_.size(), numbers_all_); }
   uint32_t number_object(uint32_t object) { return object_numbers_.of(object, objects_.size(), numbers_all_); }
 
+  // Of an output, what is seen of it; of what the caller holds, its whole storage: the caller may see it otherwise.
   void add_end_values(const Cell& cell, NodeId node, const std::string& label, std::vector<EndValue>& out) {
     switch (cell.kind) {
       case ValueShapeCell::Kind::kTensor: {
         const uint32_t storage = objects_[cell.first].storage;
-        out.push_back({node, label, data_key(storage), geometry_key(cell.first), number_storage(storage),
-                       number_object(cell.first)});
+        const Hash128 content = &out == &out_.outputs ? data_key(cell.first) : with_state(storage, all_of(storage));
+        out.push_back(
+            {node, label, content, geometry_key(cell.first), number_storage(storage), number_object(cell.first)});
         return;
       }
       case ValueShapeCell::Kind::kPlain:
@@ -1479,7 +1552,8 @@ class Execution {
                                           is_differentiated_ ? gradient_mode_.low : 0});
     for (auto& [group, calls] : collectives_) out_.collectives.emplace_back(group, std::move(calls));
     for (const Storage& storage : storages_) {
-      if (storage.is_pending && !storage.is_transfer) out_.pending.push_back(storage.content);
+      if (storage.is_pending && !storage.is_transfer)
+        out_.pending.push_back(all_of(static_cast<uint32_t>(&storage - storages_.data())));
     }
     for (std::vector<Hash128>* set : {&out_.assertions, &out_.waits, &out_.pending}) {
       std::sort(set->begin(), set->end());
@@ -1500,6 +1574,7 @@ class Execution {
 
   std::vector<Object> objects_;
   std::vector<Storage> storages_;
+  std::vector<Pieces> pieces_;
   static constexpr uint32_t kCutOff = 1;
   std::vector<Hash128> lineages_ = {Hash128(), make_key(KeyKind::kLineage, {})};
   HashMap<uint32_t, std::vector<uint32_t>> readers_;  // by storage: those that pending collectives fill from it

@@ -48,6 +48,7 @@ enum class KeyKind : uint8_t {
   kIssue,
   kLineage,
   kGraph,
+  kPiece,
 };
 
 // The key of up to eleven words, and of any number. O(words).

@@ -228,6 +228,12 @@ TEST_CASE("what an op shares in some calls only is known") {
   CHECK(op("aten.where.default").joins_outputs);
   CHECK_FALSE(op("aten.where.self").joins_outputs);
   CHECK_FALSE(op("aten.nonzero.default").joins_outputs);
+  for (const char* name : {"aten.copy_.default", "aten.zero_.default", "aten.fill_.Scalar", "aten.fill_.Tensor"}) {
+    CHECK(op(name).overwrites);
+  }
+  CHECK_FALSE(op("aten.masked_fill_.Scalar").overwrites);
+  CHECK_FALSE(op("aten.copy.default").overwrites);
+  CHECK_FALSE(op("aten._foreach_zero_.default").overwrites);  // a list
   CHECK(op("aten.narrow.Tensor").reads_index);
   CHECK_FALSE(op("aten.narrow.default").reads_index);
   CHECK(op("aten.tensor_split.tensor_indices_or_sections").reads_index);

@@ -127,6 +127,53 @@ TEST_CASE("proof: metadata that changes in place belongs to the tensor", "[equiv
                            "return (%r,)") == "output 0 at %r");
 }
 
+// Calls on the rows of a buffer of eight: [0, 4), [4, 8) and [3, 7).
+const std::string kBuffer =
+    kX + kY +
+    "%b: f32[8, 4] = aten.empty.memory_format([8, 4], dtype=dtype(f32))\n"
+    "%l: f32[4, 4] = aten.slice.Tensor(%b, 0, 0, 4)\n%h: f32[4, 4](4, 1)+16 = aten.slice.Tensor(%b, 0, 4, 8)\n"
+    "%m: f32[4, 4](4, 1)+12 = aten.slice.Tensor(%b, 0, 3, 7)\n";
+const std::string kRead = "%r: f32[8, 4] = aten.neg.default(%b)\nreturn (%r,)";
+
+TEST_CASE("proof: writes to parts that do not touch may stand in any order", "[equivalence]") {
+  const std::string low = "%c: f32[4, 4] = aten.add_.Tensor(%l, %x)\n";
+  const std::string high = "%d: f32[4, 4](4, 1)+16 = aten.mul_.Tensor(%h, %y)\n";
+  const std::string middle = "%e: f32[4, 4](4, 1)+12 = aten.mul_.Tensor(%m, %y)\n";
+  CHECK(answer(kBuffer + low + high + kRead, kBuffer + high + low + kRead) == "proved");
+  CHECK(answer(kBuffer + low + middle + kRead, kBuffer + middle + low + kRead) == "output 0 at %e");
+  // A read of one part does not see what is written into another.
+  const std::string one = "%r: f32[4, 4] = aten.neg.default(%l)\n";
+  const std::string end = "return (%r, %b)";
+  CHECK(answer(kBuffer + one + high + end, kBuffer + high + one + end) == "proved");
+  CHECK(answer(kBuffer + one + middle + end, kBuffer + middle + one + end) == "output 0 at %r");
+}
+
+TEST_CASE("proof: what is written over is gone", "[equivalence]") {
+  const std::string low = "%c: f32[4, 4] = aten.add_.Tensor(%l, %x)\n";
+  const std::string zero = "%z: f32[4, 4] = aten.zero_.default(%l)\n";
+  const std::string copy = "%w: f32[4, 4] = aten.copy_.default(%l, %y)\n";
+  CHECK(answer(kBuffer + low + copy + kRead, kBuffer + copy + kRead) == "proved");
+  CHECK(answer(kBuffer + zero + copy + kRead, kBuffer + copy + kRead) == "proved");
+  CHECK(answer(kBuffer + copy + low + kRead, kBuffer + copy + kRead) == "output 0 at %r");
+  // All of it but one row.
+  const std::string most = "%k: f32[3, 4] = aten.slice.Tensor(%b, 0, 0, 3)\n%z: f32[3, 4] = aten.zero_.default(%k)\n";
+  CHECK(answer(kBuffer + low + most + kRead, kBuffer + most + kRead) == "output 0 at %r");
+}
+
+TEST_CASE("proof: what lies scattered is no part of its own", "[equivalence]") {
+  const std::string head = kX + kY +
+                           "%b: f32[4, 4] = aten.empty.memory_format([4, 4], dtype=dtype(f32))\n"
+                           "%l: f32[4](4) = aten.select.int(%b, 1, 0)\n%h: f32[4](4)+1 = aten.select.int(%b, 1, 1)\n";
+  const std::string low = "%c: f32[4](4) = aten.mul_.Tensor(%l, 2)\n";
+  const std::string high = "%d: f32[4](4)+1 = aten.mul_.Tensor(%h, 3)\n";
+  const std::string read = "%r: f32[4, 4] = aten.neg.default(%b)\nreturn (%r,)";
+  // Columns lie between each other: equal in truth, which is not told.
+  CHECK(answer(head + low + high + read, head + high + low + read) == "output 0 at %d");
+  // Written over with gaps, what was there counts.
+  CHECK(answer(head + high + "%z: f32[4](4) = aten.zero_.default(%l)\n" + read,
+               head + "%z: f32[4](4) = aten.zero_.default(%l)\n" + read) == "output 0 at %z");
+}
+
 const std::string kGather = "%g: f32[8, 4] = _c10d_functional.all_gather_into_tensor.default(%x, 2, \"0\")\n";
 
 TEST_CASE("proof: collectives are awaited, and what they read is left alone", "[equivalence]") {
