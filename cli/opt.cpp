@@ -42,6 +42,7 @@ struct OptFlags {
   bool timing = false;
   bool no_verify = false;
   bool no_prove = false;
+  std::string numerics = std::string(name_of(Numerics::kExact));
   bool no_reproducer = false;
   bool explain = false;
   bool strict_tags = false;
@@ -52,6 +53,7 @@ struct OptFlags {
 // What all inputs of one call share.
 struct OptPlan {
   Pipeline pipeline;
+  Numerics numerics = Numerics::kExact;
   std::vector<Product> products;
   MemoryPlan memory;
 };
@@ -92,11 +94,26 @@ Status check_print_after(const OptFlags& flags, const Pipeline& pipeline) {
   return ok_status();
 }
 
+Result<Numerics> read_numerics(const std::string& word) {
+  if (const std::optional<Numerics> numerics = parse_enum<Numerics>(word); numerics.has_value()) return *numerics;
+  std::vector<std::string_view> words;
+  std::string all;
+  for (const EnumName<Numerics>& entry : EnumNames<Numerics>::kAll) {
+    words.push_back(entry.name);
+    all += (all.empty() ? "it takes " : ", ") + std::string(entry.name);
+  }
+  return Error{ErrorCode::kBadOptionValue, "--numerics takes no '" + word + "'", suggestion(word, words, all), {}};
+}
+
 Result<OptPlan> make_plan(Console& console, const OptFlags& flags) {
   OptPlan plan;
   Result<Pipeline> pipeline = parse_pipeline(flags.passes.value_or(std::string(default_pipeline_text())));
   if (!pipeline.ok()) return std::move(pipeline).error();
   plan.pipeline = std::move(*pipeline);
+  const Result<Numerics> numerics = read_numerics(flags.numerics);
+  if (!numerics.ok()) return numerics.error();
+  plan.numerics = *numerics;
+  if (std::optional<Error> error = numerics_error(plan.pipeline, *numerics)) return *std::move(error);
   const Status print_after = check_print_after(flags, plan.pipeline);
   if (!print_after.ok()) return print_after.error();
   Result<std::vector<Product>> products = plan_products(console, flags.files);
@@ -316,6 +333,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   RunOptions options;
   options.verify = !flags.no_verify;
   options.prove = !flags.no_prove;
+  options.numerics = plan.numerics;
   options.stop_after = flags.stop_after;
   options.observer = [&](size_t step_index, const PipelineStep& step, const StepReport& done, const Module& now) {
     tell_step(console, step, done);
@@ -412,6 +430,9 @@ CommandBody declare_opt(CLI::App& app) {
   app.add_flag("--no-verify", flags->no_verify, "leave out the verifier after each pass, to measure passes alone");
   app.add_flag("--no-prove", flags->no_prove,
                "leave out the proof, after each pass, that the graph computes the same: to measure passes alone");
+  app.add_option("--numerics", flags->numerics,
+                 "how far passes may change results: exact (not a bit; default), reorders-reductions, changes-numerics")
+      ->type_name("CLASS");
   app.add_flag("--no-reproducer", flags->no_reproducer,
                "write no file that shows a mistake of fxopt: for runs under `fxopt reduce`");
   app.add_flag("--explain", flags->explain, "print the remarks: what passes left alone, and why");

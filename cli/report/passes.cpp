@@ -32,7 +32,7 @@ std::string pass_list_text() {
 
 std::string pass_text(const PassInfo& pass) {
   std::string out = std::string(pass.name) + "\n  " + wrap(pass.summary, 2) + "\n";
-  out += "  class: " + std::string(pass_class_name(pass.pass_class)) + "\n";
+  out += "  class: " + std::string(name_of(pass.numerics)) + "\n";
   for (const PassInfo& other : pass_registry()) {
     const std::string why = order_conflict(other, pass);
     if (!why.empty()) out += "  " + wrap("must not stand after " + std::string(other.name) + ": " + why, 2) + "\n";
@@ -58,7 +58,7 @@ nlohmann::ordered_json pass_json(const PassInfo& pass) {
                        {"choices", option.choices},
                        {"help", option.help}});
   }
-  return {{"name", pass.name}, {"summary", pass.summary}, {"class", pass_class_name(pass.pass_class)}, {"needs", needs},
+  return {{"name", pass.name}, {"summary", pass.summary}, {"class", name_of(pass.numerics)}, {"needs", needs},
           {"ends", ends},      {"options", options}};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "ir/check/equivalence/claims.h"
 #include "ir/graph/graph.h"
 #include "ir/graph/module.h"
 
@@ -59,22 +60,30 @@ class PassResult {
     }
   }
 
+  // That the value of the node follows from the law, in the graph before the pass or after it, wherever a node of its uid is.
+  void claim(const Graph& graph, NodeId node, Law law) {
+    claims_.push_back({std::string(graph.module().text(graph.name())), graph[node].uid, law});
+  }
+
   // Adds what another run of the same pass did, on another graph.
   void merge(PassResult&& other) {
     for (const auto& [counter, amount] : other.counters_) count(counter, amount);
     for (const auto& [counter, amount] : other.notes_) note(counter, amount);
     for (PassRemark& remark : other.remarks_) remarks_.push_back(std::move(remark));
+    for (Claim& claim : other.claims_) claims_.push_back(std::move(claim));
   }
 
   bool changed() const { return !counters_.empty(); }
   const std::map<std::string, int64_t>& counters() const { return counters_; }
   const std::map<std::string, int64_t>& notes() const { return notes_; }
   const std::vector<PassRemark>& remarks() const { return remarks_; }
+  const std::vector<Claim>& claims() const { return claims_; }
 
  private:
   std::map<std::string, int64_t> counters_;
   std::map<std::string, int64_t> notes_;
   std::vector<PassRemark> remarks_;
+  std::vector<Claim> claims_;
 };
 
 // Whose decisions a pass reproduces.

@@ -87,13 +87,13 @@ struct PassSignature<Result<PassResult> (*)(GraphOrModule&, const OptionsType&)>
 
 // A row of the registry. `rules`: see PassInfo.
 template <auto Function>
-PassInfo entry(std::string_view name, PassClass pass_class, std::string_view summary, PassRules rules = {}) {
+PassInfo entry(std::string_view name, Numerics numerics, std::string_view summary, PassRules rules = {}) {
   using Subject = typename PassSignature<decltype(Function)>::Subject;
   using Options = typename PassSignature<decltype(Function)>::Options;
   PassInfo info;
   info.name = name;
   info.summary = summary;
-  info.pass_class = pass_class;
+  info.numerics = numerics;
   info.rules = std::move(rules);
   info.is_on_module = std::is_same_v<Subject, Module>;
   info.options = describe_options<Options>();

@@ -1,6 +1,7 @@
 #include "passes/pipeline/pipeline.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -66,7 +67,8 @@ std::optional<Error> check_output(const Module& module, const PipelineStep& step
 // Proves step after step.
 class PipelineProof {
  public:
-  PipelineProof(const Module& module, const Pipeline& pipeline) {
+  PipelineProof(const Module& module, const Pipeline& pipeline, Numerics numerics) {
+    options_.numerics = numerics;
     const auto any = [&pipeline](ProofTerm term) {
       return std::any_of(pipeline.steps.begin(), pipeline.steps.end(),
                          [term](const PipelineStep& step) { return step.has(term); });
@@ -77,8 +79,15 @@ class PipelineProof {
     prover_.emplace(module, options_);
   }
 
-  // Before a step that may replace graphs: what the module computes as one step.
-  void keep_step(const Module& module) {
+  // Whether the step is proved from the module just before it, which keep() keeps: nothing must be left to prove then.
+  static bool needs_module_before(const PipelineStep& step) {
+    return step.pass->is_on_module || step.has(ProofTerm::kClaims);
+  }
+
+  // Before such a step.
+  void keep(const Module& module, const PipelineStep& step) {
+    if (step.has(ProofTerm::kClaims)) before_ = module.clone();
+    if (!step.pass->is_on_module) return;
     ProofOptions options = options_;
     options.as_step = true;
     step_prover_.emplace(module, options);
@@ -88,7 +97,15 @@ class PipelineProof {
   std::optional<Error> check(const Module& module, const PipelineStep& step, size_t index, bool is_last,
                              StepReport& report) {
     if (step.has(ProofTerm::kMarksOnly) && !is_last) return std::nullopt;  // proved with what follows
-    ModuleProof proof = prover_->prove(module);
+    const std::vector<Claim>& claims = report.result.claims();
+    ModuleProof proof;
+    if (claims.empty()) {
+      proof = prover_->prove(module);
+    } else {
+      proof = Prover(*before_, options_, claims).prove(module);
+      if (proof.answer == ProofAnswer::kProved) prover_.emplace(module, options_);
+    }
+    before_.reset();
     if (proof.has_other_graphs && step_prover_.has_value()) {
       proof = step_prover_->prove(module);
       if (proof.answer == ProofAnswer::kProved) prover_.emplace(module, options_);
@@ -109,6 +126,7 @@ class PipelineProof {
   ProofOptions options_;
   std::optional<Prover> prover_;
   std::optional<Prover> step_prover_;  // where the pass works on the module
+  std::unique_ptr<Module> before_;     // where the pass may claim equalities
 };
 
 }  // namespace
@@ -120,6 +138,19 @@ bool PipelineStep::has(ProofTerm term) const {
              return given.first == rule.option && given.second == rule.value;
            });
   });
+}
+
+std::optional<Error> numerics_error(const Pipeline& pipeline, Numerics allowed) {
+  for (const PipelineStep& step : pipeline.steps) {
+    if (step.pass->numerics <= allowed) continue;
+    const std::string needed(name_of(step.pass->numerics));
+    return Error{ErrorCode::kUsage,
+                 step.text + " is of the class " + needed + ", and --numerics " + std::string(name_of(allowed)) +
+                     " does not allow that",
+                 "if results may change that far, add --numerics " + needed,
+                 {}};
+  }
+  return std::nullopt;
 }
 
 std::string_view default_pipeline_text() {
@@ -143,19 +174,21 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
   const size_t count = std::min(pipeline.steps.size(), options.stop_after);
   std::optional<PipelineProof> proof;
   bool is_unproved = false;
-  if (options.prove && count > 0) proof.emplace(module, pipeline);
+  if (options.prove && count > 0) proof.emplace(module, pipeline, options.numerics);
   for (size_t i = 0; i < count; ++i) {
     const PipelineStep& step = pipeline.steps[i];
     StepReport done;
     done.pass = step.text;
     done.nodes_before = module.num_nodes();
     Stopwatch watch;
-    if (proof.has_value() && step.pass->is_on_module) proof->keep_step(module);
+    if (proof.has_value() && PipelineProof::needs_module_before(step)) proof->keep(module, step);
     const double keep_seconds = watch.lap();
     Result<PassResult> result = run_step(module, step, context);
     if (!result.ok()) return std::move(result).error();
     done.seconds = watch.lap();
     done.result = std::move(*result);
+    FXOPT_CHECK(done.result.claims().empty() || step.has(ProofTerm::kClaims),
+                "pass " + step.text + " claims equalities, which its row does not say");
     done.nodes_after = module.num_nodes();
     bool has_changed = true;  // as far as anyone has looked
     if (options.check_hash) {
@@ -170,8 +203,7 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
       if (std::optional<Error> broken = check_output(module, step, i)) return *std::move(broken);
     }
     is_unproved = is_unproved || has_changed;
-    // A pass on the module is proved from the step before it: nothing must be left to prove then.
-    const bool is_last = i + 1 == count || pipeline.steps[i + 1].pass->is_on_module;
+    const bool is_last = i + 1 == count || PipelineProof::needs_module_before(pipeline.steps[i + 1]);
     if (proof.has_value() && is_unproved && (has_changed || is_last)) {
       if (std::optional<Error> differs = proof->check(module, step, i, is_last, done)) return *std::move(differs);
       is_unproved = step.has(ProofTerm::kMarksOnly) && !is_last;

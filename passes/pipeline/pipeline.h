@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,9 @@ struct Pipeline {
 // and the text with a caret in Where: kBadPipeline (syntax), kUnknownPass, kUnknownOption, kBadOptionValue, kPassOrder.
 Result<Pipeline> parse_pipeline(std::string_view text);
 
+// The first pass that changes results more than that, as an error; nothing where all stay within it.
+std::optional<Error> numerics_error(const Pipeline& pipeline, Numerics allowed);
+
 // What `opt` runs when no --passes is given.
 std::string_view default_pipeline_text();
 
@@ -50,10 +54,11 @@ struct StepReport {
 };
 
 struct RunOptions {
-  bool verify = true;            // the structural verifier after each pass that changed something; off for timing only
-  bool prove = true;             // that the module computes the same after each pass that changed more than marks
-  bool check_hash = true;        // compare the claimed change with a structural hash
-  size_t stop_after = SIZE_MAX;  // run only the first so many steps
+  bool verify = true;  // the structural verifier after each pass that changed something; off for timing only
+  bool prove = true;   // that the module computes the same after each pass that changed more than marks
+  Numerics numerics = Numerics::kExact;  // how far the laws that passes claim may change results
+  bool check_hash = true;                // compare the claimed change with a structural hash
+  size_t stop_after = SIZE_MAX;          // run only the first so many steps
   // Called after each step, with the step's index.
   std::function<void(size_t, const PipelineStep&, const StepReport&, const Module&)> observer;
 };

@@ -7,6 +7,8 @@
 namespace fxopt {
 namespace {
 
+constexpr size_t kMaxClaims = 3;  // refused ones that are printed
+
 // The node's line without what is recorded beside the call.
 std::string call_line(const Graph& graph, NodeId node) {
   std::string line = print_node(graph, node);
@@ -56,6 +58,12 @@ Error proof_error(const Module& judged, const ModuleProof& proof) {
     }
     const size_t more = proof.differences.size() - 1;
     if (more > 0) error.message += ", and " + std::to_string(more) + " more";
+  }
+  for (size_t i = 0; i < proof.refused_claims.size() && i < kMaxClaims; ++i) {
+    error.message += (i == 0 ? "; claims refused: " : "; ") + proof.refused_claims[i];
+  }
+  if (proof.refused_claims.size() > kMaxClaims) {
+    error.message += "; and " + std::to_string(proof.refused_claims.size() - kMaxClaims) + " more";
   }
   if (!proof.first_new.is_valid() && is_undecided) return error;
   if (!proof.first_new.is_valid()) {

@@ -20,28 +20,28 @@ constexpr ProofRule kAsTorch = {ProofTerm::kImitates, "compat", "torch"};
 // The only list of passes.
 std::vector<PassInfo> make_registry() {
   std::vector<PassInfo> passes = {
-      entry<canonicalize>("canonicalize", PassClass::kExact,
+      entry<canonicalize>("canonicalize", Numerics::kExact,
                           "Remove aliases, identity views and views that undo each other.",
                           {.needs = {}, .ends = {}, .proof = {kAsTorch}}),
-      entry<cse>("cse", PassClass::kExact, "Merge nodes that compute the same value.",
+      entry<cse>("cse", Numerics::kExact, "Merge nodes that compute the same value.",
                  {.needs = {}, .ends = {}, .proof = {kAsTorch}}),
-      entry<dce>("dce", PassClass::kExact, "Erase nodes nothing visible depends on.",
+      entry<dce>("dce", Numerics::kExact, "Erase nodes nothing visible depends on.",
                  {.needs = {},
                   .ends = {},
                   .proof = {{ProofTerm::kDropsDraws, "random", "remove"},
                             {ProofTerm::kDropsCollectives, "collectives", "remove"},
                             {ProofTerm::kDropsAssertions, "assertions", "remove"},
                             kAsTorch}}),
-      entry<infer_phase>("infer-phase", PassClass::kExact,
+      entry<infer_phase>("infer-phase", Numerics::kExact,
                          "Tell forward from backward in a graph without phase markers.",
                          {.needs = {OpenQuestion::kPhases}, .ends = {}, .proof = {kMarks}}),
-      entry<raise_getitems>("raise-getitems", PassClass::kExact, "Move getitems right after the node they take from."),
-      entry<remat>("remat", PassClass::kExact, "Recompute in backward what the tags do not save.",
+      entry<raise_getitems>("raise-getitems", Numerics::kExact, "Move getitems right after the node they take from."),
+      entry<remat>("remat", Numerics::kExact, "Recompute in backward what the tags do not save.",
                    {.needs = {},
                     .ends = {{OpenQuestion::kPhases, "remat decides by phases and writes some"},
                              {OpenQuestion::kTags, "remat carries out the tags"}},
                     .proof = {kAsTorch}}),
-      entry<sac>("sac", PassClass::kExact, "Tag forward values for saving or recomputing, by a policy.",
+      entry<sac>("sac", Numerics::kExact, "Tag forward values for saving or recomputing, by a policy.",
                  {.needs = {OpenQuestion::kTags},
                   .ends = {{OpenQuestion::kPhases, "sac decides by phases what it tags"}},
                   .proof = {kMarks}}),
@@ -61,18 +61,6 @@ std::string hint_for(std::string_view given, const std::vector<std::string_view>
 }
 
 }  // namespace
-
-std::string_view pass_class_name(PassClass value) {
-  switch (value) {
-    case PassClass::kExact:
-      return "exact";
-    case PassClass::kReordersReductions:
-      return "reorders reductions";
-    case PassClass::kChangesNumerics:
-      return "changes numerics";
-  }
-  return {};
-}
 
 Error unknown_option_error(std::string_view pass, std::string_view option, const std::vector<std::string_view>& names) {
   Error error;

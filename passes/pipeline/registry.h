@@ -8,19 +8,12 @@
 #include <vector>
 
 #include "core/result.h"
+#include "ir/check/equivalence/claims.h"
 #include "ir/graph/types.h"
 #include "passes/pass/context.h"
 #include "passes/pass/pass.h"
 
 namespace fxopt {
-
-// How far a pass may change what the graph computes.
-enum class PassClass : uint8_t {
-  kExact,  // bitwise the same results
-  kReordersReductions,
-  kChangesNumerics,
-};
-std::string_view pass_class_name(PassClass value);
 
 // What is open when a pipeline begins, and which some pass decides for good. A pass that needs it open must stand before
 // those that end it.
@@ -40,6 +33,7 @@ enum class ProofTerm : uint8_t {
   kDropsDraws,        // it leaves out random draws, so that those after them draw other numbers
   kDropsCollectives,  // collectives and waits that nobody reads
   kDropsAssertions,
+  kClaims,    // it puts expressions in place of others, and claims that they are equal by laws
   kImitates,  // it does what another program does, right or wrong: a difference is a warning
 };
 struct ProofRule {
@@ -82,7 +76,7 @@ struct BoundPass {
 struct PassInfo {
   std::string_view name;
   std::string_view summary;
-  PassClass pass_class;
+  Numerics numerics = Numerics::kExact;  // how far it may change results
   PassRules rules;
   bool is_on_module = false;  // it may add, replace and remove graphs
   std::vector<PassOptionInfo> options;

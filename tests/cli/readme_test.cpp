@@ -24,7 +24,7 @@ std::string readme_text() {
 std::string registry_table() {
   std::string table = kTableHead;
   for (const PassInfo& pass : pass_registry()) {
-    table += "| `" + std::string(pass.name) + "` | " + std::string(pass_class_name(pass.pass_class)) + " | " +
+    table += "| `" + std::string(pass.name) + "` | " + std::string(name_of(pass.numerics)) + " | " +
              std::string(pass.summary) + " |\n";
   }
   return table;

@@ -101,6 +101,12 @@ Hash128 Pieces::seen(const Reach& reach, const Hash128& rest) const {
   return make_key(words);
 }
 
+std::optional<Hash128> Pieces::exactly(const Reach& reach) const {
+  const size_t first = first_after(reach.begin);
+  if (first == list_.size() || list_[first].begin != reach.begin || list_[first].end != reach.end) return std::nullopt;
+  return list_[first].content;
+}
+
 Hash128 Pieces::all(const Hash128& rest) const {
   if (list_.empty()) return rest;
   return make_key(KeyKind::kPiece, {rest.high, rest.low, sum_.high, sum_.low});

@@ -29,6 +29,8 @@ class Pieces {
   void write(const Reach& reach, const Hash128& content);
   // What one sees in that part; `rest` names what no piece covers. O(log pieces + pieces in it).
   Hash128 seen(const Reach& reach, const Hash128& rest) const;
+  // What a single write put exactly there; nothing where the part is made of several or is less than one. O(log pieces).
+  std::optional<Hash128> exactly(const Reach& reach) const;
   // What all of the storage holds. O(1).
   Hash128 all(const Hash128& rest) const;
   bool empty() const { return list_.empty(); }

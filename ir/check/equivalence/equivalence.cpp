@@ -69,9 +69,10 @@ struct ModuleRun {
 };
 
 ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated, bool names_calls,
-                       const std::vector<StringId>* input_names = nullptr) {
+                       const std::vector<Claim>* claims = nullptr, const std::vector<StringId>* input_names = nullptr) {
   EffectMap effects(graph, run.effects);
-  return execute({graph, run.keys, effects, axioms, run.subgraphs, is_differentiated, names_calls, input_names});
+  return execute(
+      {graph, run.keys, effects, axioms, run.subgraphs, is_differentiated, names_calls, claims, input_names});
 }
 
 bool is_differentiated(const Graph& graph) {
@@ -210,6 +211,8 @@ struct Prover::State {
   };
 
   ProofOptions options;
+  std::vector<Claim> claims;  // that count
+  std::vector<std::string> refused;
   Axioms axioms;
   std::vector<Known> graphs;
   std::string no_step;  // why `before` holds no step
@@ -227,7 +230,17 @@ struct Prover::State {
   void add_known(const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names = nullptr) {
     const bool may_differentiate = is_differentiated(graph);
     graphs.push_back({std::string(graph.module().text(graph.name())),
-                      run_graph(graph, with, axioms, may_differentiate, true, input_names), may_differentiate});
+                      run_graph(graph, with, axioms, may_differentiate, true, &claims, input_names),
+                      may_differentiate});
+    add_refused(graph, graphs.back().summary, " of the graph before", refused);
+  }
+
+  static void add_refused(const Graph& graph, const ExecutionEnd& end, const std::string& which,
+                          std::vector<std::string>& out) {
+    for (const RefusedClaim& item : end.refused) {
+      out.push_back(std::string(name_of(item.law)) + " at %" + std::string(graph.name_of(item.node)) + which + ": " +
+                    item.why);
+    }
   }
 
   void add_step(const Module& module) {
@@ -243,7 +256,8 @@ struct Prover::State {
 
   void compare(const Known& known, const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names,
                ModuleProof& proof) {
-    const ExecutionEnd end = run_graph(graph, with, axioms, known.is_differentiated, false, input_names);
+    const ExecutionEnd end = run_graph(graph, with, axioms, known.is_differentiated, false, &claims, input_names);
+    add_refused(graph, end, "", proof.refused_claims);
     std::vector<ProofDifference> differences = Comparison(graph, known.summary, end, options).run();
     if (differences.empty()) return;
     proof.answer = ProofAnswer::kDiffers;
@@ -253,7 +267,7 @@ struct Prover::State {
 
   void find_first_new(const Known& known, const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names,
                       ModuleProof& proof) {
-    const ExecutionEnd end = run_graph(graph, with, axioms, known.is_differentiated, true, input_names);
+    const ExecutionEnd end = run_graph(graph, with, axioms, known.is_differentiated, true, &claims, input_names);
     HashSet<Hash128, Hash128Hash> old;
     HashMap<uint64_t, Hash128> by_uid;
     for (const NamedNode& node : known.summary.nodes) old.insert(node.key), by_uid.emplace(node.uid, node.arguments);
@@ -274,6 +288,7 @@ struct Prover::State {
 
   ModuleProof prove_step(const Module& after) {
     ModuleProof proof;
+    proof.refused_claims = refused;
     const Result<ProofStep> step = no_step.empty() ? step_of(after) : Result<ProofStep>(Error());
     if (!step.ok()) {
       proof.answer = ProofAnswer::kUndecided;
@@ -288,8 +303,17 @@ struct Prover::State {
   }
 };
 
-Prover::Prover(const Module& before, const ProofOptions& options) : state_(std::make_unique<State>()) {
+Prover::Prover(const Module& before, const ProofOptions& options, std::vector<Claim> claims)
+    : state_(std::make_unique<State>()) {
   state_->options = options;
+  for (Claim& claim : claims) {
+    if (numerics_of(claim.law) <= options.numerics) {
+      state_->claims.push_back(std::move(claim));
+    } else {
+      state_->refused.push_back(std::string(name_of(claim.law)) + ": it " +
+                                std::string(name_of(numerics_of(claim.law))) + ", which is not allowed");
+    }
+  }
   state_->axioms.keeps_results = options.recorded_apart;
   state_->axioms.draws_by_name = options.allow_dead_draws;
   if (options.as_step) {
@@ -313,6 +337,7 @@ ModuleProof Prover::prove(const Module& after) {
   run.effects.forget();
   state_->run_subgraphs(after, run);
   ModuleProof proof;
+  proof.refused_claims = state_->refused;
   const std::vector<GraphId> tops = top_level_graphs(after);
   std::vector<bool> is_known(tops.size(), false);
   for (const State::Known& known : state_->graphs) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/check/equivalence/claims.h"
 #include "ir/graph/module.h"
 
 // Proof that a module computes what another one does: outputs, what is written into inputs and attributes, which of them
@@ -45,6 +46,8 @@ struct ModuleProof {
   };
   Change change = Change::kAdded;
   std::string missing;  // kUndecided: which fact
+  // Claims that their laws do not bear out, in the graph before or after: "part at %slice_2: ...".
+  std::vector<std::string> refused_claims;
   // Of ProofOptions::as_step: the module that the graphs and nodes above are of, the step as one graph in it.
   std::shared_ptr<const Module> step;
 };
@@ -56,6 +59,8 @@ struct ProofOptions {
   bool allow_dead_assertions = false;
   // The two modules were recorded apart: what one records and the other does not is no difference.
   bool recorded_apart = false;
+  // How much claims may change.
+  Numerics numerics = Numerics::kExact;
   // What is compared is the step that a module holds (find_step()), run by run, and not each of its graphs: a joint graph
   // equals the forward and backward graphs that it is cut into. Inputs are compared by name, outputs in the order in which
   // the runs return them.
@@ -65,8 +70,9 @@ struct ProofOptions {
 // Keeps what a module computes, to prove others equal to it. The module may change or go once this is made.
 class Prover {
  public:
-  // Runs all top-level graphs of `before`, or its step. O(nodes + arguments + tensors).
-  explicit Prover(const Module& before, const ProofOptions& options = ProofOptions());
+  // Runs all top-level graphs of `before`, or its step. Claims of a law that changes more than `options.numerics` are
+  // refused. O(nodes + arguments + tensors).
+  explicit Prover(const Module& before, const ProofOptions& options = ProofOptions(), std::vector<Claim> claims = {});
   ~Prover();
   Prover(const Prover&) = delete;
   Prover& operator=(const Prover&) = delete;

@@ -65,6 +65,10 @@ class Execution {
         names_calls_(input.names_calls),
         input_names_(input.input_names) {
     graph_key_ = keys_.text(graph_.name());
+    if (input.claims == nullptr) return;
+    for (const Claim& claim : *input.claims) {
+      if (claim.graph == module_.text(graph_.name())) claims_.emplace(claim.uid, claim.law);
+    }
   }
 
   ExecutionEnd run() {
@@ -88,6 +92,7 @@ class Execution {
           run_call(node);
           break;
       }
+      if (!claims_.empty()) apply_claim(node);
     }
     finish();
     return std::move(out_);
@@ -107,6 +112,12 @@ class Execution {
     bool is_pending = false;   // a collective has yet to fill it
     bool is_transfer = false;  // pending: a copy between devices, which is what it copies
     bool has_readers = false;  // see readers_
+    uint32_t stands_on = 0;    // of a value named by a law: 1 + the storage that it lies on in truth
+  };
+  // A tensor as a reader saw it.
+  struct Source {
+    Hash128 data;
+    GeometryId geometry;
   };
   struct Cell {
     ValueShapeCell::Kind kind = ValueShapeCell::Kind::kPlain;
@@ -168,24 +179,34 @@ class Execution {
     object_groups_.join(a, b);
     storage_groups_.join(objects_[a].storage, objects_[b].storage);
   }
+  uint32_t real_storage(uint32_t storage) const {
+    const uint32_t real = storages_[storage].stands_on;
+    return real == 0 ? storage : real - 1;
+  }
   // A write through an object: to what it reaches, or, where that is not known, to all of the storage.
-  void write(uint32_t object, const Hash128& call, uint64_t place) {
+  // `copied`: the name of the elements, where they are another tensor's.
+  void write(uint32_t object, const Hash128& call, uint64_t place,
+             const std::optional<Hash128>& copied = std::nullopt) {
     const uint32_t storage = objects_[object].storage;
     const std::optional<Reach> reach = reach_of_object(object);
     if (!reach.has_value()) return write_all(storage, call, place);
     if (storage_groups_.changed_by_others(storage) != Hash128()) settle(storage, with_state(storage, all_of(storage)));
-    const Hash128 content = write_key(storage, call, place);
+    const Hash128 racing = take_racing(storage);
+    const Hash128 content = copied.has_value() && racing == Hash128() ? *copied : write_key(call, place, racing);
+    put_piece(storage, *reach, content);
+    storage_groups_.change(storage, content);
+  }
+  void put_piece(uint32_t storage, const Reach& reach, const Hash128& content) {
     Storage& item = storages_[storage];
     if (item.pieces == 0) {
       pieces_.emplace_back();
       item.pieces = static_cast<uint32_t>(pieces_.size());
     }
-    pieces_[item.pieces - 1].write(*reach, content);
-    storage_groups_.change(storage, content);
+    pieces_[item.pieces - 1].write(reach, content);
   }
   void write_all(uint32_t storage, const Hash128& call, uint64_t place) {
     const Hash128 old = all_of(storage);
-    const Hash128 content = write_key(storage, call, place);
+    const Hash128 content = write_key(call, place, take_racing(storage));
     settle(storage, storages_[storage].pieces == 0
                         ? content
                         : make_key(KeyKind::kWrite, {content.high, content.low, old.high, old.low}));
@@ -196,21 +217,28 @@ class Execution {
     storages_[storage].content = content;
     storages_[storage].pieces = 0;
   }
-  Hash128 write_key(uint32_t storage, const Hash128& call, uint64_t place) {
-    Storage& item = storages_[storage];
-    // Collectives that have not ended may still read it: what they fill is unsure from here on.
-    Hash128 racing;
-    if (item.has_readers) {
-      for (const uint32_t reader : readers_[storage]) {
-        if (!storages_[reader].is_pending) continue;
-        const Hash128 filled = all_of(reader);
-        racing.high ^= filled.high;
-        racing.low ^= filled.low;
-      }
-      readers_.erase(storage);
-      item.has_readers = false;
-    }
+  static Hash128 write_key(const Hash128& call, uint64_t place, const Hash128& racing) {
     return make_key(KeyKind::kWrite, {call.high, call.low, place, racing.high, racing.low});
+  }
+  // Collectives that have not ended may still read what is written: what they fill is unsure from here on.
+  Hash128 take_racing(uint32_t storage) {
+    Hash128 racing;
+    const uint32_t real = real_storage(storage);
+    if (!storages_[real].has_readers) return racing;
+    for (const uint32_t reader : readers_[real]) {
+      if (!storages_[reader].is_pending) continue;
+      const Hash128 filled = all_of(reader);
+      racing.high ^= filled.high;
+      racing.low ^= filled.low;
+    }
+    readers_.erase(real);
+    storages_[real].has_readers = false;
+    return racing;
+  }
+  void add_reader(uint32_t storage, uint32_t filled) {
+    const uint32_t real = real_storage(storage);
+    storages_[real].has_readers = true;
+    readers_[real].push_back(filled);
   }
   void change_geometry(uint32_t object, GeometryId geometry) {
     if (objects_[object].geometry == geometry && object_groups_.changed_by_others(object) == Hash128()) return;
@@ -508,6 +536,9 @@ class Execution {
         add_key(words_, geometry_key(cell.first));
         add_key(contents_, data_key(cell.first));
         given_.push_back(cell.first);
+        // Equal to nothing.
+        if (is_out_of_sight(cell.first))
+          words_.insert(words_.end(), {tag(KeyKind::kSide, axioms_.is_open ? 1 : 0), node_uid_});
         return;
       case ValueShapeCell::Kind::kPlain:
         words_.push_back(tag(KeyKind::kInt));
@@ -617,7 +648,7 @@ class Execution {
           written_.insert(written_.end(), objects.begin(), objects.end());
         }
       }
-      number_by([this](uint32_t object) { return objects_[object].storage; });
+      number_by([this](uint32_t object) { return real_storage(objects_[object].storage); });
       number_by([](uint32_t object) { return object; });
     }
     if (has_effect(effects, Effect::kRandom)) name_draw(node);
@@ -671,9 +702,11 @@ class Execution {
 
   void run_call(NodeId node) {
     const Op& op = graph_.op(node);
+    const Effect effects = effects_.of(node);
+    sees_storage_ = !claims_.empty() && sees_storage(op, effects);
+    node_uid_ = graph_[node].uid;
     name_call(node, op);
     lacks_fact_ = false;
-    const Effect effects = effects_.of(node);
     if (op.view == ViewKind::kProjection && take_element(node)) return;
     if (answer_size(node, op) || calculate(node, op)) return;
     const Hash128 name = make_key(words_);
@@ -781,7 +814,7 @@ class Execution {
     if (question == SizeQuestion::kNone) return false;
     const Hash128 name = make_key(words_);
     std::optional<SymInt> found;
-    if (const Geometry* geometry = known_geometry(given_[0]); geometry != nullptr) {
+    if (const Geometry* geometry = known_geometry(given_[0]); geometry != nullptr && !is_out_of_sight(given_[0])) {
       if (question == SizeQuestion::kElements) found = geometry->num_elements();
       if (question == SizeQuestion::kOffset) found = geometry->offset;
       const Arg* dim = graph_.arg(node, 1);
@@ -961,6 +994,7 @@ class Execution {
   }
 
   std::optional<ViewFact> calculated_fact(NodeId node, const Op& op, uint32_t from) {
+    if (is_out_of_sight(from)) return unknown_fact(ViewKind::kMaybeView, geometry_name_);
     const Geometry* geometry = known_geometry(from);
     if (geometry == nullptr) return calculated_without_sizes(node, op, from);
     const ViewGeometry found = view_geometry(graph_, node, *geometry, [this](NodeId input) -> std::optional<SymInt> {
@@ -1086,6 +1120,7 @@ class Execution {
   void run_general(NodeId node, const Op& op, Effect effects, const Hash128& key) {
     const std::vector<uint32_t> given = given_;
     make_result(node, op, key);
+    if (op.name == "aten.cat.default") lay_side_by_side(node);
     // A dropout that draws nothing hands back what it is given.
     if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
     const std::vector<uint32_t> made = result_objects(node);
@@ -1273,12 +1308,113 @@ class Execution {
         const GeometryId left = geometry_left(node, op, position, i);
         const bool stays = !left.is_valid() || left == objects_[objects[i]].geometry;
         if (stays && !(position == 0 && op.changes_metadata)) {
-          write(objects[i], key, place++);
+          write(objects[i], key, place++, copied_elements(op, objects[i]));
         } else {
           write_all(objects_[objects[i]].storage, key, place++);
         }
       }
     }
+  }
+
+  // -- elements of tensors, wherever they lie
+
+  // The elements in row-major order. Nothing where something else than bytes would be copied.
+  std::optional<Hash128> elements_key(uint32_t object, const Geometry& like) {
+    const Geometry* geometry = known_geometry(object);
+    if (geometry == nullptr || is_differentiated_) return std::nullopt;
+    if (geometry->dtype != like.dtype || geometry->rest != like.rest || geometry->conjugate != like.conjugate ||
+        geometry->negative != like.negative || !is_row_major(*geometry)) {
+      return std::nullopt;
+    }
+    const Hash128 data = data_key(object);
+    const Hash128 count = geometry->num_elements().key();
+    const Hash128 offset = geometry->offset.key();
+    const Hash128 key = make_key(KeyKind::kElements, {data.high, data.low, static_cast<uint64_t>(geometry->dtype),
+                                                      count.high, count.low, offset.high, offset.low});
+    if (!claims_.empty()) sources_.emplace(key, Source{data, objects_[object].geometry});
+    return key;
+  }
+
+  // Of `copy_`: what it writes, where these are the elements of its source.
+  std::optional<Hash128> copied_elements(const Op& op, uint32_t into) {
+    if (op.name != "aten.copy_.default" || given_.size() != 2) return std::nullopt;
+    const Geometry* to = known_geometry(into);
+    const Geometry* from = known_geometry(given_[1]);
+    if (to == nullptr || from == nullptr || !is_row_major(*to) || to->sizes != from->sizes) return std::nullopt;
+    return elements_key(given_[1], *to);
+  }
+
+  // `cat` along dimension 0 puts tensors side by side.
+  void lay_side_by_side(NodeId node) {
+    const std::vector<uint32_t> made = result_objects(node);
+    const Geometry* to = made.size() == 1 ? known_geometry(made[0]) : nullptr;
+    const std::optional<Reach> whole = to == nullptr ? std::nullopt : reach_of(*to);
+    const Arg* dim = call_argument(graph_, node, 1);
+    if (!whole.has_value() || !is_row_major(*to) || (dim != nullptr && !integer_of(*dim).value_or(SymInt(-1)).is(0))) {
+      return;
+    }
+    std::vector<std::pair<Reach, Hash128>> parts;
+    int64_t at = whole->begin;
+    for (const uint32_t object : given_) {
+      const Geometry* from = known_geometry(object);
+      const std::optional<Hash128> elements = elements_key(object, *to);
+      const std::optional<Reach> reach = elements.has_value() ? reach_of(*from) : std::nullopt;
+      if (!reach.has_value() || from->rank() != to->rank() ||
+          !std::equal(from->sizes.begin() + 1, from->sizes.end(), to->sizes.begin() + 1)) {
+        return;
+      }
+      const int64_t next = at + (reach->end - reach->begin);
+      parts.push_back({{at, next, true}, *elements});
+      at = next;
+    }
+    if (at != whole->end) return;
+    for (const auto& [reach, elements] : parts) put_piece(objects_[made[0]].storage, reach, elements);
+  }
+
+  // -- claims
+
+  void apply_claim(NodeId node) {
+    const auto claim = claims_.find(graph_[node].uid);
+    if (claim == claims_.end()) return;
+    if (const std::string why = name_by_part(node); !why.empty()) out_.refused.push_back({node, claim->second, why});
+  }
+
+  // Law::kPart. The value lies on a storage of its own from here on, which may be the one it lay on; so any write to
+  // either leaves the other unsure.
+  std::string name_by_part(NodeId node) {
+    if (is_differentiated_) return "autograd may run through the graph, where it has a history of its own";
+    const uint32_t cell = values_[node.index()];
+    if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kTensor) return "it is not a tensor";
+    const uint32_t object = cells_[cell].first;
+    const uint32_t storage = objects_[object].storage;
+    if (storages_[storage].is_pending || storage_groups_.changed_by_others(storage) != Hash128()) {
+      return "its memory is being filled, or may have been written through something else";
+    }
+    const std::optional<Reach> reach = reach_of_object(object);
+    if (!reach.has_value()) return "its sizes are not known";
+    const std::optional<Hash128> elements =
+        storages_[storage].pieces == 0 ? std::nullopt : pieces_[storages_[storage].pieces - 1].exactly(*reach);
+    const auto source = elements.has_value() ? sources_.find(*elements) : sources_.end();
+    if (source == sources_.end()) return "it is not exactly what one tensor was copied to";
+    const std::string why = check_part(*known_geometry(object), *axioms_.geometries.find(source->second.geometry));
+    if (!why.empty()) return why;
+    const uint32_t part = make_storage(source->second.data);
+    storages_[part].stands_on = real_storage(storage) + 1;
+    const uint32_t named = make_object(part, source->second.geometry);
+    join_objects(object, named);
+    values_[node.index()] = add_cell(tensor_cell(named));
+    return "";
+  }
+
+  // A call that looks at more of a tensor than its elements, which is where a value named by a law may be another than in
+  // truth.
+  static bool sees_storage(const Op& op, Effect effects) {
+    return op.changes_metadata || op.moves_storage || op.has_subgraphs || !op.schema.has_value() ||
+           has_effect(effects, Effect::kUnknownWrites) || op.name.find("as_strided") != std::string::npos ||
+           op.name == "aten.sym_storage_offset.default" || op.name == "inductor._reinterpret_tensor.default";
+  }
+  bool is_out_of_sight(uint32_t object) const {
+    return sees_storage_ && storages_[objects_[object].storage].stands_on != 0;
   }
 
   void change_metadata(NodeId node, const Op& op, Effect effects, const Hash128& key) {
@@ -1412,8 +1548,7 @@ class Execution {
     }
     made.is_pending = true;
     made.is_transfer = true;
-    storages_[objects_[from].storage].has_readers = true;
-    readers_[objects_[from].storage].push_back(objects_[to].storage);
+    add_reader(objects_[from].storage, objects_[to].storage);
   }
 
   void wait(uint32_t storage) {
@@ -1450,9 +1585,7 @@ class Execution {
     for (const uint32_t storage : filled) {
       storages_[storage].is_pending = true;
       for (const uint32_t object : given) {
-        if (objects_[object].storage == storage) continue;
-        storages_[objects_[object].storage].has_readers = true;
-        readers_[objects_[object].storage].push_back(storage);
+        if (objects_[object].storage != storage) add_reader(objects_[object].storage, storage);
       }
     }
   }
@@ -1471,7 +1604,9 @@ class Execution {
     }
   };
 
-  uint32_t number_storage(uint32_t storage) { return storage_numbers_.of(storage, storages_.size(), numbers_all_); }
+  uint32_t number_storage(uint32_t storage) {
+    return storage_numbers_.of(real_storage(storage), storages_.size(), numbers_all_);
+  }
   uint32_t number_object(uint32_t object) { return object_numbers_.of(object, objects_.size(), numbers_all_); }
 
   // Of an output, what is seen of it; of what the caller holds, its whole storage: the caller may see it otherwise.
@@ -1579,6 +1714,8 @@ class Execution {
   std::vector<Hash128> lineages_ = {Hash128(), make_key(KeyKind::kLineage, {})};
   HashMap<uint32_t, std::vector<uint32_t>> readers_;  // by storage: those that pending collectives fill from it
   VersionedGroups object_groups_, storage_groups_;
+  HashMap<uint64_t, Law> claims_;                  // by uid
+  HashMap<Hash128, Source, Hash128Hash> sources_;  // whose elements they are, while there are claims
   std::vector<Cell> cells_;
   std::vector<SymInt> integers_;
   std::vector<Hash128> names_;    // of elements of dicts
@@ -1611,6 +1748,8 @@ class Execution {
   bool is_schema_call_ = false;
   bool gradients_are_off_ = false;
   bool lacks_fact_ = false;
+  bool sees_storage_ = false;
+  uint64_t node_uid_ = 0;
 };
 
 void add_end(Words& words, const std::vector<EndValue>& values) {

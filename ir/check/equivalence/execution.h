@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "core/hash_table.h"
 #include "ir/alias/effect_map.h"
+#include "ir/check/equivalence/claims.h"
 #include "ir/check/equivalence/keys.h"
 #include "ir/graph/graph.h"
 
@@ -85,6 +86,13 @@ struct EndValue {
   uint32_t object = 0;   // the same of tensor objects: one may be returned twice, or be an input
 };
 
+// A claim that its law does not bear out.
+struct RefusedClaim {
+  NodeId node;
+  Law law = Law::kPart;
+  std::string why;
+};
+
 // How a run ends.
 struct ExecutionEnd {
   std::vector<NamedNode> nodes;  // calls, in schedule order
@@ -96,6 +104,7 @@ struct ExecutionEnd {
   std::vector<std::pair<Hash128, std::vector<Hash128>>> collectives;  // by group: calls in the order of first issue
   std::vector<Hash128> draws;                                         // by name, in order, where these count
   std::vector<Hash128> assertions, waits, pending;                    // sorted, each once
+  std::vector<RefusedClaim> refused;
 
   // One name for all of it.
   Hash128 key() const;
@@ -110,6 +119,7 @@ struct ExecutionInput {
   const HashMap<StringId, Hash128>& subgraphs;  // keys of the graphs that nodes run
   bool is_differentiated = false;               // `detach` and gradient modes count
   bool names_calls = true;                      // ExecutionEnd::nodes is wanted
+  const std::vector<Claim>* claims = nullptr;   // those of this graph count
   // Of the graph of a step: what its inputs are called, in schedule order. Otherwise inputs go by their place.
   const std::vector<StringId>* input_names = nullptr;
 };

@@ -49,6 +49,8 @@ enum class KeyKind : uint8_t {
   kLineage,
   kGraph,
   kPiece,
+  kElements,
+  kSide,
 };
 
 // The key of up to eleven words, and of any number. O(words).

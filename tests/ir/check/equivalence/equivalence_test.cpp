@@ -2,6 +2,7 @@
 #include "ir/check/equivalence/equivalence.h"
 
 #include <string>
+#include <vector>
 
 #include "tests/catch.h"
 #include "tests/parse.h"
@@ -11,9 +12,10 @@ namespace fxopt {
 namespace {
 
 // The first line of the answer, and the first new call.
-std::string answer(const std::string& before, const std::string& after, const ProofOptions& options = ProofOptions()) {
-  const std::unique_ptr<Module> a = parse("graph @g {\n" + before + "}");
-  const std::unique_ptr<Module> b = parse("graph @g {\n" + after + "}");
+std::string answer(const std::string& before, const std::string& after, const ProofOptions& options = ProofOptions(),
+                   const std::string& attributes = "") {
+  const std::unique_ptr<Module> a = parse("graph @g " + attributes + "{\n" + before + "}");
+  const std::unique_ptr<Module> b = parse("graph @g " + attributes + "{\n" + after + "}");
   Prover prover(*a, options);
   const ModuleProof proof = prover.prove(*b);
   if (proof.answer == ProofAnswer::kProved) return "proved";
@@ -172,6 +174,103 @@ TEST_CASE("proof: what lies scattered is no part of its own", "[equivalence]") {
   // Written over with gaps, what was there counts.
   CHECK(answer(head + high + "%z: f32[4](4) = aten.zero_.default(%l)\n" + read,
                head + "%z: f32[4](4) = aten.zero_.default(%l)\n" + read) == "output 0 at %z");
+}
+
+TEST_CASE("proof: a buffer that copies fill is the concatenation of what they copy", "[equivalence]") {
+  const std::string head = kX + kY;
+  const std::string buffer =
+      "%b: f32[8, 4] = aten.empty.memory_format([8, 4], dtype=dtype(f32))\n"
+      "%l: f32[4, 4] = aten.slice.Tensor(%b, 0, 0, 4)\n%h: f32[4, 4](4, 1)+16 = aten.slice.Tensor(%b, 0, 4, 8)\n"
+      "%k: f32[4, 4] = aten.copy_.default(%l, %x)\n";
+  const std::string second = "%j: f32[4, 4](4, 1)+16 = aten.copy_.default(%h, %y)\n";
+  const std::string read = "%r: f32[8, 4] = aten.neg.default(%b)\nreturn (%r,)";
+  const std::string together = "%b: f32[8, 4] = aten.cat.default([%x, %y])\n";
+  const auto answer = [](const std::string& before, const std::string& after) {
+    return fxopt::answer(before, after, {}, "{kind=inference} ");
+  };
+  CHECK(answer(head + together + read, head + buffer + second + read) == "proved");
+  CHECK(answer(head + buffer + second + read, head + together + read) == "proved");
+  // The other way round, with a gap, along the other dimension, of another dtype, after a write.
+  CHECK(answer(head + together + read, head + "%b: f32[8, 4] = aten.cat.default([%y, %x])\n" + read) ==
+        "output 0 at %b");
+  CHECK(answer(head + together + read, head + buffer + read) == "output 0 at %b");
+  const std::string wide = "%b: f32[4, 8] = aten.cat.default([%x, %y], 1)\n";
+  const std::string read_wide = "%r: f32[4, 8] = aten.neg.default(%b)\nreturn (%r,)";
+  CHECK(answer(head + wide + read_wide, head + wide + read_wide) == "proved");
+  CHECK(answer(head + wide + read_wide, head + together + "%v: f32[4, 8] = aten.view.default(%b, [4, 8])\n" +
+                                            "%r: f32[4, 8] = aten.neg.default(%v)\nreturn (%r,)") == "output 0 at %b");
+  const std::string half = "%y: f16[4, 4] = placeholder()\n";
+  CHECK(answer(kX + half + together + read, kX + half + buffer + second + read) == "output 0 at %b");
+  const std::string write = "%w: f32[4, 4] = aten.add_.Tensor(%y, 1)\n";
+  CHECK(answer(head + together + write + read, head + buffer + write + second + read) == "output 0 at %b");
+}
+
+// The answer, with claims of the law of parts at nodes of these uids, and what is refused of them.
+std::string claimed(const std::string& before, const std::string& after, const std::vector<uint64_t>& uids,
+                    const std::string& attributes = "{kind=inference} ") {
+  const std::unique_ptr<Module> a = parse("graph @g " + attributes + "{\n" + before + "}");
+  const std::unique_ptr<Module> b = parse("graph @g " + attributes + "{\n" + after + "}");
+  std::vector<Claim> claims;
+  for (const uint64_t uid : uids) claims.push_back({"g", uid, Law::kPart});
+  const ModuleProof proof = Prover(*a, ProofOptions(), claims).prove(*b);
+  std::string out = proof.answer == ProofAnswer::kProved ? "proved" : proof.differences.front().what;
+  for (const std::string& refused : proof.refused_claims) out += "; " + refused;
+  return out;
+}
+
+TEST_CASE("proof: by the law of parts, what is cut from a concatenation is what was put there", "[equivalence]") {
+  const std::string head = kX + kY + "%b: f32[8, 4] = aten.cat.default([%x, %y])\n";
+  const auto cut = [&](const std::string& bounds, const std::string& offset, const std::string& between = "") {
+    return head + between + "%h: f32[4, 4](4, 1)" + offset + " = aten.slice.Tensor(%b, 0, " + bounds + ") {uid=7}\n" +
+           "%r: f32[4, 4] = aten.neg.default(%h)\nreturn (%r,)";
+  };
+  const std::string direct = kX + kY + "%r: f32[4, 4] = aten.neg.default(%y)\nreturn (%r,)";
+  CHECK(claimed(cut("4, 8", "+16"), direct, {7}) == "proved");
+  CHECK(claimed(direct, cut("4, 8", "+16"), {7}) == "proved");
+  CHECK(claimed(cut("4, 8", "+16"), direct, {}) == "output 0");
+  CHECK(claimed(cut("4, 8", "+16"), direct, {7}, "") ==
+        "output 0; part at %h of the graph before: autograd may run through the graph, where it has a history of its "
+        "own");
+  CHECK(claimed(cut("0, 4", ""), direct, {7}) == "output 0");  // the other one
+  CHECK(claimed(cut("3, 7", "+12"), direct, {7}) ==
+        "output 0; part at %h of the graph before: it is not exactly what one tensor was copied to");
+  // Written in between: what was copied is the old content, what is read is the new one.
+  const std::string write = "%w: f32[4, 4] = aten.add_.Tensor(%y, 1)\n";
+  CHECK(claimed(cut("4, 8", "+16", write), kX + kY + write + "%r: f32[4, 4] = aten.neg.default(%y)\nreturn (%r,)",
+                {7}) == "output 0");
+  CHECK(claimed(cut("4, 8", "+16", "%w: f32[8, 4] = aten.add_.Tensor(%b, 1)\n"), direct, {7}) ==
+        "output 0; part at %h of the graph before: it is not exactly what one tensor was copied to");
+  // Seen in another shape it has other strides.
+  const std::string square = "%x: f32[2, 8] = placeholder()\n%y: f32[2, 8] = placeholder()\n";
+  CHECK(claimed(square + "%b: f32[4, 8] = aten.cat.default([%x, %y])\n%v: f32[32] = aten.view.default(%b, [32])\n" +
+                    "%h: f32[16]+16 = aten.slice.Tensor(%v, 0, 16, 32) {uid=7}\n" +
+                    "%r: f32[16] = aten.neg.default(%h)\nreturn (%r,)",
+                square + "%r: f32[2, 8] = aten.neg.default(%y)\nreturn (%r,)",
+                {7}) == "output 0; part at %h of the graph before: the part has other sizes than what was put there");
+}
+
+TEST_CASE("proof: a value that a law names still lies where it lies", "[equivalence]") {
+  const std::string head = kX + kY + "%b: f32[8, 4] = aten.cat.default([%x, %y])\n";
+  const std::string cut = "%h: f32[4, 4](4, 1)+16 = aten.slice.Tensor(%b, 0, 4, 8) {uid=7}\n";
+  // Handed out it shares memory with the buffer, not with what was copied.
+  CHECK(claimed(head + cut + "return (%h, %b)", head + "return (%y, %b)", {7}) ==
+        "which tensors share memory with output 0");
+  CHECK(claimed(head + cut + "%c: f32[4, 4] = aten.clone.default(%h)\nreturn (%c, %b)",
+                head + "%c: f32[4, 4] = aten.clone.default(%y)\nreturn (%c, %b)", {7}) == "proved");
+  // Written through, the buffer is written; a buffer written leaves it unsure.
+  const std::string write = "%w: f32[4, 4](4, 1)+16 = aten.add_.Tensor(%h, 1)\n";
+  CHECK(claimed(head + cut + write + "%r: f32[8, 4] = aten.neg.default(%b)\nreturn (%r,)",
+                head + "%r: f32[8, 4] = aten.neg.default(%b)\nreturn (%r,)", {7}) == "output 0");
+  const std::string over = "%w: f32[8, 4] = aten.zero_.default(%b)\n";
+  CHECK(claimed(head + cut + over + "%r: f32[4, 4] = aten.neg.default(%h)\nreturn (%r,)",
+                head + "%r: f32[4, 4] = aten.neg.default(%y)\nreturn (%r,)", {7}) == "output 0");
+  // By place in memory it is the buffer's.
+  const std::string strided =
+      "%s: f32[4] = aten.as_strided.default(%h, [4], [1], 0)\n%r: f32[4] = aten.neg.default(%s)\n";
+  CHECK(claimed(head + cut + strided + "return (%r,)",
+                head + "%s: f32[4] = aten.as_strided.default(%y, [4], [1], 0)\n%r: f32[4] = aten.neg.default(%s)\n" +
+                    "return (%r,)",
+                {7}) == "output 0");
 }
 
 const std::string kGather = "%g: f32[8, 4] = _c10d_functional.all_gather_into_tensor.default(%x, 2, \"0\")\n";

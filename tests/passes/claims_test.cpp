@@ -1,0 +1,104 @@
+// A pass that puts expressions in place of others, which only a law proves equal.
+
+#include <memory>
+#include <string>
+
+#include "core/check.h"
+#include "passes/pass/provenance.h"
+#include "passes/pipeline/entry.h"
+#include "passes/pipeline/pipeline.h"
+#include "tests/catch.h"
+#include "tests/parse.h"
+
+namespace fxopt {
+namespace {
+
+struct ReadPartsOptions {
+  bool claims = true;
+  bool takes_first = false;  // whatever the slice takes
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("claims", self.claims, "Say why it is right.");
+    field("takes-first", self.takes_first, "Be wrong.");
+  }
+};
+
+// Readers of rows [start, end) of a concatenation of tensors of as many rows each read the tensor that stands there.
+Result<PassResult> read_parts(Graph& graph, const ReadPartsOptions& options) {
+  PassResult result;
+  Replacer replacer(graph, "read-parts");
+  NodeId node = graph.first();
+  while (node.is_valid()) {
+    const NodeId slice = node;
+    node = graph.next(node);
+    if (graph.op(slice).name != "aten.slice.Tensor" || !graph[slice].is_call()) continue;
+    const NodeId from = graph.arg(slice, 0)->as_node();
+    if (!graph[from].is_call() || graph.op(from).name != "aten.cat.default") continue;
+    const int64_t start = graph.arg(slice, 2)->as_int();
+    const int64_t rows = graph.arg(slice, 3)->as_int() - start;
+    const std::span<const Arg> parts = graph.pool().children(*graph.arg(from, 0));
+    const size_t place = options.takes_first ? 0 : static_cast<size_t>(start / rows);
+    if (options.claims) result.claim(graph, slice, Law::kPart);
+    replacer.replace(slice, parts[place].as_node());
+    result.count("parts");
+  }
+  replacer.finish();
+  return result;
+}
+
+const char* const kRows =
+    "graph @g {kind=inference} {\n"
+    "  %x: f32[4, 4] = placeholder()\n  %y: f32[4, 4] = placeholder()\n"
+    "  %b: f32[8, 4] = aten.cat.default([%x, %y])\n"
+    "  %h: f32[4, 4](4, 1)+16 = aten.slice.Tensor(%b, 0, 4, 8)\n"
+    "  %r: f32[4, 4] = aten.neg.default(%h)\n  return (%r,)\n}\n";
+
+// "proved", or the error, of the pass and then dce.
+std::string run(const std::string& text, const OptionTexts& given) {
+  const PassInfo row = entry<read_parts>("read-parts", Numerics::kExact, "Read parts.",
+                                         PassRules{{}, {}, {{ProofTerm::kClaims, "", ""}}});
+  const std::unique_ptr<Module> module = parse(text);
+  Result<Pipeline> pipeline = parse_pipeline("infer-phase,dce");
+  REQUIRE(pipeline.ok());
+  const Result<BoundPass> bound = row.bind(given);
+  REQUIRE(bound.ok());
+  pipeline->steps.insert(pipeline->steps.begin() + 1, {&row, "read-parts", *bound});
+  const Result<RunReport> report = run_pipeline(*module, *pipeline);
+  if (!report.ok()) return report.error().message;
+  for (const StepReport& step : report->steps) {
+    if (!step.unproved.empty()) return step.unproved;
+  }
+  return module->main().find(module->intern("b")).is_valid() ? "something is left" : "proved";
+}
+
+TEST_CASE("claims: a law proves what the pass says, and later passes are proved from there", "[passes][pipeline]") {
+  CHECK(run(kRows, {}) == "proved");
+  CHECK(run(kRows, {{"claims", "false"}}) ==
+        "after pass 2 (read-parts): it computes something else; different: output 0 (%r)");
+  CHECK(run(kRows, {{"takes-first", "true"}}) ==
+        "after pass 2 (read-parts): it computes something else; different: output 0 (%r)");
+}
+
+TEST_CASE("claims: what a law does not bear out is said", "[passes][pipeline]") {
+  std::string text = kRows;
+  text.replace(text.find("4, 8)"), 5, "3, 6)");
+  text.replace(text.find("[4, 4](4, 1)+16"), 15, "[3, 4](4, 1)+12");
+  text.replace(text.find("%r: f32[4, 4]"), 13, "%r: f32[3, 4]");
+  CHECK(
+      run(text, {}) ==
+      "after pass 2 (read-parts): it computes something else; different: output 0 (%r); claims refused: part at %h of "
+      "the graph before: it is not exactly what one tensor was copied to");
+}
+
+TEST_CASE("claims: a pass whose row does not say so may make none", "[passes][pipeline]") {
+  const PassInfo row = entry<read_parts>("read-parts", Numerics::kExact, "Read parts.");
+  const std::unique_ptr<Module> module = parse(kRows);
+  Result<Pipeline> pipeline = parse_pipeline("dce");
+  REQUIRE(pipeline.ok());
+  pipeline->steps = {{&row, "read-parts", *row.bind({})}};
+  CHECK_THROWS_AS(run_pipeline(*module, *pipeline), InternalError);
+}
+
+}  // namespace
+}  // namespace fxopt
