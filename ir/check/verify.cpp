@@ -68,10 +68,17 @@ bool is_within(const std::optional<int64_t>& position, int64_t count) {
 
 }  // namespace
 
-std::vector<Error> verify(const Module& module, size_t max_diagnostics) {
+std::vector<Error> verify(const Module& module, size_t max_diagnostics, const std::vector<bool>& is_known) {
   VerifyContext context(module, max_diagnostics);
   check_records(context);
-  for (const GraphId id : module.graphs()) GraphVerifier(context, id).run();
+  for (const GraphId id : module.graphs()) {
+    if (id.index() >= is_known.size() || !is_known[id.index()]) {
+      GraphVerifier(context, id).run();
+      continue;
+    }
+    const Graph& graph = module.graph(id);
+    for (const NodeId node : graph.nodes()) context.take_uid(graph[node].uid);
+  }
   check_graph_recursion(context);
   return std::move(context.report).finish();
 }

@@ -54,8 +54,9 @@ Result<PassResult> run_step(Module& module, const PipelineStep& step, PassContex
   return run_on_graphs(module, step, std::get<PassRun<Graph>>(step.bound.run), context);
 }
 
-std::optional<Error> check_output(const Module& module, const PipelineStep& step, size_t index) {
-  const std::vector<Error> broken = verify(module);
+std::optional<Error> check_output(const Module& module, const PipelineStep& step, size_t index,
+                                  const std::vector<bool>& is_known) {
+  const std::vector<Error> broken = verify(module, 100, is_known);
   if (broken.empty()) return std::nullopt;
   Error error = broken.front();
   error.message = "after pass " + std::to_string(index + 1) + " (" + step.text + "): " + error.message;
@@ -67,7 +68,8 @@ std::optional<Error> check_output(const Module& module, const PipelineStep& step
 // Proves step after step.
 class PipelineProof {
  public:
-  PipelineProof(const Module& module, const Pipeline& pipeline, Numerics numerics) {
+  PipelineProof(const Module& module, const Pipeline& pipeline, Numerics numerics, const StructuralHash& hash)
+      : proved_(hash) {
     options_.numerics = numerics;
     const auto any = [&pipeline](ProofTerm term) {
       return std::any_of(pipeline.steps.begin(), pipeline.steps.end(),
@@ -93,14 +95,15 @@ class PipelineProof {
     step_prover_.emplace(module, options);
   }
 
-  // After a step that changed the module. `is_last`: no other proof follows.
+  // After a step that changed the module. `is_last`: no other proof follows. `hash`: the module's, where it was asked for.
   std::optional<Error> check(const Module& module, const PipelineStep& step, size_t index, bool is_last,
-                             StepReport& report) {
+                             const StructuralHash& hash, StepReport& report) {
     if (step.has(ProofTerm::kMarksOnly) && !is_last) return std::nullopt;  // proved with what follows
+    const std::vector<bool> is_known = hash.unchanged_since(std::exchange(proved_, hash));
     const std::vector<Claim>& claims = report.result.claims();
     ModuleProof proof;
     if (claims.empty()) {
-      proof = prover_->prove(module);
+      proof = prover_->prove(module, is_known);
     } else {
       proof = Prover(*before_, options_, claims).prove(module);
       if (proof.answer == ProofAnswer::kProved) prover_.emplace(module, options_);
@@ -124,6 +127,7 @@ class PipelineProof {
 
  private:
   ProofOptions options_;
+  StructuralHash proved_;  // of the module at the last proof
   std::optional<Prover> prover_;
   std::optional<Prover> step_prover_;  // where the pass works on the module
   std::unique_ptr<Module> before_;     // where the pass may claim equalities
@@ -170,11 +174,12 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
                                PassContext& context) {
   FXOPT_CHECK(module.num_graphs() > 0, "a module without graphs");
   RunReport report;
-  uint64_t hash = options.check_hash ? structural_hash(module) : 0;
+  StructuralHash hash = options.check_hash ? structural_hash(module) : StructuralHash();
+  std::vector<bool> is_known;  // by graph: well formed, and unchanged since that was seen
   const size_t count = std::min(pipeline.steps.size(), options.stop_after);
   std::optional<PipelineProof> proof;
   bool is_unproved = false;
-  if (options.prove && count > 0) proof.emplace(module, pipeline, options.numerics);
+  if (options.prove && count > 0) proof.emplace(module, pipeline, options.numerics, hash);
   for (size_t i = 0; i < count; ++i) {
     const PipelineStep& step = pipeline.steps[i];
     StepReport done;
@@ -192,20 +197,20 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
     done.nodes_after = module.num_nodes();
     bool has_changed = true;  // as far as anyone has looked
     if (options.check_hash) {
-      const uint64_t after = structural_hash(module);
-      has_changed = after != hash;
+      const StructuralHash before = std::exchange(hash, structural_hash(module));
+      has_changed = hash != before;
+      is_known = hash.unchanged_since(before);
       FXOPT_CHECK(done.result.changed() == has_changed,
                   "pass " + step.text +
                       (has_changed ? " changed the module and counted nothing" : " counted a change and made none"));
-      hash = after;
     }
     if (options.verify && has_changed) {
-      if (std::optional<Error> broken = check_output(module, step, i)) return *std::move(broken);
+      if (std::optional<Error> broken = check_output(module, step, i, is_known)) return *std::move(broken);
     }
     is_unproved = is_unproved || has_changed;
     const bool is_last = i + 1 == count || PipelineProof::needs_module_before(pipeline.steps[i + 1]);
     if (proof.has_value() && is_unproved && (has_changed || is_last)) {
-      if (std::optional<Error> differs = proof->check(module, step, i, is_last, done)) return *std::move(differs);
+      if (std::optional<Error> differs = proof->check(module, step, i, is_last, hash, done)) return *std::move(differs);
       is_unproved = step.has(ProofTerm::kMarksOnly) && !is_last;
     }
     done.check_seconds = keep_seconds + watch.lap();

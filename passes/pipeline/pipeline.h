@@ -77,7 +77,16 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options = {});
 
 // A hash of everything a pass may change: nodes in order, names, targets, arguments, values, phases, tags, control
-// dependencies, rare fields. O(nodes + arguments).
-uint64_t structural_hash(const Module& module);
+// dependencies, rare fields.
+struct StructuralHash {
+  uint64_t records = 0;          // what the module holds besides graphs, and which graphs there are
+  std::vector<uint64_t> graphs;  // by id
+
+  friend bool operator==(const StructuralHash&, const StructuralHash&) = default;
+  // By id, the graphs that are as they were; empty where records differ. O(graphs).
+  std::vector<bool> unchanged_since(const StructuralHash& before) const;
+};
+// O(nodes + arguments).
+StructuralHash structural_hash(const Module& module);
 
 }  // namespace fxopt

@@ -1,6 +1,7 @@
 // Hashes ids of the module's tables where equal content has equal ids (strings, sizes, expressions, targets), and
 // content where it has not (arguments, values, records). Comparable only within one process and module.
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -206,7 +207,8 @@ uint64_t hash_graph(const Graph& graph) {
 
 }  // namespace
 
-uint64_t structural_hash(const Module& module) {
+StructuralHash structural_hash(const Module& module) {
+  StructuralHash out;
   Hasher hasher(module.pool);
   hasher.add_field(module.erased);
   hasher.add_field(module.groups);
@@ -215,8 +217,20 @@ uint64_t structural_hash(const Module& module) {
   hasher.add_field(module.constants);
   hasher.add_field(module.symbols);
   hasher.add_field(module.invocations);
-  for (const GraphId id : module.graphs()) hasher.add(hash_graph(module.graph(id)));
-  return hasher.value();
+  out.graphs.resize(module.num_graph_ids());
+  for (const GraphId id : module.graphs()) {
+    hasher.add(id.index());
+    out.graphs[id.index()] = hash_graph(module.graph(id));
+  }
+  out.records = hasher.value();
+  return out;
+}
+
+std::vector<bool> StructuralHash::unchanged_since(const StructuralHash& before) const {
+  if (records != before.records) return {};
+  std::vector<bool> out(graphs.size());
+  for (size_t i = 0; i < std::min(graphs.size(), before.graphs.size()); ++i) out[i] = graphs[i] == before.graphs[i];
+  return out;
 }
 
 }  // namespace fxopt

@@ -434,13 +434,13 @@ TEST_CASE("the structural hash sees every part a pass may change", "[passes][pip
   const std::unique_ptr<Module> module = small_module();
   Graph& graph = module->main();
   const NodeId node = graph.next(graph.first());
-  uint64_t last = structural_hash(*module);
+  StructuralHash last = structural_hash(*module);
   CHECK(structural_hash(*module) == last);
   graph.mutable_extra(node);  // empty rare fields are no change
   CHECK(structural_hash(*module) == last);
   const auto changed = [&](const char* what) {
     INFO(what);
-    const uint64_t now = structural_hash(*module);
+    const StructuralHash now = structural_hash(*module);
     CHECK(now != last);
     last = now;
   };

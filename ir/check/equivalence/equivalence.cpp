@@ -17,9 +17,9 @@ namespace fxopt {
 namespace {
 
 // The graphs that no one runs on its own, in an order in which each comes after those that it runs.
-std::vector<GraphId> subgraphs_first(const Module& module) {
+std::vector<GraphId> subgraphs_first(const Module& module, const std::vector<GraphId>& tops) {
   std::vector<bool> is_top(module.num_graph_ids(), false);
-  for (const GraphId id : top_level_graphs(module)) is_top[id.index()] = true;
+  for (const GraphId id : tops) is_top[id.index()] = true;
   std::vector<GraphId> order;
   std::vector<uint8_t> state(module.num_graph_ids(), 0);  // 1: open, 2: done
   std::vector<GraphId> open;
@@ -64,6 +64,7 @@ std::vector<GraphId> subgraphs_first(const Module& module) {
 struct ModuleRun {
   ModuleRun(const Module& module, Axioms& axioms) : keys(module, axioms.geometries), effects(module) {}
   ModuleKeys keys;
+  CallRules rules;
   SubgraphEffects effects;
   HashMap<StringId, Hash128> subgraphs;
 };
@@ -71,8 +72,8 @@ struct ModuleRun {
 ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated, bool names_calls,
                        const std::vector<Claim>* claims = nullptr, const std::vector<StringId>* input_names = nullptr) {
   EffectMap effects(graph, run.effects);
-  return execute(
-      {graph, run.keys, effects, axioms, run.subgraphs, is_differentiated, names_calls, claims, input_names});
+  return execute({graph, run.keys, run.rules, effects, axioms, run.subgraphs, is_differentiated, names_calls, claims,
+                  input_names});
 }
 
 bool is_differentiated(const Graph& graph) {
@@ -219,12 +220,24 @@ struct Prover::State {
   const Module* before = nullptr;
   std::unique_ptr<ModuleRun> run;  // of `before`, while proofs are asked of the same module
 
-  void run_subgraphs(const Module& module, ModuleRun& with) {
+  // Names the graphs that nodes run. False where all of them are known, so that their names hold.
+  bool run_subgraphs(const Module& module, ModuleRun& with, const std::vector<GraphId>& tops,
+                     const std::vector<bool>& is_known = std::vector<bool>()) {
+    std::vector<bool> holds = is_known;
+    holds.resize(module.num_graph_ids());
+    for (const GraphId id : tops) holds[id.index()] = true;
+    const std::vector<GraphId>& all = module.graphs();
+    if (!is_known.empty() && std::all_of(all.begin(), all.end(), [&](GraphId id) { return holds[id.index()]; }) &&
+        with.subgraphs.size() + tops.size() == all.size()) {
+      return false;
+    }
+    with.effects.forget();
     with.subgraphs.clear();
-    for (const GraphId id : subgraphs_first(module)) {
+    for (const GraphId id : subgraphs_first(module, tops)) {
       const Graph& graph = module.graph(id);
       with.subgraphs[graph.name()] = run_graph(graph, with, axioms, false, false).key();
     }
+    return true;
   }
 
   void add_known(const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names = nullptr) {
@@ -250,7 +263,7 @@ struct Prover::State {
       return;
     }
     ModuleRun with(*step->module, axioms);
-    run_subgraphs(*step->module, with);
+    run_subgraphs(*step->module, with, top_level_graphs(*step->module));
     add_known(step->graph(), with, &step->step.inputs);
   }
 
@@ -296,7 +309,7 @@ struct Prover::State {
       return proof;
     }
     ModuleRun with(*step->module, axioms);
-    run_subgraphs(*step->module, with);
+    run_subgraphs(*step->module, with, top_level_graphs(*step->module));
     compare(graphs.front(), step->graph(), with, &step->step.inputs, proof);
     proof.step = step->module;
     return proof;
@@ -321,25 +334,25 @@ Prover::Prover(const Module& before, const ProofOptions& options, std::vector<Cl
   } else {
     state_->before = &before;
     state_->run = std::make_unique<ModuleRun>(before, state_->axioms);
-    state_->run_subgraphs(before, *state_->run);
-    for (const GraphId id : top_level_graphs(before)) state_->add_known(before.graph(id), *state_->run);
+    const std::vector<GraphId> tops = top_level_graphs(before);
+    state_->run_subgraphs(before, *state_->run, tops);
+    for (const GraphId id : tops) state_->add_known(before.graph(id), *state_->run);
   }
   state_->axioms.is_open = false;
 }
 
 Prover::~Prover() = default;
 
-ModuleProof Prover::prove(const Module& after) {
+ModuleProof Prover::prove(const Module& after, const std::vector<bool>& is_known) {
   if (state_->options.as_step) return state_->prove_step(after);
   std::unique_ptr<ModuleRun> other;
   if (&after != state_->before) other = std::make_unique<ModuleRun>(after, state_->axioms);
   ModuleRun& run = other != nullptr ? *other : *state_->run;
-  run.effects.forget();
-  state_->run_subgraphs(after, run);
+  const std::vector<GraphId> tops = top_level_graphs(after);
+  const bool is_rerun = state_->run_subgraphs(after, run, tops, other == nullptr ? is_known : std::vector<bool>());
   ModuleProof proof;
   proof.refused_claims = state_->refused;
-  const std::vector<GraphId> tops = top_level_graphs(after);
-  std::vector<bool> is_known(tops.size(), false);
+  std::vector<bool> is_met(tops.size(), false);
   for (const State::Known& known : state_->graphs) {
     const auto found = std::find_if(tops.begin(), tops.end(),
                                     [&](GraphId id) { return after.text(after.graph(id).name()) == known.name; });
@@ -349,11 +362,12 @@ ModuleProof Prover::prove(const Module& after) {
       proof.has_other_graphs = true;
       continue;
     }
-    is_known[static_cast<size_t>(found - tops.begin())] = true;
+    is_met[static_cast<size_t>(found - tops.begin())] = true;
+    if (!is_rerun && is_known[found->index()]) continue;
     state_->compare(known, after.graph(*found), run, nullptr, proof);
   }
   for (size_t i = 0; i < tops.size(); ++i) {
-    if (is_known[i]) continue;
+    if (is_met[i]) continue;
     proof.answer = ProofAnswer::kDiffers;
     proof.differences.push_back({after.graph(tops[i]).name(), "the graph is new", NodeId()});
     proof.has_other_graphs = true;

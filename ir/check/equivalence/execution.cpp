@@ -1,7 +1,6 @@
 #include "ir/check/equivalence/execution.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <span>
@@ -20,37 +19,31 @@ namespace {
 
 using Words = std::vector<uint64_t>;
 
-uint64_t tag(KeyKind kind, uint64_t detail = 0) { return static_cast<uint64_t>(kind) | detail << 8U; }
+using Special = CallRule::Special;
 
-// The text of a schema's default as an argument is named; empty where it is written in another way than passes write
-// arguments.
-Words default_words(const std::string& text) {
-  if (text == "None") return {tag(KeyKind::kNone)};
-  if (text == "True" || text == "False") return {tag(KeyKind::kBool), text == "True" ? 1U : 0U};
-  if (text == "[]") return {tag(KeyKind::kList), 0};
-  int64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error == std::errc() && stop == end) {
-    Words words = {tag(KeyKind::kInt)};
-    add_key(words, SymInt(number).key());
-    return words;
-  }
-  double real = 0;
-  const auto [stop_real, error_real] = std::from_chars(text.data(), end, real);
-  if (error_real == std::errc() && stop_real == end) return {tag(KeyKind::kFloat), std::bit_cast<uint64_t>(real)};
-  return {};
-}
+struct Object {
+  uint32_t storage = 0;
+  GeometryId geometry;
+  uint32_t lineage = 0;  // what autograd would see on the way here: among `lineages_`
+};
 
-// Whether argument 0, a tensor, gives the result although its bytes are not read.
-enum class SizeQuestion : uint8_t { kNone, kSize, kStride, kOffset, kElements };
-SizeQuestion size_question(std::string_view target) {
-  if (target == "aten.sym_size.int") return SizeQuestion::kSize;
-  if (target == "aten.sym_stride.int") return SizeQuestion::kStride;
-  if (target == "aten.sym_storage_offset.default") return SizeQuestion::kOffset;
-  if (target == "aten.sym_numel.default") return SizeQuestion::kElements;
-  return SizeQuestion::kNone;
-}
+struct Storage {
+  Hash128 content;           // of what no piece covers
+  uint32_t pieces = 0;       // 1 + place among pieces_; 0: there are none
+  bool is_pending = false;   // a collective has yet to fill it
+  bool is_transfer = false;  // pending: a copy between devices, which is what it copies
+  bool has_readers = false;  // see readers_
+  uint32_t stands_on = 0;    // of a value named by a law: 1 + the storage that it lies on in truth
+};
+
+struct Cell {
+  ValueShapeCell::Kind kind = ValueShapeCell::Kind::kPlain;
+  bool is_dict = false;
+  bool is_whole = false;  // kTensor of which nothing is known: it may hold others
+  uint32_t first = 0;     // kTensor: object, kPlain: integer, kContainer: cell
+  uint32_t count = 0;     // kContainer
+  uint32_t names = 0;     // kContainer that is a dict: the first of its names
+};
 
 class Execution {
  public:
@@ -58,6 +51,7 @@ class Execution {
       : graph_(input.graph),
         module_(input.graph.module()),
         keys_(input.keys),
+        rules_(input.rules),
         effects_(input.effects),
         axioms_(input.axioms),
         subgraphs_(input.subgraphs),
@@ -101,33 +95,11 @@ class Execution {
  private:
   static constexpr uint32_t kNoCell = ~uint32_t{0};
 
-  struct Object {
-    uint32_t storage = 0;
-    GeometryId geometry;
-    uint32_t lineage = 0;  // what autograd would see on the way here: among `lineages_`
-  };
-  struct Storage {
-    Hash128 content;           // of what no piece covers
-    uint32_t pieces = 0;       // 1 + place among pieces_; 0: there are none
-    bool is_pending = false;   // a collective has yet to fill it
-    bool is_transfer = false;  // pending: a copy between devices, which is what it copies
-    bool has_readers = false;  // see readers_
-    uint32_t stands_on = 0;    // of a value named by a law: 1 + the storage that it lies on in truth
-  };
   // A tensor as a reader saw it.
   struct Source {
     Hash128 data;
     GeometryId geometry;
   };
-  struct Cell {
-    ValueShapeCell::Kind kind = ValueShapeCell::Kind::kPlain;
-    bool is_dict = false;
-    bool is_whole = false;  // kTensor of which nothing is known: it may hold others
-    uint32_t first = 0;     // kTensor: object, kPlain: integer, kContainer: cell
-    uint32_t count = 0;     // kContainer
-    uint32_t names = 0;     // kContainer that is a dict: the first of its names
-  };
-
   // -- objects and storages
 
   uint32_t make_storage(const Hash128& content) {
@@ -188,7 +160,8 @@ class Execution {
   void write(uint32_t object, const Hash128& call, uint64_t place,
              const std::optional<Hash128>& copied = std::nullopt) {
     const uint32_t storage = objects_[object].storage;
-    const std::optional<Reach> reach = reach_of_object(object);
+    // Autograd counts writes by storage: a tensor it kept must not see any.
+    const std::optional<Reach> reach = is_differentiated_ ? std::nullopt : reach_of_object(object);
     if (!reach.has_value()) return write_all(storage, call, place);
     if (storage_groups_.changed_by_others(storage) != Hash128()) settle(storage, with_state(storage, all_of(storage)));
     const Hash128 racing = take_racing(storage);
@@ -401,7 +374,7 @@ class Execution {
   }
 
   // `shared`: storages by the number that shapes give them.
-  Cell make_external(const ValueShape& shape, const Hash128& name, std::vector<uint32_t>& shared) {
+  Cell make_external(const ValueShape& shape, const Hash128& name, HashMap<uint32_t, uint32_t>& shared) {
     if (shape.empty()) {
       return whole_cell(make_object(make_storage(name), axioms_.geometries.add_unknown(name)));
     }
@@ -409,10 +382,9 @@ class Execution {
     return build(shape, at, name, 0, [&](const ValueShapeCell& item, uint64_t path) {
       const Hash128 content = make_key(KeyKind::kInput, {name.high, name.low, path});
       if (item.share == 0) return make_object(make_storage(content), item.geometry);
-      if (item.share >= shared.size()) shared.resize(item.share + 1);
-      if (shared[item.share] == 0) shared[item.share] = make_storage(content) + 1;
-      const uint32_t storage = shared[item.share] - 1;
-      return make_object(storage, item.geometry);
+      const auto [found, is_new] = shared.emplace(item.share, 0);
+      if (is_new) found.value() = make_storage(content);
+      return make_object(found->second, item.geometry);
     });
   }
 
@@ -430,7 +402,7 @@ class Execution {
 
   uint32_t make_attribute(NodeId node, StringId path) {
     const Hash128 text = keys_.text(path);
-    Words words = {tag(KeyKind::kAttribute)};
+    Words words = {key_tag(KeyKind::kAttribute)};
     add_key(words, text);
     if (const auto found = attributes_by_name_.find(path); found != attributes_by_name_.end()) {
       const Attribute& attribute = *found->second;
@@ -468,35 +440,37 @@ class Execution {
   // -- naming a call
 
   void name_arg(const Arg& arg) {
-    const auto add_text = [&](StringId text) { add_key(words_, keys_.text(text)); };
+    const auto add_text = [&](StringId text) { words_.add(keys_.text(text)); };
     switch (arg.kind()) {
       case ArgKind::kNone:
-        words_.push_back(tag(KeyKind::kNone));
+        words_.add(key_tag(KeyKind::kNone));
         return;
       case ArgKind::kBool:
-        words_.insert(words_.end(), {tag(KeyKind::kBool), arg.as_bool() ? 1U : 0U});
+        words_.add(key_tag(KeyKind::kBool));
+        words_.add(arg.as_bool() ? 1U : 0U);
         return;
       case ArgKind::kInt:
-        words_.push_back(tag(KeyKind::kInt));
-        add_key(words_, SymInt(arg.as_int()).key());
+        words_.add(key_tag(KeyKind::kInt));
+        words_.add(SymInt(arg.as_int()).key());
         return;
       case ArgKind::kExpr:
-        words_.push_back(tag(KeyKind::kInt));
-        add_key(words_, keys_.integer(arg.as_expr()).key());
+        words_.add(key_tag(KeyKind::kInt));
+        words_.add(keys_.integer(arg.as_expr()).key());
         return;
       case ArgKind::kFloat:
-        words_.insert(words_.end(), {tag(KeyKind::kFloat), arg.as_bits()});
+        words_.add(key_tag(KeyKind::kFloat));
+        words_.add(arg.as_bits());
         return;
       case ArgKind::kNode:
         if (const uint32_t cell = values_[arg.as_node().index()]; cell != kNoCell) name_cell(cells_[cell]);
         return;
       case ArgKind::kGraph:
-        words_.push_back(tag(KeyKind::kGraph));
-        add_key(words_, subgraph_key(arg.as_string()));
+        words_.add(key_tag(KeyKind::kGraph));
+        words_.add(subgraph_key(arg.as_string()));
         return;
       case ArgKind::kGroupExpr:
-        words_.push_back(tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
-        add_key(words_, keys_.integer(arg.as_expr()).key());
+        words_.add(key_tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
+        words_.add(keys_.integer(arg.as_expr()).key());
         return;
       case ArgKind::kString:
       case ArgKind::kDevice:
@@ -506,86 +480,65 @@ class Execution {
       case ArgKind::kBytes:
       case ArgKind::kRngSlot:
       case ArgKind::kUnknown:
-        words_.push_back(tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
+        words_.add(key_tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
         add_text(arg.as_string());
         return;
       case ArgKind::kList:
       case ArgKind::kTuple:
         // An operator with a schema takes the one for the other; an index does not.
-        words_.insert(words_.end(), {tag(KeyKind::kList, is_schema_call_ ? 0 : static_cast<uint64_t>(arg.kind())),
-                                     graph_.pool().children(arg).size()});
+        words_.add(key_tag(KeyKind::kList, is_schema_call_ ? 0 : static_cast<uint64_t>(arg.kind())));
+        words_.add(graph_.pool().children(arg).size());
         for (const Arg& child : graph_.pool().children(arg)) name_arg(child);
         return;
       default:
         break;
     }
-    words_.push_back(tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
+    words_.add(key_tag(KeyKind::kName, static_cast<uint64_t>(arg.kind())));
     if (!arg.has_children()) {
-      words_.push_back(arg.as_bits());
+      words_.add(arg.as_bits());
       return;
     }
     add_text(arg.type());
-    words_.push_back(graph_.pool().children(arg).size());
+    words_.add(graph_.pool().children(arg).size());
     for (const Arg& child : graph_.pool().children(arg)) name_arg(child);
   }
 
   void name_cell(const Cell& cell) {
     switch (cell.kind) {
       case ValueShapeCell::Kind::kTensor:
-        words_.push_back(tag(KeyKind::kTensor));
-        add_key(words_, geometry_key(cell.first));
-        add_key(contents_, data_key(cell.first));
+        words_.add(key_tag(KeyKind::kTensor));
+        words_.add(geometry_key(cell.first));
+        contents_.add(data_key(cell.first));
         given_.push_back(cell.first);
         // Equal to nothing.
-        if (is_out_of_sight(cell.first))
-          words_.insert(words_.end(), {tag(KeyKind::kSide, axioms_.is_open ? 1 : 0), node_uid_});
+        if (is_out_of_sight(cell.first)) {
+          words_.add(key_tag(KeyKind::kSide, axioms_.is_open ? 1 : 0));
+          words_.add(node_uid_);
+        }
         return;
       case ValueShapeCell::Kind::kPlain:
-        words_.push_back(tag(KeyKind::kInt));
-        add_key(words_, integers_[cell.first].key());
+        words_.add(key_tag(KeyKind::kInt));
+        words_.add(integers_[cell.first].key());
         return;
       case ValueShapeCell::Kind::kContainer:
-        words_.insert(words_.end(), {tag(cell.is_dict ? KeyKind::kDict : KeyKind::kList), cell.count});
+        words_.add(key_tag(cell.is_dict ? KeyKind::kDict : KeyKind::kList));
+        words_.add(cell.count);
         for (uint32_t i = 0; i < cell.count; ++i) {
-          if (cell.is_dict) add_key(words_, names_[cell.names + i]);
+          if (cell.is_dict) words_.add(names_[cell.names + i]);
           name_cell(cells_[cell.first + i]);
         }
         return;
     }
   }
 
-  const std::vector<Words>& defaults(const Op& op) {
-    const auto [found, is_new] = defaults_.emplace(&op, std::vector<Words>());
-    std::vector<Words>& known = found.value();
-    if (is_new) {
-      for (const SchemaArg& arg : op.schema->args) {
-        known.push_back(arg.has_default ? default_words(arg.default_value) : Words());
-      }
-    }
-    return known;
-  }
-
   // One argument of the schema; nothing where it is the default.
   void name_schema_arg(const Arg& arg, size_t position, const Words& otherwise) {
     const size_t before = words_.size();
-    words_.push_back(tag(KeyKind::kDefault, position + 1));
+    words_.add(key_tag(KeyKind::kDefault, position + 1));
     name_arg(arg);
-    const auto first = words_.begin() + static_cast<std::ptrdiff_t>(before) + 1;
-    if (!otherwise.empty() && std::equal(first, words_.end(), otherwise.begin(), otherwise.end())) {
-      words_.resize(before);
-    }
-  }
-
-  // Where they are views, they show the same; whether they are, run_view() asks.
-  static bool is_reshape(const Op& op) {
-    return op.name == "aten.view.default" || op.name == "aten._unsafe_view.default" ||
-           op.name == "aten.reshape.default";
-  }
-
-  Hash128 target_key(const Op& op, TargetId target) {
-    if (!is_reshape(op)) return keys_.text(module_.target(target).name);
-    if (!reshape_key_.has_value()) reshape_key_ = hash_text("aten.reshape.default");
-    return *reshape_key_;
+    if (otherwise.empty()) return;
+    const std::span<const uint64_t> given = words_.all().subspan(before + 1);
+    if (std::equal(given.begin(), given.end(), otherwise.begin(), otherwise.end())) words_.cut(before);
   }
 
   // Names the call and its arguments, contents of tensors apart.
@@ -593,9 +546,10 @@ class Execution {
     words_.clear();
     contents_.clear();
     given_.clear();
-    words_.push_back(tag(KeyKind::kCall, static_cast<uint64_t>(graph_[node].kind)));
+    words_.add(key_tag(KeyKind::kCall, static_cast<uint64_t>(graph_[node].kind)));
     const TargetId target = graph_[node].target;
-    if (target.is_valid()) add_key(words_, target_key(op, target));
+    // An operator of a file goes by the name that calls have for it.
+    if (target.is_valid()) words_.add(rule_->is_reshape() ? rule_->target : keys_.text(module_.target(target).name));
     is_schema_call_ = op.schema.has_value();
     const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
     const std::span<const Arg> kwargs = graph_.pool().args(graph_[node].kwargs);
@@ -603,15 +557,16 @@ class Execution {
       name_plain_args(args, kwargs);
       return;
     }
-    const std::vector<Words>& otherwise = defaults(op);
+    const std::vector<Words>& otherwise = rule_->defaults;
+    static const Words kNoDefault;
     for (size_t i = 0; i < args.size(); ++i) {
-      name_schema_arg(args[i], i, i < otherwise.size() ? otherwise[i] : Words());
+      name_schema_arg(args[i], i, i < otherwise.size() ? otherwise[i] : kNoDefault);
     }
     // Keywords in the order of the schema, however they are written.
     size_t known = 0;
-    for (size_t i = 0; i < op.schema->args.size() && known < kwargs.size() / 2; ++i) {
+    for (size_t i = 0; i < rule_->names.size() && known < kwargs.size() / 2; ++i) {
       for (size_t k = 0; k + 1 < kwargs.size(); k += 2) {
-        if (module_.text(kwargs[k].as_string()) != op.schema->args[i].name) continue;
+        if (keys_.text(kwargs[k].as_string()) != rule_->names[i]) continue;
         name_schema_arg(kwargs[k + 1], i, otherwise[i]);
         ++known;
       }
@@ -620,22 +575,21 @@ class Execution {
   }
 
   void name_plain_args(std::span<const Arg> args, std::span<const Arg> kwargs) {
-    words_.push_back(args.size());
+    words_.add(args.size());
     for (const Arg& arg : args) name_arg(arg);
     std::vector<std::pair<Hash128, size_t>> order;
     for (size_t k = 0; k + 1 < kwargs.size(); k += 2) order.emplace_back(keys_.text(kwargs[k].as_string()), k + 1);
     std::sort(order.begin(), order.end());
     for (const auto& [name, at] : order) {
-      add_key(words_, name);
+      words_.add(name);
       name_arg(kwargs[at]);
     }
   }
 
   // The name of what the call computes: with the contents it is given, and with whatever else it depends on.
   Hash128 call_key(NodeId node, const Op& op, Effect effects) {
-    if (op.overwrites && overwrites_all(node)) contents_[0] = contents_[1] = 0;
-    name_.assign(words_.begin(), words_.end());
-    name_.insert(name_.end(), contents_.begin(), contents_.end());
+    if (op.overwrites && overwrites_all(node)) contents_.all()[0] = contents_.all()[1] = 0;
+    for (const uint64_t word : contents_.all()) words_.add(word);
     if (writes_anything(node, effects)) {
       // Which of the tensors share memory with what is written, and which are that tensor: a write is seen in them, and
       // operators refuse some of them.
@@ -653,18 +607,18 @@ class Execution {
     }
     if (has_effect(effects, Effect::kRandom)) name_draw(node);
     if (is_ordered(effects)) {
-      add_key(name_, world_);
-      if (!axioms_.draws_by_name) add_key(name_, generator_);
+      words_.add(world_);
+      if (!axioms_.draws_by_name) words_.add(generator_);
     }
-    if (mode_ != Hash128()) add_key(name_, mode_);
-    if (is_differentiated_ && gradient_mode_ != Hash128()) add_key(name_, gradient_mode_);
-    return make_key(name_);
+    if (mode_ != Hash128()) words_.add(mode_);
+    if (is_differentiated_ && gradient_mode_ != Hash128()) words_.add(gradient_mode_);
+    return make_key(words_.all());
   }
 
   // Whether nothing is left of what argument 0 held: what the call gives does not depend on it.
   bool overwrites_all(NodeId node) {
     const std::vector<uint32_t>& into = argument_objects(node, 0);
-    if (into.size() != 1 || given_.empty() || given_[0] != into[0]) return false;
+    if (is_differentiated_ || into.size() != 1 || given_.empty() || given_[0] != into[0]) return false;
     const std::optional<Reach> reach = reach_of_object(into[0]);
     return reach.has_value() && reach->is_dense && !storages_[objects_[into[0]].storage].is_pending;
   }
@@ -683,37 +637,46 @@ class Execution {
     for (size_t i = 0; i < written_.size(); ++i) numbers_.emplace(of(written_[i]), static_cast<uint32_t>(i));
     for (const uint32_t object : given_) {
       const auto found = numbers_.find(of(object));
-      name_.push_back(found == numbers_.end() ? kNoCell : found->second);
+      words_.add(found == numbers_.end() ? kNoCell : found->second);
     }
   }
 
   void name_draw(NodeId node) {
     if (!is_recorded_draw(graph_, node)) {
-      add_key(name_, axioms_.draws_by_name ? keys_.text(graph_[node].name) : generator_);
+      words_.add(axioms_.draws_by_name ? keys_.text(graph_[node].name) : generator_);
       return;
     }
     const RngUse& use = *graph_.extra(node)->rng;
-    add_key(name_, keys_.text(use.slot));
-    add_key(name_,
-            use.offset.value.has_value() ? SymInt(*use.offset.value).key() : keys_.integer(use.offset.expr).key());
+    words_.add(keys_.text(use.slot));
+    words_.add(use.offset.value.has_value() ? SymInt(*use.offset.value).key() : keys_.integer(use.offset.expr).key());
+  }
+
+  // The name of the call without what its tensors hold and what else it depends on.
+  const Hash128& geometry_name() {
+    if (!geometry_name_.has_value()) geometry_name_ = make_key(words_.all().first(num_argument_words_));
+    return *geometry_name_;
   }
 
   // -- calls
 
   void run_call(NodeId node) {
     const Op& op = graph_.op(node);
+    if (op.view == ViewKind::kProjection && take_element(node)) return;
     const Effect effects = effects_.of(node);
+    rule_ = &rules_.of(op);
     sees_storage_ = !claims_.empty() && sees_storage(op, effects);
     node_uid_ = graph_[node].uid;
     name_call(node, op);
     lacks_fact_ = false;
-    if (op.view == ViewKind::kProjection && take_element(node)) return;
     if (answer_size(node, op) || calculate(node, op)) return;
-    const Hash128 name = make_key(words_);
-    geometry_name_ = name;
-    Hash128 key = call_key(node, op, effects);
-    if (has_effect(effects, Effect::kRandom) || !run_view(node, op, key)) run_general(node, op, effects, key);
-    if (names_calls_) out_.nodes.push_back({node, graph_[node].uid, key, name, lacks_fact_});
+    num_argument_words_ = words_.size();
+    geometry_name_.reset();
+    Hash128 key;
+    if (has_effect(effects, Effect::kRandom) || !run_view(node, op, effects, key)) {
+      key = call_key(node, op, effects);
+      run_general(node, op, effects, key);
+    }
+    if (names_calls_) out_.nodes.push_back({node, graph_[node].uid, key, geometry_name(), lacks_fact_});
   }
 
   // getitem of a tuple, list or dict: the very thing it holds.
@@ -809,18 +772,17 @@ class Execution {
 
   // A size, stride or offset of a tensor.
   bool answer_size(NodeId node, const Op& op) {
-    if (op.compute != ComputeClass::kScalar || given_.size() != 1) return false;
-    const SizeQuestion question = size_question(op.name);
-    if (question == SizeQuestion::kNone) return false;
-    const Hash128 name = make_key(words_);
+    if (op.compute != ComputeClass::kScalar || given_.size() != 1 || !rule_->asks_size()) return false;
+    const Special question = rule_->special;
+    const Hash128 name = make_key(words_.all());
     std::optional<SymInt> found;
     if (const Geometry* geometry = known_geometry(given_[0]); geometry != nullptr && !is_out_of_sight(given_[0])) {
-      if (question == SizeQuestion::kElements) found = geometry->num_elements();
-      if (question == SizeQuestion::kOffset) found = geometry->offset;
+      if (question == Special::kElements) found = geometry->num_elements();
+      if (question == Special::kOffset) found = geometry->offset;
       const Arg* dim = graph_.arg(node, 1);
       const std::optional<SymInt> at = dim == nullptr ? std::nullopt : integer_of(*dim);
       if (at.has_value() && at->is_static()) {
-        const auto& list = question == SizeQuestion::kSize ? geometry->sizes : geometry->strides;
+        const auto& list = question == Special::kSize ? geometry->sizes : geometry->strides;
         const int64_t rank = static_cast<int64_t>(list.size());
         const int64_t index = at->value() < 0 ? at->value() + rank : at->value();
         if (index >= 0 && index < rank) found = list[static_cast<size_t>(index)];
@@ -851,7 +813,7 @@ class Execution {
     }
     if (!found.has_value()) {
       const ValueShape& shape = recorded_shape(node);
-      found = believed_integer(make_key(words_), shape.size() != 1 ? std::nullopt : shape[0].integer);
+      found = believed_integer(make_key(words_.all()), shape.size() != 1 ? std::nullopt : shape[0].integer);
     }
     values_[node.index()] = add_cell(integer_cell(*found));
     return true;
@@ -908,8 +870,8 @@ class Execution {
     return is_basic_index(*index) ? ViewKind::kView : ViewKind::kMaybeView;
   }
 
-  // A view of one tensor, or one that may be a copy. False for any other call.
-  bool run_view(NodeId node, const Op& op, Hash128& key) {
+  // A view of one tensor, or one that may be a copy; `key` becomes the name of the call. False for any other call.
+  bool run_view(NodeId node, const Op& op, Effect effects, Hash128& key) {
     const ViewKind kind = view_kind(node, op);
     if (kind != ViewKind::kView && kind != ViewKind::kMultiView && kind != ViewKind::kMaybeView) return false;
     const Arg* first = call_argument(graph_, node, 0);
@@ -918,8 +880,11 @@ class Execution {
     if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kTensor) return false;
     const uint32_t from = cells_[cell].first;
     const bool depends_on_data = op.reads_index || (op.view == ViewKind::kProjection && given_.size() > 1);
-    const ViewFact fact = view_fact(node, op, kind, from, depends_on_data ? key : geometry_name_);
-    if (fact.kind != ViewFact::Kind::kView && is_reshape(op) && op.name != "aten.reshape.default") {
+    key = depends_on_data ? call_key(node, op, effects) : geometry_name();
+    const ViewFact& fact = view_fact(node, op, kind, from, key);
+    // A view reads nothing: it is what it shows.
+    if (fact.kind != ViewFact::Kind::kView && !depends_on_data) key = call_key(node, op, effects);
+    if (fact.kind != ViewFact::Kind::kView && rule_->special == Special::kView) {
       // It raises where a reshape copies.
       key = make_key(KeyKind::kView, {key.high, key.low});
     }
@@ -927,15 +892,14 @@ class Execution {
       values_[node.index()] = cell;
       return true;
     }
-    // A view reads nothing: it is what it shows.
-    if (fact.kind == ViewFact::Kind::kView && !depends_on_data) key = geometry_name_;
-    std::vector<Cell> made;
+    std::vector<Cell>& made = made_cells_;
+    made.clear();
     for (size_t i = 0; i < fact.tensors.size(); ++i) {
       const GeometryId geometry = fact.tensors[i];
       if (fact.kind == ViewFact::Kind::kView) {
         const uint32_t object = make_object(objects_[from].storage, geometry, lineage_after(from, op));
         // What hands back its argument wherever it can may hand back the tensor itself; a reshape makes a view.
-        if (op.may_return_argument || (kind == ViewKind::kMaybeView && !is_reshape(op)))
+        if (op.may_return_argument || (kind == ViewKind::kMaybeView && !rule_->is_reshape()))
           object_groups_.join(from, object);
         made.push_back(tensor_cell(object));
         continue;
@@ -960,7 +924,8 @@ class Execution {
     return true;
   }
 
-  ViewFact view_fact(NodeId node, const Op& op, ViewKind kind, uint32_t from, const Hash128& name) {
+  // Good until the next question.
+  const ViewFact& view_fact(NodeId node, const Op& op, ViewKind kind, uint32_t from, const Hash128& name) {
     const auto found = axioms_.views.find(name);
     if (found != axioms_.views.end()) return found->second;
     std::optional<ViewFact> fact = calculated_fact(node, op, from);
@@ -968,7 +933,8 @@ class Execution {
       if (!axioms_.is_open) {
         // Nothing is known of it that does not come from the graph after.
         lacks_fact_ = true;
-        ViewFact unknown = unknown_fact(kind, name);
+        ViewFact& unknown = unknown_;
+        unknown = unknown_fact(kind, name);
         const ValueShape& shape = recorded_shape(node);
         if (!shape.empty() && shape[0].kind == ValueShapeCell::Kind::kContainer) {
           unknown.is_list = true;
@@ -982,8 +948,7 @@ class Execution {
       }
       fact = recorded_fact(node, op, kind, from, name);
     }
-    axioms_.views.emplace(name, *fact);
-    return *fact;
+    return axioms_.views.emplace(name, *std::move(fact)).first->second;
   }
 
   ViewFact unknown_fact(ViewKind kind, const Hash128& name) {
@@ -994,7 +959,7 @@ class Execution {
   }
 
   std::optional<ViewFact> calculated_fact(NodeId node, const Op& op, uint32_t from) {
-    if (is_out_of_sight(from)) return unknown_fact(ViewKind::kMaybeView, geometry_name_);
+    if (is_out_of_sight(from)) return unknown_fact(ViewKind::kMaybeView, geometry_name());
     const Geometry* geometry = known_geometry(from);
     if (geometry == nullptr) return calculated_without_sizes(node, op, from);
     const ViewGeometry found = view_geometry(graph_, node, *geometry, [this](NodeId input) -> std::optional<SymInt> {
@@ -1045,7 +1010,7 @@ class Execution {
       return fact;
     }
     if (op.name != "aten.t.default" && op.name != "aten.transpose.int") return std::nullopt;
-    Words words = {tag(KeyKind::kView)};
+    Words words = {key_tag(KeyKind::kView)};
     add_key(words, hash_text(op.name));
     for (size_t i = 1; i < graph_.pool().args(graph_[node].args).size(); ++i) {
       const std::optional<SymInt> integer = integer_of(*graph_.arg(node, i));
@@ -1118,12 +1083,12 @@ class Execution {
   // -- any other call
 
   void run_general(NodeId node, const Op& op, Effect effects, const Hash128& key) {
-    const std::vector<uint32_t> given = given_;
+    const std::vector<uint32_t>& given = given_;
     make_result(node, op, key);
-    if (op.name == "aten.cat.default") lay_side_by_side(node);
+    if (rule_->special == Special::kConcatenation) lay_side_by_side(node);
     // A dropout that draws nothing hands back what it is given.
     if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
-    const std::vector<uint32_t> made = result_objects(node);
+    const std::vector<uint32_t>& made = result_objects(node);
     if (has_effect(effects, Effect::kUnknownWrites)) {
       write_anything(given, made, key);
     } else {
@@ -1144,10 +1109,11 @@ class Execution {
     }
   }
 
-  std::vector<uint32_t> result_objects(NodeId node) const {
-    std::vector<uint32_t> out;
-    if (const uint32_t cell = values_[node.index()]; cell != kNoCell) collect_objects(cells_[cell], out);
-    return out;
+  // The tensors that the node yields, good until the next question.
+  const std::vector<uint32_t>& result_objects(NodeId node) {
+    results_.clear();
+    if (const uint32_t cell = values_[node.index()]; cell != kNoCell) collect_objects(cells_[cell], results_);
+    return results_;
   }
 
   void make_result(NodeId node, const Op& op, const Hash128& key) {
@@ -1185,7 +1151,8 @@ class Execution {
   // The graph before may record of a tensor that is handed back what it did not record of the tensor.
   void learn(NodeId node, uint32_t object) {
     if (known_geometry(object) != nullptr) return;
-    const Hash128 name = make_key(KeyKind::kElement, {geometry_name_.high, geometry_name_.low});
+    const Hash128 given = geometry_name();
+    const Hash128 name = make_key(KeyKind::kElement, {given.high, given.low});
     const GeometryId geometry = believed_element(node, name);
     if (axioms_.geometries.find(geometry) != nullptr) change_geometry(object, geometry);
   }
@@ -1206,7 +1173,7 @@ class Execution {
       if (from.size() == 1) {
         const uint32_t object =
             is_written ? from[0]
-                       : make_object(objects_[from[0]].storage, axioms_.geometries.add_unknown(geometry_name_),
+                       : make_object(objects_[from[0]].storage, axioms_.geometries.add_unknown(geometry_name()),
                                      lineage_after(from[0], op));
         values_[node.index()] = add_cell(is_written ? tensor_cell(object) : whole_cell(object));
         return;
@@ -1254,7 +1221,7 @@ class Execution {
         return out;
       }
     }
-    if (!op.schema.has_value()) return out;
+    if (!rule_->hands_back) return out;
     size_t at = shape[0].kind == ValueShapeCell::Kind::kContainer && op.schema->returns.size() > 1 ? 1 : 0;
     for (size_t r = 0; r < op.schema->returns.size() && at < shape.size(); ++r) {
       const size_t count = op.schema->returns.size() == 1 ? all : count_tensors(shape, at);
@@ -1274,7 +1241,8 @@ class Execution {
 
   // The geometry of a view, or of what changed in place, by the name of the call without contents and a place in it.
   GeometryId believed_geometry(uint64_t place, GeometryId recorded) {
-    const Hash128 name = make_key(KeyKind::kView, {geometry_name_.high, geometry_name_.low, place});
+    const Hash128 given = geometry_name();
+    const Hash128 name = make_key(KeyKind::kView, {given.high, given.low, place});
     const auto found = axioms_.changed.find(name);
     if (found != axioms_.changed.end()) return found->second;
     const GeometryId unknown = axioms_.geometries.add_unknown(name);
@@ -1308,7 +1276,7 @@ class Execution {
         const GeometryId left = geometry_left(node, op, position, i);
         const bool stays = !left.is_valid() || left == objects_[objects[i]].geometry;
         if (stays && !(position == 0 && op.changes_metadata)) {
-          write(objects[i], key, place++, copied_elements(op, objects[i]));
+          write(objects[i], key, place++, copied_elements(objects[i]));
         } else {
           write_all(objects_[objects[i]].storage, key, place++);
         }
@@ -1336,8 +1304,8 @@ class Execution {
   }
 
   // Of `copy_`: what it writes, where these are the elements of its source.
-  std::optional<Hash128> copied_elements(const Op& op, uint32_t into) {
-    if (op.name != "aten.copy_.default" || given_.size() != 2) return std::nullopt;
+  std::optional<Hash128> copied_elements(uint32_t into) {
+    if (rule_->special != Special::kCopy || given_.size() != 2) return std::nullopt;
     const Geometry* to = known_geometry(into);
     const Geometry* from = known_geometry(given_[1]);
     if (to == nullptr || from == nullptr || !is_row_major(*to) || to->sizes != from->sizes) return std::nullopt;
@@ -1346,7 +1314,7 @@ class Execution {
 
   // `cat` along dimension 0 puts tensors side by side.
   void lay_side_by_side(NodeId node) {
-    const std::vector<uint32_t> made = result_objects(node);
+    const std::vector<uint32_t>& made = result_objects(node);
     const Geometry* to = made.size() == 1 ? known_geometry(made[0]) : nullptr;
     const std::optional<Reach> whole = to == nullptr ? std::nullopt : reach_of(*to);
     const Arg* dim = call_argument(graph_, node, 1);
@@ -1408,10 +1376,10 @@ class Execution {
 
   // A call that looks at more of a tensor than its elements, which is where a value named by a law may be another than in
   // truth.
-  static bool sees_storage(const Op& op, Effect effects) {
+  bool sees_storage(const Op& op, Effect effects) const {
     return op.changes_metadata || op.moves_storage || op.has_subgraphs || !op.schema.has_value() ||
            has_effect(effects, Effect::kUnknownWrites) || op.name.find("as_strided") != std::string::npos ||
-           op.name == "aten.sym_storage_offset.default" || op.name == "inductor._reinterpret_tensor.default";
+           rule_->special == Special::kOffset || op.name == "inductor._reinterpret_tensor.default";
   }
   bool is_out_of_sight(uint32_t object) const {
     return sees_storage_ && storages_[objects_[object].storage].stands_on != 0;
@@ -1508,7 +1476,8 @@ class Execution {
   void run_effects(NodeId node, const Op& op, Effect effects, const Hash128& key, const std::vector<uint32_t>& given,
                    const std::vector<uint32_t>& made) {
     if (has_effect(effects, Effect::kRandom) && !is_recorded_draw(graph_, node)) {
-      generator_ = make_key(KeyKind::kDraw, {generator_.high, generator_.low, geometry_name_.high, geometry_name_.low});
+      const Hash128 given_name = geometry_name();
+      generator_ = make_key(KeyKind::kDraw, {generator_.high, generator_.low, given_name.high, given_name.low});
       if (axioms_.draws_by_name) out_.draws.push_back(keys_.text(graph_[node].name));
     }
     if (is_ordered(effects)) {
@@ -1525,20 +1494,20 @@ class Execution {
       }
       Hash128& mode = op.name == "torch._C._set_grad_enabled" ? gradient_mode_ : mode_;
       mode = &mode == &gradient_mode_
-                 ? geometry_name_
-                 : make_key(KeyKind::kMode, {mode.high, mode.low, geometry_name_.high, geometry_name_.low});
+                 ? geometry_name()
+                 : make_key(KeyKind::kMode, {mode.high, mode.low, geometry_name().high, geometry_name().low});
     }
     if (has_effect(effects, Effect::kWaits)) {
       for (const uint32_t object : given) wait(objects_[object].storage);
     }
     if (has_effect(effects, Effect::kCollective)) issue(node, op, key, given, made);
-    if (given.size() == 1 && made.size() == 1) transfer(op, given[0], made[0]);
+    if (given.size() == 1 && made.size() == 1) transfer(given[0], made[0]);
   }
 
   // Offloads and reloads: what comes back is what went away.
-  void transfer(const Op& op, uint32_t from, uint32_t to) {
-    const bool is_offload = op.name == "ao.offload.default";
-    if (!is_offload && op.name != "ao.reload.default") return;
+  void transfer(uint32_t from, uint32_t to) {
+    const bool is_offload = rule_->special == Special::kOffload;
+    if (!is_offload && rule_->special != Special::kReload) return;
     Storage& made = storages_[objects_[to].storage];
     if (is_offload) {
       offloaded_.emplace(made.content, std::make_pair(data_key(from), geometry_key(from)));
@@ -1633,7 +1602,7 @@ class Execution {
   // The output's argument: containers as they are, and each thing in them.
   void add_output(const Arg& arg, Words& structure) {
     if (arg.is(ArgKind::kNode)) {
-      structure.push_back(tag(KeyKind::kTensor));
+      structure.push_back(key_tag(KeyKind::kTensor));
       const uint32_t cell = values_[arg.as_node().index()];
       const std::string label = "output " + std::to_string(out_.outputs.size());
       if (cell != kNoCell) add_end_values(cells_[cell], arg.as_node(), label, out_.outputs);
@@ -1643,10 +1612,10 @@ class Execution {
       words_.clear();
       is_schema_call_ = false;
       name_arg(arg);
-      structure.insert(structure.end(), words_.begin(), words_.end());
+      structure.insert(structure.end(), words_.all().begin(), words_.all().end());
       return;
     }
-    structure.insert(structure.end(), {tag(KeyKind::kList, static_cast<uint64_t>(arg.kind())), arg.range().count});
+    structure.insert(structure.end(), {key_tag(KeyKind::kList, static_cast<uint64_t>(arg.kind())), arg.range().count});
     for (const Arg& child : graph_.pool().children(arg)) add_output(child, structure);
   }
 
@@ -1699,6 +1668,7 @@ class Execution {
   const Graph& graph_;
   const Module& module_;
   ModuleKeys& keys_;
+  CallRules& rules_;
   EffectMap& effects_;
   Axioms& axioms_;
   const HashMap<StringId, Hash128>& subgraphs_;
@@ -1710,25 +1680,24 @@ class Execution {
   std::vector<Object> objects_;
   std::vector<Storage> storages_;
   std::vector<Pieces> pieces_;
+  std::vector<Cell> cells_;
+  std::vector<SymInt> integers_;
+  std::vector<Hash128> names_;    // of elements of dicts
+  std::vector<uint32_t> values_;  // by node: its cell
   static constexpr uint32_t kCutOff = 1;
   std::vector<Hash128> lineages_ = {Hash128(), make_key(KeyKind::kLineage, {})};
   HashMap<uint32_t, std::vector<uint32_t>> readers_;  // by storage: those that pending collectives fill from it
   VersionedGroups object_groups_, storage_groups_;
   HashMap<uint64_t, Law> claims_;                  // by uid
   HashMap<Hash128, Source, Hash128Hash> sources_;  // whose elements they are, while there are claims
-  std::vector<Cell> cells_;
-  std::vector<SymInt> integers_;
-  std::vector<Hash128> names_;    // of elements of dicts
-  std::vector<uint32_t> values_;  // by node: its cell
   std::map<std::pair<uint32_t, int64_t>, uint32_t> elements_of_;
   std::vector<NodeId> inputs_;
-  std::vector<uint32_t> shared_inputs_, shared_attributes_;  // by the number of shapes: 1 + storage
+  HashMap<uint32_t, uint32_t> shared_inputs_, shared_attributes_;  // storages by the number that shapes give them
   HashMap<StringId, const Attribute*> attributes_by_name_;
   HashMap<StringId, uint32_t> attributes_;
   std::vector<std::pair<StringId, NodeId>> attribute_order_;
   HashMap<StringId, const Constant*> constants_;
   HashMap<GeometryId, std::pair<Hash128, GeometryId>> undone_;
-  HashMap<const Op*, std::vector<Words>> defaults_;
 
   Hash128 generator_, world_, mode_, gradient_mode_, any_group_;
   HashMap<Hash128, std::pair<Hash128, Hash128>, Hash128Hash> offloaded_;  // content to data and geometry
@@ -1739,12 +1708,15 @@ class Execution {
   ExecutionEnd out_;
 
   // Of the call at hand:
-  Words words_, contents_, name_;
-  std::vector<uint32_t> given_, argument_, written_;
+  KeyWords words_, contents_;
+  size_t num_argument_words_ = 0;
+  std::vector<uint32_t> given_, argument_, results_, written_;
   HashMap<uint32_t, uint32_t> numbers_;
+  std::vector<Cell> made_cells_;
+  ViewFact unknown_;
   ValueShape recorded_;
-  Hash128 geometry_name_;
-  std::optional<Hash128> reshape_key_;
+  std::optional<Hash128> geometry_name_;
+  const CallRule* rule_ = nullptr;
   bool is_schema_call_ = false;
   bool gradients_are_off_ = false;
   bool lacks_fact_ = false;

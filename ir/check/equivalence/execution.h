@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "core/hash_table.h"
 #include "ir/alias/effect_map.h"
+#include "ir/check/equivalence/call_rules.h"
 #include "ir/check/equivalence/claims.h"
 #include "ir/check/equivalence/keys.h"
 #include "ir/graph/graph.h"
@@ -114,6 +115,7 @@ struct ExecutionEnd {
 struct ExecutionInput {
   const Graph& graph;
   ModuleKeys& keys;
+  CallRules& rules;
   EffectMap& effects;
   Axioms& axioms;
   const HashMap<StringId, Hash128>& subgraphs;  // keys of the graphs that nodes run

@@ -16,22 +16,21 @@ uint32_t VersionedGroups::root(uint32_t group) {
 }
 
 VersionedGroups::Member& VersionedGroups::add(uint32_t member) {
-  const auto [found, is_new] = members_.emplace(member, Member());
-  if (is_new) {
-    found.value().group = static_cast<uint32_t>(groups_.size());
-    Group group;
-    group.parent = found->second.group;
-    groups_.push_back(group);
-  }
-  return found.value();
+  if (Member* known = find(member); known != nullptr) return *known;
+  if (member >= places_.size()) places_.resize(size_t{member} + 1);
+  members_.push_back({static_cast<uint32_t>(groups_.size()), Hash128()});
+  places_[member] = static_cast<uint32_t>(members_.size());
+  Group group;
+  group.parent = members_.back().group;
+  groups_.push_back(group);
+  return members_.back();
 }
 
 Hash128 VersionedGroups::changed_by_others(uint32_t member) {
-  if (members_.empty()) return Hash128();
-  const auto found = members_.find(member);
-  if (found == members_.end()) return Hash128();
-  const Hash128 version = groups_[root(found->second.group)].version;
-  return version == found->second.known ? Hash128() : version;
+  const Member* found = find(member);
+  if (found == nullptr) return Hash128();
+  const Hash128 version = groups_[root(found->group)].version;
+  return version == found->known ? Hash128() : version;
 }
 
 void VersionedGroups::join(uint32_t a, uint32_t b) {
@@ -52,16 +51,16 @@ void VersionedGroups::join(uint32_t a, uint32_t b) {
     groups_[top].version =
         one == Hash128() ? two : make_key(KeyKind::kMayWrite, {first.high, first.low, second.high, second.low});
   }
-  if (knows_a) members_.find(a).value().known = groups_[top].version;
-  if (knows_b) members_.find(b).value().known = groups_[top].version;
+  if (knows_a) find(a)->known = groups_[top].version;
+  if (knows_b) find(b)->known = groups_[top].version;
 }
 
 void VersionedGroups::change(uint32_t member, const Hash128& by) {
-  const auto found = members_.find(member);
-  if (found == members_.end()) return;
-  Group& group = groups_[root(found->second.group)];
+  Member* found = find(member);
+  if (found == nullptr) return;
+  Group& group = groups_[root(found->group)];
   group.version = make_key(KeyKind::kMayWrite, {group.version.high, group.version.low, by.high, by.low});
-  found.value().known = group.version;
+  found->known = group.version;
 }
 
 }  // namespace fxopt

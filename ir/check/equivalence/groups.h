@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/hash.h"
-#include "core/hash_table.h"
 
 namespace fxopt {
 
@@ -33,7 +32,13 @@ class VersionedGroups {
   uint32_t root(uint32_t group);
   Member& add(uint32_t member);
 
-  HashMap<uint32_t, Member> members_;
+  Member* find(uint32_t member) {
+    return member < places_.size() && places_[member] != 0 ? &members_[places_[member] - 1] : nullptr;
+  }
+
+  std::vector<uint32_t>
+      places_;  // by member: 1 + its place among members_; 0, or beyond the end: it never joined another
+  std::vector<Member> members_;
   std::vector<Group> groups_;
 };
 

@@ -37,7 +37,7 @@ uint64_t hash_record(const Tensor& tensor) {
 
 }  // namespace
 
-Hash128 make_key(const std::vector<uint64_t>& words) { return hash_words(words); }
+Hash128 make_key(std::span<const uint64_t> words) { return hash_words(words); }
 
 Hash128 make_key(KeyKind kind, std::initializer_list<uint64_t> words) {
   uint64_t all[12] = {static_cast<uint64_t>(kind)};
@@ -45,6 +45,8 @@ Hash128 make_key(KeyKind kind, std::initializer_list<uint64_t> words) {
   for (const uint64_t word : words) all[count++] = word;
   return hash_words(std::span(all, count));
 }
+
+void KeyWords::grow() { words_.resize(2 * size_); }
 
 GeometryId GeometryTable::add(const Geometry& geometry) {
   const Hash128 key = geometry_key(geometry);

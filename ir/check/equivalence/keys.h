@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -53,13 +54,40 @@ enum class KeyKind : uint8_t {
   kSide,
 };
 
+// A word that begins what is named, with up to 56 bits more.
+constexpr uint64_t key_tag(KeyKind kind, uint64_t detail = 0) { return static_cast<uint64_t>(kind) | detail << 8U; }
+
 // The key of up to eleven words, and of any number. O(words).
 Hash128 make_key(KeyKind kind, std::initializer_list<uint64_t> words);
-Hash128 make_key(const std::vector<uint64_t>& words);
+Hash128 make_key(std::span<const uint64_t> words);
 inline void add_key(std::vector<uint64_t>& words, const Hash128& key) {
   words.push_back(key.high);
   words.push_back(key.low);
 }
+
+// Words that a key is made of, one by one: as fast to fill as an array.
+class KeyWords {
+ public:
+  void clear() { size_ = 0; }
+  [[gnu::always_inline]] void add(uint64_t word) {
+    if (size_ == words_.size()) grow();
+    words_[size_++] = word;
+  }
+  void add(const Hash128& key) {
+    add(key.high);
+    add(key.low);
+  }
+  // Takes words away that were added last.
+  void cut(size_t size) { size_ = size; }
+  size_t size() const { return size_; }
+  std::span<uint64_t> all() { return std::span(words_).first(size_); }
+
+ private:
+  void grow();
+
+  std::vector<uint64_t> words_ = std::vector<uint64_t>(64);
+  size_t size_ = 0;
+};
 
 // Geometries by number, each once. What no calculation shows has a number, too, and no Geometry.
 using GeometryId = Id<struct GeometryTag>;

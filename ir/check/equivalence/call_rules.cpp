@@ -1,0 +1,75 @@
+#include "ir/check/equivalence/call_rules.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ir/check/equivalence/keys.h"
+#include "ir/values/sym_int.h"
+
+namespace fxopt {
+namespace {
+
+using Special = CallRule::Special;
+
+constexpr std::pair<std::string_view, Special> kSpecial[] = {{"aten.sym_size.int", Special::kSize},
+                                                             {"aten.sym_stride.int", Special::kStride},
+                                                             {"aten.sym_storage_offset.default", Special::kOffset},
+                                                             {"aten.sym_numel.default", Special::kElements},
+                                                             {"aten.view.default", Special::kView},
+                                                             {"aten._unsafe_view.default", Special::kView},
+                                                             {"aten.reshape.default", Special::kReshape},
+                                                             {"aten.cat.default", Special::kConcatenation},
+                                                             {"aten.copy_.default", Special::kCopy},
+                                                             {"ao.offload.default", Special::kOffload},
+                                                             {"ao.reload.default", Special::kReload}};
+
+// The text of a schema's default as an argument is named; empty where it is written in another way than passes write
+// arguments.
+std::vector<uint64_t> default_words(const std::string& text) {
+  if (text == "None") return {key_tag(KeyKind::kNone)};
+  if (text == "True" || text == "False") return {key_tag(KeyKind::kBool), text == "True" ? 1U : 0U};
+  if (text == "[]") return {key_tag(KeyKind::kList), 0};
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && stop == end) {
+    std::vector<uint64_t> words = {key_tag(KeyKind::kInt)};
+    add_key(words, SymInt(number).key());
+    return words;
+  }
+  double real = 0;
+  const auto [stop_real, error_real] = std::from_chars(text.data(), end, real);
+  if (error_real == std::errc() && stop_real == end) {
+    return {key_tag(KeyKind::kFloat), std::bit_cast<uint64_t>(real)};
+  }
+  return {};
+}
+
+CallRule make_rule(const Op& op) {
+  CallRule rule;
+  for (const auto& [name, special] : kSpecial) {
+    if (op.name == name) rule.special = special;
+  }
+  rule.target = hash_text(rule.is_reshape() ? "aten.reshape.default" : op.name);
+  if (!op.schema.has_value()) return rule;
+  for (const SchemaArg& arg : op.schema->args) {
+    rule.names.push_back(hash_text(arg.name));
+    rule.defaults.push_back(arg.has_default ? default_words(arg.default_value) : std::vector<uint64_t>());
+  }
+  rule.hands_back = std::any_of(op.aliases.begin(), op.aliases.end(), [](int16_t alias) { return alias >= 0; });
+  return rule;
+}
+
+}  // namespace
+
+const CallRule& CallRules::of(const Op& op) {
+  const auto found = rules_.find(&op);
+  if (found != rules_.end()) return found->second;
+  return rules_.emplace(&op, make_rule(op)).first->second;
+}
+
+}  // namespace fxopt

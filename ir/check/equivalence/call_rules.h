@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "core/hash.h"
+#include "ir/ops/op.h"
+
+namespace fxopt {
+
+// What the prover knows of one operator by its name, or looks up in its schema for every call: found out once.
+struct CallRule {
+  enum class Special : uint8_t {
+    kNone,
+    kSize,  // questions about argument 0, a tensor whose bytes are not read
+    kStride,
+    kOffset,
+    kElements,
+    kView,  // it shows what `reshape` shows, and raises where that copies
+    kReshape,
+    kConcatenation,
+    kCopy,
+    kOffload,
+    kReload,
+  };
+  Special special = Special::kNone;
+  Hash128 target;                               // what calls are named by; one for all that show what `reshape` shows
+  std::vector<Hash128> names;                   // of the schema's arguments
+  std::vector<std::vector<uint64_t>> defaults;  // of the schema's arguments, as they would be named; empty: none
+  bool hands_back = false;                      // the schema says that a result is an argument or shares memory with it
+
+  bool is_reshape() const { return special == Special::kView || special == Special::kReshape; }
+  bool asks_size() const { return special >= Special::kSize && special <= Special::kElements; }
+};
+
+// By operator; the operators must outlive it.
+class CallRules {
+ public:
+  // O(1), but for the first time. Good as long as this is.
+  const CallRule& of(const Op& op);
+
+ private:
+  std::unordered_map<const Op*, CallRule> rules_;
+};
+
+}  // namespace fxopt
