@@ -315,6 +315,44 @@ ViewGeometry split(const Call& call) {
   return cut(call.from, *dim.at, lengths);
 }
 
+ViewGeometry chunk(const Call& call) {
+  const Dimension dim = dimension(call, 2, 0, call.from.rank());
+  if (!dim.at.has_value()) return answer(dim.otherwise);
+  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
+  const SymInt size = call.from.sizes[*dim.at];
+  const std::optional<SymInt> count = call.integer(1);
+  if (!size.is_static() || size.value() == 0 || !count.has_value() || !count->is_static()) {
+    return answer(Outcome::kUnknown);
+  }
+  if (count->value() <= 0) return answer(Outcome::kImpossible);
+  const int64_t step = (size.value() - 1) / count->value() + 1;
+  if (size.value() / step >= kMaxParts) return answer(Outcome::kUnknown);
+  std::vector<int64_t> lengths;
+  for (int64_t at = 0; at < size.value(); at += step) lengths.push_back(std::min(step, size.value() - at));
+  return cut(call.from, *dim.at, lengths);
+}
+
+// Windows of `size` elements, `step` apart, along a dimension; a last dimension goes through each.
+ViewGeometry unfold(const Call& call) {
+  const Dimension dim = dimension(call, 1, 0, call.from.rank());
+  if (!dim.at.has_value()) return answer(dim.otherwise);
+  const std::optional<SymInt> size = call.integer(2);
+  const std::optional<SymInt> step = call.integer(3);
+  if (call.from.rank() == 0 || !size.has_value() || !size->is_static() || !step.has_value() || !step->is_static()) {
+    return answer(Outcome::kUnknown);
+  }
+  const SymInt all = call.from.sizes[*dim.at];
+  if (size->value() < 0 || step->value() <= 0) return answer(Outcome::kImpossible);
+  if (!all.is_static()) return answer(Outcome::kUnknown);
+  if (size->value() > all.value()) return answer(Outcome::kImpossible);
+  Geometry out = call.from;
+  out.sizes[*dim.at] = (all.value() - size->value()) / step->value() + 1;
+  out.strides[*dim.at] = call.from.strides[*dim.at] * *step;
+  out.sizes.push_back(*size);
+  out.strides.push_back(call.from.strides[*dim.at]);
+  return view(std::move(out));
+}
+
 ViewGeometry split_with_sizes(const Call& call) {
   const Dimension dim = dimension(call, 2, 0, call.from.rank());
   if (!dim.at.has_value()) return answer(dim.otherwise);
@@ -487,13 +525,19 @@ ViewGeometry contiguous(const Call& call) {
   return answer(is_same ? Outcome::kSame : Outcome::kUnknown);
 }
 
-// Hands back its argument where there is nothing to do; any other outcome is told by the recorded values.
+// Hands back its argument where there is nothing to do; another type is a copy, which keeps the strides of what has no gaps.
 ViewGeometry to_dtype(const Call& call) {
   const Arg* dtype = call.argument(1);
   const Arg* copy = call.argument(3);
   const bool may_copy = copy != nullptr && !(copy->is(ArgKind::kBool) && !copy->as_bool());
-  const bool is_same = dtype != nullptr && dtype->is(ArgKind::kDType) && dtype->as_dtype() == call.from.dtype;
-  return answer(is_same && !may_copy && call.is_absent(4) ? Outcome::kSame : Outcome::kUnknown);
+  if (dtype == nullptr || !dtype->is(ArgKind::kDType) || !call.is_absent(4)) return answer(Outcome::kUnknown);
+  if (dtype->as_dtype() == call.from.dtype) return answer(may_copy ? Outcome::kUnknown : Outcome::kSame);
+  if (!is_row_major(call.from) || call.from.conjugate || call.from.negative) return answer(Outcome::kUnknown);
+  ViewGeometry out = answer(Outcome::kCopy);
+  out.tensors.push_back(call.from);
+  out.tensors[0].dtype = dtype->as_dtype();
+  out.tensors[0].offset = 0;
+  return out;
 }
 
 using Rule = ViewGeometry (*)(const Call&);
@@ -527,6 +571,8 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten.as_strided.default", as_strided},
       {"aten.as_strided_.default", as_strided},
       {"aten.split.Tensor", split},
+      {"aten.chunk.default", chunk},
+      {"aten.unfold.default", unfold},
       {"aten.split_with_sizes.default", split_with_sizes},
       {"aten.unbind.int", unbind},
       {"aten.view.default", view_as_sizes},

@@ -26,8 +26,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
 
 import torch  # noqa: E402
+from torch.fx import Node  # noqa: E402
+from torch.utils import _pytree as pytree  # noqa: E402
 from differential_parts import campaign, families, files, observe, optimize  # noqa: E402
-from differential_parts.programs import FAILING, Dice, Program, Unusable  # noqa: E402
+from differential_parts.programs import (  # noqa: E402
+    FAILING, METADATA_CHANGES, Dice, Program, Unusable, is_random, op_name, schema_of, writes,
+)  # fmt: skip
 from edit_parts.classes import EDITS  # noqa: E402
 from fxopt import tool  # noqa: E402
 from fxopt.form import FormError  # noqa: E402
@@ -35,6 +39,64 @@ from fxopt.writer import ExportError  # noqa: E402
 from fxopt_program import Fxopt  # noqa: E402
 
 EXECUTION_LIMIT = 4  # times that the original is executed before a result is called another one
+
+
+class _Surviving(torch.fx.Interpreter):
+    """Executes a graph past calls that raise, as if they were not there, with what is made of what they would have given or
+    written; raises at the end where any of that can be seen."""
+
+    def __init__(self, graph_module: torch.fx.GraphModule) -> None:
+        super().__init__(graph_module, garbage_collect_values=False)
+        self.lost: dict[Node, Exception] = {}
+        self.reach: dict[Node, set[object]] = {}  # the storages that a lost value may lie on
+        self.spoiled: dict[object, Exception] = {}  # by storage: what a call that raised would have written
+
+    def run_node(self, node: Node) -> object:
+        if node.op in ("placeholder", "get_attr"):
+            return super().run_node(node)
+        error = next((found for source in node.all_input_nodes if (found := self._error(source)) is not None), None)
+        if node.op == "output":
+            held = [source for source in self.env if source.op in ("placeholder", "get_attr")]
+            error = error or next((found for source in held if (found := self._error(source)) is not None), None)
+            if error is not None:
+                raise error
+            return super().run_node(node)
+        if error is None:
+            try:
+                return super().run_node(node)
+            except observe.ERRORS as raised:
+                error = raised
+        if is_random(node) or FAILING in str(error) or "_c10d_functional." in str(node.target):
+            raise error
+        self.lost[node] = error
+        schema = schema_of(node)
+        is_new = schema is not None and all(item.alias_info is None for item in schema.returns)
+        self.reach[node] = set() if is_new else {item for source in node.all_input_nodes for item in self._storages(source)}
+        if writes(node):
+            for source in self._written(node):
+                # What has no value of its own may lie on what it was to be a view of, which only bytes can spoil.
+                if source not in self.lost or op_name(node) not in METADATA_CHANGES:
+                    self.spoiled |= dict.fromkeys(self._storages(source), error)
+        return None
+
+    def _error(self, node: Node) -> Exception | None:
+        if node in self.lost:
+            return self.lost[node]
+        return next((self.spoiled[item] for item in self._storages(node) if item in self.spoiled), None)
+
+    def _storages(self, node: Node) -> set[object]:
+        if node in self.lost:
+            return self.reach[node]
+        return {observe.storage_key(leaf) for leaf in pytree.tree_leaves(self.env[node]) if isinstance(leaf, torch.Tensor)}
+
+    @staticmethod
+    def _written(node: Node) -> list[Node]:
+        schema = schema_of(node)
+        if schema is None:
+            return node.all_input_nodes
+        given = [*zip(schema.arguments, node.args), *((item, node.kwargs.get(item.name)) for item in schema.arguments)]
+        written = [arg for item, arg in given if item.alias_info is not None and item.alias_info.is_write]
+        return [leaf for leaf in pytree.tree_leaves(written) if isinstance(leaf, Node)]
 
 
 class Subject:
@@ -66,9 +128,7 @@ class Subject:
         verdict = self._verdict(after)
         differences = observe.differences(self.seen, campaign.run_graph(self.program, edited))
         if differences and differences[0].startswith("raises"):  # perhaps in a call that nobody reads: that is not proved
-            edited.graph.eliminate_dead_code()
-            edited.recompile()
-            differences = observe.differences(self.seen, campaign.run_graph(self.program, edited))
+            differences = observe.differences(self.seen, campaign.run_graph(self.program, edited, _Surviving(edited).run))
         if differences and any(self.is_unsteady() for _ in range(EXECUTION_LIMIT)):
             return None
         return verdict, differences
@@ -108,7 +168,7 @@ def _no_crash() -> Iterator[list[str]]:
     reason: list[str] = []
     try:
         yield reason
-    except (Unusable, ExportError, FormError) as error:
+    except (Unusable, ExportError, FormError, NotImplementedError) as error:
         reason.append(str(error)[:80])
 
 

@@ -70,10 +70,11 @@ struct ModuleRun {
 };
 
 ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated, bool names_calls,
-                       const std::vector<Claim>* claims = nullptr, const std::vector<StringId>* input_names = nullptr) {
+                       const std::vector<Claim>* claims = nullptr, const std::vector<StringId>* input_names = nullptr,
+                       const ExecutionEnd* before = nullptr) {
   EffectMap effects(graph, run.effects);
   return execute({graph, run.keys, run.rules, effects, axioms, run.subgraphs, is_differentiated, names_calls, claims,
-                  input_names});
+                  before, input_names});
 }
 
 bool is_differentiated(const Graph& graph) {
@@ -131,7 +132,7 @@ class Comparison {
         add("sizes, strides or dtype of " + b.label, b.node);
       } else if (a.storage != b.storage) {
         add("which tensors share memory with " + b.label, b.node);
-      } else if (a.object != b.object) {
+      } else if (a.object != b.object || a.may_be != b.may_be) {
         add("which of the others " + b.label + " is one tensor with", b.node);
       }
     }
@@ -158,6 +159,7 @@ class Comparison {
     if (before_.world != after_.world) add("the calls that may do anything, or their order");
     if (before_.mode != after_.mode) add("the modes it leaves behind (gradients, autocast)");
     if (!same_collectives()) add("the collectives, or their order on a group");
+    if (!same_changes()) add("what is changed in place, which autograd counts");
     compare_sets(before_.assertions, after_.assertions, options_.allow_dead_assertions, "what it asserts");
     compare_sets(before_.waits, after_.waits, options_.allow_dead_collectives, "the collectives that it waits for");
     compare_sets(before_.pending, after_.pending, options_.allow_dead_collectives,
@@ -167,6 +169,17 @@ class Comparison {
   void compare_sets(const std::vector<Hash128>& before, const std::vector<Hash128>& after, bool may_lack,
                     const char* what) {
     if (may_lack ? !holds_all(before, after) : before != after) add(what);
+  }
+
+  // Fewer are right, and what was kept for fewer calls.
+  bool same_changes() const {
+    return std::all_of(after_.changes.begin(), after_.changes.end(), [this](const ChangeInPlace& change) {
+      auto at = std::lower_bound(before_.changes.begin(), before_.changes.end(), ChangeInPlace{change.call, {}});
+      for (; at != before_.changes.end() && at->call == change.call; ++at) {
+        if (holds_all(at->kept_by, change.kept_by)) return true;
+      }
+      return false;
+    });
   }
 
   // Of each group of the graph after, the group before has these calls in this order.
@@ -205,6 +218,8 @@ Result<ProofStep> step_of(const Module& module) {
 }  // namespace
 
 struct Prover::State {
+  static constexpr size_t kMaxRuns = 4;  // of the module before; what is not learned then stays unknown
+
   struct Known {
     std::string name;
     ExecutionEnd summary;
@@ -212,11 +227,13 @@ struct Prover::State {
   };
 
   ProofOptions options;
-  std::vector<Claim> claims;  // that count
-  std::vector<std::string> refused;
+  std::vector<Claim> claims;         // that count
+  std::vector<std::string> refused;  // claims: those of a law that is not allowed first
+  size_t num_refused = 0;            // of these
   Axioms axioms;
   std::vector<Known> graphs;
-  std::string no_step;  // why `before` holds no step
+  bool any_is_differentiated = false;  // of the graphs before: those that they run are, too
+  std::string no_step;                 // why `before` holds no step
   const Module* before = nullptr;
   std::unique_ptr<ModuleRun> run;  // of `before`, while proofs are asked of the same module
 
@@ -235,9 +252,34 @@ struct Prover::State {
     with.subgraphs.clear();
     for (const GraphId id : subgraphs_first(module, tops)) {
       const Graph& graph = module.graph(id);
-      with.subgraphs[graph.name()] = run_graph(graph, with, axioms, false, false).key();
+      with.subgraphs[graph.name()] = run_graph(graph, with, axioms, any_is_differentiated, false).key();
     }
     return true;
+  }
+
+  void note_differentiated(const Module& module, const std::vector<GraphId>& tops) {
+    any_is_differentiated = std::any_of(tops.begin(), tops.end(), [&](GraphId id) {
+      return module.num_graphs() > tops.size() && is_differentiated(module.graph(id));
+    });
+  }
+
+  // Those graphs of the module before, and again while runs learn something: where values are recorded in part.
+  void run_before(const Module& module, ModuleRun& with, const std::vector<GraphId>& compared,
+                  const std::vector<StringId>* input_names = nullptr) {
+    const std::vector<GraphId> tops = top_level_graphs(module);
+    note_differentiated(module, tops);
+    for (size_t i = 0; i < kMaxRuns; ++i) {
+      axioms.has_learned = false;
+      graphs.clear();
+      refused.resize(num_refused);
+      run_subgraphs(module, with, tops);
+      for (const GraphId id : compared) add_known(module.graph(id), with, input_names);
+      if (!axioms.has_learned) return;
+      axioms.views.clear();
+      axioms.changed.clear();
+      axioms.integers.clear();
+      axioms.results.clear();
+    }
   }
 
   void add_known(const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names = nullptr) {
@@ -263,13 +305,13 @@ struct Prover::State {
       return;
     }
     ModuleRun with(*step->module, axioms);
-    run_subgraphs(*step->module, with, top_level_graphs(*step->module));
-    add_known(step->graph(), with, &step->step.inputs);
+    run_before(*step->module, with, {step->step.graph}, &step->step.inputs);
   }
 
   void compare(const Known& known, const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names,
                ModuleProof& proof) {
-    const ExecutionEnd end = run_graph(graph, with, axioms, known.is_differentiated, false, &claims, input_names);
+    const ExecutionEnd end =
+        run_graph(graph, with, axioms, known.is_differentiated, false, &claims, input_names, &known.summary);
     add_refused(graph, end, "", proof.refused_claims);
     std::vector<ProofDifference> differences = Comparison(graph, known.summary, end, options).run();
     if (differences.empty()) return;
@@ -280,7 +322,8 @@ struct Prover::State {
 
   void find_first_new(const Known& known, const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names,
                       ModuleProof& proof) {
-    const ExecutionEnd end = run_graph(graph, with, axioms, known.is_differentiated, true, &claims, input_names);
+    const ExecutionEnd end =
+        run_graph(graph, with, axioms, known.is_differentiated, true, &claims, input_names, &known.summary);
     HashSet<Hash128, Hash128Hash> old;
     HashMap<uint64_t, Hash128> by_uid;
     for (const NamedNode& node : known.summary.nodes) old.insert(node.key), by_uid.emplace(node.uid, node.arguments);
@@ -329,14 +372,13 @@ Prover::Prover(const Module& before, const ProofOptions& options, std::vector<Cl
   }
   state_->axioms.keeps_results = options.recorded_apart;
   state_->axioms.draws_by_name = options.allow_dead_draws;
+  state_->num_refused = state_->refused.size();
   if (options.as_step) {
     state_->add_step(before);
   } else {
     state_->before = &before;
     state_->run = std::make_unique<ModuleRun>(before, state_->axioms);
-    const std::vector<GraphId> tops = top_level_graphs(before);
-    state_->run_subgraphs(before, *state_->run, tops);
-    for (const GraphId id : tops) state_->add_known(before.graph(id), *state_->run);
+    state_->run_before(before, *state_->run, top_level_graphs(before));
   }
   state_->axioms.is_open = false;
 }

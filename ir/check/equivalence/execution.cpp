@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "ir/alias/collectives.h"
@@ -29,11 +30,14 @@ struct Object {
 
 struct Storage {
   Hash128 content;           // of what no piece covers
+  Hash128 made;              // the call that made it
   uint32_t pieces = 0;       // 1 + place among pieces_; 0: there are none
   bool is_pending = false;   // a collective has yet to fill it
   bool is_transfer = false;  // pending: a copy between devices, which is what it copies
   bool has_readers = false;  // see readers_
-  uint32_t stands_on = 0;    // of a value named by a law: 1 + the storage that it lies on in truth
+  bool is_sized =
+      false;  // its tensor has the sizes that are recorded: an input's, or what a call of these arguments makes
+  uint32_t stands_on = 0;  // of a value named by a law: 1 + the storage that it lies on in truth
 };
 
 struct Cell {
@@ -57,6 +61,7 @@ class Execution {
         subgraphs_(input.subgraphs),
         is_differentiated_(input.is_differentiated),
         names_calls_(input.names_calls),
+        before_(input.before),
         input_names_(input.input_names) {
     graph_key_ = keys_.text(graph_.name());
     if (input.claims == nullptr) return;
@@ -104,7 +109,7 @@ class Execution {
 
   uint32_t make_storage(const Hash128& content) {
     Storage storage;
-    storage.content = content;
+    storage.content = storage.made = content;
     storages_.push_back(storage);
     return static_cast<uint32_t>(storages_.size() - 1);
   }
@@ -381,10 +386,12 @@ class Execution {
     size_t at = 0;
     return build(shape, at, name, 0, [&](const ValueShapeCell& item, uint64_t path) {
       const Hash128 content = make_key(KeyKind::kInput, {name.high, name.low, path});
-      if (item.share == 0) return make_object(make_storage(content), item.geometry);
-      const auto [found, is_new] = shared.emplace(item.share, 0);
-      if (is_new) found.value() = make_storage(content);
-      return make_object(found->second, item.geometry);
+      const auto [found, is_new] = item.share == 0 ? std::make_pair(shared.end(), true) : shared.emplace(item.share, 0);
+      if (!is_new) return make_object(found->second, item.geometry);
+      const uint32_t storage = make_storage(content);
+      storages_[storage].is_sized = true;
+      if (item.share != 0) found.value() = storage;
+      return make_object(storage, item.geometry);
     });
   }
 
@@ -588,7 +595,12 @@ class Execution {
 
   // The name of what the call computes: with the contents it is given, and with whatever else it depends on.
   Hash128 call_key(NodeId node, const Op& op, Effect effects) {
-    if (op.overwrites && overwrites_all(node)) contents_.all()[0] = contents_.all()[1] = 0;
+    if (op.overwrites && overwrites_all(node)) {
+      // Nothing is left of what it held. How large it is hangs on the call that made it.
+      const Hash128 made = storages_[real_storage(objects_[given_[0]].storage)].made;
+      contents_.all()[0] = made.high;
+      contents_.all()[1] = made.low;
+    }
     for (const uint64_t word : contents_.all()) words_.add(word);
     if (writes_anything(node, effects)) {
       // Which of the tensors share memory with what is written, and which are that tensor: a write is seen in them, and
@@ -696,11 +708,12 @@ class Execution {
       return take_slice(node, cell, *key);
     }
     if (cell.kind != ValueShapeCell::Kind::kTensor || !cell.is_whole || !key->is(ArgKind::kInt)) return false;
-    // Nothing is known of it: the same index gives the same thing.
-    const auto [found, is_new] = elements_of_.emplace(std::make_pair(at, key->as_int()), kNoCell);
+    // Nothing is known of it: the same index gives the same thing, until it is changed in place.
+    const Object whole = objects_[cell.first];
+    const Hash128 parent = geometry_key(cell.first);
+    const auto [found, is_new] =
+        elements_of_.emplace(std::make_tuple(at, key->as_int(), whole.storage, parent), kNoCell);
     if (is_new) {
-      const Object whole = objects_[cell.first];
-      const Hash128 parent = axioms_.geometries.key(whole.geometry);
       const Hash128 name = make_key(KeyKind::kElement, {parent.high, parent.low, static_cast<uint64_t>(key->as_int())});
       const uint32_t object = make_object(whole.storage, believed_element(node, name));
       object_groups_.join(object, cell.first);
@@ -776,7 +789,8 @@ class Execution {
     const Special question = rule_->special;
     const Hash128 name = make_key(words_.all());
     std::optional<SymInt> found;
-    if (const Geometry* geometry = known_geometry(given_[0]); geometry != nullptr && !is_out_of_sight(given_[0])) {
+    if (const Geometry* geometry = known_geometry(given_[0]);
+        geometry != nullptr && !is_out_of_sight(given_[0]) && is_known_call(given_[0])) {
       if (question == Special::kElements) found = geometry->num_elements();
       if (question == Special::kOffset) found = geometry->offset;
       const Arg* dim = graph_.arg(node, 1);
@@ -794,6 +808,17 @@ class Execution {
     }
     values_[node.index()] = add_cell(integer_cell(*found));
     return true;
+  }
+
+  // Whether the graph before makes that tensor, too: of a call that is new the recorded sizes are not believed.
+  bool is_known_call(uint32_t object) {
+    const Storage& storage = storages_[real_storage(objects_[object].storage)];
+    if (before_ == nullptr || storage.is_sized) return true;
+    if (!axioms_.has_calls) {
+      for (const NamedNode& call : before_->nodes) axioms_.calls.insert(call.key);
+      axioms_.has_calls = true;
+    }
+    return axioms_.calls.contains(storage.made);
   }
 
   // Sums and products of integers.
@@ -863,10 +888,17 @@ class Execution {
     }
   }
 
+  // An index of numbers one by one gathers them.
+  bool is_number_list(const Arg& index) const {
+    if (!index.is(ArgKind::kList)) return false;
+    const std::span<const Arg> parts = graph_.pool().children(index);
+    return std::all_of(parts.begin(), parts.end(), [](const Arg& part) { return part.is(ArgKind::kInt); });
+  }
+
   ViewKind view_kind(NodeId node, const Op& op) {
     if (op.view != ViewKind::kProjection) return op.view;
     const Arg* index = graph_.arg(node, 1);
-    if (given_.empty() || index == nullptr) return ViewKind::kNone;
+    if (given_.empty() || index == nullptr || is_number_list(*index)) return ViewKind::kNone;
     return is_basic_index(*index) ? ViewKind::kView : ViewKind::kMaybeView;
   }
 
@@ -891,6 +923,9 @@ class Execution {
     if (fact.kind == ViewFact::Kind::kSame) {
       values_[node.index()] = cell;
       return true;
+    }
+    if (axioms_.is_open && fact.tensors.size() == 1 && axioms_.geometries.find(fact.tensors[0]) == nullptr) {
+      if (const ValueShape& shape = recorded_shape(node); shape.size() == 1) learn(fact.tensors[0], shape[0]);
     }
     std::vector<Cell>& made = made_cells_;
     made.clear();
@@ -932,7 +967,7 @@ class Execution {
     if (!fact.has_value()) {
       if (!axioms_.is_open) {
         // Nothing is known of it that does not come from the graph after.
-        lacks_fact_ = true;
+        lacks_fact_ = !is_impossible_;  // what raises is no missing fact
         ViewFact& unknown = unknown_;
         unknown = unknown_fact(kind, name);
         const ValueShape& shape = recorded_shape(node);
@@ -960,6 +995,7 @@ class Execution {
 
   std::optional<ViewFact> calculated_fact(NodeId node, const Op& op, uint32_t from) {
     if (is_out_of_sight(from)) return unknown_fact(ViewKind::kMaybeView, geometry_name());
+    is_impossible_ = false;
     const Geometry* geometry = known_geometry(from);
     if (geometry == nullptr) return calculated_without_sizes(node, op, from);
     const ViewGeometry found = view_geometry(graph_, node, *geometry, [this](NodeId input) -> std::optional<SymInt> {
@@ -967,6 +1003,7 @@ class Execution {
       if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kPlain) return std::nullopt;
       return integers_[cells_[cell].first];
     });
+    is_impossible_ = found.outcome == ViewGeometry::Outcome::kImpossible;
     ViewFact fact;
     switch (found.outcome) {
       case ViewGeometry::Outcome::kSame:
@@ -1009,9 +1046,12 @@ class Execution {
       fact.tensors.push_back(given);
       return fact;
     }
-    if (op.name != "aten.t.default" && op.name != "aten.transpose.int") return std::nullopt;
+    std::string_view name = op.name;
+    if (name == "aten.t_.default") name = "aten.t.default";
+    if (name == "aten.transpose_.default") name = "aten.transpose.int";
+    if (name != "aten.t.default" && name != "aten.transpose.int") return std::nullopt;
     Words words = {key_tag(KeyKind::kView)};
-    add_key(words, hash_text(op.name));
+    add_key(words, hash_text(name));
     for (size_t i = 1; i < graph_.pool().args(graph_[node].args).size(); ++i) {
       const std::optional<SymInt> integer = integer_of(*graph_.arg(node, i));
       if (!integer.has_value()) return std::nullopt;
@@ -1061,8 +1101,19 @@ class Execution {
     const Tensor* input = single_tensor(graph_, first->as_node());
     const Tensor* output = single_tensor(graph_, node);
     if (input == nullptr || output == nullptr || op.view != ViewKind::kMaybeView) return ViewFact::Kind::kEither;
-    if (!input->storage.is_valid() || !output->storage.is_valid()) return ViewFact::Kind::kEither;
+    if (!input->storage.is_valid() || !output->storage.is_valid()) {
+      return given != nullptr && made != nullptr && must_be_copy(*given, *made) ? ViewFact::Kind::kCopy
+                                                                                : ViewFact::Kind::kEither;
+    }
     return input->storage == output->storage ? ViewFact::Kind::kView : ViewFact::Kind::kCopy;
+  }
+
+  // No conversion is a view, nor a reshape to sizes that no view has.
+  static bool must_be_copy(const Geometry& given, const Geometry& made) {
+    if (given.dtype != made.dtype || given.conjugate != made.conjugate || given.negative != made.negative) return true;
+    std::vector<SymInt> strides;
+    return given.layout == Layout::kStrided && made.layout == Layout::kStrided &&
+           restride(given, made.sizes, strides) == Restride::kCopy;
   }
 
   // Whether the schema says that the result is argument 0 or a view of it wherever it can be, and the call does not ask
@@ -1089,6 +1140,7 @@ class Execution {
     // A dropout that draws nothing hands back what it is given.
     if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
     const std::vector<uint32_t>& made = result_objects(node);
+    if (is_differentiated_) note_change(node, effects, key, given, made);
     if (has_effect(effects, Effect::kUnknownWrites)) {
       write_anything(given, made, key);
     } else {
@@ -1097,6 +1149,26 @@ class Execution {
     change_metadata(node, op, effects, key);
     share_results(node, op, made);
     run_effects(node, op, effects, key, given, made);
+  }
+
+  // What call_key() found to be written, with the calls that it was kept for until now.
+  void note_change(NodeId node, Effect effects, const Hash128& key, const std::vector<uint32_t>& given,
+                   const std::vector<uint32_t>& made) {
+    if (writes_anything(node, effects)) {
+      ChangeInPlace change{key, {}};
+      for (const uint32_t object : written_) {
+        const auto found = kept_by_.find(objects_[object].storage);
+        if (found == kept_by_.end()) continue;
+        change.kept_by.insert(change.kept_by.end(), found->second.begin(), found->second.end());
+        kept_by_.erase(found);
+      }
+      std::sort(change.kept_by.begin(), change.kept_by.end());
+      change.kept_by.erase(std::unique(change.kept_by.begin(), change.kept_by.end()), change.kept_by.end());
+      out_.changes.push_back(std::move(change));
+    }
+    for (const std::vector<uint32_t>* objects : {&given, &made}) {
+      for (const uint32_t object : *objects) kept_by_[objects_[object].storage].push_back(key);
+    }
   }
 
   void join_with_first(NodeId node) {
@@ -1143,18 +1215,51 @@ class Execution {
       }
       const Hash128 geometry = axioms_.geometries.key(item.geometry);
       const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, path, geometry.high, geometry.low});
-      return make_object(make_storage(content), item.geometry);
+      const uint32_t storage = make_storage(content);
+      storages_[storage].made = key;
+      storages_[storage].is_sized = op.compute == ComputeClass::kFactory && makes_sizes(node, op, item.geometry);
+      return make_object(storage, item.geometry);
     });
     values_[node.index()] = add_cell(cell);
   }
 
-  // The graph before may record of a tensor that is handed back what it did not record of the tensor.
+  // Whether a factory's arguments say what is recorded: sizes, row by row, and dtype.
+  bool makes_sizes(NodeId node, const Op& op, GeometryId recorded) {
+    const Geometry* geometry = axioms_.geometries.find(recorded);
+    if (geometry == nullptr || !op.schema.has_value() || !is_row_major(*geometry) || !geometry->offset.is(0))
+      return false;
+    bool has_sizes = false;
+    DType dtype = DType::kFloat32;
+    for (size_t i = 0; i < op.schema->args.size(); ++i) {
+      const Arg* arg = call_argument(graph_, node, i);
+      if (arg == nullptr || arg->is(ArgKind::kNone)) continue;
+      const std::string& name = op.schema->args[i].name;
+      if (name == "dtype") {
+        if (!arg->is(ArgKind::kDType)) return false;
+        dtype = arg->as_dtype();
+      } else if (name == "size") {
+        if (!arg->has_children()) return false;
+        const std::span<const Arg> sizes = graph_.pool().children(*arg);
+        has_sizes = sizes.size() == geometry->rank();
+        for (size_t d = 0; has_sizes && d < sizes.size(); ++d) has_sizes = integer_of(sizes[d]) == geometry->sizes[d];
+      } else if (name != "device" && name != "pin_memory" && name != "fill_value") {
+        return false;
+      }
+    }
+    return has_sizes && dtype == geometry->dtype;
+  }
+
+  // The graph before may record of a tensor under one of its names what it does not record under another: then what the
+  // first name stands for is known, and the graph is run again.
   void learn(NodeId node, uint32_t object) {
-    if (known_geometry(object) != nullptr) return;
-    const Hash128 given = geometry_name();
-    const Hash128 name = make_key(KeyKind::kElement, {given.high, given.low});
-    const GeometryId geometry = believed_element(node, name);
-    if (axioms_.geometries.find(geometry) != nullptr) change_geometry(object, geometry);
+    if (!axioms_.is_open) return;
+    const ValueShape& shape = recorded_shape(node);
+    if (shape.size() == 1) learn(objects_[object].geometry, shape[0]);
+  }
+  void learn(GeometryId shown, const ValueShapeCell& recorded) {
+    if (recorded.kind != ValueShapeCell::Kind::kTensor || axioms_.geometries.find(shown) != nullptr) return;
+    if (axioms_.geometries.find(recorded.geometry) == nullptr) return;
+    axioms_.has_learned |= axioms_.geometries.learn(shown, recorded.geometry);
   }
 
   // Nothing is recorded of it: one thing, which may hold others.
@@ -1308,6 +1413,7 @@ class Execution {
     if (rule_->special != Special::kCopy || given_.size() != 2) return std::nullopt;
     const Geometry* to = known_geometry(into);
     const Geometry* from = known_geometry(given_[1]);
+    if (!storages_[real_storage(objects_[into].storage)].is_sized) return std::nullopt;
     if (to == nullptr || from == nullptr || !is_row_major(*to) || to->sizes != from->sizes) return std::nullopt;
     return elements_key(given_[1], *to);
   }
@@ -1436,6 +1542,8 @@ class Execution {
       const ValueShape& shape = recorded_shape(node);
       const bool is_tensor = !shape.empty() && shape[0].kind == ValueShapeCell::Kind::kTensor;
       change_geometry(object, believed_geometry(0, is_tensor ? shape[0].geometry : GeometryId()));
+      // What raises, and what stands on another tensor of which no more is to be known, lacks no fact.
+      if (is_impossible_ || source.size() == 1) lacks_fact_ = false;
     }
     if (!op.moves_storage) return;
     const uint32_t storage = source.size() == 1 ? objects_[source[0]].storage
@@ -1457,7 +1565,7 @@ class Execution {
         for (const uint32_t b : made) join_objects(a, b);
       }
     }
-    if (op.view == ViewKind::kProjection) {
+    if (op.view == ViewKind::kProjection && view_kind(node, op) != ViewKind::kNone) {
       for (const uint32_t a : given_) {
         for (const uint32_t b : made) join_objects(a, b);
       }
@@ -1576,6 +1684,12 @@ class Execution {
   uint32_t number_storage(uint32_t storage) {
     return storage_numbers_.of(real_storage(storage), storages_.size(), numbers_all_);
   }
+  uint32_t find_twin(uint32_t object) {
+    const uint32_t group = object_groups_.group_of(object);
+    if (group == 0 || !numbers_all_) return 0;
+    const auto [found, is_new] = first_of_group_.emplace(group, ++num_end_values_);
+    return is_new ? 0 : found->second;
+  }
   uint32_t number_object(uint32_t object) { return object_numbers_.of(object, objects_.size(), numbers_all_); }
 
   // Of an output, what is seen of it; of what the caller holds, its whole storage: the caller may see it otherwise.
@@ -1584,12 +1698,12 @@ class Execution {
       case ValueShapeCell::Kind::kTensor: {
         const uint32_t storage = objects_[cell.first].storage;
         const Hash128 content = &out == &out_.outputs ? data_key(cell.first) : with_state(storage, all_of(storage));
-        out.push_back(
-            {node, label, content, geometry_key(cell.first), number_storage(storage), number_object(cell.first)});
+        out.push_back({node, label, content, geometry_key(cell.first), number_storage(storage),
+                       number_object(cell.first), find_twin(cell.first)});
         return;
       }
       case ValueShapeCell::Kind::kPlain:
-        out.push_back({node, label, integers_[cell.first].key(), Hash128(), 0, 0});
+        out.push_back({node, label, integers_[cell.first].key(), Hash128(), 0, 0, 0});
         return;
       case ValueShapeCell::Kind::kContainer:
         for (uint32_t i = 0; i < cell.count; ++i) {
@@ -1659,6 +1773,7 @@ class Execution {
       if (storage.is_pending && !storage.is_transfer)
         out_.pending.push_back(all_of(static_cast<uint32_t>(&storage - storages_.data())));
     }
+    std::sort(out_.changes.begin(), out_.changes.end());
     for (std::vector<Hash128>* set : {&out_.assertions, &out_.waits, &out_.pending}) {
       std::sort(set->begin(), set->end());
       set->erase(std::unique(set->begin(), set->end()), set->end());
@@ -1674,6 +1789,7 @@ class Execution {
   const HashMap<StringId, Hash128>& subgraphs_;
   const bool is_differentiated_;
   const bool names_calls_;
+  const ExecutionEnd* const before_;
   const std::vector<StringId>* const input_names_;
   Hash128 graph_key_;
 
@@ -1688,9 +1804,10 @@ class Execution {
   std::vector<Hash128> lineages_ = {Hash128(), make_key(KeyKind::kLineage, {})};
   HashMap<uint32_t, std::vector<uint32_t>> readers_;  // by storage: those that pending collectives fill from it
   VersionedGroups object_groups_, storage_groups_;
-  HashMap<uint64_t, Law> claims_;                  // by uid
-  HashMap<Hash128, Source, Hash128Hash> sources_;  // whose elements they are, while there are claims
-  std::map<std::pair<uint32_t, int64_t>, uint32_t> elements_of_;
+  HashMap<uint32_t, std::vector<Hash128>> kept_by_;  // by storage: calls that autograd may have kept it for
+  HashMap<uint64_t, Law> claims_;                    // by uid
+  HashMap<Hash128, Source, Hash128Hash> sources_;    // whose elements they are, while there are claims
+  std::map<std::tuple<uint32_t, int64_t, uint32_t, Hash128>, uint32_t> elements_of_;  // cell, index, storage, geometry
   std::vector<NodeId> inputs_;
   HashMap<uint32_t, uint32_t> shared_inputs_, shared_attributes_;  // storages by the number that shapes give them
   HashMap<StringId, const Attribute*> attributes_by_name_;
@@ -1704,6 +1821,8 @@ class Execution {
   std::map<Hash128, std::vector<Hash128>> collectives_;
   HashSet<Hash128, Hash128Hash> issued_;
   Numbering storage_numbers_, object_numbers_;
+  HashMap<uint32_t, uint32_t> first_of_group_;
+  uint32_t num_end_values_ = 0;
   bool numbers_all_ = true;
   ExecutionEnd out_;
 
@@ -1720,6 +1839,7 @@ class Execution {
   bool is_schema_call_ = false;
   bool gradients_are_off_ = false;
   bool lacks_fact_ = false;
+  bool is_impossible_ = false;  // the view that was last calculated raises
   bool sees_storage_ = false;
   uint64_t node_uid_ = 0;
 };
@@ -1731,6 +1851,7 @@ void add_end(Words& words, const std::vector<EndValue>& values) {
     add_key(words, value.geometry);
     words.push_back(value.storage);
     words.push_back(value.object);
+    words.push_back(value.may_be);
   }
 }
 
@@ -1747,6 +1868,12 @@ Hash128 ExecutionEnd::key() const {
     add_key(words, group);
     words.push_back(calls.size());
     for (const Hash128& call : calls) add_key(words, call);
+  }
+  words.push_back(changes.size());
+  for (const ChangeInPlace& change : changes) {
+    add_key(words, change.call);
+    words.push_back(change.kept_by.size());
+    for (const Hash128& call : change.kept_by) add_key(words, call);
   }
   for (const std::vector<Hash128>* set : {&assertions, &waits, &pending}) {
     words.push_back(set->size());

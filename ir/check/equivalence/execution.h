@@ -66,6 +66,10 @@ struct Axioms {
   HashMap<Hash128, SymInt, Hash128Hash> integers;
   HashMap<Hash128, ValueShape, Hash128Hash> inputs;  // of a graph, by position; of attributes, by name
   HashMap<Hash128, ValueShape, Hash128Hash> results;
+  HashSet<Hash128, Hash128Hash> calls;  // of the graph before, once they are asked for
+  bool has_calls = false;
+  // A run of the graph before has learned what something unknown is (GeometryTable::learn): it is run again.
+  bool has_learned = false;
 };
 
 // The name of what one node computes.
@@ -85,6 +89,7 @@ struct EndValue {
   Hash128 geometry;
   uint32_t storage = 0;  // numbered from 1 in this order; 0: no tensor
   uint32_t object = 0;   // the same of tensor objects: one may be returned twice, or be an input
+  uint32_t may_be = 0;   // the first of those before that may be the same object; 0: there is none
 };
 
 // A claim that its law does not bear out.
@@ -92,6 +97,15 @@ struct RefusedClaim {
   NodeId node;
   Law law = Law::kPart;
   std::string why;
+};
+
+// A call that changes something in place, with those that were given or made it before, each once: autograd may have kept it
+// for them, and then refuses to differentiate.
+struct ChangeInPlace {
+  Hash128 call;
+  std::vector<Hash128> kept_by;  // sorted
+
+  friend auto operator<=>(const ChangeInPlace&, const ChangeInPlace&) = default;
 };
 
 // How a run ends.
@@ -105,6 +119,7 @@ struct ExecutionEnd {
   std::vector<std::pair<Hash128, std::vector<Hash128>>> collectives;  // by group: calls in the order of first issue
   std::vector<Hash128> draws;                                         // by name, in order, where these count
   std::vector<Hash128> assertions, waits, pending;                    // sorted, each once
+  std::vector<ChangeInPlace> changes;  // sorted; where autograd may run through the graph
   std::vector<RefusedClaim> refused;
 
   // One name for all of it.
@@ -122,6 +137,7 @@ struct ExecutionInput {
   bool is_differentiated = false;               // `detach` and gradient modes count
   bool names_calls = true;                      // ExecutionEnd::nodes is wanted
   const std::vector<Claim>* claims = nullptr;   // those of this graph count
+  const ExecutionEnd* before = nullptr;         // how the graph before ended, where this is the one after
   // Of the graph of a step: what its inputs are called, in schedule order. Otherwise inputs go by their place.
   const std::vector<StringId>* input_names = nullptr;
 };

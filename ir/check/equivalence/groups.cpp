@@ -33,6 +33,11 @@ Hash128 VersionedGroups::changed_by_others(uint32_t member) {
   return version == found->known ? Hash128() : version;
 }
 
+uint32_t VersionedGroups::group_of(uint32_t member) {
+  const Member* found = find(member);
+  return found == nullptr ? 0 : root(found->group) + 1;
+}
+
 void VersionedGroups::join(uint32_t a, uint32_t b) {
   if (a == b) return;
   const bool knows_a = changed_by_others(a) == Hash128();

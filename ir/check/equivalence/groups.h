@@ -17,6 +17,8 @@ class VersionedGroups {
   void change(uint32_t member, const Hash128& by);
   // What was done to others that may be this one after its own last change; zero: nothing.
   Hash128 changed_by_others(uint32_t member);
+  // A number that those share which may be one, good until the next join; 0: it never joined another.
+  uint32_t group_of(uint32_t member);
 
  private:
   struct Member {

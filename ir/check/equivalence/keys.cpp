@@ -65,7 +65,8 @@ GeometryId GeometryTable::add_unknown(const Hash128& name) {
     keys_.push_back(key);
     known_.emplace_back();
   }
-  return found->second;
+  const auto learned = learned_.find(found->second);
+  return learned == learned_.end() ? found->second : learned->second;
 }
 
 Hash128 ModuleKeys::text(StringId id) {

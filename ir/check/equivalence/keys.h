@@ -95,8 +95,10 @@ using GeometryId = Id<struct GeometryTag>;
 class GeometryTable {
  public:
   GeometryId add(const Geometry& geometry);
-  // One that is known by its name alone.
+  // One that is known by its name alone; what was learned of it, where something was.
   GeometryId add_unknown(const Hash128& name);
+  // From the next add_unknown() on, `unknown` is `known`. False where that was learned before.
+  bool learn(GeometryId unknown, GeometryId known) { return learned_.emplace(unknown, known).second; }
 
   const Hash128& key(GeometryId id) const { return keys_[id.index()]; }
   // Null where it is known by name alone. Until the next add().
@@ -107,6 +109,7 @@ class GeometryTable {
 
  private:
   HashMap<Hash128, GeometryId, Hash128Hash> index_;
+  HashMap<GeometryId, GeometryId> learned_;
   std::vector<Hash128> keys_;
   std::vector<std::optional<Geometry>> known_;
 };

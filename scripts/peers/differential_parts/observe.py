@@ -18,6 +18,8 @@ from differential_parts.collectives import SimulatedRanks
 SEED = 11
 # Merging equal values changes the order in which their gradients are summed up.
 GRADIENT_TOLERANCE = 1e-4
+# What a graph may raise.
+ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, RuntimeError, TypeError, ValueError)
 
 
 @dataclass
@@ -58,7 +60,7 @@ def execute(
             named |= {f"output {i}": leaf for i, leaf in enumerate(leaves)}
             if wanted is not None:
                 seen.gradients = _gradients(leaves, {name: named[name] for name in wanted if name in named})
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, RuntimeError, TypeError, ValueError) as error:
+    except ERRORS as error:
         seen.error = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
         return seen
     _describe(seen, named, asks_gradients=wanted is not None)
@@ -94,11 +96,11 @@ def _describe(seen: Seen, named: Mapping[str, object], *, asks_gradients: bool) 
             seen.values[name] = f"{type(value).__name__} {value!r}"
             continue
         seen.objects[name] = objects.setdefault(id(value), name)
-        seen.storages[name] = storages.setdefault(_storage_key(value), name)
+        seen.storages[name] = storages.setdefault(storage_key(value), name)
         seen.tensors[name] = _tensor(value) + ((value.requires_grad,) if asks_gradients else ())
 
 
-def _storage_key(value: Tensor) -> object:
+def storage_key(value: Tensor) -> object:
     storage = value.untyped_storage()
     return storage.data_ptr() if storage.nbytes() else ("empty", storage._cdata)
 
@@ -107,7 +109,7 @@ PARTS = ("dtype", "sizes", "strides", "offset", "storage's bytes", "data", "requ
 
 
 def _tensor(value: Tensor) -> tuple:
-    plain = value.detach().resolve_conj().resolve_neg().contiguous()
+    plain = value.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     size = plain.numel() * plain.element_size()
     data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if size else b""
     storage_bytes = value.untyped_storage().nbytes()

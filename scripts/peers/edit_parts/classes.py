@@ -251,7 +251,9 @@ def change_metadata(graph_module: GraphModule, dice: Dice) -> bool:
     found = [node for node in graph_module.graph.nodes if (value := _value(node)) is not None and value.dim() == 2 and node.users]
     node = _pick(dice, found)
     if node is not None:
-        with graph_module.graph.inserting_after(node):
+        nodes = list(graph_module.graph.nodes)
+        last = max([nodes.index(node), *(place for place, each in enumerate(nodes) if each.op == "placeholder")])
+        with graph_module.graph.inserting_after(nodes[last]):
             graph_module.graph.call_function(aten.t_.default, (node,))
     return node is not None
 
