@@ -299,6 +299,44 @@ ViewGeometry cut(const Geometry& from, size_t dim, const std::vector<int64_t>& l
 
 constexpr int64_t kMaxParts = 1 << 20;  // no tensor is cut into more
 
+ViewGeometry narrow(const Call& call) {
+  const Dimension dim = dimension(call, 1, 0, call.from.rank());
+  if (!dim.at.has_value()) return answer(dim.otherwise);
+  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
+  const std::optional<SymInt> given = call.integer(2);
+  const std::optional<SymInt> length = call.integer(3);
+  const SymInt size = call.from.sizes[*dim.at];
+  if (!given.has_value() || !given->is_static() || !length.has_value() || !length->is_static() || !size.is_static()) {
+    return answer(Outcome::kUnknown);
+  }
+  const int64_t start = given->value() < 0 ? given->value() + size.value() : given->value();
+  if (start < 0 || start > size.value() || length->value() < 0 || length->value() > size.value() - start) {
+    return answer(Outcome::kImpossible);
+  }
+  Geometry out = call.from;
+  out.offset = out.offset + SymInt(start) * out.strides[*dim.at];
+  out.sizes[*dim.at] = *length;
+  return view(std::move(out));
+}
+
+// Nothing where it has these sizes already; else row by row from where it begins.
+ViewGeometry resize(const Call& call) {
+  const std::optional<std::vector<SymInt>> sizes = call.integers(1);
+  if (!sizes.has_value() || !call.is_absent(2)) return answer(Outcome::kUnknown);
+  Geometry out = call.from;
+  const bool is_static =
+      std::all_of(sizes->begin(), sizes->end(), [](const SymInt& size) { return size.is_static(); }) &&
+      std::all_of(out.sizes.begin(), out.sizes.end(), [](const SymInt& size) { return size.is_static(); });
+  if (!is_static) return answer(Outcome::kUnknown);
+  if (std::any_of(sizes->begin(), sizes->end(), [](const SymInt& size) { return size.value() < 0; })) {
+    return answer(Outcome::kImpossible);
+  }
+  if (*sizes == out.sizes) return view(std::move(out));
+  out.sizes = *sizes;
+  out.strides = row_major_strides(out.sizes);
+  return view(std::move(out));
+}
+
 ViewGeometry split(const Call& call) {
   const Dimension dim = dimension(call, 2, 0, call.from.rank());
   if (!dim.at.has_value()) return answer(dim.otherwise);
@@ -558,6 +596,8 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten.swapdims_.default", transpose},
       {"aten.permute.default", permute},
       {"aten.slice.Tensor", slice},
+      {"aten.narrow.default", narrow},
+      {"aten.resize_.default", resize},
       {"aten.select.int", select},
       {"aten.squeeze.default", squeeze},
       {"aten.squeeze_.default", squeeze},

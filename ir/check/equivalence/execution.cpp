@@ -1512,7 +1512,24 @@ class Execution {
     const SchemaArg* described = position < op.schema->args.size() ? &op.schema->args[position] : nullptr;
     const bool is_out = described != nullptr && described->keyword_only && described->is_write;
     if (!is_out && find_builtin_op(op.name) == &op) return GeometryId();
+    if (is_out && fits_out(node, op, position)) return GeometryId();
     return believed_geometry(hash_combine(position, i + 1), left_by(node, op, position));
+  }
+
+  // Whether an elementwise operator leaves its `out` alone: it has the sizes of all that are given.
+  bool fits_out(NodeId node, const Op& op, uint8_t position) {
+    const std::vector<uint32_t> into = argument_objects(node, position);
+    const Geometry* out =
+        into.size() == 1 && op.compute == ComputeClass::kPointwise ? known_geometry(into[0]) : nullptr;
+    if (out == nullptr) return false;
+    const size_t num_given = given_.size() - 1;  // `out` is named last
+    bool is_met = out->rank() == 0;
+    for (size_t i = 0; i < num_given; ++i) {
+      const Geometry* geometry = known_geometry(given_[i]);
+      if (geometry == nullptr || (geometry->rank() > 0 && geometry->sizes != out->sizes)) return false;
+      is_met = is_met || geometry->rank() > 0;
+    }
+    return is_met && given_.back() == into[0];
   }
 
   // What the graph records of the tensor that the call returns for an argument it writes; invalid where nothing.
