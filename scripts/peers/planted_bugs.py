@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
-"""Plants known mistakes in a copy of fxopt, one at a time, and asks whether differential.py finds them.
+"""Plants known mistakes in a copy of fxopt, one at a time, and asks whether differential.py finds them, or the proof alone.
 
     scripts/peers/planted_bugs.py --build FOLDER                   copy the sources, build one program with all of them
     scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt [--runs N] [--jobs N] [--only NAME] [--json FILE]
+    scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt --proof [--runs N] [--only NAME] [--json FILE]
 
 The mistakes are those of differential_parts/planted.py, each of them a legality rule that no longer holds. The program makes the
 one whose number FXOPT_PLANTED gives, and none without it. Each campaign stops at its first find, whose graph and pipeline
 `fxopt reduce` then shrinks. Prints a row for each mistake; exits with 1 when one was not found. --build needs what
 scripts/setup.sh installs; the rest needs torch.
+
+With --proof nothing is executed: the same programs go through `fxopt opt`, one after another through every mistake that is left.
+A mistake is stopped when the proof refuses (FX0420) what the program without the mistake lets pass. Printed: the runs up to
+there, in how many of them the mistake changed the end, and where it was not stopped, what else was said (unproved: a warning).
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import pathlib
@@ -21,10 +27,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from typing import TYPE_CHECKING
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent)]
 
 from differential_parts.planted import PLANTED, Edit, Planted
+
+if TYPE_CHECKING:
+    from differential_parts import proving
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ("CMakeLists.txt", "CMakePresets.json", "cli", "core", "ir", "passes", "runtime", "schemas", "scripts")
@@ -108,10 +118,33 @@ def shown(row: dict[str, object]) -> str:
     return f"{row['name']:34}{row['runs']:6} runs {nodes!s:>4} nodes  {found}"
 
 
+def shown_proof(row: proving.Row) -> str:
+    stop = row.stopped
+    others = "".join(f"; {code}: seed {other.seed}, {other.passes}" for code, other in row.others.items())
+    told = f"stopped, seed {stop.seed}, {stop.passes}" if stop is not None else f"NOT STOPPED{others}"
+    return f"{row.name:34}{row.runs:6} runs {row.changed:4} changed  {told}"
+
+
+def ask_proof(chosen: list[Planted], options: argparse.Namespace) -> int:
+    """What the proof alone stops."""
+    sys.path[:0] = [str(ROOT / "scripts")]
+    from differential_parts import proving
+
+    rows = {PLANTED.index(planted) + 1: proving.Row(planted.name, planted.rule) for planted in chosen}
+    for row in proving.judge(rows, options.fxopt, options.runs):
+        print(shown_proof(row), flush=True)
+    if options.json is not None:
+        options.json.write_text(json.dumps([dataclasses.asdict(row) for row in rows.values()], indent=1) + "\n", encoding="utf-8")
+    stopped = sum(row.stopped is not None for row in rows.values())
+    print(f"{stopped} of {len(rows)} stopped by the proof")
+    return 0 if stopped == len(rows) else 1
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Asks whether differential.py finds mistakes that are planted in fxopt.")
     parser.add_argument("--build", type=pathlib.Path, metavar="FOLDER", help="build the program with the mistakes here")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the program with the mistakes")
+    parser.add_argument("--proof", action="store_true", help="execute nothing: what does the proof stop?")
     parser.add_argument("--runs", type=int, default=2000, metavar="N", help="at most, for each mistake (default: 2000)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes of a campaign (default: 1)")
     parser.add_argument("--only", metavar="NAME", help="only the mistakes whose name holds this")
@@ -121,10 +154,11 @@ def main() -> int:
         return build(options.build.resolve())
     if options.fxopt is None:
         parser.error("--build FOLDER or --fxopt PROGRAM")
+    chosen = [planted for planted in PLANTED if options.only is None or options.only in planted.name]
+    if options.proof:
+        return ask_proof(chosen, options)
     rows = []
-    for planted in PLANTED:
-        if options.only is not None and options.only not in planted.name:
-            continue
+    for planted in chosen:
         with tempfile.TemporaryDirectory() as folder:
             rows.append(hunt(planted, options, pathlib.Path(folder)))
         print(shown(rows[-1]), flush=True)

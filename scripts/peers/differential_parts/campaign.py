@@ -138,6 +138,18 @@ def _sharing(seen: Seen) -> set[str]:
     return found | ({"outputs alias each other"} if any(first.startswith("output ") for _, first in firsts) else set())
 
 
+def drawn_pipelines(program: Program, family: str, dice: Dice, passes: Sequence[pipelines.Pass], count: int) -> list[str]:
+    """Random ones that suit a program."""
+    return pipelines.random_pipelines(
+        dice,
+        passes,
+        program.graph_module,
+        count,
+        tagged="tags" in program.features or family == "forward-loss-backward",
+        unmarked=family in ("forward-loss-backward", "joint") and "phase marks" not in program.features,
+    )
+
+
 def judge_seed(
     seed: int, fxopt: str, passes: Sequence[pipelines.Pass], count: int, told: Sequence[str] = ()
 ) -> Iterator[Run | Outcome]:
@@ -152,17 +164,7 @@ def judge_seed(
             return
         outcome.family, outcome.features = subject.family, sorted(subject.program.features)
         dice = Dice(seed + 10**9)
-        graph_module = subject.program.graph_module
-        features = subject.program.features
-        told = told or pipelines.random_pipelines(
-            dice,
-            passes,
-            graph_module,
-            count,
-            tagged="tags" in features or subject.family == "forward-loss-backward",
-            unmarked=subject.family in ("forward-loss-backward", "joint") and "phase marks" not in features,
-        )
-        for text in told:
+        for text in told or drawn_pipelines(subject.program, subject.family, dice, passes, count):
             by_apply = dice.chance(APPLY_SHARE)
             yield Run(text, by_apply=by_apply)
             outcome.runs.append(subject.judge(text, by_apply=by_apply))
