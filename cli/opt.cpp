@@ -16,6 +16,7 @@
 #include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/products.h"
+#include "cli/report/certificate.h"
 #include "cli/report/stats.h"
 #include "cli/report/tags.h"
 #include "cli/reproducer.h"
@@ -45,6 +46,7 @@ struct OptFlags {
   std::string numerics = std::string(name_of(Numerics::kExact));
   bool no_reproducer = false;
   bool explain = false;
+  bool strict = false;
   bool strict_tags = false;
   bool raise_control_deps = false;
   MemoryFlags memory;
@@ -165,16 +167,30 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
   return ok && unjudged == 0;
 }
 
+// Passes that were not proved: a warning, and an error under --strict.
+bool check_proofs(Console& console, const OptFlags& flags, const std::string& path,
+                  const std::vector<StepReport>& steps) {
+  bool ok = true;
+  for (const StepReport& step : steps) {
+    if (step.unproved.empty()) continue;
+    Error error{ErrorCode::kNotProved, step.pass + ": not proved equal to what it was given: " + step.unproved,
+                "without --strict this is a warning", {}};
+    error.where.file = shown_input(path);
+    if (flags.strict) {
+      console.error(error);
+      ok = false;
+    } else {
+      console.warning("unproved", error.where, error.message);
+    }
+  }
+  return ok;
+}
+
 // Recompute tags of a graph where nothing is backward: a warning, and an error under --strict-tags.
 bool check_backward(Console& console, const OptFlags& flags, const std::string& path, const Module& module,
                     const std::vector<StepReport>& steps) {
   bool ok = true;
   for (const StepReport& step : steps) {
-    if (!step.unproved.empty()) {
-      Where where;
-      where.file = shown_input(path);
-      console.warning("unproved", where, step.pass + ": not proved equal to what it was given: " + step.unproved);
-    }
     for (const PassRemark& remark : step.result.remarks()) {
       if (remark.code != kNoBackward) continue;
       Error error{
@@ -347,8 +363,18 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
     return console.error(error);
   }
   report.steps = std::move(run->steps);
+  module.certificate = std::move(run->certificate);
+  if (module.certificate.has_value()) report.proof = certificate_text(module, *module.certificate);
+  if (run->has_stale_certificate) {
+    Where where;
+    where.file = shown_input(path);
+    console.warning("stale-certificate", where,
+                    "what is certified in the file was proved of another graph: this one was changed afterwards; proofs "
+                    "begin anew");
+  }
   if (!warn_of_remarks(console, flags, path, module, report.steps)) return;
   const std::vector<TagOutcome> outcomes = tag_outcomes(module);
+  if (!check_proofs(console, flags, path, report.steps)) return;
   if (!check_backward(console, flags, path, module, report.steps)) return;
   if (flags.strict_tags && !check_tags(console, outcomes, path)) return;
   if (wants_report) {
@@ -369,6 +395,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   if (!console.wants_json()) return;
   file.update(opt_report_json(report, flags.timing ? Timing::kOn : Timing::kOff,
                               flags.explain ? Remarks::kListed : Remarks::kCounted));
+  if (module.certificate.has_value()) file["certificate"] = certificate_json(module, *module.certificate);
 }
 
 // The parts of a step are read, and the whole is not written over one of them.
@@ -436,6 +463,7 @@ CommandBody declare_opt(CLI::App& app) {
   app.add_flag("--no-reproducer", flags->no_reproducer,
                "write no file that shows a mistake of fxopt: for runs under `fxopt reduce`");
   app.add_flag("--explain", flags->explain, "print the remarks: what passes left alone, and why");
+  app.add_flag("--strict", flags->strict, "exit with 4, writing nothing, when a pass is not proved");
   app.add_flag("--strict-tags", flags->strict_tags,
                "exit with 4, writing nothing, when a tag was dropped or conflicts, a MUST_RECOMPUTE has no effect, or "
                "the graph has recompute tags and no backward");

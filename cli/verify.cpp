@@ -13,6 +13,7 @@
 #include "cli/files.h"
 #include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "cli/report/certificate.h"
 #include "cli/step.h"
 #include "core/stopwatch.h"
 #include "ir/alias/effect_map.h"
@@ -35,21 +36,12 @@ struct VerifyFlags {
   bool strict = false;
 };
 
-// What --allow takes, and what it allows.
-struct Allowance {
-  std::string_view word;
-  bool ProofOptions::*option;
-};
-constexpr Allowance kAllowances[] = {{"dead-draws", &ProofOptions::allow_dead_draws},
-                                     {"dead-collectives", &ProofOptions::allow_dead_collectives},
-                                     {"dead-assertions", &ProofOptions::allow_dead_assertions}};
-
 Result<ProofOptions> proof_options(const VerifyFlags& flags) {
   ProofOptions options;
   options.recorded_apart = true;
   options.as_step = flags.step;
   std::vector<std::string_view> words;
-  for (const Allowance& item : kAllowances) words.push_back(item.word);
+  for (const ProofAllowance& item : kProofAllowances) words.push_back(item.word);
   for (const std::string& word : flags.allow) {
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end()) {
@@ -58,7 +50,7 @@ Result<ProofOptions> proof_options(const VerifyFlags& flags) {
                    suggestion(word, words, "it takes dead-draws, dead-collectives and dead-assertions"),
                    {}};
     }
-    options.*kAllowances[static_cast<size_t>(found - words.begin())].option = true;
+    options.*kProofAllowances[static_cast<size_t>(found - words.begin())].option = true;
   }
   return options;
 }
@@ -89,6 +81,24 @@ nlohmann::ordered_json report_opaque(std::ostream& out, const Module& module, Va
   }
   if (left_out > 0) out << "  opaque: " << left_out << " more, which --json lists\n";
   return json;
+}
+
+// What was proved of the module by those who wrote it, if it is still the module that they wrote.
+void report_certificate(Console& console, const Module& module, const std::string& path, nlohmann::ordered_json& file) {
+  const Certificate& certificate = *module.certificate;
+  ProofOptions options;
+  allow(options, module, certificate);
+  const bool fits = Prover(module, options).name().text == module.text(certificate.computes);
+  file["certificate"] = certificate_json(module, certificate);
+  file["certificate"]["fits"] = fits;
+  if (fits) {
+    console.product() << "  " << certificate_text(module, certificate) << '\n';
+    return;
+  }
+  Where where;
+  where.file = shown_input(path);
+  console.warning("stale-certificate", where,
+                  "what is certified in the file was proved of another graph: this one was changed afterwards");
 }
 
 // Gives the module, null for what cannot be read.
@@ -125,6 +135,7 @@ std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, c
   file["nodes"] = nodes;
   file["errors"] = broken.size();
   file["is_cut"] = is_cut;
+  if (broken.empty() && module->certificate.has_value()) report_certificate(console, *module, path, file);
   file["opaque"] = report_opaque(console.product(), *module, broken.empty() ? Validity::kValid : Validity::kBroken);
   return module;
 }

@@ -186,6 +186,7 @@ void print_opt_report(std::ostream& out, const OptReport& report, Timing timing)
   numbers.print(out);
 
   print_passes(out, report, timing);
+  if (!report.proof.empty()) out << report.proof << '\n';
   if (report.lowered != ControlDepsResult{}) {
     out << "control_deps  " << report.lowered.done << " lowered to control dependencies, " << report.lowered.left
         << " left\n";
@@ -244,6 +245,7 @@ nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, R
         {"changed", step.result.changed()},
         {"nodes_before", step.nodes_before},
         {"nodes_after", step.nodes_after},
+        {"proof", name_of(step.proof)},
         {"counters", step.result.counters()},
         {"notes", step.result.notes()},
         {"remarks", remarks_json(step, remarks)},

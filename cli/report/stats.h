@@ -65,6 +65,7 @@ struct OptReport {
   RunTimes times;
   FactCounts analyses;              // how often each was made, for reports and passes
   ControlDepsResult lowered;        // of the input
+  std::string proof;                // certificate_text() of what is written; empty: nothing is proved of it
   int64_t tags_without_effect = 0;  // refused by --strict-tags, or left to a remat that did not run
 };
 

@@ -112,7 +112,8 @@ class Module {
   std::vector<ErasedNode> erased;
   ArgRange meta;  // in `pool`
   std::string unknown;
-  std::optional<std::string> profile, memory_plan, certificate;  // serialized messages, carried
+  std::optional<Certificate> certificate;
+  std::optional<std::string> profile, memory_plan;  // serialized messages, carried
 
   // -- counters: part of the file, so that a pipeline and its pieces number alike
   uint64_t next_uid = 0;

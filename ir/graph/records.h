@@ -285,6 +285,46 @@ struct TagVerdict {
   }
 };
 
+// One pass of a pipeline, and whether it was proved.
+struct ProvedStep {
+  static constexpr const char* kMessage = "ProvedStep";
+  StringId pass;
+  StringId version;
+  ProofVerdict verdict = ProofVerdict{};
+  std::vector<StringId> laws;
+  StringId why;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("pass", self.pass);
+    field("version", self.version);
+    field("verdict", self.verdict);
+    field("laws", self.laws);
+    field("why", self.why);
+  }
+};
+
+// What was proved of the module since it was read. It says nothing of a module whose name, computed anew, is not `computes`.
+struct Certificate {
+  static constexpr const char* kMessage = "Certificate";
+  StringId computes;
+  std::vector<ProvedStep> steps;
+  std::vector<StringId> allowed;
+  uint64_t recorded_views = 0;
+  uint64_t storage_id_views = 0;
+  std::string unknown;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("computes", self.computes);
+    field("steps", self.steps);
+    field("allowed", self.allowed);
+    field("recorded_views", self.recorded_views);
+    field("storage_id_views", self.storage_id_views);
+  }
+};
+
 // An activation-checkpoint region.
 struct Region {
   static constexpr const char* kMessage = "Region";

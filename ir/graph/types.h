@@ -277,6 +277,21 @@ struct EnumNames<Verdict> {
   };
 };
 
+// Whether a pass was proved to leave alone what the module computes.
+enum class ProofVerdict : uint8_t {
+  kNone = 0,
+  kProved = 1,
+  kUnproved = 2,
+};
+template <>
+struct EnumNames<ProofVerdict> {
+  static constexpr EnumName<ProofVerdict> kAll[] = {
+      {ProofVerdict::kNone, "none"},
+      {ProofVerdict::kProved, "proved"},
+      {ProofVerdict::kUnproved, "unproved"},
+  };
+};
+
 // What decided about a tag. The list with words, in the order the rules are tried: ir/step/tag_rules.h.
 enum class TagRule : uint8_t {
   kNone = 0,

@@ -166,7 +166,7 @@ bool TextParser::module_item() {
        }},
       {"profile", [](P& p) { return p.carried(p.module_->profile); }},
       {"memory_plan", [](P& p) { return p.carried(p.module_->memory_plan); }},
-      {"certificate", [](P& p) { return p.carried(p.module_->certificate); }},
+      {"certificate", [](P& p) { return p.single(p.module_->certificate); }},
   };
   if (!at_word("a record or a graph")) return false;
   const std::string_view word = lexer_.text();

@@ -32,7 +32,7 @@ void TextPrinter::module() {
   }
   carried("profile", module_.profile);
   carried("memory_plan", module_.memory_plan);
-  carried("certificate", module_.certificate);
+  if (module_.certificate) line("certificate", *module_.certificate);
   uint64_t next_uid = 0;
   for (const GraphId id : module_.graphs()) graph(module_.graph(id), next_uid);
 }

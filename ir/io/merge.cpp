@@ -51,7 +51,7 @@ class Merger {
     std::optional<Producer> producer;
     std::optional<RankContext> rank;
     ArgRange meta;
-    std::optional<std::string> profile, memory_plan, certificate;
+    std::optional<std::string> profile, memory_plan;
     size_t symbols, assertions, groups, meshes, op_schemas, constants, rng_slots, streams;
   };
 
@@ -140,7 +140,6 @@ class Merger {
             into_.meta,
             into_.profile,
             into_.memory_plan,
-            into_.certificate,
             into_.symbols.size(),
             into_.assertions.size(),
             into_.groups.size(),
@@ -158,7 +157,7 @@ class Merger {
     if (heads.meta.count > 0) into_.meta = heads.meta;
     into_.profile = heads.profile;
     into_.memory_plan = heads.memory_plan;
-    into_.certificate = heads.certificate;
+    into_.certificate.reset();  // of a part
   }
 
   void shift_origins(size_t first_graph, size_t first_erased, uint64_t base) {

@@ -299,7 +299,7 @@ bool PbReader::read_singular(uint32_t number, std::string_view bytes) {
     case M::kMemoryPlanFieldNumber:
       return carry<schema::MemoryPlan>(bytes, "memory_plan", module_->memory_plan);
     case M::kCertificateFieldNumber:
-      return carry<schema::Certificate>(bytes, "certificate", module_->certificate);
+      return assign<schema::Certificate>(bytes, "certificate", module_->certificate);
     default:
       return true;
   }

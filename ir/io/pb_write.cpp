@@ -186,7 +186,9 @@ void PbWriter::append_last() {
   append_meta(parts_.back(), M::kMetaFieldNumber, module_.meta);
   append_carried<schema::Profile>(M::kProfileFieldNumber, module_.profile);
   append_carried<schema::MemoryPlan>(M::kMemoryPlanFieldNumber, module_.memory_plan);
-  append_carried<schema::Certificate>(M::kCertificateFieldNumber, module_.certificate);
+  if (module_.certificate.has_value()) {
+    append_record<schema::Certificate>(M::kCertificateFieldNumber, *module_.certificate);
+  }
   last.AppendToString(&parts_.back());  // nothing but unknown fields
 }
 

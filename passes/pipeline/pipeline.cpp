@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "core/stopwatch.h"
+#include "core/version.h"
 #include "ir/check/equivalence/equivalence.h"
 #include "ir/check/verify.h"
 #include "ir/graph/top_level.h"
@@ -78,7 +79,39 @@ class PipelineProof {
     options_.allow_dead_draws = any(ProofTerm::kDropsDraws);
     options_.allow_dead_collectives = any(ProofTerm::kDropsCollectives);
     options_.allow_dead_assertions = any(ProofTerm::kDropsAssertions);
+    if (module.certificate.has_value()) allow(options_, module, *module.certificate);
     prover_.emplace(module, options_);
+    if (!module.certificate.has_value()) return;
+    is_stale_ = module.text(module.certificate->computes) != prover_->name().text;
+    if (!is_stale_) certificate_ = module.certificate;
+  }
+
+  // What is proved after these steps. `is_stale` becomes true where the module's own certificate is another module's.
+  std::optional<Certificate> certify(Module& module, const std::vector<StepReport>& steps, bool& is_stale) {
+    is_stale = is_stale_;
+    Certificate out = certificate_.value_or(Certificate());
+    for (const StepReport& step : steps) {
+      if (step.proof == ProofVerdict::kNone) continue;
+      ProvedStep& proved = out.steps.emplace_back();
+      proved.pass = module.intern(step.pass);
+      proved.version = module.intern(kVersion);
+      proved.verdict = step.proof;
+      if (!step.unproved.empty()) proved.why = module.intern(step.unproved);
+      for (const Claim& claim : step.result.claims()) {
+        const StringId law = module.intern(name_of(claim.law));
+        if (std::find(proved.laws.begin(), proved.laws.end(), law) == proved.laws.end()) proved.laws.push_back(law);
+      }
+    }
+    if (out.steps.empty()) return std::nullopt;
+    const ModuleName name = prover_->name();
+    out.computes = module.intern(name.text);
+    out.recorded_views = name.recorded_views;
+    out.storage_id_views = name.storage_id_views;
+    out.allowed.clear();
+    for (const ProofAllowance& item : kProofAllowances) {
+      if (options_.*item.option) out.allowed.push_back(module.intern(item.word));
+    }
+    return out;
   }
 
   // Whether the step is proved from the module just before it, which keep() keeps: nothing must be left to prove then.
@@ -114,7 +147,11 @@ class PipelineProof {
       if (proof.answer == ProofAnswer::kProved) prover_.emplace(module, options_);
     }
     step_prover_.reset();
-    if (proof.answer == ProofAnswer::kProved) return std::nullopt;
+    if (proof.answer == ProofAnswer::kProved) {
+      if (!step.has(ProofTerm::kMarksOnly)) report.proof = ProofVerdict::kProved;
+      return std::nullopt;
+    }
+    report.proof = ProofVerdict::kUnproved;
     Error error = proof_error(module, proof);
     if (step.has(ProofTerm::kImitates) || proof.has_other_graphs || proof.answer == ProofAnswer::kUndecided) {
       report.unproved = std::move(error.message);
@@ -131,6 +168,8 @@ class PipelineProof {
   std::optional<Prover> prover_;
   std::optional<Prover> step_prover_;  // where the pass works on the module
   std::unique_ptr<Module> before_;     // where the pass may claim equalities
+  std::optional<Certificate> certificate_;  // the module's, where it is this module's
+  bool is_stale_ = false;
 };
 
 }  // namespace
@@ -216,6 +255,12 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
     done.check_seconds = keep_seconds + watch.lap();
     if (options.observer) options.observer(i, step, done, module);
     report.steps.push_back(std::move(done));
+  }
+  if (proof.has_value()) {
+    report.certificate = proof->certify(module, report.steps, report.has_stale_certificate);
+  } else if (std::none_of(report.steps.begin(), report.steps.end(),
+                          [](const StepReport& step) { return step.result.changed(); })) {
+    report.certificate = module.certificate;
   }
   return report;
 }

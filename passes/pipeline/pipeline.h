@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "ir/graph/records.h"
 #include "passes/pipeline/registry.h"
 
 namespace fxopt {
@@ -48,9 +49,10 @@ struct StepReport {
   double check_seconds = 0;  // of the structural hash and the verifier after it
   size_t nodes_before = 0;
   size_t nodes_after = 0;
-  // Why it is not proved that the module computes the same; empty where it is, where nothing changed, and where it is
-  // not asked. Later passes are judged by what this one has left.
-  std::string unproved;
+  // Whether the module is proved to compute the same; kNone where nothing changed but marks, which are proved with what
+  // follows, and where it is not asked.
+  ProofVerdict proof = ProofVerdict::kNone;
+  std::string unproved;  // kUnproved: why. Later passes are judged by what this one has left
 };
 
 struct RunOptions {
@@ -65,6 +67,10 @@ struct RunOptions {
 
 struct RunReport {
   std::vector<StepReport> steps;
+  // What is proved of the module now: by this run, after what the module's own certificate says of it. Nothing where
+  // nothing is; the caller puts it into the module.
+  std::optional<Certificate> certificate;
+  bool has_stale_certificate = false;  // the module's own was of another module: it was changed after it was proved
 };
 
 // Runs the pipeline pass by pass: a pass on graphs over every graph that is top-level when the pass begins, a pass on the

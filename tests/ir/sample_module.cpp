@@ -91,7 +91,16 @@ void SampleBuilder::module_records() {
   module_.assertions = {Assertion{ExprField{expr("s0 >= 2")}, id("too small"), id("model.py"), ""}};
   module_.streams = {Stream{id("side"), id("cuda:0"), -1, ""}};
   module_.rng_slots = {RngSlot{id("default"), id("philox"), id("cuda:0"), RngState::kKnown, ""}};
-  module_.profile = module_.memory_plan = module_.certificate = "";
+  module_.profile = module_.memory_plan = "";
+  module_.certificate = Certificate{module_.intern("00112233445566778899aabbccddeeff"),
+                                    {{module_.intern("cse"), module_.intern("0.1.0"), ProofVerdict::kProved,
+                                      {module_.intern("part")}, StringId(), ""},
+                                     {module_.intern("dce{random=remove}"), module_.intern("0.1.0"),
+                                      ProofVerdict::kUnproved, {}, module_.intern("another graph"), ""}},
+                                    {module_.intern("dead-draws")},
+                                    3,
+                                    1,
+                                    ""};
   module_.meta = meta(module_.pool, "origin", Arg::string(id("traced")));
 }
 

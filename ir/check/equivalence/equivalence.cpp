@@ -224,6 +224,14 @@ struct Prover::State {
     std::string name;
     ExecutionEnd summary;
     bool is_differentiated = false;
+    Hash128 key;  // of the end of the graph that was last proved equal
+    size_t recorded_views = 0, storage_id_views = 0;
+
+    void keep(const ExecutionEnd& end) {
+      key = end.key();
+      recorded_views = end.recorded_views;
+      storage_id_views = end.storage_id_views;
+    }
   };
 
   ProofOptions options;
@@ -283,11 +291,12 @@ struct Prover::State {
   }
 
   void add_known(const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names = nullptr) {
-    const bool may_differentiate = is_differentiated(graph);
-    graphs.push_back({std::string(graph.module().text(graph.name())),
-                      run_graph(graph, with, axioms, may_differentiate, true, &claims, input_names),
-                      may_differentiate});
-    add_refused(graph, graphs.back().summary, " of the graph before", refused);
+    Known& known = graphs.emplace_back();
+    known.name = graph.module().text(graph.name());
+    known.is_differentiated = is_differentiated(graph);
+    known.summary = run_graph(graph, with, axioms, known.is_differentiated, true, &claims, input_names);
+    known.keep(known.summary);
+    add_refused(graph, known.summary, " of the graph before", refused);
   }
 
   static void add_refused(const Graph& graph, const ExecutionEnd& end, const std::string& which,
@@ -308,13 +317,13 @@ struct Prover::State {
     run_before(*step->module, with, {step->step.graph}, &step->step.inputs);
   }
 
-  void compare(const Known& known, const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names,
+  void compare(Known& known, const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names,
                ModuleProof& proof) {
     const ExecutionEnd end =
         run_graph(graph, with, axioms, known.is_differentiated, false, &claims, input_names, &known.summary);
     add_refused(graph, end, "", proof.refused_claims);
     std::vector<ProofDifference> differences = Comparison(graph, known.summary, end, options).run();
-    if (differences.empty()) return;
+    if (differences.empty()) return known.keep(end);
     proof.answer = ProofAnswer::kDiffers;
     if (!proof.graph.is_valid()) find_first_new(known, graph, with, input_names, proof);
     proof.differences.insert(proof.differences.end(), differences.begin(), differences.end());
@@ -385,6 +394,31 @@ Prover::Prover(const Module& before, const ProofOptions& options, std::vector<Cl
 
 Prover::~Prover() = default;
 
+void allow(ProofOptions& options, const Module& module, const Certificate& certificate) {
+  for (const ProofAllowance& item : kProofAllowances) {
+    const bool is_allowed =
+        std::any_of(certificate.allowed.begin(), certificate.allowed.end(),
+                    [&](StringId word) { return module.text(word) == item.word; });
+    if (is_allowed) options.*item.option = true;
+  }
+}
+
+ModuleName Prover::name() const {
+  ModuleName out;
+  std::vector<uint64_t> words;
+  for (const State::Known& known : state_->graphs) {
+    add_key(words, hash_text(known.name));
+    add_key(words, known.key);
+    out.recorded_views += known.recorded_views;
+    out.storage_id_views += known.storage_id_views;
+  }
+  const Hash128 key = make_key(words);
+  for (const uint64_t word : {key.high, key.low}) {
+    for (int shift = 60; shift >= 0; shift -= 4) out.text += "0123456789abcdef"[word >> shift & 15U];
+  }
+  return out;
+}
+
 ModuleProof Prover::prove(const Module& after, const std::vector<bool>& is_known) {
   if (state_->options.as_step) return state_->prove_step(after);
   std::unique_ptr<ModuleRun> other;
@@ -395,7 +429,7 @@ ModuleProof Prover::prove(const Module& after, const std::vector<bool>& is_known
   ModuleProof proof;
   proof.refused_claims = state_->refused;
   std::vector<bool> is_met(tops.size(), false);
-  for (const State::Known& known : state_->graphs) {
+  for (State::Known& known : state_->graphs) {
     const auto found = std::find_if(tops.begin(), tops.end(),
                                     [&](GraphId id) { return after.text(after.graph(id).name()) == known.name; });
     if (found == tops.end()) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/check/equivalence/claims.h"
@@ -52,6 +53,13 @@ struct ModuleProof {
   std::shared_ptr<const Module> step;
 };
 
+// What a module computes, by name: the same for modules that end alike, whatever their nodes are called.
+struct ModuleName {
+  std::string text;             // 32 hexadecimal digits
+  size_t recorded_views = 0;    // views whose sizes nobody calculated: they are taken as recorded
+  size_t storage_id_views = 0;  // views that may be copies, told by the file's storage ids alone
+};
+
 // What the caller allows the module after to leave out.
 struct ProofOptions {
   bool allow_dead_draws = false;
@@ -67,6 +75,18 @@ struct ProofOptions {
   bool as_step = false;
 };
 
+// What may be left out, as users write it.
+struct ProofAllowance {
+  std::string_view word;
+  bool ProofOptions::*option;
+};
+inline constexpr ProofAllowance kProofAllowances[] = {{"dead-draws", &ProofOptions::allow_dead_draws},
+                                                      {"dead-collectives", &ProofOptions::allow_dead_collectives},
+                                                      {"dead-assertions", &ProofOptions::allow_dead_assertions}};
+
+// Allows what a certificate says was allowed.
+void allow(ProofOptions& options, const Module& module, const Certificate& certificate);
+
 // Keeps what a module computes, to prove others equal to it. The module may change or go once this is made.
 class Prover {
  public:
@@ -76,6 +96,9 @@ class Prover {
   ~Prover();
   Prover(const Prover&) = delete;
   Prover& operator=(const Prover&) = delete;
+
+  // Of the module that was proved last; of that before where none was. Not with ProofOptions::as_step. O(graphs).
+  ModuleName name() const;
 
   // Graphs are compared by name. `after` is another module, or the same one after a change. Undecided where one of the two
   // modules holds no step and one was asked for. O(the same).

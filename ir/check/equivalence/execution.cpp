@@ -316,9 +316,7 @@ class Execution {
   const ValueShape& believed_shape(NodeId node, const Hash128& name,
                                    HashMap<Hash128, ValueShape, Hash128Hash>& axioms) {
     if (axioms_.is_open) {
-      const ValueShape& shape = recorded_shape(node);
-      axioms.emplace(name, shape);
-      return shape;
+      return axioms.emplace(name, recorded_shape(node)).first->second;
     }
     const auto found = axioms.find(name);
     return found != axioms.end() ? found->second : recorded_shape(node);
@@ -353,8 +351,9 @@ class Execution {
   // The integer that is recorded under that name in the graph before; a symbol of that name where none is.
   SymInt believed_integer(const Hash128& name, const std::optional<SymInt>& recorded) {
     if (axioms_.is_open) {
-      if (recorded.has_value()) axioms_.integers.emplace(name, *recorded);
-      return recorded.has_value() ? *recorded : symbol(name);
+      if (recorded.has_value()) return axioms_.integers.emplace(name, *recorded).first->second;
+      const auto known = axioms_.integers.find(name);
+      return known != axioms_.integers.end() ? known->second : symbol(name);
     }
     const auto found = axioms_.integers.find(name);
     return found != axioms_.integers.end() ? found->second : symbol(name);
@@ -927,6 +926,8 @@ class Execution {
     if (axioms_.is_open && fact.tensors.size() == 1 && axioms_.geometries.find(fact.tensors[0]) == nullptr) {
       if (const ValueShape& shape = recorded_shape(node); shape.size() == 1) learn(fact.tensors[0], shape[0]);
     }
+    if (fact.source == ViewFact::Source::kRecord) ++out_.recorded_views;
+    if (fact.source == ViewFact::Source::kStorageIds) ++out_.storage_id_views;
     std::vector<Cell>& made = made_cells_;
     made.clear();
     for (size_t i = 0; i < fact.tensors.size(); ++i) {
@@ -1075,6 +1076,7 @@ class Execution {
     const ValueShape& shape = recorded_shape(node);
     if (shape.empty()) return unknown_fact(kind, name);
     ViewFact fact;
+    fact.source = ViewFact::Source::kRecord;
     fact.kind = ViewFact::Kind::kView;
     fact.is_list = shape[0].kind == ValueShapeCell::Kind::kContainer;
     for (const ValueShapeCell& cell : shape) {
@@ -1086,7 +1088,7 @@ class Execution {
   }
 
   // Whether what may be a copy is one: the two geometries tell of what shares memory wherever it can, else the file.
-  ViewFact::Kind view_or_copy(NodeId node, const Op& op, uint32_t from, const ViewFact& fact) {
+  ViewFact::Kind view_or_copy(NodeId node, const Op& op, uint32_t from, ViewFact& fact) {
     if (fact.tensors.size() != 1) return ViewFact::Kind::kEither;
     const Geometry* given = known_geometry(from);
     const Geometry* made = axioms_.geometries.find(fact.tensors[0]);
@@ -1105,6 +1107,7 @@ class Execution {
       return given != nullptr && made != nullptr && must_be_copy(*given, *made) ? ViewFact::Kind::kCopy
                                                                                 : ViewFact::Kind::kEither;
     }
+    fact.source = ViewFact::Source::kStorageIds;
     return input->storage == output->storage ? ViewFact::Kind::kView : ViewFact::Kind::kCopy;
   }
 

@@ -46,6 +46,8 @@ using ValueShape = std::vector<ValueShapeCell>;
 struct ViewFact {
   enum class Kind : uint8_t { kSame, kView, kCopy, kEither };
   Kind kind = Kind::kEither;
+  enum class Source : uint8_t { kRule, kRecord, kStorageIds };
+  Source source = Source::kRule;  // what tells: a rule, what is recorded of it, or the file's storage ids
   bool is_list = false;
   std::vector<GeometryId> tensors;
 };
@@ -121,6 +123,7 @@ struct ExecutionEnd {
   std::vector<Hash128> assertions, waits, pending;                    // sorted, each once
   std::vector<ChangeInPlace> changes;  // sorted; where autograd may run through the graph
   std::vector<RefusedClaim> refused;
+  size_t recorded_views = 0, storage_id_views = 0;  // views that no rule tells of: see ViewFact::Source
 
   // One name for all of it.
   Hash128 key() const;

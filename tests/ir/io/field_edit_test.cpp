@@ -56,7 +56,6 @@ constexpr NotAlone kNotAlone[] = {
     {"Value.none", "value", "always true"},
     {"Module.profile", "empty", "Profile has no fields yet, so it is present or absent"},
     {"Module.memory_plan", "empty", "as Module.profile"},
-    {"Module.certificate", "empty", "as Module.profile"},
     {"Node.uid", "absent", "an id that counts up says the same when it is left out"},
     {"Storage.id", "absent", "as Node.uid"},
     {"Node.phase_markers", "swap", "a set, written in ascending order"},

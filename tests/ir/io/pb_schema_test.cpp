@@ -89,7 +89,7 @@ void check_records() {
 TEST_CASE("each record visits every field of its schema message, with its type", "[pb]") {
   check_records<Producer, Symbol, Assertion, StorageRecord, ProcessGroup, DeviceMesh, OpSchemaRecord, Constant, RngSlot,
                 Stream, RankContext, TagVerdict, Region, Origin, Source, Bucket, Remark, RngUse, ErasedNode, InputSpec,
-                OutputSpec, SubclassLayout, OpaqueRecord, Attribute, Binding, Invocation>();
+                OutputSpec, SubclassLayout, OpaqueRecord, Attribute, Binding, Invocation, ProvedStep, Certificate>();
 }
 
 std::string lower(std::string text) {
@@ -125,6 +125,7 @@ TEST_CASE("enumerations have the numbers and names of the schema", "[pb]") {
   check_enum<PhaseMarker>("PhaseMarker");
   check_enum<Tag>("Tag");
   check_enum<Verdict>("Verdict");
+  check_enum<ProofVerdict>("ProofVerdict");
   check_enum<OriginKind>("OriginKind");
   check_enum<ControlKind>("ControlKind");
   check_enum<Capture>("Capture");

@@ -1,0 +1,54 @@
+#include "cli/report/certificate.h"
+
+#include "cli/print/json.h"
+#include "cli/print/table.h"
+
+namespace fxopt {
+namespace {
+
+std::string passes_with(const Module& module, const Certificate& certificate, ProofVerdict verdict) {
+  std::string out;
+  for (const ProvedStep& step : certificate.steps) {
+    if (step.verdict == verdict) out += (out.empty() ? "" : ", ") + printable_line(module.text(step.pass));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string certificate_text(const Module& module, const Certificate& certificate) {
+  const std::string proved = passes_with(module, certificate, ProofVerdict::kProved);
+  const std::string unproved = passes_with(module, certificate, ProofVerdict::kUnproved);
+  std::string out = "proved: " + (proved.empty() ? "nothing" : proved);
+  if (!unproved.empty()) out += "; not proved: " + unproved;
+  for (size_t i = 0; i < certificate.allowed.size(); ++i) {
+    out += (i == 0 ? "; left out may be " : ", ") + printable_line(module.text(certificate.allowed[i]));
+  }
+  std::string rests;
+  if (certificate.recorded_views > 0) rests = count_text(certificate.recorded_views, "view") + " as recorded";
+  if (certificate.storage_id_views > 0) {
+    rests += (rests.empty() ? "" : " and ") + count_text(certificate.storage_id_views, "view") + " by storage ids alone";
+  }
+  return rests.empty() ? out : out + "; it rests on " + rests;
+}
+
+nlohmann::ordered_json certificate_json(const Module& module, const Certificate& certificate) {
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const ProvedStep& step : certificate.steps) {
+    nlohmann::ordered_json item = {{"pass", module.text(step.pass)},
+                                   {"version", module.text(step.version)},
+                                   {"verdict", name_of(step.verdict)}};
+    if (step.why.is_valid()) item["why"] = module.text(step.why);
+    for (const StringId law : step.laws) item["laws"].push_back(module.text(law));
+    steps.push_back(std::move(item));
+  }
+  nlohmann::ordered_json allowed = nlohmann::ordered_json::array();
+  for (const StringId word : certificate.allowed) allowed.push_back(module.text(word));
+  return {{"computes", module.text(certificate.computes)},
+          {"steps", steps},
+          {"allowed", allowed},
+          {"recorded_views", certificate.recorded_views},
+          {"storage_id_views", certificate.storage_id_views}};
+}
+
+}  // namespace fxopt

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "ir/graph/module.h"
+
+namespace fxopt {
+
+// "proved: cse, dce; unproved: remat{compat=torch}; it rests on 3 recorded views", on one line.
+std::string certificate_text(const Module& module, const Certificate& certificate);
+nlohmann::ordered_json certificate_json(const Module& module, const Certificate& certificate);
+
+}  // namespace fxopt
