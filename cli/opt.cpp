@@ -173,8 +173,10 @@ bool check_proofs(Console& console, const OptFlags& flags, const std::string& pa
   bool ok = true;
   for (const StepReport& step : steps) {
     if (step.unproved.empty()) continue;
-    Error error{ErrorCode::kNotProved, step.pass + ": not proved equal to what it was given: " + step.unproved,
-                "without --strict this is a warning", {}};
+    Error error{ErrorCode::kNotProved,
+                step.pass + ": not proved equal to what it was given: " + step.unproved,
+                "without --strict this is a warning",
+                {}};
     error.where.file = shown_input(path);
     if (flags.strict) {
       console.error(error);
@@ -368,9 +370,10 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   if (run->has_stale_certificate) {
     Where where;
     where.file = shown_input(path);
-    console.warning("stale-certificate", where,
-                    "what is certified in the file was proved of another graph: this one was changed afterwards; proofs "
-                    "begin anew");
+    console.warning(
+        "stale-certificate", where,
+        "what is certified in the file was proved of another graph: this one was changed afterwards; proofs "
+        "begin anew");
   }
   if (!warn_of_remarks(console, flags, path, module, report.steps)) return;
   const std::vector<TagOutcome> outcomes = tag_outcomes(module);

@@ -40,6 +40,29 @@ back exactly, such as one that hands values through, stays an op; --report count
 convert --lower-control-deps and --raise-control-deps do nothing else.
 )";
 
+constexpr std::string_view kProofs =
+    R"(After each pass that changed more than phases and tags, opt proves that the graph computes the same: outputs,
+what is written into inputs, who shares memory, random draws, collectives and other effects. A pass that is
+wrong stops with FX0420 and a reproducer; what cannot be told is the warning `unproved` (an error with --strict).
+
+verify proves of any two files that one computes what the other does:
+
+  fxopt verify AFTER --against BEFORE
+  fxopt verify FORWARD BACKWARD --step --against JOINT
+  fxopt verify AFTER --against BEFORE --allow dead-draws,dead-collectives,dead-assertions
+
+The answer is one of three:
+  proved      by the sizes and strides that BEFORE records; those of AFTER are not believed
+  differs     what differs first, and the first call that BEFORE does not have (exit 4)
+  undecided   a fact is missing, most often what a view shows (exit 4 with --strict)
+"differs" says that no call of BEFORE computes it, not that numbers differ: add(b, a) for add(a, b) differs.
+
+The file that opt writes says which passes were proved, by which version of fxopt, and what that rests on: views whose
+sizes were taken as recorded, and views that may be copies, told by storage ids alone. verify says whether the
+graph is still the one that was proved. Names and tags may be changed afterwards, calls may not.
+
+--numerics says how far passes may change results: exact (default), reorders-reductions, changes-numerics.)";
+
 constexpr std::string_view kSteps =
     R"(A step is a list of runs of graphs: one graph alone, a forward and a backward graph, microbatches,
 pipeline stages. --step makes mem, opt, verify and diff take their files together as one step, or all
@@ -333,6 +356,7 @@ const std::vector<Topic>& topics() {
       {"memory", "what the peaks count", std::string(kMemory)},
       {"phases", "forward, loss, backward, optimizer", std::string(kPhases)},
       {"pipeline", "how passes are written one after the other", pipeline_topic()},
+      {"proofs", "what is proved after each pass, and between two files", std::string(kProofs)},
       {"steps", "several graphs as one step", std::string(kSteps)},
       {"summary", "what show --summary counts", std::string(kSummary)},
       {"tag-rules", "save and recompute tags, and which rule decides", tag_rules_topic()},

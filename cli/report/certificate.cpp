@@ -27,7 +27,8 @@ std::string certificate_text(const Module& module, const Certificate& certificat
   std::string rests;
   if (certificate.recorded_views > 0) rests = count_text(certificate.recorded_views, "view") + " as recorded";
   if (certificate.storage_id_views > 0) {
-    rests += (rests.empty() ? "" : " and ") + count_text(certificate.storage_id_views, "view") + " by storage ids alone";
+    rests +=
+        (rests.empty() ? "" : " and ") + count_text(certificate.storage_id_views, "view") + " by storage ids alone";
   }
   return rests.empty() ? out : out + "; it rests on " + rests;
 }
@@ -35,9 +36,8 @@ std::string certificate_text(const Module& module, const Certificate& certificat
 nlohmann::ordered_json certificate_json(const Module& module, const Certificate& certificate) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
   for (const ProvedStep& step : certificate.steps) {
-    nlohmann::ordered_json item = {{"pass", module.text(step.pass)},
-                                   {"version", module.text(step.version)},
-                                   {"verdict", name_of(step.verdict)}};
+    nlohmann::ordered_json item = {
+        {"pass", module.text(step.pass)}, {"version", module.text(step.version)}, {"verdict", name_of(step.verdict)}};
     if (step.why.is_valid()) item["why"] = module.text(step.why);
     for (const StringId law : step.laws) item["laws"].push_back(module.text(law));
     steps.push_back(std::move(item));

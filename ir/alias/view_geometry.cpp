@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -56,6 +57,8 @@ class Call {
     return out;
   }
 
+  std::span<const Arg> children(const Arg& arg) const { return graph_.pool().children(arg); }
+
   // A dimension of a tensor of `rank`, counted from the front. Nothing: not known. `is_bad`: there is no such dimension.
   std::optional<size_t> dimension(const SymInt& dim, size_t rank, bool& is_bad) const {
     if (!dim.is_static()) return std::nullopt;
@@ -66,7 +69,6 @@ class Call {
     return static_cast<size_t>(at);
   }
 
- private:
   std::optional<SymInt> integer(const Arg& arg) const {
     switch (arg.kind()) {
       case ArgKind::kInt:
@@ -78,6 +80,7 @@ class Call {
     }
   }
 
+ private:
   const Graph& graph_;
   NodeId node_;
   const SymIntOfNode& integer_of_;
@@ -152,31 +155,36 @@ std::optional<SymInt> clamp(const SymInt& bound, const SymInt& size) {
   return std::clamp<int64_t>(at, 0, size.value());
 }
 
-ViewGeometry slice(const Call& call) {
-  const Dimension dim = dimension(call, 1, 0, call.from.rank());
-  if (!dim.at.has_value()) return answer(dim.otherwise);
-  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
-  const std::optional<SymInt> given_start = call.integer(2, 0),
-                              given_end = call.integer(3, std::numeric_limits<int64_t>::max()),
-                              step = call.integer(4, 1);
+// Leaves of a dimension the elements start, start + step, ... before `end`, as Python counts them.
+Outcome take_slice(Geometry& out, size_t at, const std::optional<SymInt>& given_start,
+                   const std::optional<SymInt>& given_end, const std::optional<SymInt>& step) {
   if (!given_start.has_value() || !given_end.has_value() || !step.has_value() || !step->is_static()) {
-    return answer(Outcome::kUnknown);
+    return Outcome::kUnknown;
   }
-  if (step->value() <= 0) return answer(Outcome::kImpossible);
-  const SymInt size = call.from.sizes[*dim.at];
+  if (step->value() <= 0) return Outcome::kImpossible;
+  const SymInt size = out.sizes[at];
   const std::optional<SymInt> start = clamp(*given_start, size), end = clamp(*given_end, size);
-  if (!start.has_value() || !end.has_value()) return answer(Outcome::kUnknown);
-  Geometry out = call.from;
+  if (!start.has_value() || !end.has_value()) return Outcome::kUnknown;
   SymInt length = *end - *start;
   if (length.is_static()) {
     length = (std::max<int64_t>(length.value(), 0) + step->value() - 1) / step->value();
   } else if (!start->is(0) || !step->is(1)) {
-    return answer(Outcome::kUnknown);
+    return Outcome::kUnknown;
   }
-  out.offset = out.offset + *start * out.strides[*dim.at];
-  out.strides[*dim.at] = out.strides[*dim.at] * *step;
-  out.sizes[*dim.at] = length;
-  return view(std::move(out));
+  out.offset = out.offset + *start * out.strides[at];
+  out.strides[at] = out.strides[at] * *step;
+  out.sizes[at] = length;
+  return Outcome::kView;
+}
+
+ViewGeometry slice(const Call& call) {
+  const Dimension dim = dimension(call, 1, 0, call.from.rank());
+  if (!dim.at.has_value()) return answer(dim.otherwise);
+  if (call.from.rank() == 0) return answer(Outcome::kImpossible);
+  Geometry out = call.from;
+  const Outcome outcome = take_slice(out, *dim.at, call.integer(2, 0),
+                                     call.integer(3, std::numeric_limits<int64_t>::max()), call.integer(4, 1));
+  return outcome == Outcome::kView ? view(std::move(out)) : answer(outcome);
 }
 
 Geometry without_dimension(const Geometry& from, size_t at) {
@@ -199,6 +207,52 @@ ViewGeometry select(const Call& call) {
   }
   Geometry out = without_dimension(call.from, *dim.at);
   out.offset = out.offset + at * call.from.strides[*dim.at];
+  return view(std::move(out));
+}
+
+// A tensor indexed by integers, slices, None and Ellipsis, as Python writes it. Anything else reads, or is not known here.
+ViewGeometry getitem(const Call& call) {
+  const Arg* index = call.argument(1);
+  if (index == nullptr) return answer(Outcome::kUnknown);
+  const std::span<const Arg> parts = index->is(ArgKind::kTuple) ? call.children(*index) : std::span(index, 1);
+  size_t left = 0;  // dimensions that the parts take
+  for (const Arg& part : parts) left += part.is(ArgKind::kNone) || part.is(ArgKind::kEllipsis) ? 0 : 1;
+  Geometry out = call.from;
+  if (left > out.rank()) return answer(Outcome::kImpossible);
+  size_t at = 0;
+  for (const Arg& part : parts) {
+    const std::ptrdiff_t place = static_cast<std::ptrdiff_t>(at);
+    if (part.is(ArgKind::kEllipsis)) {
+      at = out.rank() - left;
+      continue;
+    }
+    if (part.is(ArgKind::kNone)) {
+      const SymInt stride = at == out.rank() ? SymInt(1) : out.sizes[at] * out.strides[at];
+      out.sizes.insert(out.sizes.begin() + place, SymInt(1));
+      out.strides.insert(out.strides.begin() + place, stride);
+      ++at;
+      continue;
+    }
+    --left;
+    const SymInt size = out.sizes[at];
+    if (part.is(ArgKind::kInt)) {
+      if (!size.is_static()) return answer(Outcome::kUnknown);
+      const int64_t given = part.as_int() < 0 ? part.as_int() + size.value() : part.as_int();
+      if (given < 0 || given >= size.value()) return answer(Outcome::kImpossible);
+      out.offset = out.offset + SymInt(given) * out.strides[at];
+      out = without_dimension(out, at);
+      continue;
+    }
+    if (!part.is(ArgKind::kSlice)) return answer(Outcome::kUnknown);
+    const std::span<const Arg> bounds = call.children(part);
+    const auto bound = [&](size_t i, int64_t otherwise) -> std::optional<SymInt> {
+      return bounds[i].is(ArgKind::kNone) ? SymInt(otherwise) : call.integer(bounds[i]);
+    };
+    const Outcome outcome =
+        take_slice(out, at, bound(0, 0), bound(1, std::numeric_limits<int64_t>::max()), bound(2, 1));
+    if (outcome != Outcome::kView) return answer(outcome);
+    ++at;
+  }
   return view(std::move(out));
 }
 
@@ -596,6 +650,7 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten.swapdims_.default", transpose},
       {"aten.permute.default", permute},
       {"aten.slice.Tensor", slice},
+      {"operator.getitem", getitem},
       {"aten.narrow.default", narrow},
       {"aten.resize_.default", resize},
       {"aten.select.int", select},

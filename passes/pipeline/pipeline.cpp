@@ -166,8 +166,8 @@ class PipelineProof {
   ProofOptions options_;
   StructuralHash proved_;  // of the module at the last proof
   std::optional<Prover> prover_;
-  std::optional<Prover> step_prover_;  // where the pass works on the module
-  std::unique_ptr<Module> before_;     // where the pass may claim equalities
+  std::optional<Prover> step_prover_;       // where the pass works on the module
+  std::unique_ptr<Module> before_;          // where the pass may claim equalities
   std::optional<Certificate> certificate_;  // the module's, where it is this module's
   bool is_stale_ = false;
 };

@@ -47,5 +47,19 @@ TEST_CASE("testdata: what every pass makes is proved", "[testdata][equivalence]"
   CHECK(changed > 500);
 }
 
+TEST_CASE("testdata: keys of 16 bits raise no alarm", "[testdata][equivalence]") {
+  ProofOptions options;
+  options.key_bits = 16;
+  for (const char* file : {"llama1b.pb", "gpt2_joint.pb.zst", "deepseek16b_twin.pb.zst"}) {
+    INFO(file);
+    const std::unique_ptr<Module> module = load_testdata(file);
+    const Result<Pipeline> pipeline = parse_pipeline(default_pipeline_text());
+    REQUIRE(pipeline.ok());
+    Prover prover(*module, options);
+    REQUIRE(run_pipeline(*module, *pipeline).ok());
+    CHECK(proof_text(*module, prover.prove(*module)) == "proved");
+  }
+}
+
 }  // namespace
 }  // namespace fxopt

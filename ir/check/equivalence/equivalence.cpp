@@ -70,11 +70,10 @@ struct ModuleRun {
 };
 
 ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated, bool names_calls,
-                       const std::vector<Claim>* claims = nullptr, const std::vector<StringId>* input_names = nullptr,
-                       const ExecutionEnd* before = nullptr) {
+                       const std::vector<Claim>* claims = nullptr, const std::vector<StringId>* input_names = nullptr) {
   EffectMap effects(graph, run.effects);
   return execute({graph, run.keys, run.rules, effects, axioms, run.subgraphs, is_differentiated, names_calls, claims,
-                  before, input_names});
+                  input_names});
 }
 
 bool is_differentiated(const Graph& graph) {
@@ -287,6 +286,8 @@ struct Prover::State {
       axioms.changed.clear();
       axioms.integers.clear();
       axioms.results.clear();
+      axioms.undone.clear();
+      axioms.made.clear();
     }
   }
 
@@ -319,8 +320,7 @@ struct Prover::State {
 
   void compare(Known& known, const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names,
                ModuleProof& proof) {
-    const ExecutionEnd end =
-        run_graph(graph, with, axioms, known.is_differentiated, false, &claims, input_names, &known.summary);
+    const ExecutionEnd end = run_graph(graph, with, axioms, known.is_differentiated, false, &claims, input_names);
     add_refused(graph, end, "", proof.refused_claims);
     std::vector<ProofDifference> differences = Comparison(graph, known.summary, end, options).run();
     if (differences.empty()) return known.keep(end);
@@ -331,8 +331,7 @@ struct Prover::State {
 
   void find_first_new(const Known& known, const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names,
                       ModuleProof& proof) {
-    const ExecutionEnd end =
-        run_graph(graph, with, axioms, known.is_differentiated, true, &claims, input_names, &known.summary);
+    const ExecutionEnd end = run_graph(graph, with, axioms, known.is_differentiated, true, &claims, input_names);
     HashSet<Hash128, Hash128Hash> old;
     HashMap<uint64_t, Hash128> by_uid;
     for (const NamedNode& node : known.summary.nodes) old.insert(node.key), by_uid.emplace(node.uid, node.arguments);
@@ -381,6 +380,7 @@ Prover::Prover(const Module& before, const ProofOptions& options, std::vector<Cl
   }
   state_->axioms.keeps_results = options.recorded_apart;
   state_->axioms.draws_by_name = options.allow_dead_draws;
+  state_->axioms.key_bits = options.key_bits;
   state_->num_refused = state_->refused.size();
   if (options.as_step) {
     state_->add_step(before);
@@ -396,9 +396,8 @@ Prover::~Prover() = default;
 
 void allow(ProofOptions& options, const Module& module, const Certificate& certificate) {
   for (const ProofAllowance& item : kProofAllowances) {
-    const bool is_allowed =
-        std::any_of(certificate.allowed.begin(), certificate.allowed.end(),
-                    [&](StringId word) { return module.text(word) == item.word; });
+    const bool is_allowed = std::any_of(certificate.allowed.begin(), certificate.allowed.end(),
+                                        [&](StringId word) { return module.text(word) == item.word; });
     if (is_allowed) options.*item.option = true;
   }
 }

@@ -67,6 +67,8 @@ struct ProofOptions {
   bool allow_dead_assertions = false;
   // The two modules were recorded apart: what one records and the other does not is no difference.
   bool recorded_apart = false;
+  // Of the names of calls: fewer, up to 64, show what collisions do.
+  uint32_t key_bits = 128;
   // How much claims may change.
   Numerics numerics = Numerics::kExact;
   // What is compared is the step that a module holds (find_step()), run by run, and not each of its graphs: a joint graph

@@ -30,7 +30,7 @@ struct Object {
 
 struct Storage {
   Hash128 content;           // of what no piece covers
-  Hash128 made;              // the call that made it
+  Hash128 made;              // what it held first: names the call that made it, and what is recorded of that
   uint32_t pieces = 0;       // 1 + place among pieces_; 0: there are none
   bool is_pending = false;   // a collective has yet to fill it
   bool is_transfer = false;  // pending: a copy between devices, which is what it copies
@@ -61,7 +61,6 @@ class Execution {
         subgraphs_(input.subgraphs),
         is_differentiated_(input.is_differentiated),
         names_calls_(input.names_calls),
-        before_(input.before),
         input_names_(input.input_names) {
     graph_key_ = keys_.text(graph_.name());
     if (input.claims == nullptr) return;
@@ -623,7 +622,12 @@ class Execution {
     }
     if (mode_ != Hash128()) words_.add(mode_);
     if (is_differentiated_ && gradient_mode_ != Hash128()) words_.add(gradient_mode_);
-    return make_key(words_.all());
+    return name_words(words_.all());
+  }
+  Hash128 name_words(std::span<const uint64_t> words) const {
+    Hash128 key = make_key(words);
+    if (axioms_.key_bits <= 64) key = {0, key.low >> (64 - axioms_.key_bits)};
+    return key;
   }
 
   // Whether nothing is left of what argument 0 held: what the call gives does not depend on it.
@@ -664,7 +668,7 @@ class Execution {
 
   // The name of the call without what its tensors hold and what else it depends on.
   const Hash128& geometry_name() {
-    if (!geometry_name_.has_value()) geometry_name_ = make_key(words_.all().first(num_argument_words_));
+    if (!geometry_name_.has_value()) geometry_name_ = name_words(words_.all().first(num_argument_words_));
     return *geometry_name_;
   }
 
@@ -809,15 +813,12 @@ class Execution {
     return true;
   }
 
-  // Whether the graph before makes that tensor, too: of a call that is new the recorded sizes are not believed.
+  // Whether the graphs before make that tensor, too, of the same sizes: what else is recorded is not believed.
   bool is_known_call(uint32_t object) {
     const Storage& storage = storages_[real_storage(objects_[object].storage)];
-    if (before_ == nullptr || storage.is_sized) return true;
-    if (!axioms_.has_calls) {
-      for (const NamedNode& call : before_->nodes) axioms_.calls.insert(call.key);
-      axioms_.has_calls = true;
-    }
-    return axioms_.calls.contains(storage.made);
+    if (axioms_.is_open || storage.is_sized) return true;
+    if (axioms_.made_by_name.empty()) axioms_.made_by_name.insert(axioms_.made.begin(), axioms_.made.end());
+    return axioms_.made_by_name.contains(storage.made);
   }
 
   // Sums and products of integers.
@@ -998,7 +999,11 @@ class Execution {
     if (is_out_of_sight(from)) return unknown_fact(ViewKind::kMaybeView, geometry_name());
     is_impossible_ = false;
     const Geometry* geometry = known_geometry(from);
-    if (geometry == nullptr) return calculated_without_sizes(node, op, from);
+    if (geometry == nullptr) {
+      // What another one that may be it was changed to is not to be seen in its own geometry.
+      if (object_groups_.changed_by_others(from) != Hash128()) return std::nullopt;
+      return calculated_without_sizes(node, op, from);
+    }
     const ViewGeometry found = view_geometry(graph_, node, *geometry, [this](NodeId input) -> std::optional<SymInt> {
       const uint32_t cell = values_[input.index()];
       if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kPlain) return std::nullopt;
@@ -1059,14 +1064,14 @@ class Execution {
       add_key(words, integer->key());
     }
     const Hash128 how = make_key(words);
-    if (const auto found = undone_.find(given); found != undone_.end() && found->second.first == how) {
+    if (const auto found = axioms_.undone.find(given); found != axioms_.undone.end() && found->second.first == how) {
       fact.tensors.push_back(found->second.second);
       return fact;
     }
     const Hash128 key = axioms_.geometries.key(given);
     const GeometryId made =
         axioms_.geometries.add_unknown(make_key(KeyKind::kView, {key.high, key.low, how.high, how.low}));
-    undone_.emplace(made, std::make_pair(how, given));
+    axioms_.undone.emplace(made, std::make_pair(how, given));
     fact.tensors.push_back(made);
     return fact;
   }
@@ -1219,7 +1224,6 @@ class Execution {
       const Hash128 geometry = axioms_.geometries.key(item.geometry);
       const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, path, geometry.high, geometry.low});
       const uint32_t storage = make_storage(content);
-      storages_[storage].made = key;
       storages_[storage].is_sized = op.compute == ComputeClass::kFactory && makes_sizes(node, op, item.geometry);
       return make_object(storage, item.geometry);
     });
@@ -1255,7 +1259,7 @@ class Execution {
   // The graph before may record of a tensor under one of its names what it does not record under another: then what the
   // first name stands for is known, and the graph is run again.
   void learn(NodeId node, uint32_t object) {
-    if (!axioms_.is_open) return;
+    if (!axioms_.is_open || object_groups_.changed_by_others(object) != Hash128()) return;
     const ValueShape& shape = recorded_shape(node);
     if (shape.size() == 1) learn(objects_[object].geometry, shape[0]);
   }
@@ -1704,11 +1708,14 @@ class Execution {
   uint32_t number_storage(uint32_t storage) {
     return storage_numbers_.of(real_storage(storage), storages_.size(), numbers_all_);
   }
+  // Of what is to be seen alone: what may be one with something that nobody sees any more is one by itself.
   uint32_t find_twin(uint32_t object) {
+    if (!numbers_all_) return 0;
+    ++num_end_values_;
     const uint32_t group = object_groups_.group_of(object);
-    if (group == 0 || !numbers_all_) return 0;
-    const auto [found, is_new] = first_of_group_.emplace(group, ++num_end_values_);
-    return is_new ? 0 : found->second;
+    if (group == 0) return 0;
+    const auto& [place, first] = first_of_group_.emplace(group, std::make_pair(num_end_values_, object)).first->second;
+    return first == object ? 0 : place;
   }
   uint32_t number_object(uint32_t object) { return object_numbers_.of(object, objects_.size(), numbers_all_); }
 
@@ -1793,6 +1800,9 @@ class Execution {
       if (storage.is_pending && !storage.is_transfer)
         out_.pending.push_back(all_of(static_cast<uint32_t>(&storage - storages_.data())));
     }
+    if (axioms_.is_open) {
+      for (const Storage& storage : storages_) axioms_.made.push_back(storage.made);
+    }
     std::sort(out_.changes.begin(), out_.changes.end());
     for (std::vector<Hash128>* set : {&out_.assertions, &out_.waits, &out_.pending}) {
       std::sort(set->begin(), set->end());
@@ -1809,7 +1819,6 @@ class Execution {
   const HashMap<StringId, Hash128>& subgraphs_;
   const bool is_differentiated_;
   const bool names_calls_;
-  const ExecutionEnd* const before_;
   const std::vector<StringId>* const input_names_;
   Hash128 graph_key_;
 
@@ -1834,14 +1843,13 @@ class Execution {
   HashMap<StringId, uint32_t> attributes_;
   std::vector<std::pair<StringId, NodeId>> attribute_order_;
   HashMap<StringId, const Constant*> constants_;
-  HashMap<GeometryId, std::pair<Hash128, GeometryId>> undone_;
 
   Hash128 generator_, world_, mode_, gradient_mode_, any_group_;
   HashMap<Hash128, std::pair<Hash128, Hash128>, Hash128Hash> offloaded_;  // content to data and geometry
   std::map<Hash128, std::vector<Hash128>> collectives_;
   HashSet<Hash128, Hash128Hash> issued_;
   Numbering storage_numbers_, object_numbers_;
-  HashMap<uint32_t, uint32_t> first_of_group_;
+  HashMap<uint32_t, std::pair<uint32_t, uint32_t>> first_of_group_;  // place among end values, object
   uint32_t num_end_values_ = 0;
   bool numbers_all_ = true;
   ExecutionEnd out_;

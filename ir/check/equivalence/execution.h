@@ -68,10 +68,13 @@ struct Axioms {
   HashMap<Hash128, SymInt, Hash128Hash> integers;
   HashMap<Hash128, ValueShape, Hash128Hash> inputs;  // of a graph, by position; of attributes, by name
   HashMap<Hash128, ValueShape, Hash128Hash> results;
-  HashSet<Hash128, Hash128Hash> calls;  // of the graph before, once they are asked for
-  bool has_calls = false;
+  std::vector<Hash128> made;                   // what the storages of the graphs before hold first
+  HashSet<Hash128, Hash128Hash> made_by_name;  // the same, once it is asked for
+  // What a transposition of something unknown gives: the same one gives the second back.
+  HashMap<GeometryId, std::pair<Hash128, GeometryId>> undone;
   // A run of the graph before has learned what something unknown is (GeometryTable::learn): it is run again.
   bool has_learned = false;
+  uint32_t key_bits = 128;  // of names of calls
 };
 
 // The name of what one node computes.
@@ -140,7 +143,6 @@ struct ExecutionInput {
   bool is_differentiated = false;               // `detach` and gradient modes count
   bool names_calls = true;                      // ExecutionEnd::nodes is wanted
   const std::vector<Claim>* claims = nullptr;   // those of this graph count
-  const ExecutionEnd* before = nullptr;         // how the graph before ended, where this is the one after
   // Of the graph of a step: what its inputs are called, in schedule order. Otherwise inputs go by their place.
   const std::vector<StringId>* input_names = nullptr;
 };

@@ -57,6 +57,38 @@ std::string shown(const std::string& tensor, const std::string& call, const std:
   return out;
 }
 
+TEST_CASE("view geometry: a tensor indexed as in Python", "[view_geometry]") {
+  CHECK(shown("f32[4, 6]", "operator.getitem(%a, 1)") == "view [6][1]+6");
+  CHECK(shown("f32[4, 6]", "operator.getitem(%a, -1)") == "view [6][1]+18");
+  CHECK(shown("f32[4, 6]", "operator.getitem(%a, 4)") == "impossible");
+  CHECK(shown("f32[4, 6]", "operator.getitem(%a, (slice(1, None, 2), 2))") == "view [2][12]+8");
+  CHECK(shown("f32[4, 6]", "operator.getitem(%a, (..., None, slice(None, -2, None)))") == "view [4 1 4][6 6 1]+0");
+  CHECK(shown("f32[4, 6]", "operator.getitem(%a, (0, 0, 0))") == "impossible");
+  CHECK(shown("f32[4, 6]", "operator.getitem(%a, slice(None, None, -1))") == "impossible");
+  CHECK(shown("f32[4, 6]", "operator.getitem(%a, [1, 0])") == "unknown");
+}
+
+TEST_CASE("view geometry: narrow, chunks, windows", "[view_geometry]") {
+  CHECK(shown("f32[4, 6]", "aten.narrow.default(%a, 1, 2, 4)") == "view [4 4][6 1]+2");
+  CHECK(shown("f32[4, 6]", "aten.narrow.default(%a, 1, 2, 5)") == "impossible");
+  CHECK(shown("f32[4, 6]", "aten.narrow.default(%a, 1, -6, 6)") == "view [4 6][6 1]+0");
+  CHECK(shown("f32[4, 6]", "aten.narrow.default(%a, 1, -7, 1)") == "impossible");
+  CHECK(shown("f32[5]", "aten.chunk.default(%a, 2)") == "view [3][1]+0 [2][1]+3");
+  CHECK(shown("f32[5]", "aten.chunk.default(%a, 4)") == "view [2][1]+0 [2][1]+2 [1][1]+4");
+  CHECK(shown("f32[5]", "aten.chunk.default(%a, 0)") == "impossible");
+  CHECK(shown("f32[5]", "aten.unfold.default(%a, 0, 2, 3)") == "view [2 2][3 1]+0");
+  CHECK(shown("f32[5]", "aten.unfold.default(%a, 0, 6, 1)") == "impossible");
+}
+
+TEST_CASE("view geometry: sizes changed in place, and conversions", "[view_geometry]") {
+  CHECK(shown("f32[4, 6](1, 4)", "aten.resize_.default(%a, [4, 6])") == "view [4 6][1 4]+0");
+  CHECK(shown("f32[4, 6](1, 4)", "aten.resize_.default(%a, [6, 4])") == "view [6 4][4 1]+0");
+  CHECK(shown("f32[4, 6]", "aten.resize_.default(%a, [-1])") == "impossible");
+  CHECK(shown("f32[4, 6]+3", "aten.to.dtype(%a, dtype(f16))") == "copy [4 6][6 1]+0");
+  CHECK(shown("f32[4, 6]+3", "aten.to.dtype(%a, dtype(f32))") == "same");
+  CHECK(shown("f32[4, 6](1, 4)", "aten.to.dtype(%a, dtype(f16))") == "unknown");
+}
+
 TEST_CASE("view geometry: transposes and permutes", "[view_geometry]") {
   CHECK(shown("f32[4, 8]", "aten.t.default(%a)") == "view [8 4][1 8]+0");
   CHECK(shown("f32[8]", "aten.t.default(%a)") == "view [8][1]+0");

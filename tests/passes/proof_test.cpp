@@ -1,4 +1,4 @@
-// A pass that puts expressions in place of others, which only a law proves equal.
+// Passes of newcomers: one that is wrong, and one that puts expressions in place of others, which only a law proves equal.
 
 #include <memory>
 #include <string>
@@ -12,6 +12,59 @@
 
 namespace fxopt {
 namespace {
+
+struct NoOptions {
+  template <class Self, class Field>
+  static void visit(Self&, Field&&) {}
+};
+
+// Lets the first of two equal negations stand for the second: but does not ask whether what they read is written between.
+Result<PassResult> merge_negations(Graph& graph, const NoOptions&) {
+  PassResult result;
+  Replacer replacer(graph, "merge-negations");
+  IdMap<NodeId, NodeId> known;
+  NodeId node = graph.first();
+  while (node.is_valid()) {
+    const NodeId here = node;
+    node = graph.next(node);
+    if (!graph[here].is_call() || graph.op(here).name != "aten.neg.default") continue;
+    const NodeId input = graph.arg(here, 0)->as_node();
+    if (!known.get(input).is_valid()) {
+      known[input] = here;
+      continue;
+    }
+    replacer.replace(here, known.get(input));
+    result.count("merged");
+  }
+  replacer.finish();
+  return result;
+}
+
+TEST_CASE("a newcomer's pass that moves a read over a write is stopped, and the text says where",
+          "[passes][pipeline]") {
+  const PassInfo row = entry<merge_negations>("merge-negations", Numerics::kExact, "Merge negations.");
+  const auto run = [&](const std::string& write) {
+    const std::unique_ptr<Module> module =
+        parse("graph @g {\n  %x: f32[4] = placeholder()\n  %a: f32[4] = aten.neg.default(%x)\n" + write +
+              "  %b: f32[4] = aten.neg.default(%x)\n"
+              "  %s: f32[4] = aten.mul.Tensor(%a, %b) {module_path=\"layers.0\", source={file=\"model.py\", line=12}}\n"
+              "  return (%s,)\n}\n");
+    Result<Pipeline> pipeline = parse_pipeline("dce");
+    REQUIRE(pipeline.ok());
+    pipeline->steps.insert(pipeline->steps.begin(), {&row, "merge-negations", *row.bind({})});
+    const Result<RunReport> report = run_pipeline(*module, *pipeline);
+    return report.ok() ? std::string("proved") : format_error(report.error());
+  };
+  CHECK(run("") == "proved");
+  CHECK(
+      run("  %w: f32[4] = aten.add_.Tensor(%x, 1)\n") ==
+      "error[FX0420]: after pass 1 (merge-negations): it computes something else; different: output 0 (%s)\n"
+      "  graph: @g\n  node: %s\n  module: layers.0\n  source: model.py:12\n"
+      "  %s: f32[4] = aten.mul.Tensor(%a, %a)\n"
+      "  hint: the node shown is the first call that the graph before does not compute; its node of this uid is called "
+      "alike, but reads other data: what it is given was computed or written otherwise, or it stands before or after "
+      "another write, draw or effect");
+}
 
 struct ReadPartsOptions {
   bool claims = true;
