@@ -4,8 +4,8 @@
     scripts/peers/rewrites.py [--fxopt PROGRAM] [--only REWRITE]... [NAME...]
 
 Of joint graphs of testdata: the two graphs that the default and the min-cut partitioner make, as one step; of every graph: CSE as
-AOTAutograd does it, dead code, remat on the tags of each policy, and Inductor's joint-graph passes. Printed for each: nodes,
-the verdict, what differs first, seconds of the fxopt program. A verdict other than "proved" is read by hand: `differs` may be an
+AOTAutograd does it, dead code, remat on the tags of each policy, and Inductor's joint-graph passes; and remat of a small step with an
+activation in place, which PyTorch 2.15 gets wrong: it is executed as well. Printed for each: nodes, the verdict, what differs first, seconds of the fxopt program. A verdict other than "proved" is read by hand: `differs` may be an
 algebraic law, or a mistake in PyTorch's pass. Needs torch; no GPU.
 """
 
@@ -36,6 +36,8 @@ from torch._functorch.compile_utils import fx_graph_cse  # noqa: E402
 from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
 from torch._inductor.fx_passes.joint_graph import joint_graph_passes  # noqa: E402
 from torch.fx import GraphModule  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.utils.checkpoint import CheckpointPolicy  # noqa: E402
 
 JOINT = ("gpt2_joint", "gpt2_joint_twin", "resnet50_joint", "resnet50_joint_twin", "llama8b_joint", "llama8b_joint_twin")
 WHOLE = ("gpt2_flb", "gpt2_flb_twin", "resnet50_flb", "resnet50_flb_twin", "llama8b_flb_twin", "llama1b_twin", "issue178935_selective")
@@ -59,6 +61,39 @@ def inductor(graph_module: GraphModule) -> GraphModule:
 REWRITES: dict[str, Callable[[GraphModule], GraphModule]] = {
     "CSE": cse, "dead code": dead_code, "remat on tags": torch_remat, "Inductor joint-graph": inductor,
 }  # fmt: skip
+
+
+def in_place_activation(inputs: list[torch.Tensor]) -> GraphModule:
+    """A step whose product is saved and whose sigmoid, in place, is to be recomputed: which writes into what was saved."""
+
+    def step(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = torch.ops.aten.sigmoid_.default(x @ weight)
+        gradient = torch.ones_like(hidden) * (hidden * (1 - hidden))
+        return hidden.sum(), x.t() @ gradient
+
+    graph_module = make_fx(step)(*inputs)
+    is_backward = False
+    for node in graph_module.graph.nodes:
+        is_backward = is_backward or node.target is torch.ops.aten.ones_like.default
+        if node.op == "call_function" and is_backward:
+            node.meta["autograd_backward"] = True
+        elif node.op == "call_function":
+            is_product = node.target is torch.ops.aten.mm.default
+            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE if is_product else CheckpointPolicy.MUST_RECOMPUTE
+    return graph_module
+
+
+def made_row(fxopt: Fxopt, folder: pathlib.Path) -> tuple[int, str, float]:
+    inputs = [torch.randn(4, 4), torch.randn(4, 4)]
+    graph_module = in_place_activation(inputs)
+    wanted = graph_module(*inputs)
+    source, target = folder / "before.pb", folder / "after.pb"
+    bridge.save(graph_module, source, fxopt=fxopt.program)
+    result = torch_remat(graph_module)
+    bridge.save(result, target, fxopt=fxopt.program)
+    is_equal = all(map(torch.equal, wanted, result(*inputs)))
+    verdict, seconds = judge(fxopt, source, [target])
+    return len(result.graph.nodes), f"{verdict}; executed: {'equal' if is_equal else 'other'}", seconds
 
 
 def judge(fxopt: Fxopt, before: pathlib.Path, after: list[pathlib.Path], *more: str) -> tuple[str, float]:
@@ -120,6 +155,10 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(None):
             for how, nodes, verdict, seconds in rows(fxopt, name, options.only or [*PARTITIONS, *REWRITES], pathlib.Path(folder)):
                 print(f"| {name} | {how} | {nodes} | {verdict} | {seconds:.2f} |", flush=True)
+    if not options.names and (options.only is None or "remat on tags" in options.only):
+        with tempfile.TemporaryDirectory() as folder:
+            nodes, verdict, seconds = made_row(fxopt, pathlib.Path(folder))
+            print(f"| in place activation | remat on tags | {nodes} | {verdict} | {seconds:.2f} |")
     return 0
 
 
