@@ -1116,12 +1116,14 @@ class Execution {
     return input->storage == output->storage ? ViewFact::Kind::kView : ViewFact::Kind::kCopy;
   }
 
-  // No conversion is a view, nor a reshape to sizes that no view has.
+  // No conversion is a view, nor is a reshape to sizes or strides that no view has.
   static bool must_be_copy(const Geometry& given, const Geometry& made) {
     if (given.dtype != made.dtype || given.conjugate != made.conjugate || given.negative != made.negative) return true;
-    std::vector<SymInt> strides;
-    return given.layout == Layout::kStrided && made.layout == Layout::kStrided &&
-           restride(given, made.sizes, strides) == Restride::kCopy;
+    if (given.layout != Layout::kStrided || made.layout != Layout::kStrided) return false;
+    Geometry shown = given;
+    shown.sizes = made.sizes;
+    const Restride answer = restride(given, made.sizes, shown.strides);
+    return answer == Restride::kCopy || (answer == Restride::kView && !same_geometry(shown, made));
   }
 
   // Whether the schema says that the result is argument 0 or a view of it wherever it can be, and the call does not ask
@@ -1543,7 +1545,9 @@ class Execution {
   GeometryId left_by(NodeId node, const Op& op, uint8_t position) {
     const ValueShape& shape = recorded_shape(node);
     if (shape.empty()) return GeometryId();
-    if (shape[0].kind == ValueShapeCell::Kind::kTensor) return shape[0].geometry;
+    if (shape[0].kind == ValueShapeCell::Kind::kTensor) {
+      return op.aliases.size() == 1 && op.aliases[0] == position ? shape[0].geometry : GeometryId();
+    }
     const auto found = std::find(op.aliases.begin(), op.aliases.end(), position);
     const size_t r = static_cast<size_t>(found - op.aliases.begin());
     if (found == op.aliases.end() || shape.size() != 1 + size_t{shape[0].count} || 1 + r >= shape.size()) {
