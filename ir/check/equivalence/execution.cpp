@@ -11,7 +11,7 @@
 #include "ir/alias/effects.h"
 #include "ir/alias/view_geometry.h"
 #include "ir/check/equivalence/contents.h"
-#include "ir/check/equivalence/groups.h"
+#include "ir/check/equivalence/memory.h"
 #include "ir/graph/module.h"
 #include "ir/values/values.h"
 
@@ -21,24 +21,6 @@ namespace {
 using Words = std::vector<uint64_t>;
 
 using Special = CallRule::Special;
-
-struct Object {
-  uint32_t storage = 0;
-  GeometryId geometry;
-  uint32_t lineage = 0;  // what autograd would see on the way here: among `lineages_`
-};
-
-struct Storage {
-  Hash128 content;           // of what no piece covers
-  Hash128 made;              // what it held first: names the call that made it, and what is recorded of that
-  uint32_t pieces = 0;       // 1 + place among pieces_; 0: there are none
-  bool is_pending = false;   // a collective has yet to fill it
-  bool is_transfer = false;  // pending: a copy between devices, which is what it copies
-  bool has_readers = false;  // see readers_
-  bool is_sized =
-      false;  // its tensor has the sizes that are recorded: an input's, or what a call of these arguments makes
-  uint32_t stands_on = 0;  // of a value named by a law: 1 + the storage that it lies on in truth
-};
 
 struct Cell {
   ValueShapeCell::Kind kind = ValueShapeCell::Kind::kPlain;
@@ -61,7 +43,8 @@ class Execution {
         subgraphs_(input.subgraphs),
         is_differentiated_(input.is_differentiated),
         names_calls_(input.names_calls),
-        input_names_(input.input_names) {
+        input_names_(input.input_names),
+        memory_(input.axioms.geometries, input.is_differentiated) {
     graph_key_ = keys_.text(graph_.name());
     if (input.claims == nullptr) return;
     for (const Claim& claim : *input.claims) {
@@ -72,8 +55,7 @@ class Execution {
   ExecutionEnd run() {
     values_.assign(graph_.num_ids(), kNoCell);
     cells_.reserve(graph_.num_nodes());
-    objects_.reserve(graph_.num_nodes());
-    storages_.reserve(graph_.num_nodes());
+    memory_.reserve(graph_.num_nodes());
     if (names_calls_) out_.nodes.reserve(graph_.num_nodes());
     for (const Attribute& attribute : graph_.attributes) attributes_by_name_.emplace(attribute.path, &attribute);
     for (const NodeId node : graph_.nodes()) {
@@ -104,125 +86,6 @@ class Execution {
     Hash128 data;
     GeometryId geometry;
   };
-  // -- objects and storages
-
-  uint32_t make_storage(const Hash128& content) {
-    Storage storage;
-    storage.content = storage.made = content;
-    storages_.push_back(storage);
-    return static_cast<uint32_t>(storages_.size() - 1);
-  }
-  uint32_t make_object(uint32_t storage, GeometryId geometry, uint32_t lineage = 0) {
-    objects_.push_back({storage, geometry, lineage});
-    return static_cast<uint32_t>(objects_.size() - 1);
-  }
-  // What all of a storage holds, and what a reader of one object sees.
-  Hash128 all_of(uint32_t storage) const {
-    const Storage& item = storages_[storage];
-    return item.pieces == 0 ? item.content : pieces_[item.pieces - 1].all(item.content);
-  }
-  Hash128 data_key(uint32_t object) {
-    const uint32_t storage = objects_[object].storage;
-    const Storage& item = storages_[storage];
-    if (item.pieces == 0) return with_state(storage, item.content);
-    const std::optional<Reach> reach = reach_of_object(object);
-    return with_state(storage,
-                      reach.has_value() ? pieces_[item.pieces - 1].seen(*reach, item.content) : all_of(storage));
-  }
-  Hash128 with_state(uint32_t storage, const Hash128& content) {
-    const bool is_pending = storages_[storage].is_pending;
-    const Hash128 version = storage_groups_.changed_by_others(storage);
-    if (version == Hash128() && !is_pending) return content;
-    return make_key(KeyKind::kData, {content.high, content.low, version.high, version.low, is_pending ? 1U : 0U});
-  }
-  std::optional<Reach> reach_of_object(uint32_t object) {
-    const Geometry* geometry = known_geometry(object);
-    return geometry == nullptr ? std::nullopt : reach_of(*geometry);
-  }
-  Hash128 geometry_key(uint32_t object) {
-    const Hash128 key = axioms_.geometries.key(objects_[object].geometry);
-    const Hash128 version = object_groups_.changed_by_others(object);
-    const Hash128 lineage = lineages_[objects_[object].lineage];
-    if (version == Hash128() && lineage == Hash128()) return key;
-    return make_key(KeyKind::kGeometry, {key.high, key.low, version.high, version.low, lineage.high, lineage.low});
-  }
-  // Null where nothing calculates with it.
-  const Geometry* known_geometry(uint32_t object) {
-    if (object_groups_.changed_by_others(object) != Hash128()) return nullptr;
-    return axioms_.geometries.find(objects_[object].geometry);
-  }
-  void join_objects(uint32_t a, uint32_t b) {
-    object_groups_.join(a, b);
-    storage_groups_.join(objects_[a].storage, objects_[b].storage);
-  }
-  uint32_t real_storage(uint32_t storage) const {
-    const uint32_t real = storages_[storage].stands_on;
-    return real == 0 ? storage : real - 1;
-  }
-  // A write through an object: to what it reaches, or, where that is not known, to all of the storage.
-  // `copied`: the name of the elements, where they are another tensor's.
-  void write(uint32_t object, const Hash128& call, uint64_t place,
-             const std::optional<Hash128>& copied = std::nullopt) {
-    const uint32_t storage = objects_[object].storage;
-    // Autograd counts writes by storage: a tensor it kept must not see any.
-    const std::optional<Reach> reach = is_differentiated_ ? std::nullopt : reach_of_object(object);
-    if (!reach.has_value()) return write_all(storage, call, place);
-    if (storage_groups_.changed_by_others(storage) != Hash128()) settle(storage, with_state(storage, all_of(storage)));
-    const Hash128 racing = take_racing(storage);
-    const Hash128 content = copied.has_value() && racing == Hash128() ? *copied : write_key(call, place, racing);
-    put_piece(storage, *reach, content);
-    storage_groups_.change(storage, content);
-  }
-  void put_piece(uint32_t storage, const Reach& reach, const Hash128& content) {
-    Storage& item = storages_[storage];
-    if (item.pieces == 0) {
-      pieces_.emplace_back();
-      item.pieces = static_cast<uint32_t>(pieces_.size());
-    }
-    pieces_[item.pieces - 1].write(reach, content);
-  }
-  void write_all(uint32_t storage, const Hash128& call, uint64_t place) {
-    const Hash128 old = all_of(storage);
-    const Hash128 content = write_key(call, place, take_racing(storage));
-    settle(storage, storages_[storage].pieces == 0
-                        ? content
-                        : make_key(KeyKind::kWrite, {content.high, content.low, old.high, old.low}));
-    storage_groups_.change(storage, storages_[storage].content);
-  }
-  // One name for all of it.
-  void settle(uint32_t storage, const Hash128& content) {
-    storages_[storage].content = content;
-    storages_[storage].pieces = 0;
-  }
-  static Hash128 write_key(const Hash128& call, uint64_t place, const Hash128& racing) {
-    return make_key(KeyKind::kWrite, {call.high, call.low, place, racing.high, racing.low});
-  }
-  // Collectives that have not ended may still read what is written: what they fill is unsure from here on.
-  Hash128 take_racing(uint32_t storage) {
-    Hash128 racing;
-    const uint32_t real = real_storage(storage);
-    if (!storages_[real].has_readers) return racing;
-    for (const uint32_t reader : readers_[real]) {
-      if (!storages_[reader].is_pending) continue;
-      const Hash128 filled = all_of(reader);
-      racing.high ^= filled.high;
-      racing.low ^= filled.low;
-    }
-    readers_.erase(real);
-    storages_[real].has_readers = false;
-    return racing;
-  }
-  void add_reader(uint32_t storage, uint32_t filled) {
-    const uint32_t real = real_storage(storage);
-    storages_[real].has_readers = true;
-    readers_[real].push_back(filled);
-  }
-  void change_geometry(uint32_t object, GeometryId geometry) {
-    if (objects_[object].geometry == geometry && object_groups_.changed_by_others(object) == Hash128()) return;
-    objects_[object].geometry = geometry;
-    object_groups_.change(object, axioms_.geometries.key(geometry));
-  }
-
   // -- cells
 
   uint32_t add_cell(const Cell& cell) {
@@ -379,17 +242,17 @@ class Execution {
   // `shared`: storages by the number that shapes give them.
   Cell make_external(const ValueShape& shape, const Hash128& name, HashMap<uint32_t, uint32_t>& shared) {
     if (shape.empty()) {
-      return whole_cell(make_object(make_storage(name), axioms_.geometries.add_unknown(name)));
+      return whole_cell(memory_.make_object(memory_.make_storage(name), axioms_.geometries.add_unknown(name)));
     }
     size_t at = 0;
     return build(shape, at, name, 0, [&](const ValueShapeCell& item, uint64_t path) {
       const Hash128 content = make_key(KeyKind::kInput, {name.high, name.low, path});
       const auto [found, is_new] = item.share == 0 ? std::make_pair(shared.end(), true) : shared.emplace(item.share, 0);
-      if (!is_new) return make_object(found->second, item.geometry);
-      const uint32_t storage = make_storage(content);
-      storages_[storage].is_sized = true;
+      if (!is_new) return memory_.make_object(found->second, item.geometry);
+      const uint32_t storage = memory_.make_storage(content);
+      memory_.storage(storage).is_sized = true;
       if (item.share != 0) found.value() = storage;
-      return make_object(storage, item.geometry);
+      return memory_.make_object(storage, item.geometry);
     });
   }
 
@@ -512,8 +375,8 @@ class Execution {
     switch (cell.kind) {
       case ValueShapeCell::Kind::kTensor:
         words_.add(key_tag(KeyKind::kTensor));
-        words_.add(geometry_key(cell.first));
-        contents_.add(data_key(cell.first));
+        words_.add(memory_.geometry_key(cell.first));
+        contents_.add(memory_.data_key(cell.first));
         given_.push_back(cell.first);
         // Equal to nothing.
         if (is_out_of_sight(cell.first)) {
@@ -595,7 +458,7 @@ class Execution {
   Hash128 call_key(NodeId node, const Op& op, Effect effects) {
     if (op.overwrites && overwrites_all(node)) {
       // Nothing is left of what it held. How large it is hangs on the call that made it.
-      const Hash128 made = storages_[real_storage(objects_[given_[0]].storage)].made;
+      const Hash128 made = memory_.storage(memory_.real_storage(memory_.object(given_[0]).storage)).made;
       contents_.all()[0] = made.high;
       contents_.all()[1] = made.low;
     }
@@ -612,7 +475,7 @@ class Execution {
           written_.insert(written_.end(), objects.begin(), objects.end());
         }
       }
-      number_by([this](uint32_t object) { return real_storage(objects_[object].storage); });
+      number_by([this](uint32_t object) { return memory_.real_storage(memory_.object(object).storage); });
       number_by([](uint32_t object) { return object; });
     }
     if (has_effect(effects, Effect::kRandom)) name_draw(node);
@@ -634,8 +497,8 @@ class Execution {
   bool overwrites_all(NodeId node) {
     const std::vector<uint32_t>& into = argument_objects(node, 0);
     if (is_differentiated_ || into.size() != 1 || given_.empty() || given_[0] != into[0]) return false;
-    const std::optional<Reach> reach = reach_of_object(into[0]);
-    return reach.has_value() && reach->is_dense && !storages_[objects_[into[0]].storage].is_pending;
+    const std::optional<Reach> reach = memory_.reach(into[0]);
+    return reach.has_value() && reach->is_dense && !memory_.storage_of(into[0]).is_pending;
   }
 
   static bool is_ordered(Effect effects) {
@@ -712,15 +575,15 @@ class Execution {
     }
     if (cell.kind != ValueShapeCell::Kind::kTensor || !cell.is_whole || !key->is(ArgKind::kInt)) return false;
     // Nothing is known of it: the same index gives the same thing, until it is changed in place.
-    const Object whole = objects_[cell.first];
-    const Hash128 parent = geometry_key(cell.first);
+    const NamedObject whole = memory_.object(cell.first);
+    const Hash128 parent = memory_.geometry_key(cell.first);
     const auto [found, is_new] =
         elements_of_.emplace(std::make_tuple(at, key->as_int(), whole.storage, parent), kNoCell);
     if (is_new) {
       const Hash128 name = make_key(KeyKind::kElement, {parent.high, parent.low, static_cast<uint64_t>(key->as_int())});
-      const uint32_t object = make_object(whole.storage, believed_element(node, name));
-      object_groups_.join(object, cell.first);
-      const bool is_tensor = axioms_.geometries.find(objects_[object].geometry) != nullptr;
+      const uint32_t object = memory_.make_object(whole.storage, believed_element(node, name));
+      memory_.join_on_storage(object, cell.first);
+      const bool is_tensor = axioms_.geometries.find(memory_.object(object).geometry) != nullptr;
       found->second = add_cell(is_tensor ? tensor_cell(object) : whole_cell(object));
     }
     values_[node.index()] = found->second;
@@ -792,7 +655,7 @@ class Execution {
     const Special question = rule_->special;
     const Hash128 name = make_key(words_.all());
     std::optional<SymInt> found;
-    if (const Geometry* geometry = known_geometry(given_[0]);
+    if (const Geometry* geometry = memory_.known_geometry(given_[0]);
         geometry != nullptr && !is_out_of_sight(given_[0]) && is_known_call(given_[0])) {
       if (question == Special::kElements) found = geometry->num_elements();
       if (question == Special::kOffset) found = geometry->offset;
@@ -815,7 +678,7 @@ class Execution {
 
   // Whether the graphs before make that tensor, too, of the same sizes: what else is recorded is not believed.
   bool is_known_call(uint32_t object) {
-    const Storage& storage = storages_[real_storage(objects_[object].storage)];
+    const NamedStorage& storage = memory_.storage(memory_.real_storage(memory_.object(object).storage));
     if (axioms_.is_open || storage.is_sized) return true;
     if (axioms_.made_by_name.empty()) axioms_.made_by_name.insert(axioms_.made.begin(), axioms_.made.end());
     return axioms_.made_by_name.contains(storage.made);
@@ -859,12 +722,9 @@ class Execution {
   uint32_t lineage_after(uint32_t from, const Op& op) {
     if (!is_differentiated_) return 0;
     const bool is_cut = op.name == "aten.detach.default" || op.name == "aten.detach_.default" || gradients_are_off_;
-    if (is_cut) return kCutOff;
-    if (op.name != "aten.view.dtype") return objects_[from].lineage;
-    const Hash128 old = lineages_[objects_[from].lineage];
-    const Hash128 name = hash_text(op.name);
-    lineages_.push_back(make_key(KeyKind::kLineage, {old.high, old.low, name.high, name.low}));
-    return static_cast<uint32_t>(lineages_.size() - 1);
+    if (is_cut) return NamedMemory::kCutOff;
+    const uint32_t lineage = memory_.object(from).lineage;
+    return op.name == "aten.view.dtype" ? memory_.add_lineage(lineage, hash_text(op.name)) : lineage;
   }
 
   // Whether a tensor is indexed by what makes a view of it.
@@ -934,16 +794,16 @@ class Execution {
     for (size_t i = 0; i < fact.tensors.size(); ++i) {
       const GeometryId geometry = fact.tensors[i];
       if (fact.kind == ViewFact::Kind::kView) {
-        const uint32_t object = make_object(objects_[from].storage, geometry, lineage_after(from, op));
+        const uint32_t object = memory_.make_object(memory_.object(from).storage, geometry, lineage_after(from, op));
         // What hands back its argument wherever it can may hand back the tensor itself; a reshape makes a view.
         if (op.may_return_argument || (kind == ViewKind::kMaybeView && !rule_->is_reshape()))
-          object_groups_.join(from, object);
+          memory_.join_on_storage(from, object);
         made.push_back(tensor_cell(object));
         continue;
       }
       const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, i});
-      const uint32_t object = make_object(make_storage(content), geometry);
-      if (fact.kind == ViewFact::Kind::kEither) join_objects(from, object);
+      const uint32_t object = memory_.make_object(memory_.make_storage(content), geometry);
+      if (fact.kind == ViewFact::Kind::kEither) memory_.join_objects(from, object);
       made.push_back(tensor_cell(object));
     }
     if (fact.is_list) {
@@ -954,7 +814,7 @@ class Execution {
     } else {
       // An alias of what nobody recorded is as much of it as that.
       const bool is_unknown = axioms_.geometries.find(fact.tensors[0]) == nullptr;
-      const bool is_alias = cells_[cell].is_whole && fact.tensors[0] == objects_[from].geometry;
+      const bool is_alias = cells_[cell].is_whole && fact.tensors[0] == memory_.object(from).geometry;
       made[0].is_whole = is_unknown && (kind == ViewKind::kMultiView || is_alias);
       values_[node.index()] = add_cell(made[0]);
     }
@@ -998,10 +858,10 @@ class Execution {
   std::optional<ViewFact> calculated_fact(NodeId node, const Op& op, uint32_t from) {
     if (is_out_of_sight(from)) return unknown_fact(ViewKind::kMaybeView, geometry_name());
     is_impossible_ = false;
-    const Geometry* geometry = known_geometry(from);
+    const Geometry* geometry = memory_.known_geometry(from);
     if (geometry == nullptr) {
       // What another one that may be it was changed to is not to be seen in its own geometry.
-      if (object_groups_.changed_by_others(from) != Hash128()) return std::nullopt;
+      if (memory_.is_unsure(from)) return std::nullopt;
       return calculated_without_sizes(node, op, from);
     }
     const ViewGeometry found = view_geometry(graph_, node, *geometry, [this](NodeId input) -> std::optional<SymInt> {
@@ -1047,7 +907,7 @@ class Execution {
   std::optional<ViewFact> calculated_without_sizes(NodeId node, const Op& op, uint32_t from) {
     ViewFact fact;
     fact.kind = ViewFact::Kind::kView;
-    const GeometryId given = objects_[from].geometry;
+    const GeometryId given = memory_.object(from).geometry;
     if (op.name == "aten.alias.default" || op.name == "aten.detach.default" || is_whole_slice(node, op)) {
       fact.tensors.push_back(given);
       return fact;
@@ -1095,7 +955,7 @@ class Execution {
   // Whether what may be a copy is one: the two geometries tell of what shares memory wherever it can, else the file.
   ViewFact::Kind view_or_copy(NodeId node, const Op& op, uint32_t from, ViewFact& fact) {
     if (fact.tensors.size() != 1) return ViewFact::Kind::kEither;
-    const Geometry* given = known_geometry(from);
+    const Geometry* given = memory_.known_geometry(from);
     const Geometry* made = axioms_.geometries.find(fact.tensors[0]);
     if (given != nullptr && made != nullptr && shares_where_it_can(node, op)) {
       if (same_geometry(*given, *made)) return ViewFact::Kind::kView;
@@ -1167,7 +1027,7 @@ class Execution {
     if (writes_anything(node, effects)) {
       ChangeInPlace change{key, {}};
       for (const uint32_t object : written_) {
-        const auto found = kept_by_.find(objects_[object].storage);
+        const auto found = kept_by_.find(memory_.object(object).storage);
         if (found == kept_by_.end()) continue;
         change.kept_by.insert(change.kept_by.end(), found->second.begin(), found->second.end());
         kept_by_.erase(found);
@@ -1177,7 +1037,7 @@ class Execution {
       out_.changes.push_back(std::move(change));
     }
     for (const std::vector<uint32_t>* objects : {&given, &made}) {
-      for (const uint32_t object : *objects) kept_by_[objects_[object].storage].push_back(key);
+      for (const uint32_t object : *objects) kept_by_[memory_.object(object).storage].push_back(key);
     }
   }
 
@@ -1187,7 +1047,7 @@ class Execution {
     const uint32_t cell = values_[first->as_node().index()];
     if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kTensor) return;
     for (const uint32_t object : result_objects(node)) {
-      if (object != cells_[cell].first) join_objects(cells_[cell].first, object);
+      if (object != cells_[cell].first) memory_.join_objects(cells_[cell].first, object);
     }
   }
 
@@ -1221,13 +1081,13 @@ class Execution {
       if (given.is_there && given.is_same) return given.object;
       if (given.is_there) {
         const GeometryId geometry = believed_geometry(path, item.geometry);
-        return make_object(objects_[given.object].storage, geometry, lineage_after(given.object, op));
+        return memory_.make_object(memory_.object(given.object).storage, geometry, lineage_after(given.object, op));
       }
       const Hash128 geometry = axioms_.geometries.key(item.geometry);
       const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, path, geometry.high, geometry.low});
-      const uint32_t storage = make_storage(content);
-      storages_[storage].is_sized = op.compute == ComputeClass::kFactory && makes_sizes(node, op, item.geometry);
-      return make_object(storage, item.geometry);
+      const uint32_t storage = memory_.make_storage(content);
+      memory_.storage(storage).is_sized = op.compute == ComputeClass::kFactory && makes_sizes(node, op, item.geometry);
+      return memory_.make_object(storage, item.geometry);
     });
     values_[node.index()] = add_cell(cell);
   }
@@ -1261,9 +1121,9 @@ class Execution {
   // The graph before may record of a tensor under one of its names what it does not record under another: then what the
   // first name stands for is known, and the graph is run again.
   void learn(NodeId node, uint32_t object) {
-    if (!axioms_.is_open || object_groups_.changed_by_others(object) != Hash128()) return;
+    if (!axioms_.is_open || memory_.is_unsure(object)) return;
     const ValueShape& shape = recorded_shape(node);
-    if (shape.size() == 1) learn(objects_[object].geometry, shape[0]);
+    if (shape.size() == 1) learn(memory_.object(object).geometry, shape[0]);
   }
   void learn(GeometryId shown, const ValueShapeCell& recorded) {
     if (recorded.kind != ValueShapeCell::Kind::kTensor || axioms_.geometries.find(shown) != nullptr) return;
@@ -1285,15 +1145,15 @@ class Execution {
       const std::vector<uint32_t> from = argument_objects(node, position);
       const bool is_written = std::find(op.writes.begin(), op.writes.end(), position) != op.writes.end();
       if (from.size() == 1) {
-        const uint32_t object =
-            is_written ? from[0]
-                       : make_object(objects_[from[0]].storage, axioms_.geometries.add_unknown(geometry_name()),
-                                     lineage_after(from[0], op));
+        const uint32_t object = is_written ? from[0]
+                                           : memory_.make_object(memory_.object(from[0]).storage,
+                                                                 axioms_.geometries.add_unknown(geometry_name()),
+                                                                 lineage_after(from[0], op));
         values_[node.index()] = add_cell(is_written ? tensor_cell(object) : whole_cell(object));
         return;
       }
     }
-    const uint32_t object = make_object(make_storage(key), axioms_.geometries.add_unknown(key));
+    const uint32_t object = memory_.make_object(memory_.make_storage(key), axioms_.geometries.add_unknown(key));
     values_[node.index()] = add_cell(whole_cell(object));
   }
 
@@ -1371,14 +1231,14 @@ class Execution {
 
   void write_anything(const std::vector<uint32_t>& given, const std::vector<uint32_t>& made, const Hash128& key) {
     uint64_t place = 0;
-    for (const uint32_t object : given) write_all(objects_[object].storage, key, place++);
+    for (const uint32_t object : given) memory_.write_all(memory_.object(object).storage, key, place++);
     for (const uint32_t object : given) {
       const Hash128 name = make_key(KeyKind::kView, {key.high, key.low, place++});
-      change_geometry(object, axioms_.geometries.add_unknown(name));
-      join_objects(given[0], object);
+      memory_.change_geometry(object, axioms_.geometries.add_unknown(name));
+      memory_.join_objects(given[0], object);
     }
     if (given.empty()) return;
-    for (const uint32_t object : made) join_objects(given[0], object);
+    for (const uint32_t object : made) memory_.join_objects(given[0], object);
   }
 
   void write_arguments(NodeId node, const Op& op, const Hash128& key) {
@@ -1388,11 +1248,11 @@ class Execution {
       const std::vector<uint32_t> objects = argument_objects(node, position);
       for (size_t i = 0; i < objects.size(); ++i) {
         const GeometryId left = geometry_left(node, op, position, i);
-        const bool stays = !left.is_valid() || left == objects_[objects[i]].geometry;
+        const bool stays = !left.is_valid() || left == memory_.object(objects[i]).geometry;
         if (stays && !(position == 0 && op.changes_metadata)) {
-          write(objects[i], key, place++, copied_elements(objects[i]));
+          memory_.write(objects[i], key, place++, copied_elements(objects[i]));
         } else {
-          write_all(objects_[objects[i]].storage, key, place++);
+          memory_.write_all(memory_.object(objects[i]).storage, key, place++);
         }
       }
     }
@@ -1402,27 +1262,27 @@ class Execution {
 
   // The elements in row-major order. Nothing where something else than bytes would be copied.
   std::optional<Hash128> elements_key(uint32_t object, const Geometry& like) {
-    const Geometry* geometry = known_geometry(object);
+    const Geometry* geometry = memory_.known_geometry(object);
     if (geometry == nullptr || is_differentiated_) return std::nullopt;
     if (geometry->dtype != like.dtype || geometry->rest != like.rest || geometry->conjugate != like.conjugate ||
         geometry->negative != like.negative || !is_row_major(*geometry)) {
       return std::nullopt;
     }
-    const Hash128 data = data_key(object);
+    const Hash128 data = memory_.data_key(object);
     const Hash128 count = geometry->num_elements().key();
     const Hash128 offset = geometry->offset.key();
     const Hash128 key = make_key(KeyKind::kElements, {data.high, data.low, static_cast<uint64_t>(geometry->dtype),
                                                       count.high, count.low, offset.high, offset.low});
-    if (!claims_.empty()) sources_.emplace(key, Source{data, objects_[object].geometry});
+    if (!claims_.empty()) sources_.emplace(key, Source{data, memory_.object(object).geometry});
     return key;
   }
 
   // Of `copy_`: what it writes, where these are the elements of its source.
   std::optional<Hash128> copied_elements(uint32_t into) {
     if (rule_->special != Special::kCopy || given_.size() != 2) return std::nullopt;
-    const Geometry* to = known_geometry(into);
-    const Geometry* from = known_geometry(given_[1]);
-    if (!storages_[real_storage(objects_[into].storage)].is_sized) return std::nullopt;
+    const Geometry* to = memory_.known_geometry(into);
+    const Geometry* from = memory_.known_geometry(given_[1]);
+    if (!memory_.storage(memory_.real_storage(memory_.object(into).storage)).is_sized) return std::nullopt;
     if (to == nullptr || from == nullptr || !is_row_major(*to) || to->sizes != from->sizes) return std::nullopt;
     return elements_key(given_[1], *to);
   }
@@ -1430,7 +1290,7 @@ class Execution {
   // `cat` along dimension 0 puts tensors side by side.
   void lay_side_by_side(NodeId node) {
     const std::vector<uint32_t>& made = result_objects(node);
-    const Geometry* to = made.size() == 1 ? known_geometry(made[0]) : nullptr;
+    const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
     const std::optional<Reach> whole = to == nullptr ? std::nullopt : reach_of(*to);
     const Arg* dim = call_argument(graph_, node, 1);
     if (!whole.has_value() || !is_row_major(*to) || (dim != nullptr && !integer_of(*dim).value_or(SymInt(-1)).is(0))) {
@@ -1439,7 +1299,7 @@ class Execution {
     std::vector<std::pair<Reach, Hash128>> parts;
     int64_t at = whole->begin;
     for (const uint32_t object : given_) {
-      const Geometry* from = known_geometry(object);
+      const Geometry* from = memory_.known_geometry(object);
       const std::optional<Hash128> elements = elements_key(object, *to);
       const std::optional<Reach> reach = elements.has_value() ? reach_of(*from) : std::nullopt;
       if (!reach.has_value() || from->rank() != to->rank() ||
@@ -1451,7 +1311,7 @@ class Execution {
       at = next;
     }
     if (at != whole->end) return;
-    for (const auto& [reach, elements] : parts) put_piece(objects_[made[0]].storage, reach, elements);
+    for (const auto& [reach, elements] : parts) memory_.put_piece(memory_.object(made[0]).storage, reach, elements);
   }
 
   // -- claims
@@ -1469,22 +1329,21 @@ class Execution {
     const uint32_t cell = values_[node.index()];
     if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kTensor) return "it is not a tensor";
     const uint32_t object = cells_[cell].first;
-    const uint32_t storage = objects_[object].storage;
-    if (storages_[storage].is_pending || storage_groups_.changed_by_others(storage) != Hash128()) {
+    const uint32_t storage = memory_.object(object).storage;
+    if (memory_.storage(storage).is_pending || memory_.is_storage_unsure(storage)) {
       return "its memory is being filled, or may have been written through something else";
     }
-    const std::optional<Reach> reach = reach_of_object(object);
-    if (!reach.has_value()) return "its sizes are not known";
-    const std::optional<Hash128> elements =
-        storages_[storage].pieces == 0 ? std::nullopt : pieces_[storages_[storage].pieces - 1].exactly(*reach);
+    if (!memory_.reach(object).has_value()) return "its sizes are not known";
+    const std::optional<Hash128> elements = memory_.exactly(object);
     const auto source = elements.has_value() ? sources_.find(*elements) : sources_.end();
     if (source == sources_.end()) return "it is not exactly what one tensor was copied to";
-    const std::string why = check_part(*known_geometry(object), *axioms_.geometries.find(source->second.geometry));
+    const std::string why =
+        check_part(*memory_.known_geometry(object), *axioms_.geometries.find(source->second.geometry));
     if (!why.empty()) return why;
-    const uint32_t part = make_storage(source->second.data);
-    storages_[part].stands_on = real_storage(storage) + 1;
-    const uint32_t named = make_object(part, source->second.geometry);
-    join_objects(object, named);
+    const uint32_t part = memory_.make_storage(source->second.data);
+    memory_.storage(part).stands_on = memory_.real_storage(storage) + 1;
+    const uint32_t named = memory_.make_object(part, source->second.geometry);
+    memory_.join_objects(object, named);
     values_[node.index()] = add_cell(tensor_cell(named));
     return "";
   }
@@ -1496,9 +1355,7 @@ class Execution {
            has_effect(effects, Effect::kUnknownWrites) || op.name.find("as_strided") != std::string::npos ||
            rule_->special == Special::kOffset || op.name == "inductor._reinterpret_tensor.default";
   }
-  bool is_out_of_sight(uint32_t object) const {
-    return sees_storage_ && storages_[objects_[object].storage].stands_on != 0;
-  }
+  bool is_out_of_sight(uint32_t object) const { return sees_storage_ && memory_.storage_of(object).stands_on != 0; }
 
   void change_metadata(NodeId node, const Op& op, Effect effects, const Hash128& key) {
     if (has_effect(effects, Effect::kUnknownWrites)) return;
@@ -1507,7 +1364,7 @@ class Execution {
       const std::vector<uint32_t> objects = argument_objects(node, position);
       for (size_t i = 0; i < objects.size(); ++i) {
         if (const GeometryId left = geometry_left(node, op, position, i); left.is_valid()) {
-          change_geometry(objects[i], left);
+          memory_.change_geometry(objects[i], left);
         }
       }
     }
@@ -1529,12 +1386,12 @@ class Execution {
   bool fits_out(NodeId node, const Op& op, uint8_t position) {
     const std::vector<uint32_t> into = argument_objects(node, position);
     const Geometry* out =
-        into.size() == 1 && op.compute == ComputeClass::kPointwise ? known_geometry(into[0]) : nullptr;
+        into.size() == 1 && op.compute == ComputeClass::kPointwise ? memory_.known_geometry(into[0]) : nullptr;
     if (out == nullptr) return false;
     const size_t num_given = given_.size() - 1;  // `out` is named last
     bool is_met = out->rank() == 0;
     for (size_t i = 0; i < num_given; ++i) {
-      const Geometry* geometry = known_geometry(given_[i]);
+      const Geometry* geometry = memory_.known_geometry(given_[i]);
       if (geometry == nullptr || (geometry->rank() > 0 && geometry->sizes != out->sizes)) return false;
       is_met = is_met || geometry->rank() > 0;
     }
@@ -1563,46 +1420,47 @@ class Execution {
     const uint32_t object = objects[0];
     const std::optional<ViewFact> calculated = calculated_fact(node, op, object);
     const std::vector<uint32_t> source = op.moves_storage ? argument_objects(node, 1) : std::vector<uint32_t>();
-    objects_[object].lineage = lineage_after(object, op);
+    memory_.object(object).lineage = lineage_after(object, op);
     if (calculated.has_value() && calculated->tensors.size() == 1) {
-      change_geometry(object, calculated->tensors[0]);
+      memory_.change_geometry(object, calculated->tensors[0]);
     } else {
       const ValueShape& shape = recorded_shape(node);
       const bool is_tensor = !shape.empty() && shape[0].kind == ValueShapeCell::Kind::kTensor;
-      change_geometry(object, believed_geometry(0, is_tensor ? shape[0].geometry : GeometryId()));
+      memory_.change_geometry(object, believed_geometry(0, is_tensor ? shape[0].geometry : GeometryId()));
       // What raises, and what stands on another tensor of which no more is to be known, lacks no fact.
       if (is_impossible_ || source.size() == 1) lacks_fact_ = false;
     }
     if (!op.moves_storage) return;
-    const uint32_t storage = source.size() == 1 ? objects_[source[0]].storage
-                                                : make_storage(make_key(KeyKind::kResult, {key.high, key.low}));
-    storage_groups_.join(objects_[object].storage, storage);
-    objects_[object].storage = storage;
+    const uint32_t storage = source.size() == 1 ? memory_.object(source[0]).storage
+                                                : memory_.make_storage(make_key(KeyKind::kResult, {key.high, key.low}));
+    memory_.join_storages(memory_.object(object).storage, storage);
+    memory_.object(object).storage = storage;
   }
 
   // What the result may share, though mostly it does not.
   void share_results(NodeId node, const Op& op, const std::vector<uint32_t>& made) {
     if (made.empty()) return;
     if (op.joins_outputs) {
-      for (const uint32_t object : made) storage_groups_.join(objects_[made[0]].storage, objects_[object].storage);
+      for (const uint32_t object : made)
+        memory_.join_storages(memory_.object(made[0]).storage, memory_.object(object).storage);
     }
     if (op.shared_arg >= 0) {
       const std::vector<uint32_t> from = argument_objects(node, static_cast<size_t>(op.shared_arg));
       if (op.shares_only_empty && !may_be_empty(from)) return;
       for (const uint32_t a : from) {
-        for (const uint32_t b : made) join_objects(a, b);
+        for (const uint32_t b : made) memory_.join_objects(a, b);
       }
     }
     if (op.view == ViewKind::kProjection && view_kind(node, op) != ViewKind::kNone) {
       for (const uint32_t a : given_) {
-        for (const uint32_t b : made) join_objects(a, b);
+        for (const uint32_t b : made) memory_.join_objects(a, b);
       }
     }
   }
 
   bool may_be_empty(const std::vector<uint32_t>& objects) {
     return std::any_of(objects.begin(), objects.end(), [this](uint32_t object) {
-      const Geometry* geometry = known_geometry(object);
+      const Geometry* geometry = memory_.known_geometry(object);
       return geometry == nullptr || std::any_of(geometry->sizes.begin(), geometry->sizes.end(), [](const SymInt& size) {
                return !size.is_static() || size.value() == 0;
              });
@@ -1634,7 +1492,7 @@ class Execution {
                  : make_key(KeyKind::kMode, {mode.high, mode.low, geometry_name().high, geometry_name().low});
     }
     if (has_effect(effects, Effect::kWaits)) {
-      for (const uint32_t object : given) wait(objects_[object].storage);
+      for (const uint32_t object : given) wait(memory_.object(object).storage);
     }
     if (has_effect(effects, Effect::kCollective)) issue(node, op, key, given, made);
     if (given.size() == 1 && made.size() == 1) transfer(given[0], made[0]);
@@ -1644,26 +1502,26 @@ class Execution {
   void transfer(uint32_t from, uint32_t to) {
     const bool is_offload = rule_->special == Special::kOffload;
     if (!is_offload && rule_->special != Special::kReload) return;
-    Storage& made = storages_[objects_[to].storage];
+    NamedStorage& made = memory_.storage_of(to);
     if (is_offload) {
-      offloaded_.emplace(made.content, std::make_pair(data_key(from), geometry_key(from)));
-    } else if (const auto found = offloaded_.find(data_key(from));
-               found != offloaded_.end() && found->second.second == geometry_key(to)) {
+      offloaded_.emplace(made.content, std::make_pair(memory_.data_key(from), memory_.geometry_key(from)));
+    } else if (const auto found = offloaded_.find(memory_.data_key(from));
+               found != offloaded_.end() && found->second.second == memory_.geometry_key(to)) {
       made.content = found->second.first;
     }
     made.is_pending = true;
     made.is_transfer = true;
-    add_reader(objects_[from].storage, objects_[to].storage);
+    memory_.add_reader(memory_.object(from).storage, memory_.object(to).storage);
   }
 
   void wait(uint32_t storage) {
-    Storage& item = storages_[storage];
+    NamedStorage& item = memory_.storage(storage);
     if (!item.is_pending) return;
     item.is_pending = false;
     if (item.is_transfer) return;
-    const Hash128 pending = all_of(storage);
+    const Hash128 pending = memory_.all_of(storage);
     out_.waits.push_back(pending);
-    settle(storage, make_key(KeyKind::kReady, {pending.high, pending.low}));
+    memory_.settle(storage, make_key(KeyKind::kReady, {pending.high, pending.low}));
   }
 
   void issue(NodeId node, const Op& op, const Hash128& key, const std::vector<uint32_t>& given,
@@ -1683,14 +1541,14 @@ class Execution {
           make_key(KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low}));
     }
     std::vector<uint32_t> filled;
-    for (const uint32_t object : made) filled.push_back(objects_[object].storage);
+    for (const uint32_t object : made) filled.push_back(memory_.object(object).storage);
     for (const uint8_t position : op.writes) {
-      for (const uint32_t object : argument_objects(node, position)) filled.push_back(objects_[object].storage);
+      for (const uint32_t object : argument_objects(node, position)) filled.push_back(memory_.object(object).storage);
     }
     for (const uint32_t storage : filled) {
-      storages_[storage].is_pending = true;
+      memory_.storage(storage).is_pending = true;
       for (const uint32_t object : given) {
-        if (objects_[object].storage != storage) add_reader(objects_[object].storage, storage);
+        if (memory_.object(object).storage != storage) memory_.add_reader(memory_.object(object).storage, storage);
       }
     }
   }
@@ -1710,26 +1568,26 @@ class Execution {
   };
 
   uint32_t number_storage(uint32_t storage) {
-    return storage_numbers_.of(real_storage(storage), storages_.size(), numbers_all_);
+    return storage_numbers_.of(memory_.real_storage(storage), memory_.num_storages(), numbers_all_);
   }
   // Of what is to be seen alone: what may be one with something that nobody sees any more is one by itself.
   uint32_t find_twin(uint32_t object) {
     if (!numbers_all_) return 0;
     ++num_end_values_;
-    const uint32_t group = object_groups_.group_of(object);
+    const uint32_t group = memory_.group_of(object);
     if (group == 0) return 0;
     const auto& [place, first] = first_of_group_.emplace(group, std::make_pair(num_end_values_, object)).first->second;
     return first == object ? 0 : place;
   }
-  uint32_t number_object(uint32_t object) { return object_numbers_.of(object, objects_.size(), numbers_all_); }
+  uint32_t number_object(uint32_t object) { return object_numbers_.of(object, memory_.num_objects(), numbers_all_); }
 
   // Of an output, what is seen of it; of what the caller holds, its whole storage: the caller may see it otherwise.
   void add_end_values(const Cell& cell, NodeId node, const std::string& label, std::vector<EndValue>& out) {
     switch (cell.kind) {
       case ValueShapeCell::Kind::kTensor: {
-        const uint32_t storage = objects_[cell.first].storage;
-        const Hash128 content = &out == &out_.outputs ? data_key(cell.first) : with_state(storage, all_of(storage));
-        out.push_back({node, label, content, geometry_key(cell.first), number_storage(storage),
+        const uint32_t storage = memory_.object(cell.first).storage;
+        const Hash128 content = &out == &out_.outputs ? memory_.data_key(cell.first) : memory_.seen_all_of(storage);
+        out.push_back({node, label, content, memory_.geometry_key(cell.first), number_storage(storage),
                        number_object(cell.first), find_twin(cell.first)});
         return;
       }
@@ -1800,12 +1658,10 @@ class Execution {
     out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
                                           is_differentiated_ ? gradient_mode_.low : 0});
     for (auto& [group, calls] : collectives_) out_.collectives.emplace_back(group, std::move(calls));
-    for (const Storage& storage : storages_) {
-      if (storage.is_pending && !storage.is_transfer)
-        out_.pending.push_back(all_of(static_cast<uint32_t>(&storage - storages_.data())));
-    }
-    if (axioms_.is_open) {
-      for (const Storage& storage : storages_) axioms_.made.push_back(storage.made);
+    for (uint32_t i = 0; i < memory_.num_storages(); ++i) {
+      const NamedStorage& storage = memory_.storage(i);
+      if (storage.is_pending && !storage.is_transfer) out_.pending.push_back(memory_.all_of(i));
+      if (axioms_.is_open) axioms_.made.push_back(storage.made);
     }
     std::sort(out_.changes.begin(), out_.changes.end());
     for (std::vector<Hash128>* set : {&out_.assertions, &out_.waits, &out_.pending}) {
@@ -1826,17 +1682,11 @@ class Execution {
   const std::vector<StringId>* const input_names_;
   Hash128 graph_key_;
 
-  std::vector<Object> objects_;
-  std::vector<Storage> storages_;
-  std::vector<Pieces> pieces_;
+  NamedMemory memory_;
   std::vector<Cell> cells_;
   std::vector<SymInt> integers_;
-  std::vector<Hash128> names_;    // of elements of dicts
-  std::vector<uint32_t> values_;  // by node: its cell
-  static constexpr uint32_t kCutOff = 1;
-  std::vector<Hash128> lineages_ = {Hash128(), make_key(KeyKind::kLineage, {})};
-  HashMap<uint32_t, std::vector<uint32_t>> readers_;  // by storage: those that pending collectives fill from it
-  VersionedGroups object_groups_, storage_groups_;
+  std::vector<Hash128> names_;                       // of elements of dicts
+  std::vector<uint32_t> values_;                     // by node: its cell
   HashMap<uint32_t, std::vector<Hash128>> kept_by_;  // by storage: calls that autograd may have kept it for
   HashMap<uint64_t, Law> claims_;                    // by uid
   HashMap<Hash128, Source, Hash128Hash> sources_;    // whose elements they are, while there are claims

@@ -1,0 +1,127 @@
+#include "ir/check/equivalence/memory.h"
+
+namespace fxopt {
+namespace {
+
+Hash128 write_key(const Hash128& call, uint64_t place, const Hash128& racing) {
+  return make_key(KeyKind::kWrite, {call.high, call.low, place, racing.high, racing.low});
+}
+
+}  // namespace
+
+uint32_t NamedMemory::make_storage(const Hash128& content) {
+  NamedStorage storage;
+  storage.content = storage.made = content;
+  storages_.push_back(storage);
+  return static_cast<uint32_t>(storages_.size() - 1);
+}
+
+uint32_t NamedMemory::add_lineage(uint32_t from, const Hash128& name) {
+  const Hash128 old = lineages_[from];
+  lineages_.push_back(make_key(KeyKind::kLineage, {old.high, old.low, name.high, name.low}));
+  return static_cast<uint32_t>(lineages_.size() - 1);
+}
+
+Hash128 NamedMemory::all_of(uint32_t storage) const {
+  const NamedStorage& item = storages_[storage];
+  return item.pieces == 0 ? item.content : pieces_[item.pieces - 1].all(item.content);
+}
+
+Hash128 NamedMemory::with_state(uint32_t storage, const Hash128& content) {
+  const bool is_pending = storages_[storage].is_pending;
+  const Hash128 version = storage_groups_.changed_by_others(storage);
+  if (version == Hash128() && !is_pending) return content;
+  return make_key(KeyKind::kData, {content.high, content.low, version.high, version.low, is_pending ? 1U : 0U});
+}
+
+Hash128 NamedMemory::data_key(uint32_t object) {
+  const uint32_t storage = objects_[object].storage;
+  const NamedStorage& item = storages_[storage];
+  if (item.pieces == 0) return with_state(storage, item.content);
+  const std::optional<Reach> part = reach(object);
+  return part.has_value() ? with_state(storage, pieces_[item.pieces - 1].seen(*part, item.content))
+                          : seen_all_of(storage);
+}
+
+Hash128 NamedMemory::geometry_key(uint32_t object) {
+  const Hash128 key = geometries_.key(objects_[object].geometry);
+  const Hash128 version = object_groups_.changed_by_others(object);
+  const Hash128 lineage = lineages_[objects_[object].lineage];
+  if (version == Hash128() && lineage == Hash128()) return key;
+  return make_key(KeyKind::kGeometry, {key.high, key.low, version.high, version.low, lineage.high, lineage.low});
+}
+
+std::optional<Reach> NamedMemory::reach(uint32_t object) {
+  const Geometry* geometry = known_geometry(object);
+  return geometry == nullptr ? std::nullopt : reach_of(*geometry);
+}
+
+std::optional<Hash128> NamedMemory::exactly(uint32_t object) {
+  const uint32_t pieces = storage_of(object).pieces;
+  const std::optional<Reach> part = pieces == 0 ? std::nullopt : reach(object);
+  return part.has_value() ? pieces_[pieces - 1].exactly(*part) : std::nullopt;
+}
+
+void NamedMemory::write(uint32_t object, const Hash128& call, uint64_t place, const std::optional<Hash128>& copied) {
+  const uint32_t storage = objects_[object].storage;
+  const std::optional<Reach> part = counts_writes_ ? std::nullopt : reach(object);
+  if (!part.has_value()) return write_all(storage, call, place);
+  if (is_storage_unsure(storage)) settle(storage, seen_all_of(storage));
+  const Hash128 racing = take_racing(storage);
+  const Hash128 content = copied.has_value() && racing == Hash128() ? *copied : write_key(call, place, racing);
+  put_piece(storage, *part, content);
+  storage_groups_.change(storage, content);
+}
+
+void NamedMemory::write_all(uint32_t storage, const Hash128& call, uint64_t place) {
+  const Hash128 old = all_of(storage);
+  const Hash128 content = write_key(call, place, take_racing(storage));
+  // What the call is given does not name all pieces.
+  settle(storage, storages_[storage].pieces == 0
+                      ? content
+                      : make_key(KeyKind::kWrite, {content.high, content.low, old.high, old.low}));
+  storage_groups_.change(storage, storages_[storage].content);
+}
+
+void NamedMemory::put_piece(uint32_t storage, const Reach& reach, const Hash128& content) {
+  NamedStorage& item = storages_[storage];
+  if (item.pieces == 0) {
+    pieces_.emplace_back();
+    item.pieces = static_cast<uint32_t>(pieces_.size());
+  }
+  pieces_[item.pieces - 1].write(reach, content);
+}
+
+void NamedMemory::settle(uint32_t storage, const Hash128& content) {
+  storages_[storage].content = content;
+  storages_[storage].pieces = 0;
+}
+
+void NamedMemory::change_geometry(uint32_t object, GeometryId geometry) {
+  if (objects_[object].geometry == geometry && !is_unsure(object)) return;
+  objects_[object].geometry = geometry;
+  object_groups_.change(object, geometries_.key(geometry));
+}
+
+void NamedMemory::add_reader(uint32_t storage, uint32_t filled) {
+  const uint32_t real = real_storage(storage);
+  storages_[real].has_readers = true;
+  readers_[real].push_back(filled);
+}
+
+Hash128 NamedMemory::take_racing(uint32_t storage) {
+  Hash128 racing;
+  const uint32_t real = real_storage(storage);
+  if (!storages_[real].has_readers) return racing;
+  for (const uint32_t reader : readers_[real]) {
+    if (!storages_[reader].is_pending) continue;
+    const Hash128 filled = all_of(reader);
+    racing.high ^= filled.high;
+    racing.low ^= filled.low;
+  }
+  readers_.erase(real);
+  storages_[real].has_readers = false;
+  return racing;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/hash.h"
+#include "core/hash_table.h"
+#include "ir/check/equivalence/contents.h"
+#include "ir/check/equivalence/groups.h"
+#include "ir/check/equivalence/keys.h"
+
+namespace fxopt {
+
+// A tensor object, as Python holds it: two names of one object see each other's changes in place.
+struct NamedObject {
+  uint32_t storage = 0;
+  GeometryId geometry;
+  uint32_t lineage = 0;  // what autograd would see on the way here; 0: nothing, else from add_lineage()
+};
+
+struct NamedStorage {
+  Hash128 content;           // of what no piece covers
+  Hash128 made;              // what it held first: names the call that made it, and what is recorded of that
+  uint32_t pieces = 0;       // 1 + its place among the pieces; 0: there are none
+  bool is_pending = false;   // a collective has yet to fill it
+  bool is_transfer = false;  // pending: a copy between devices, which is what it copies
+  bool has_readers = false;  // pending collectives fill others from it
+  // Its tensor has the sizes that are recorded: an input's, or what a call of these arguments makes.
+  bool is_sized = false;
+  uint32_t stands_on = 0;  // of a value named by a law: 1 + the storage that it lies on in truth
+};
+
+// The objects and storages of a graph that is run on names, and what is done to them. All are known by the number that
+// making them gave; numbers are dense. O(1), or O(log pieces) for parts of a storage, expected.
+class NamedMemory {
+ public:
+  // `counts_writes`: autograd may run through the graph, which counts writes by storage: a tensor that it kept must not see
+  // any, not even to another part.
+  NamedMemory(GeometryTable& geometries, bool counts_writes) : geometries_(geometries), counts_writes_(counts_writes) {}
+
+  void reserve(size_t count) {
+    objects_.reserve(count);
+    storages_.reserve(count);
+  }
+  uint32_t make_storage(const Hash128& content);
+  uint32_t make_object(uint32_t storage, GeometryId geometry, uint32_t lineage = 0) {
+    objects_.push_back({storage, geometry, lineage});
+    return static_cast<uint32_t>(objects_.size() - 1);
+  }
+  // Cut off from what it is a view of; and what `name` tells of a way that began at `from`.
+  static constexpr uint32_t kCutOff = 1;
+  uint32_t add_lineage(uint32_t from, const Hash128& name);
+
+  NamedObject& object(uint32_t object) { return objects_[object]; }
+  const NamedObject& object(uint32_t object) const { return objects_[object]; }
+  NamedStorage& storage(uint32_t storage) { return storages_[storage]; }
+  const NamedStorage& storage(uint32_t storage) const { return storages_[storage]; }
+  NamedStorage& storage_of(uint32_t object) { return storages_[objects_[object].storage]; }
+  const NamedStorage& storage_of(uint32_t object) const { return storages_[objects_[object].storage]; }
+  size_t num_objects() const { return objects_.size(); }
+  size_t num_storages() const { return storages_.size(); }
+  // The storage that a value named by a law lies on in truth; any other itself.
+  uint32_t real_storage(uint32_t storage) const {
+    const uint32_t real = storages_[storage].stands_on;
+    return real == 0 ? storage : real - 1;
+  }
+
+  // -- what is seen
+
+  // What all of a storage holds, by itself; and as seen now, where others may have changed it or a collective fills it.
+  Hash128 all_of(uint32_t storage) const;
+  Hash128 seen_all_of(uint32_t storage) { return with_state(storage, all_of(storage)); }
+  // What a reader of the object sees, geometry aside.
+  Hash128 data_key(uint32_t object);
+  Hash128 geometry_key(uint32_t object);
+  // Null where nothing calculates with it. Until a geometry is added.
+  const Geometry* known_geometry(uint32_t object) {
+    return is_unsure(object) ? nullptr : geometries_.find(objects_[object].geometry);
+  }
+  std::optional<Reach> reach(uint32_t object);
+  // What one write put exactly where the object lies.
+  std::optional<Hash128> exactly(uint32_t object);
+
+  // -- what may be one
+
+  void join_objects(uint32_t a, uint32_t b) {
+    object_groups_.join(a, b);
+    join_storages(objects_[a].storage, objects_[b].storage);
+  }
+  // That lie on one storage already.
+  void join_on_storage(uint32_t a, uint32_t b) { object_groups_.join(a, b); }
+  void join_storages(uint32_t a, uint32_t b) { storage_groups_.join(a, b); }
+  // Whether another that may be it was changed since: its sizes, its bytes.
+  bool is_unsure(uint32_t object) { return object_groups_.changed_by_others(object) != Hash128(); }
+  bool is_storage_unsure(uint32_t storage) { return storage_groups_.changed_by_others(storage) != Hash128(); }
+  uint32_t group_of(uint32_t object) { return object_groups_.group_of(object); }
+
+  // -- what is done
+
+  // A write through an object by that call, which writes several by their places: to what it reaches, or, where that is
+  // not known, to all of the storage. `copied`: the name of the elements, where they are another tensor's.
+  void write(uint32_t object, const Hash128& call, uint64_t place, const std::optional<Hash128>& copied = std::nullopt);
+  void write_all(uint32_t storage, const Hash128& call, uint64_t place);
+  // Names what a part holds, which nobody has seen yet.
+  void put_piece(uint32_t storage, const Reach& reach, const Hash128& content);
+  // One name for all of it.
+  void settle(uint32_t storage, const Hash128& content);
+  void change_geometry(uint32_t object, GeometryId geometry);
+  // A pending collective fills `filled` from `storage`: a write before it ends makes what it fills unsure.
+  void add_reader(uint32_t storage, uint32_t filled);
+
+ private:
+  Hash128 with_state(uint32_t storage, const Hash128& content);
+  Hash128 take_racing(uint32_t storage);
+
+  GeometryTable& geometries_;
+  const bool counts_writes_;
+  std::vector<NamedObject> objects_;
+  std::vector<NamedStorage> storages_;
+  std::vector<Pieces> pieces_;
+  std::vector<Hash128> lineages_ = {Hash128(), make_key(KeyKind::kLineage, {})};
+  HashMap<uint32_t, std::vector<uint32_t>> readers_;  // by storage: those that pending collectives fill from it
+  VersionedGroups object_groups_, storage_groups_;
+};
+
+}  // namespace fxopt
