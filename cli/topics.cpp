@@ -59,7 +59,8 @@ The answer is one of three:
 
 The file that opt writes says which passes were proved, by which version of fxopt, and what that rests on: views whose
 sizes were taken as recorded, and views that may be copies, told by storage ids alone. verify says whether the
-graph is still the one that was proved. Names and tags may be changed afterwards, calls may not.
+graph is still the one that was proved. Names and tags may be changed afterwards, calls may not; where dead draws may be
+left out, the names of draws may not either.
 
 --numerics says how far passes may change results: exact (default), reorders-reductions, changes-numerics.)";
 

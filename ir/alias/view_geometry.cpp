@@ -215,6 +215,9 @@ ViewGeometry getitem(const Call& call) {
   const Arg* index = call.argument(1);
   if (index == nullptr) return answer(Outcome::kUnknown);
   const std::span<const Arg> parts = index->is(ArgKind::kTuple) ? call.children(*index) : std::span(index, 1);
+  if (std::any_of(parts.begin(), parts.end(), [](const Arg& part) { return part.is(ArgKind::kBool); })) {
+    return answer(Outcome::kUnknown);
+  }
   size_t left = 0;  // dimensions that the parts take
   for (const Arg& part : parts) left += part.is(ArgKind::kNone) || part.is(ArgKind::kEllipsis) ? 0 : 1;
   Geometry out = call.from;

@@ -81,8 +81,14 @@ class PipelineProof {
     options_.allow_dead_assertions = any(ProofTerm::kDropsAssertions);
     if (module.certificate.has_value()) allow(options_, module, *module.certificate);
     prover_.emplace(module, options_);
+    note_views();
     if (!module.certificate.has_value()) return;
-    is_stale_ = module.text(module.certificate->computes) != prover_->name().text;
+    // By what was allowed then, as a name hangs on it.
+    ProofOptions then;
+    allow(then, module, *module.certificate);
+    const bool is_alike = then.allow_dead_draws == options_.allow_dead_draws;
+    const ModuleName name = is_alike ? prover_->name() : Prover(module, then).name();
+    is_stale_ = module.text(module.certificate->computes) != name.text;
     if (!is_stale_) certificate_ = module.certificate;
   }
 
@@ -97,6 +103,7 @@ class PipelineProof {
       proved.version = module.intern(kVersion);
       proved.verdict = step.proof;
       if (!step.unproved.empty()) proved.why = module.intern(step.unproved);
+      if (step.proof != ProofVerdict::kProved) continue;
       for (const Claim& claim : step.result.claims()) {
         const StringId law = module.intern(name_of(claim.law));
         if (std::find(proved.laws.begin(), proved.laws.end(), law) == proved.laws.end()) proved.laws.push_back(law);
@@ -105,8 +112,8 @@ class PipelineProof {
     if (out.steps.empty()) return std::nullopt;
     const ModuleName name = prover_->name();
     out.computes = module.intern(name.text);
-    out.recorded_views = name.recorded_views;
-    out.storage_id_views = name.storage_id_views;
+    out.recorded_views = std::max<uint64_t>(out.recorded_views, most_.recorded_views);
+    out.storage_id_views = std::max<uint64_t>(out.storage_id_views, most_.storage_id_views);
     out.allowed.clear();
     for (const ProofAllowance& item : kProofAllowances) {
       if (options_.*item.option) out.allowed.push_back(module.intern(item.word));
@@ -148,6 +155,7 @@ class PipelineProof {
     }
     step_prover_.reset();
     if (proof.answer == ProofAnswer::kProved) {
+      note_views();
       if (!step.has(ProofTerm::kMarksOnly)) report.proof = ProofVerdict::kProved;
       return std::nullopt;
     }
@@ -163,7 +171,15 @@ class PipelineProof {
   }
 
  private:
+  // What proofs so far rested on.
+  void note_views() {
+    const ModuleName name = prover_->name();
+    most_.recorded_views = std::max(most_.recorded_views, name.recorded_views);
+    most_.storage_id_views = std::max(most_.storage_id_views, name.storage_id_views);
+  }
+
   ProofOptions options_;
+  ModuleName most_;
   StructuralHash proved_;  // of the module at the last proof
   std::optional<Prover> prover_;
   std::optional<Prover> step_prover_;       // where the pass works on the module

@@ -215,6 +215,9 @@ StructuralHash structural_hash(const Module& module) {
   hasher.add_field(module.rng_slots);
   hasher.add_field(module.streams);
   hasher.add_field(module.constants);
+  hasher.add_field(module.meshes);
+  hasher.add_field(module.op_schemas);
+  hasher.add_field(module.assertions);
   hasher.add_field(module.symbols);
   hasher.add_field(module.invocations);
   out.graphs.resize(module.num_graph_ids());

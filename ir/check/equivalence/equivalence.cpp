@@ -137,12 +137,26 @@ class Comparison {
     }
   }
 
-  // By name: one that only one of the two reads is as it was.
+  static const EndValue* find_label(const std::vector<EndValue>& values, const std::string& label) {
+    const auto found =
+        std::lower_bound(values.begin(), values.end(), label,
+                         [](const EndValue& value, const std::string& wanted) { return value.label < wanted; });
+    return found == values.end() || found->label != label ? nullptr : &*found;
+  }
+
+  // By name: of one that only one of the two reads, the other leaves what it was.
   void compare_attributes() {
+    for (const EndValue& b : after_.attributes) {
+      if (b.is_changed && find_label(before_.attributes, b.label) == nullptr) {
+        add("what " + b.label + " holds at the end", b.node);
+      }
+    }
     for (const EndValue& a : before_.attributes) {
-      const auto found = std::find_if(after_.attributes.begin(), after_.attributes.end(),
-                                      [&a](const EndValue& b) { return b.label == a.label; });
-      if (found == after_.attributes.end()) continue;
+      const EndValue* found = find_label(after_.attributes, a.label);
+      if (found == nullptr) {
+        if (a.is_changed) add("what " + a.label + " holds at the end");
+        continue;
+      }
       if (a.content != found->content || a.geometry != found->geometry) {
         add("what " + a.label + " holds at the end", found->node);
       } else if (a.storage != found->storage) {
@@ -407,6 +421,7 @@ ModuleName Prover::name() const {
   std::vector<uint64_t> words;
   for (const State::Known& known : state_->graphs) {
     add_key(words, hash_text(known.name));
+    words.push_back(known.is_differentiated ? 1 : 0);
     add_key(words, known.key);
     out.recorded_views += known.recorded_views;
     out.storage_id_views += known.storage_id_views;

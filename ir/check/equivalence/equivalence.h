@@ -105,7 +105,7 @@ class Prover {
   // Graphs are compared by name. `after` is another module, or the same one after a change. Undecided where one of the two
   // modules holds no step and one was asked for. O(the same).
   // `is_known`: where `after` is the module that this was made of, by graph id those that have not changed since the last
-  // proof; they are not run again. Empty: none.
+  // proof that held; they are not run again. Empty: none.
   ModuleProof prove(const Module& after, const std::vector<bool>& is_known = std::vector<bool>());
 
  private:

@@ -232,9 +232,6 @@ class Execution {
   void run_placeholder(NodeId node) {
     const Hash128 name = input_name(inputs_.size());
     const ValueShape& shape = believed_shape(node, name, axioms_.inputs);
-    Words words;
-    for (const StringId text : {graph_[node].name}) add_key(words, keys_.text(text));
-    out_.input_names = make_key(KeyKind::kList, {out_.input_names.high, out_.input_names.low, words[0], words[1]});
     values_[node.index()] = add_cell(make_external(shape, name, shared_inputs_));
     inputs_.push_back(node);
   }
@@ -279,9 +276,30 @@ class Execution {
         return add_cell(integer_cell(symbol(make_key(words))));
       }
       add_constant(words, attribute.constant);
+      if (attribute.opaque.has_value()) add_opaque(words, *attribute.opaque);
     }
     const Hash128 name = make_key(words);
-    return add_cell(make_external(believed_shape(node, name, axioms_.inputs), name, shared_attributes_));
+    const uint32_t cell = add_cell(make_external(believed_shape(node, name, axioms_.inputs), name, shared_attributes_));
+    std::vector<uint32_t> objects;
+    collect_objects(cells_[cell], objects);
+    for (const uint32_t object : objects) attributes_begin_.emplace(object, memory_.object(object));
+    return cell;
+  }
+
+  void add_opaque(Words& words, const OpaqueRecord& opaque) {
+    add_key(words, keys_.text(opaque.type));
+    add_key(words, keys_.text(opaque.text));
+    add_key(words, hash_text(opaque.payload));
+    add_key(words, hash_text(opaque.unknown));
+  }
+
+  // Whether an attribute is no longer what it was when the graph began: what it holds, its sizes, where it lies.
+  bool is_changed(uint32_t object) {
+    const auto begin = attributes_begin_.find(object);
+    if (begin == attributes_begin_.end()) return false;
+    const NamedObject& now = memory_.object(object);
+    return now.storage != begin->second.storage || now.geometry != begin->second.geometry ||
+           memory_.is_unsure(object) || memory_.seen_all_of(now.storage) != memory_.storage(now.storage).made;
   }
 
   void add_constant(Words& words, StringId name) {
@@ -376,7 +394,6 @@ class Execution {
       case ValueShapeCell::Kind::kTensor:
         words_.add(key_tag(KeyKind::kTensor));
         words_.add(memory_.geometry_key(cell.first));
-        contents_.add(memory_.data_key(cell.first));
         given_.push_back(cell.first);
         // Equal to nothing.
         if (is_out_of_sight(cell.first)) {
@@ -412,7 +429,6 @@ class Execution {
   // Names the call and its arguments, contents of tensors apart.
   void name_call(NodeId node, const Op& op) {
     words_.clear();
-    contents_.clear();
     given_.clear();
     words_.add(key_tag(KeyKind::kCall, static_cast<uint64_t>(graph_[node].kind)));
     const TargetId target = graph_[node].target;
@@ -456,13 +472,14 @@ class Execution {
 
   // The name of what the call computes: with the contents it is given, and with whatever else it depends on.
   Hash128 call_key(NodeId node, const Op& op, Effect effects) {
-    if (op.overwrites && overwrites_all(node)) {
-      // Nothing is left of what it held. How large it is hangs on the call that made it.
-      const Hash128 made = memory_.storage(memory_.real_storage(memory_.object(given_[0]).storage)).made;
-      contents_.all()[0] = made.high;
-      contents_.all()[1] = made.low;
+    // Where nothing is left of what argument 0 held, how large it is hangs on the call that made it.
+    const bool is_overwritten = op.overwrites && overwrites_all(node);
+    for (size_t i = 0; i < given_.size(); ++i) {
+      words_.add(i == 0 && is_overwritten
+                     ? memory_.storage(memory_.real_storage(memory_.object(given_[0]).storage)).made
+                     : memory_.data_key(given_[i]));
     }
-    for (const uint64_t word : contents_.all()) words_.add(word);
+    if (has_effect(effects, Effect::kCollective)) words_.add(ranks_key(node));
     if (writes_anything(node, effects)) {
       // Which of the tensors share memory with what is written, and which are that tensor: a write is seen in them, and
       // operators refuse some of them.
@@ -491,6 +508,21 @@ class Execution {
     Hash128 key = make_key(words);
     if (axioms_.key_bits <= 64) key = {0, key.low >> (64 - axioms_.key_bits)};
     return key;
+  }
+
+  // Who takes part in a collective.
+  Hash128 ranks_key(NodeId node) {
+    const GroupKey group = group_of_call(graph_, node);
+    if (!group.uid.is_valid()) return Hash128();
+    if (ranks_.empty()) {
+      for (const ProcessGroup& each : module_.groups) {
+        std::vector<uint64_t> words;
+        for (const int64_t rank : each.ranks) words.push_back(static_cast<uint64_t>(rank));
+        ranks_.emplace(each.uid, make_key(words));
+      }
+    }
+    const auto found = ranks_.find(group.uid);
+    return found == ranks_.end() ? Hash128() : found->second;
   }
 
   // Whether nothing is left of what argument 0 held: what the call gives does not depend on it.
@@ -1014,7 +1046,7 @@ class Execution {
     if (has_effect(effects, Effect::kUnknownWrites)) {
       write_anything(given, made, key);
     } else {
-      write_arguments(node, op, key);
+      write_arguments(node, op, effects, key);
     }
     change_metadata(node, op, effects, key);
     share_results(node, op, made);
@@ -1097,7 +1129,10 @@ class Execution {
     const Geometry* geometry = axioms_.geometries.find(recorded);
     if (geometry == nullptr || !op.schema.has_value() || !is_row_major(*geometry) || !geometry->offset.is(0))
       return false;
-    bool has_sizes = false;
+    const Tensor* tensor = single_tensor(graph_, node);
+    if (tensor == nullptr) return false;
+    bool has_sizes = false, has_dtype = false, has_value = false;
+    std::string_view device = "cpu";
     DType dtype = DType::kFloat32;
     for (size_t i = 0; i < op.schema->args.size(); ++i) {
       const Arg* arg = call_argument(graph_, node, i);
@@ -1106,16 +1141,23 @@ class Execution {
       if (name == "dtype") {
         if (!arg->is(ArgKind::kDType)) return false;
         dtype = arg->as_dtype();
+        has_dtype = true;
+      } else if (name == "device") {
+        if (!arg->is(ArgKind::kDevice)) return false;
+        device = module_.text(arg->as_string());
+      } else if (name == "fill_value") {
+        has_value = true;  // which tells the dtype where none is given
       } else if (name == "size") {
         if (!arg->has_children()) return false;
         const std::span<const Arg> sizes = graph_.pool().children(*arg);
         has_sizes = sizes.size() == geometry->rank();
         for (size_t d = 0; has_sizes && d < sizes.size(); ++d) has_sizes = integer_of(sizes[d]) == geometry->sizes[d];
-      } else if (name != "device" && name != "pin_memory" && name != "fill_value") {
+      } else if (name != "pin_memory") {
         return false;
       }
     }
-    return has_sizes && dtype == geometry->dtype;
+    const bool is_there = tensor->device.is_valid() ? module_.text(tensor->device) == device : device == "cpu";
+    return has_sizes && is_there && dtype == geometry->dtype && (has_dtype || !has_value);
   }
 
   // The graph before may record of a tensor under one of its names what it does not record under another: then what the
@@ -1172,7 +1214,6 @@ class Execution {
     return count;
   }
 
-  // By the tensors of the result, in order.
   static bool writes_argument(const Op& op, int16_t place) {
     return std::find(op.writes.begin(), op.writes.end(), place) != op.writes.end();
   }
@@ -1182,6 +1223,7 @@ class Execution {
     return place >= 0 && (writes_argument(op, place) || !has_effect(effects_.of(node), Effect::kRandom));
   }
 
+  // By the tensors of the result, in order.
   std::vector<Returned> returned_objects(NodeId node, const Op& op, const ValueShape& shape) {
     std::vector<Returned> out;
     const bool is_identity = op.view == ViewKind::kIdentity;
@@ -1241,7 +1283,7 @@ class Execution {
     for (const uint32_t object : made) memory_.join_objects(given[0], object);
   }
 
-  void write_arguments(NodeId node, const Op& op, const Hash128& key) {
+  void write_arguments(NodeId node, const Op& op, Effect effects, const Hash128& key) {
     if (!is_writing_call(graph_, node) || writes_only_metadata(graph_, node)) return;
     uint64_t place = 0;
     for (const uint8_t position : op.writes) {
@@ -1249,7 +1291,7 @@ class Execution {
       for (size_t i = 0; i < objects.size(); ++i) {
         const GeometryId left = geometry_left(node, op, position, i);
         const bool stays = !left.is_valid() || left == memory_.object(objects[i]).geometry;
-        if (stays && !(position == 0 && op.changes_metadata)) {
+        if (stays && !(position == 0 && op.changes_metadata) && !has_effect(effects, Effect::kBarrier)) {
           memory_.write(objects[i], key, place++, copied_elements(objects[i]));
         } else {
           memory_.write_all(memory_.object(objects[i]).storage, key, place++);
@@ -1273,8 +1315,15 @@ class Execution {
     const Hash128 offset = geometry->offset.key();
     const Hash128 key = make_key(KeyKind::kElements, {data.high, data.low, static_cast<uint64_t>(geometry->dtype),
                                                       count.high, count.low, offset.high, offset.low});
-    if (!claims_.empty()) sources_.emplace(key, Source{data, memory_.object(object).geometry});
     return key;
+  }
+  // What the part of a storage holds that begins at that byte: within it one counts from there.
+  Hash128 place_elements(const Hash128& elements, int64_t begin, uint32_t source) {
+    const Hash128 placed = make_key(KeyKind::kElements, {elements.high, elements.low, static_cast<uint64_t>(begin)});
+    if (!claims_.empty()) {
+      sources_.emplace(placed, Source{memory_.data_key(source), memory_.object(source).geometry});
+    }
+    return placed;
   }
 
   // Of `copy_`: what it writes, where these are the elements of its source.
@@ -1283,8 +1332,13 @@ class Execution {
     const Geometry* to = memory_.known_geometry(into);
     const Geometry* from = memory_.known_geometry(given_[1]);
     if (!memory_.storage(memory_.real_storage(memory_.object(into).storage)).is_sized) return std::nullopt;
+    // What overlaps itself may raise.
+    if (memory_.may_share(into, given_[1])) return std::nullopt;
     if (to == nullptr || from == nullptr || !is_row_major(*to) || to->sizes != from->sizes) return std::nullopt;
-    return elements_key(given_[1], *to);
+    const std::optional<Reach> reach = reach_of(*to);
+    const std::optional<Hash128> elements = reach.has_value() ? elements_key(given_[1], *to) : std::nullopt;
+    if (!elements.has_value()) return std::nullopt;
+    return place_elements(*elements, reach->begin, given_[1]);
   }
 
   // `cat` along dimension 0 puts tensors side by side.
@@ -1293,9 +1347,9 @@ class Execution {
     const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
     const std::optional<Reach> whole = to == nullptr ? std::nullopt : reach_of(*to);
     const Arg* dim = call_argument(graph_, node, 1);
-    if (!whole.has_value() || !is_row_major(*to) || (dim != nullptr && !integer_of(*dim).value_or(SymInt(-1)).is(0))) {
-      return;
-    }
+    if (!whole.has_value() || to->rank() == 0 || !is_row_major(*to)) return;
+    const SymInt along = dim == nullptr ? SymInt(0) : integer_of(*dim).value_or(SymInt(1));
+    if (!along.is(0) && !along.is(-static_cast<int64_t>(to->rank()))) return;
     std::vector<std::pair<Reach, Hash128>> parts;
     int64_t at = whole->begin;
     for (const uint32_t object : given_) {
@@ -1307,7 +1361,7 @@ class Execution {
         return;
       }
       const int64_t next = at + (reach->end - reach->begin);
-      parts.push_back({{at, next, true}, *elements});
+      parts.push_back({{at, next, true}, place_elements(*elements, at, object)});
       at = next;
     }
     if (at != whole->end) return;
@@ -1351,9 +1405,10 @@ class Execution {
   // A call that looks at more of a tensor than its elements, which is where a value named by a law may be another than in
   // truth.
   bool sees_storage(const Op& op, Effect effects) const {
-    return op.changes_metadata || op.moves_storage || op.has_subgraphs || !op.schema.has_value() ||
-           has_effect(effects, Effect::kUnknownWrites) || op.name.find("as_strided") != std::string::npos ||
-           rule_->special == Special::kOffset || op.name == "inductor._reinterpret_tensor.default";
+    return op.changes_metadata || op.moves_storage || op.clones_storage || op.has_subgraphs || !op.schema.has_value() ||
+           has_effect(effects, Effect::kUnknownWrites) || has_effect(effects, Effect::kBarrier) ||
+           op.name.find("as_strided") != std::string::npos || rule_->special == Special::kOffset ||
+           op.name == "inductor._reinterpret_tensor.default";
   }
   bool is_out_of_sight(uint32_t object) const { return sees_storage_ && memory_.storage_of(object).stands_on != 0; }
 
@@ -1521,7 +1576,7 @@ class Execution {
     if (item.is_transfer) return;
     const Hash128 pending = memory_.all_of(storage);
     out_.waits.push_back(pending);
-    memory_.settle(storage, make_key(KeyKind::kReady, {pending.high, pending.low}));
+    memory_.end_filling(storage, make_key(KeyKind::kReady, {pending.high, pending.low}));
   }
 
   void issue(NodeId node, const Op& op, const Hash128& key, const std::vector<uint32_t>& given,
@@ -1546,7 +1601,7 @@ class Execution {
       for (const uint32_t object : argument_objects(node, position)) filled.push_back(memory_.object(object).storage);
     }
     for (const uint32_t storage : filled) {
-      memory_.storage(storage).is_pending = true;
+      memory_.begin_filling(storage);
       for (const uint32_t object : given) {
         if (memory_.object(object).storage != storage) memory_.add_reader(memory_.object(object).storage, storage);
       }
@@ -1588,11 +1643,11 @@ class Execution {
         const uint32_t storage = memory_.object(cell.first).storage;
         const Hash128 content = &out == &out_.outputs ? memory_.data_key(cell.first) : memory_.seen_all_of(storage);
         out.push_back({node, label, content, memory_.geometry_key(cell.first), number_storage(storage),
-                       number_object(cell.first), find_twin(cell.first)});
+                       number_object(cell.first), find_twin(cell.first), is_changed(cell.first)});
         return;
       }
       case ValueShapeCell::Kind::kPlain:
-        out.push_back({node, label, integers_[cell.first].key(), Hash128(), 0, 0, 0});
+        out.push_back({node, label, integers_[cell.first].key(), Hash128(), 0, 0, 0, false});
         return;
       case ValueShapeCell::Kind::kContainer:
         for (uint32_t i = 0; i < cell.count; ++i) {
@@ -1653,6 +1708,8 @@ class Execution {
       add_end_values(cells_[values_[node.index()]], node, "attribute " + std::string(module_.text(path)),
                      out_.attributes);
     }
+    std::sort(out_.attributes.begin(), out_.attributes.end(),
+              [](const EndValue& a, const EndValue& b) { return a.label < b.label; });
     out_.generator = generator_;
     out_.world = world_;
     out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
@@ -1688,6 +1745,7 @@ class Execution {
   std::vector<Hash128> names_;                       // of elements of dicts
   std::vector<uint32_t> values_;                     // by node: its cell
   HashMap<uint32_t, std::vector<Hash128>> kept_by_;  // by storage: calls that autograd may have kept it for
+  HashMap<StringId, Hash128> ranks_;                 // of process groups, by uid
   HashMap<uint64_t, Law> claims_;                    // by uid
   HashMap<Hash128, Source, Hash128Hash> sources_;    // whose elements they are, while there are claims
   std::map<std::tuple<uint32_t, int64_t, uint32_t, Hash128>, uint32_t> elements_of_;  // cell, index, storage, geometry
@@ -1695,6 +1753,7 @@ class Execution {
   HashMap<uint32_t, uint32_t> shared_inputs_, shared_attributes_;  // storages by the number that shapes give them
   HashMap<StringId, const Attribute*> attributes_by_name_;
   HashMap<StringId, uint32_t> attributes_;
+  HashMap<uint32_t, NamedObject> attributes_begin_;  // by object
   std::vector<std::pair<StringId, NodeId>> attribute_order_;
   HashMap<StringId, const Constant*> constants_;
 
@@ -1709,7 +1768,7 @@ class Execution {
   ExecutionEnd out_;
 
   // Of the call at hand:
-  KeyWords words_, contents_;
+  KeyWords words_;
   size_t num_argument_words_ = 0;
   std::vector<uint32_t> given_, argument_, results_, written_;
   HashMap<uint32_t, uint32_t> numbers_;
@@ -1744,13 +1803,22 @@ Hash128 ExecutionEnd::key() const {
   add_key(words, output_structure);
   add_end(words, outputs);
   add_end(words, inputs);
-  add_end(words, attributes);
+  // One that nobody changed is as it was, whether it is read or not.
+  std::vector<EndValue> changed;
+  for (const EndValue& value : attributes) {
+    if (!value.is_changed) continue;
+    add_key(words, hash_text(value.label));
+    changed.push_back(value);
+  }
+  add_end(words, changed);
   for (const Hash128& key : {generator, world, mode}) add_key(words, key);
   for (const auto& [group, calls] : collectives) {
     add_key(words, group);
     words.push_back(calls.size());
     for (const Hash128& call : calls) add_key(words, call);
   }
+  words.push_back(draws.size());
+  for (const Hash128& draw : draws) add_key(words, draw);
   words.push_back(changes.size());
   for (const ChangeInPlace& change : changes) {
     add_key(words, change.call);

@@ -92,9 +92,10 @@ struct EndValue {
   std::string label;  // "output 3", "input x", "attribute w"
   Hash128 content;    // what a reader gets, geometry aside
   Hash128 geometry;
-  uint32_t storage = 0;  // numbered from 1 in this order; 0: no tensor
-  uint32_t object = 0;   // the same of tensor objects: one may be returned twice, or be an input
-  uint32_t may_be = 0;   // the first of those before that may be the same object; 0: there is none
+  uint32_t storage = 0;     // numbered from 1 in this order; 0: no tensor
+  uint32_t object = 0;      // the same of tensor objects: one may be returned twice, or be an input
+  uint32_t may_be = 0;      // the first of those before that may be the same object; 0: there is none
+  bool is_changed = false;  // of an attribute: it is not what it was when the graph began
 };
 
 // A claim that its law does not bear out.
@@ -116,7 +117,6 @@ struct ChangeInPlace {
 // How a run ends.
 struct ExecutionEnd {
   std::vector<NamedNode> nodes;  // calls, in schedule order
-  Hash128 input_names;
   size_t num_inputs = 0;
   Hash128 output_structure;
   std::vector<EndValue> outputs, inputs, attributes;

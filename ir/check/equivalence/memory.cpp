@@ -109,18 +109,62 @@ void NamedMemory::add_reader(uint32_t storage, uint32_t filled) {
   readers_[real].push_back(filled);
 }
 
-Hash128 NamedMemory::take_racing(uint32_t storage) {
+void NamedMemory::join_storages(uint32_t a, uint32_t b) {
+  if (a == b) return;
+  storage_groups_.join(a, b);
+  // What is being filled may be the other one.
+  for (const uint32_t each : {a, b}) {
+    if (storages_[each].is_pending) storage_groups_.change(each, all_of(each));
+  }
+}
+
+bool NamedMemory::may_share(uint32_t a, uint32_t b) {
+  const uint32_t first = objects_[a].storage, second = objects_[b].storage;
+  if (real_storage(first) == real_storage(second)) return true;
+  const uint32_t group = storage_groups_.group_of(first);
+  return group != 0 && group == storage_groups_.group_of(second);
+}
+
+void NamedMemory::begin_filling(uint32_t storage) {
+  storages_[storage].is_pending = true;
+  storage_groups_.change(storage, all_of(storage));
+}
+
+void NamedMemory::end_filling(uint32_t storage, const Hash128& content) {
+  settle(storage, content);
+  storage_groups_.change(storage, content);
+}
+
+// What collectives that have not ended fill from it.
+Hash128 NamedMemory::racing_with(uint32_t real) {
   Hash128 racing;
-  const uint32_t real = real_storage(storage);
-  if (!storages_[real].has_readers) return racing;
   for (const uint32_t reader : readers_[real]) {
     if (!storages_[reader].is_pending) continue;
     const Hash128 filled = all_of(reader);
     racing.high ^= filled.high;
     racing.low ^= filled.low;
   }
-  readers_.erase(real);
-  storages_[real].has_readers = false;
+  return racing;
+}
+
+// Collectives that have not ended may still read what is written: what they fill is unsure from here on.
+Hash128 NamedMemory::take_racing(uint32_t storage) {
+  const uint32_t real = real_storage(storage);
+  Hash128 racing;
+  if (storages_[real].has_readers) {
+    racing = racing_with(real);
+    readers_.erase(real);
+    storages_[real].has_readers = false;
+  }
+  const uint32_t group = storage_groups_.group_of(storage);
+  if (group == 0) return racing;
+  // They may read it under another name. The order does not matter.
+  for (const auto& [other, fills] : readers_) {
+    if (other == real || storage_groups_.group_of(other) != group) continue;
+    const Hash128 more = racing_with(other);
+    racing.high ^= more.high;
+    racing.low ^= more.low;
+  }
   return racing;
 }
 

@@ -91,7 +91,9 @@ class NamedMemory {
   }
   // That lie on one storage already.
   void join_on_storage(uint32_t a, uint32_t b) { object_groups_.join(a, b); }
-  void join_storages(uint32_t a, uint32_t b) { storage_groups_.join(a, b); }
+  void join_storages(uint32_t a, uint32_t b);
+  // Whether two lie on one storage, or may.
+  bool may_share(uint32_t a, uint32_t b);
   // Whether another that may be it was changed since: its sizes, its bytes.
   bool is_unsure(uint32_t object) { return object_groups_.changed_by_others(object) != Hash128(); }
   bool is_storage_unsure(uint32_t storage) { return storage_groups_.changed_by_others(storage) != Hash128(); }
@@ -108,12 +110,16 @@ class NamedMemory {
   // One name for all of it.
   void settle(uint32_t storage, const Hash128& content);
   void change_geometry(uint32_t object, GeometryId geometry);
+  // A collective is to fill all of it; and has.
+  void begin_filling(uint32_t storage);
+  void end_filling(uint32_t storage, const Hash128& content);
   // A pending collective fills `filled` from `storage`: a write before it ends makes what it fills unsure.
   void add_reader(uint32_t storage, uint32_t filled);
 
  private:
   Hash128 with_state(uint32_t storage, const Hash128& content);
   Hash128 take_racing(uint32_t storage);
+  Hash128 racing_with(uint32_t real);
 
   GeometryTable& geometries_;
   const bool counts_writes_;
