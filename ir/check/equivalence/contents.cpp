@@ -16,7 +16,7 @@ Hash128 piece_key(int64_t begin, int64_t end, const Hash128& content) {
 
 }  // namespace
 
-std::optional<Reach> reach_of(const Geometry& geometry) {
+std::optional<ByteRange> byte_range_of(const Geometry& geometry) {
   const int64_t bytes = element_size(geometry.dtype);
   if (geometry.layout != Layout::kStrided || bytes <= 0 || !geometry.offset.is_static()) return std::nullopt;
   std::vector<std::pair<int64_t, int64_t>> steps;  // stride and size of the dimensions that one steps along
@@ -33,7 +33,7 @@ std::optional<Reach> reach_of(const Geometry& geometry) {
     }
     steps.emplace_back(stride.value(), size.value());
   }
-  Reach out;
+  ByteRange out;
   if (__builtin_mul_overflow(geometry.offset.value(), bytes, &out.begin) ||
       __builtin_mul_overflow(last, bytes, &last) || __builtin_add_overflow(last, bytes, &out.end)) {
     return std::nullopt;
@@ -60,7 +60,7 @@ void Pieces::count(const Piece& piece, bool is_added) {
   sum_.low = is_added ? sum_.low + key.low : sum_.low - key.low;
 }
 
-void Pieces::write(const Reach& reach, const Hash128& content) {
+void Pieces::write(const ByteRange& reach, const Hash128& content) {
   const size_t first = first_after(reach.begin);
   size_t last = first;
   std::array<Piece, 3> put;  // what is left of the first piece, the new one, what is left of the last piece
@@ -85,7 +85,7 @@ void Pieces::write(const Reach& reach, const Hash128& content) {
   }
 }
 
-Hash128 Pieces::seen(const Reach& reach, const Hash128& rest) const {
+Hash128 Pieces::seen(const ByteRange& reach, const Hash128& rest) const {
   const size_t first = first_after(reach.begin);
   if (first == list_.size() || list_[first].begin >= reach.end) return rest;
   if (list_[first].begin <= reach.begin && list_[first].end >= reach.end) return list_[first].content;
@@ -101,7 +101,7 @@ Hash128 Pieces::seen(const Reach& reach, const Hash128& rest) const {
   return make_key(words);
 }
 
-std::optional<Hash128> Pieces::exactly(const Reach& reach) const {
+std::optional<Hash128> Pieces::exactly(const ByteRange& reach) const {
   const size_t first = first_after(reach.begin);
   if (first == list_.size() || list_[first].begin != reach.begin || list_[first].end != reach.end) return std::nullopt;
   return list_[first].content;

@@ -529,7 +529,7 @@ class Execution {
   bool overwrites_all(NodeId node) {
     const std::vector<uint32_t>& into = argument_objects(node, 0);
     if (is_differentiated_ || into.size() != 1 || given_.empty() || given_[0] != into[0]) return false;
-    const std::optional<Reach> reach = memory_.reach(into[0]);
+    const std::optional<ByteRange> reach = memory_.byte_range(into[0]);
     return reach.has_value() && reach->is_dense && !memory_.storage_of(into[0]).is_pending;
   }
 
@@ -1335,7 +1335,7 @@ class Execution {
     // What overlaps itself may raise.
     if (memory_.may_share(into, given_[1])) return std::nullopt;
     if (to == nullptr || from == nullptr || !is_row_major(*to) || to->sizes != from->sizes) return std::nullopt;
-    const std::optional<Reach> reach = reach_of(*to);
+    const std::optional<ByteRange> reach = byte_range_of(*to);
     const std::optional<Hash128> elements = reach.has_value() ? elements_key(given_[1], *to) : std::nullopt;
     if (!elements.has_value()) return std::nullopt;
     return place_elements(*elements, reach->begin, given_[1]);
@@ -1345,17 +1345,17 @@ class Execution {
   void lay_side_by_side(NodeId node) {
     const std::vector<uint32_t>& made = result_objects(node);
     const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
-    const std::optional<Reach> whole = to == nullptr ? std::nullopt : reach_of(*to);
+    const std::optional<ByteRange> whole = to == nullptr ? std::nullopt : byte_range_of(*to);
     const Arg* dim = call_argument(graph_, node, 1);
     if (!whole.has_value() || to->rank() == 0 || !is_row_major(*to)) return;
     const SymInt along = dim == nullptr ? SymInt(0) : integer_of(*dim).value_or(SymInt(1));
     if (!along.is(0) && !along.is(-static_cast<int64_t>(to->rank()))) return;
-    std::vector<std::pair<Reach, Hash128>> parts;
+    std::vector<std::pair<ByteRange, Hash128>> parts;
     int64_t at = whole->begin;
     for (const uint32_t object : given_) {
       const Geometry* from = memory_.known_geometry(object);
       const std::optional<Hash128> elements = elements_key(object, *to);
-      const std::optional<Reach> reach = elements.has_value() ? reach_of(*from) : std::nullopt;
+      const std::optional<ByteRange> reach = elements.has_value() ? byte_range_of(*from) : std::nullopt;
       if (!reach.has_value() || from->rank() != to->rank() ||
           !std::equal(from->sizes.begin() + 1, from->sizes.end(), to->sizes.begin() + 1)) {
         return;
@@ -1387,7 +1387,7 @@ class Execution {
     if (memory_.storage(storage).is_pending || memory_.is_storage_unsure(storage)) {
       return "its memory is being filled, or may have been written through something else";
     }
-    if (!memory_.reach(object).has_value()) return "its sizes are not known";
+    if (!memory_.byte_range(object).has_value()) return "its sizes are not known";
     const std::optional<Hash128> elements = memory_.exactly(object);
     const auto source = elements.has_value() ? sources_.find(*elements) : sources_.end();
     if (source == sources_.end()) return "it is not exactly what one tensor was copied to";

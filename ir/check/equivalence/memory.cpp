@@ -38,7 +38,7 @@ Hash128 NamedMemory::data_key(uint32_t object) {
   const uint32_t storage = objects_[object].storage;
   const NamedStorage& item = storages_[storage];
   if (item.pieces == 0) return with_state(storage, item.content);
-  const std::optional<Reach> part = reach(object);
+  const std::optional<ByteRange> part = byte_range(object);
   return part.has_value() ? with_state(storage, pieces_[item.pieces - 1].seen(*part, item.content))
                           : seen_all_of(storage);
 }
@@ -51,20 +51,20 @@ Hash128 NamedMemory::geometry_key(uint32_t object) {
   return make_key(KeyKind::kGeometry, {key.high, key.low, version.high, version.low, lineage.high, lineage.low});
 }
 
-std::optional<Reach> NamedMemory::reach(uint32_t object) {
+std::optional<ByteRange> NamedMemory::byte_range(uint32_t object) {
   const Geometry* geometry = known_geometry(object);
-  return geometry == nullptr ? std::nullopt : reach_of(*geometry);
+  return geometry == nullptr ? std::nullopt : byte_range_of(*geometry);
 }
 
 std::optional<Hash128> NamedMemory::exactly(uint32_t object) {
   const uint32_t pieces = storage_of(object).pieces;
-  const std::optional<Reach> part = pieces == 0 ? std::nullopt : reach(object);
+  const std::optional<ByteRange> part = pieces == 0 ? std::nullopt : byte_range(object);
   return part.has_value() ? pieces_[pieces - 1].exactly(*part) : std::nullopt;
 }
 
 void NamedMemory::write(uint32_t object, const Hash128& call, uint64_t place, const std::optional<Hash128>& copied) {
   const uint32_t storage = objects_[object].storage;
-  const std::optional<Reach> part = counts_writes_ ? std::nullopt : reach(object);
+  const std::optional<ByteRange> part = counts_writes_ ? std::nullopt : byte_range(object);
   if (!part.has_value()) return write_all(storage, call, place);
   if (is_storage_unsure(storage)) settle(storage, seen_all_of(storage));
   const Hash128 racing = take_racing(storage);
@@ -83,7 +83,7 @@ void NamedMemory::write_all(uint32_t storage, const Hash128& call, uint64_t plac
   storage_groups_.change(storage, storages_[storage].content);
 }
 
-void NamedMemory::put_piece(uint32_t storage, const Reach& reach, const Hash128& content) {
+void NamedMemory::put_piece(uint32_t storage, const ByteRange& reach, const Hash128& content) {
   NamedStorage& item = storages_[storage];
   if (item.pieces == 0) {
     pieces_.emplace_back();

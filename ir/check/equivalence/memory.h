@@ -79,7 +79,7 @@ class NamedMemory {
   const Geometry* known_geometry(uint32_t object) {
     return is_unsure(object) ? nullptr : geometries_.find(objects_[object].geometry);
   }
-  std::optional<Reach> reach(uint32_t object);
+  std::optional<ByteRange> byte_range(uint32_t object);
   // What one write put exactly where the object lies.
   std::optional<Hash128> exactly(uint32_t object);
 
@@ -106,7 +106,7 @@ class NamedMemory {
   void write(uint32_t object, const Hash128& call, uint64_t place, const std::optional<Hash128>& copied = std::nullopt);
   void write_all(uint32_t storage, const Hash128& call, uint64_t place);
   // Names what a part holds, which nobody has seen yet.
-  void put_piece(uint32_t storage, const Reach& reach, const Hash128& content);
+  void put_piece(uint32_t storage, const ByteRange& reach, const Hash128& content);
   // One name for all of it.
   void settle(uint32_t storage, const Hash128& content);
   void change_geometry(uint32_t object, GeometryId geometry);
