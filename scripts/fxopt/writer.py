@@ -54,6 +54,7 @@ NOT_CARRIED_THINGS = {
     "a value's constant (FakeTensor.constant) and memoized items": "the tracer's own cache",
     "classes and functions in nn_module_stack and source_fn_stack that no import finds": "read back as their names, as"
     " torch.export writes them",
+    "the certificate of a file that opt wrote": "it speaks of that file's graph, and a loaded one may be changed",
     "attributes of the GraphModule that no node names": "no part of the graph",
     "attributes of nodes that torch.fx.Node does not have, such as _dynamo_source": "bookkeeping of the tracer",
     "settings and sources of the ShapeEnv": "symbols, ranges, hints, guards and run-time assertions are carried; a source"

@@ -137,9 +137,9 @@ class Load(Case):
 
     def test_what_passes_wrote_is_kept_and_written_again(self):
         first, second, third = (self.folder / f"{name}.pb" for name in ("first", "second", "third"))
-        traced = trace(lambda x: x.view(4).view(2, 2).relu() + x.view(4).view(2, 2).relu(), torch.zeros(2, 2))
+        traced = trace(lambda x: x.view(4).view(2, 2).relu() + x.view(4).view(2, 2).relu(), torch.zeros(2, 2, dtype=torch.int64))
         bridge.save(traced, first)
-        run = subprocess.run([find_fxopt(), "opt", str(first), "-o", str(second), "--passes", "cse"])
+        run = subprocess.run([find_fxopt(), "opt", str(first), "-o", str(second), "--passes", "cse", "--no-prove"])
         self.assertEqual(run.returncode, 0)
         bridge.save(bridge.load(second), third)
         self.assertEqual(second.read_bytes(), third.read_bytes())
@@ -518,7 +518,7 @@ class CannotBeLoaded(Case):
 
 class Apply(Case):
     def test_the_module_is_patched_in_place(self):
-        traced = trace(lambda x: x.relu().view(4).view(2, 2) + x.relu(), torch.zeros(2, 2))
+        traced = trace(lambda x: x.relu().view(4).view(2, 2) + x.relu(), torch.zeros(2, 2, dtype=torch.int64))
         nodes = {node.name: node for node in traced.graph.nodes}
         metas = {name: node.meta for name, node in nodes.items()}
         values = {name: node.meta.get("val") for name, node in nodes.items()}
@@ -748,19 +748,19 @@ class OwnLibrary(Case):
 
         def function(x):
             y = torch.ops.fxopt_load_test.twice(x.view(4).view(2, 2))
-            again = x.view(4).view(2, 2) * 1.0
+            again = x.view(4).view(2, 2) * 1
             torch.ops.fxopt_load_test.add_one_(y)
-            return y + again, x.view(4).view(2, 2) * 1.0
+            return y + again, x.view(4).view(2, 2) * 1
 
-        traced = trace(function, torch.ones(2, 2))
+        traced = trace(function, torch.ones(2, 2, dtype=torch.int64))
         loaded = self.round_trip(traced)
-        before = bridge.run(traced, [torch.ones(2, 2)])
+        before = bridge.run(traced, [torch.ones(2, 2, dtype=torch.int64)])
         bridge.apply(loaded, "canonicalize,cse,dce")
         targets = [str(node.target) for node in loaded.graph.nodes if node.op == "call_function"]
         self.assertEqual(targets.count("aten.view.default"), 0)
         self.assertEqual(targets.count("aten.mul.Tensor"), 1)
         self.assertEqual([target for target in targets if "fxopt_load_test" in target][0], "fxopt_load_test.twice.default")
-        after = bridge.run(loaded, [torch.ones(2, 2)])
+        after = bridge.run(loaded, [torch.ones(2, 2, dtype=torch.int64)])
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(before, after)))
 
 
