@@ -284,24 +284,25 @@ struct Prover::State {
     });
   }
 
-  // Those graphs of the module before, and again while runs learn something: where values are recorded in part.
+  // Those graphs of the module before, or all that are top-level where none is named, and again while runs learn something:
+  // where values are recorded in part.
   void run_before(const Module& module, ModuleRun& with, const std::vector<GraphId>& compared,
                   const std::vector<StringId>* input_names = nullptr) {
     const std::vector<GraphId> tops = top_level_graphs(module);
     note_differentiated(module, tops);
-    for (size_t i = 0; i < kMaxRuns; ++i) {
+    for (size_t i = 0; i == 0 || (axioms.has_learned && i < kMaxRuns); ++i) {
+      // What was found out without what was learned since is found out anew.
       axioms.has_learned = false;
-      graphs.clear();
-      refused.resize(num_refused);
-      run_subgraphs(module, with, tops);
-      for (const GraphId id : compared) add_known(module.graph(id), with, input_names);
-      if (!axioms.has_learned) return;
       axioms.views.clear();
       axioms.changed.clear();
       axioms.integers.clear();
       axioms.results.clear();
       axioms.undone.clear();
       axioms.made.clear();
+      graphs.clear();
+      refused.resize(num_refused);
+      run_subgraphs(module, with, tops);
+      for (const GraphId id : compared.empty() ? tops : compared) add_known(module.graph(id), with, input_names);
     }
   }
 
@@ -401,7 +402,7 @@ Prover::Prover(const Module& before, const ProofOptions& options, std::vector<Cl
   } else {
     state_->before = &before;
     state_->run = std::make_unique<ModuleRun>(before, state_->axioms);
-    state_->run_before(before, *state_->run, top_level_graphs(before));
+    state_->run_before(before, *state_->run, {});
   }
   state_->axioms.is_open = false;
 }
