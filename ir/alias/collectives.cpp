@@ -230,9 +230,10 @@ CollectiveKind collective_kind(const Op& op) {
 
 GroupKey group_of_call(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
-  for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
-    if (!is_group_argument(op.schema->args[i])) continue;
-    const Arg* arg = call_argument(graph, node, i);
+  // It is the last one mostly.
+  for (size_t i = op.schema.has_value() ? op.schema->args.size() : 0; i > 0; --i) {
+    if (!is_group_argument(op.schema->args[i - 1])) continue;
+    const Arg* arg = call_argument(graph, node, i - 1);
     return arg == nullptr ? GroupKey() : group_of_argument(graph, *arg);
   }
   return guess_group(graph, node);

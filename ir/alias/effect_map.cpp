@@ -71,6 +71,7 @@ Effect effects_of(const Graph& graph, const SubgraphPaths& paths, NodeId node, O
   }
   const Op& op = graph.op(node);
   Effect effects = op.effects;
+  if (!effects_depend_on_call(op)) return effects;
   if (op.has(Effect::kRandom) && !is_random_call(graph, node)) effects = without(effects, Effect::kRandom);
   if (op.has(Effect::kMutates) && !is_writing_call(graph, node)) effects = without(effects, Effect::kMutates);
   if (op.operator_arg >= 0) effects = effects | effects_of_operator(graph, node);

@@ -32,6 +32,11 @@ class SubgraphEffects {
   HashMap<GraphId, Effect> known_;  // undescribed while it is being looked into
 };
 
+// Whether two calls of the operator may have different effects: by their arguments, or by the graphs they run.
+inline bool effects_depend_on_call(const Op& op) {
+  return op.has(Effect::kRandom) || op.has(Effect::kMutates) || op.operator_arg >= 0 || op.has_subgraphs;
+}
+
 // What each node of a graph does beyond computing its outputs: the op table's answer, made precise by the call. A
 // random op whose probability is statically 0 draws nothing. A higher-order op has the effects of the subgraphs it
 // names and of an operator it is given to run; it is undescribed when it names no subgraph, and when one writes

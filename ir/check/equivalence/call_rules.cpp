@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ir/alias/effect_map.h"
 #include "ir/check/equivalence/keys.h"
 #include "ir/values/sym_int.h"
 
@@ -55,6 +56,9 @@ CallRule make_rule(const Op& op) {
     if (op.name == name) rule.special = special;
   }
   rule.target = hash_text(rule.is_reshape() ? "aten.reshape.default" : op.name);
+  rule.has_own_effects = !effects_depend_on_call(op);
+  rule.only_computes = op.view == ViewKind::kNone && op.writes.empty() && !op.changes_metadata && !op.joins_outputs &&
+                       op.shared_arg < 0 && rule.special != Special::kOffload && rule.special != Special::kReload;
   if (!op.schema.has_value()) return rule;
   for (const SchemaArg& arg : op.schema->args) {
     rule.names.push_back(hash_text(arg.name));
@@ -67,9 +71,9 @@ CallRule make_rule(const Op& op) {
 }  // namespace
 
 const CallRule& CallRules::of(const Op& op) {
-  const auto found = rules_.find(&op);
-  if (found != rules_.end()) return found->second;
-  return rules_.emplace(&op, make_rule(op)).first->second;
+  const auto [found, is_new] = index_.emplace(&op, nullptr);
+  if (is_new) found.value() = &rules_.emplace_back(make_rule(op));
+  return *found->second;
 }
 
 }  // namespace fxopt

@@ -2,10 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
+#include <deque>
 #include <vector>
 
 #include "core/hash.h"
+#include "core/hash_table.h"
 #include "ir/ops/op.h"
 
 namespace fxopt {
@@ -31,6 +32,10 @@ struct CallRule {
   std::vector<std::vector<uint64_t>> defaults;  // of the schema's arguments, as they would be named; empty: none
   bool hands_back = false;                      // the schema says that a result is an argument or shares memory with it
 
+  // It writes and changes nothing, and what it gives shares memory with nothing: unless its effects say otherwise.
+  bool only_computes = false;
+  bool has_own_effects = false;  // every call of it has those of the operator
+
   bool is_reshape() const { return special == Special::kView || special == Special::kReshape; }
   bool asks_size() const { return special >= Special::kSize && special <= Special::kElements; }
 };
@@ -42,7 +47,8 @@ class CallRules {
   const CallRule& of(const Op& op);
 
  private:
-  std::unordered_map<const Op*, CallRule> rules_;
+  std::deque<CallRule> rules_;
+  HashMap<const Op*, const CallRule*> index_;
 };
 
 }  // namespace fxopt

@@ -510,10 +510,10 @@ class Execution {
     return key;
   }
 
-  // Who takes part in a collective.
+  // Who takes part in a collective; `group_` becomes its group.
   Hash128 ranks_key(NodeId node) {
-    const GroupKey group = group_of_call(graph_, node);
-    if (!group.uid.is_valid()) return Hash128();
+    group_ = group_of_call(graph_, node);
+    if (!group_.uid.is_valid()) return Hash128();
     if (ranks_.empty()) {
       for (const ProcessGroup& each : module_.groups) {
         std::vector<uint64_t> words;
@@ -521,7 +521,7 @@ class Execution {
         ranks_.emplace(each.uid, make_key(words));
       }
     }
-    const auto found = ranks_.find(group.uid);
+    const auto found = ranks_.find(group_.uid);
     return found == ranks_.end() ? Hash128() : found->second;
   }
 
@@ -537,7 +537,7 @@ class Execution {
     return has_effect(effects, Effect::kOpaque) || has_effect(effects, Effect::kBarrier);
   }
   bool writes_anything(NodeId node, Effect effects) const {
-    return has_effect(effects, Effect::kUnknownWrites) || is_writing_call(graph_, node);
+    return effects != Effect::kNone && (has_effect(effects, Effect::kUnknownWrites) || is_writing_call(graph_, node));
   }
 
   // Of each tensor that the call is given, the first written one that is the same `of`.
@@ -572,8 +572,9 @@ class Execution {
   void run_call(NodeId node) {
     const Op& op = graph_.op(node);
     if (op.view == ViewKind::kProjection && take_element(node)) return;
-    const Effect effects = effects_.of(node);
     rule_ = &rules_.of(op);
+    const bool is_plain = rule_->has_own_effects && graph_[node].kind == NodeKind::kCallFunction;
+    const Effect effects = is_plain ? op.effects : effects_.of(node);
     sees_storage_ = !claims_.empty() && sees_storage(op, effects);
     node_uid_ = graph_[node].uid;
     name_call(node, op);
@@ -798,7 +799,8 @@ class Execution {
   bool run_view(NodeId node, const Op& op, Effect effects, Hash128& key) {
     const ViewKind kind = view_kind(node, op);
     if (kind != ViewKind::kView && kind != ViewKind::kMultiView && kind != ViewKind::kMaybeView) return false;
-    const Arg* first = call_argument(graph_, node, 0);
+    const Arg* first = graph_.arg(node, 0);
+    if (first == nullptr) first = call_argument(graph_, node, 0);
     if (first == nullptr || !first->is(ArgKind::kNode)) return false;
     const uint32_t cell = values_[first->as_node().index()];
     if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kTensor) return false;
@@ -1039,6 +1041,7 @@ class Execution {
     const std::vector<uint32_t>& given = given_;
     make_result(node, op, key);
     if (rule_->special == Special::kConcatenation) lay_side_by_side(node);
+    if (rule_->only_computes && effects == Effect::kNone && !is_differentiated_) return;
     // A dropout that draws nothing hands back what it is given.
     if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
     const std::vector<uint32_t>& made = result_objects(node);
@@ -1090,18 +1093,27 @@ class Execution {
     return results_;
   }
 
-  void make_result(NodeId node, const Op& op, const Hash128& key) {
+  // The call hands back argument 0.
+  bool take_first(NodeId node, const Op& op) {
     const Arg* first = call_argument(graph_, node, 0);
-    if (op.view == ViewKind::kIdentity && first != nullptr && first->is(ArgKind::kNode) &&
-        values_[first->as_node().index()] != kNoCell) {
-      values_[node.index()] = values_[first->as_node().index()];
-      const Cell& same = cells_[values_[node.index()]];
-      if (same.kind == ValueShapeCell::Kind::kTensor && !op.changes_metadata) learn(node, same.first);
-      return;
-    }
-    const ValueShape shape = axioms_.keeps_results ? believed_shape(node, key, axioms_.results) : recorded_shape(node);
+    if (first == nullptr || !first->is(ArgKind::kNode) || values_[first->as_node().index()] == kNoCell) return false;
+    values_[node.index()] = values_[first->as_node().index()];
+    const Cell& same = cells_[values_[node.index()]];
+    if (same.kind == ValueShapeCell::Kind::kTensor && !op.changes_metadata) learn(node, same.first);
+    return true;
+  }
+
+  void make_result(NodeId node, const Op& op, const Hash128& key) {
+    if (op.view == ViewKind::kIdentity && take_first(node, op)) return;
+    result_shape_ = axioms_.keeps_results ? believed_shape(node, key, axioms_.results) : recorded_shape(node);
+    const ValueShape& shape = result_shape_;
     if (shape.empty()) {
       make_unrecorded(node, op, key);
+      return;
+    }
+    if (rule_->only_computes && !rule_->hands_back && shape.size() == 1 &&
+        shape[0].kind == ValueShapeCell::Kind::kTensor) {
+      values_[node.index()] = add_cell(tensor_cell(make_tensor(node, op, key, 0, shape[0].geometry)));
       return;
     }
     const std::vector<Returned> returned = returned_objects(node, op, shape);
@@ -1115,13 +1127,17 @@ class Execution {
         const GeometryId geometry = believed_geometry(path, item.geometry);
         return memory_.make_object(memory_.object(given.object).storage, geometry, lineage_after(given.object, op));
       }
-      const Hash128 geometry = axioms_.geometries.key(item.geometry);
-      const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, path, geometry.high, geometry.low});
-      const uint32_t storage = memory_.make_storage(content);
-      memory_.storage(storage).is_sized = op.compute == ComputeClass::kFactory && makes_sizes(node, op, item.geometry);
-      return memory_.make_object(storage, item.geometry);
+      return make_tensor(node, op, key, path, item.geometry);
     });
     values_[node.index()] = add_cell(cell);
+  }
+  // On a storage of its own.
+  uint32_t make_tensor(NodeId node, const Op& op, const Hash128& key, uint64_t path, GeometryId recorded) {
+    const Hash128 geometry = axioms_.geometries.key(recorded);
+    const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, path, geometry.high, geometry.low});
+    const uint32_t storage = memory_.make_storage(content);
+    memory_.storage(storage).is_sized = op.compute == ComputeClass::kFactory && makes_sizes(node, op, recorded);
+    return memory_.make_object(storage, recorded);
   }
 
   // Whether a factory's arguments say what is recorded: sizes, row by row, and dtype.
@@ -1345,11 +1361,12 @@ class Execution {
   void lay_side_by_side(NodeId node) {
     const std::vector<uint32_t>& made = result_objects(node);
     const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
-    const std::optional<ByteRange> whole = to == nullptr ? std::nullopt : byte_range_of(*to);
+    if (to == nullptr || to->rank() == 0) return;
     const Arg* dim = call_argument(graph_, node, 1);
-    if (!whole.has_value() || to->rank() == 0 || !is_row_major(*to)) return;
     const SymInt along = dim == nullptr ? SymInt(0) : integer_of(*dim).value_or(SymInt(1));
     if (!along.is(0) && !along.is(-static_cast<int64_t>(to->rank()))) return;
+    const std::optional<ByteRange> whole = byte_range_of(*to);
+    if (!whole.has_value() || !is_row_major(*to)) return;
     std::vector<std::pair<ByteRange, Hash128>> parts;
     int64_t at = whole->begin;
     for (const uint32_t object : given_) {
@@ -1579,17 +1596,18 @@ class Execution {
     memory_.end_filling(storage, make_key(KeyKind::kReady, {pending.high, pending.low}));
   }
 
+  // Of the group that call_key() found.
   void issue(NodeId node, const Op& op, const Hash128& key, const std::vector<uint32_t>& given,
              const std::vector<uint32_t>& made) {
     if (issued_.insert(key).second) {
-      const GroupKey group = group_of_call(graph_, node);
       Hash128 name;
-      if (group.uid.is_valid()) name = keys_.text(group.uid);
-      if (group.expr.is_valid()) name = keys_.integer(group.expr).key();
+      if (group_.uid.is_valid()) name = keys_.text(group_.uid);
+      if (group_.expr.is_valid()) name = keys_.integer(group_.expr).key();
       if (name == Hash128()) {
         // It may be any group: what is issued before and after it on each of them counts.
         for (const auto& [other, calls] : collectives_) {
-          if (!calls.empty()) any_group_.high ^= calls.back().high, any_group_.low ^= calls.back().low;
+          if (calls.empty()) continue;
+          any_group_ = make_key(KeyKind::kIssue, {any_group_.high, any_group_.low, calls.back().high, calls.back().low});
         }
       }
       collectives_[name].push_back(
@@ -1637,17 +1655,17 @@ class Execution {
   uint32_t number_object(uint32_t object) { return object_numbers_.of(object, memory_.num_objects(), numbers_all_); }
 
   // Of an output, what is seen of it; of what the caller holds, its whole storage: the caller may see it otherwise.
-  void add_end_values(const Cell& cell, NodeId node, const std::string& label, std::vector<EndValue>& out) {
+  void add_end_values(const Cell& cell, NodeId node, std::string label, std::vector<EndValue>& out) {
     switch (cell.kind) {
       case ValueShapeCell::Kind::kTensor: {
         const uint32_t storage = memory_.object(cell.first).storage;
         const Hash128 content = &out == &out_.outputs ? memory_.data_key(cell.first) : memory_.seen_all_of(storage);
-        out.push_back({node, label, content, memory_.geometry_key(cell.first), number_storage(storage),
+        out.push_back({node, std::move(label), content, memory_.geometry_key(cell.first), number_storage(storage),
                        number_object(cell.first), find_twin(cell.first), is_changed(cell.first)});
         return;
       }
       case ValueShapeCell::Kind::kPlain:
-        out.push_back({node, label, integers_[cell.first].key(), Hash128(), 0, 0, 0, false});
+        out.push_back({node, std::move(label), integers_[cell.first].key(), Hash128(), 0, 0, 0, false});
         return;
       case ValueShapeCell::Kind::kContainer:
         for (uint32_t i = 0; i < cell.count; ++i) {
@@ -1662,8 +1680,8 @@ class Execution {
     if (arg.is(ArgKind::kNode)) {
       structure.push_back(key_tag(KeyKind::kTensor));
       const uint32_t cell = values_[arg.as_node().index()];
-      const std::string label = "output " + std::to_string(out_.outputs.size());
-      if (cell != kNoCell) add_end_values(cells_[cell], arg.as_node(), label, out_.outputs);
+      std::string label = "output " + std::to_string(out_.outputs.size());
+      if (cell != kNoCell) add_end_values(cells_[cell], arg.as_node(), std::move(label), out_.outputs);
       return;
     }
     if (!arg.has_children() || arg.is(ArgKind::kSlice)) {
@@ -1687,8 +1705,11 @@ class Execution {
       std::sort(order.begin(), order.end(),
                 [this](const auto& a, const auto& b) { return module_.text(a.first) < module_.text(b.first); });
     }
+    out_.inputs.reserve(order.size());
     for (const auto& [name, node] : order) {
-      add_end_values(cells_[values_[node.index()]], node, "input " + std::string(module_.text(name)), out_.inputs);
+      std::string label = "input ";
+      label += module_.text(name);
+      add_end_values(cells_[values_[node.index()]], node, std::move(label), out_.inputs);
     }
   }
 
@@ -1704,12 +1725,16 @@ class Execution {
     numbers_all_ = false;
     std::sort(attribute_order_.begin(), attribute_order_.end(),
               [this](const auto& a, const auto& b) { return module_.text(a.first) < module_.text(b.first); });
+    out_.attributes.reserve(attribute_order_.size());
     for (const auto& [path, node] : attribute_order_) {
-      add_end_values(cells_[values_[node.index()]], node, "attribute " + std::string(module_.text(path)),
-                     out_.attributes);
+      std::string label = "attribute ";
+      label += module_.text(path);
+      add_end_values(cells_[values_[node.index()]], node, std::move(label), out_.attributes);
     }
-    std::sort(out_.attributes.begin(), out_.attributes.end(),
-              [](const EndValue& a, const EndValue& b) { return a.label < b.label; });
+    const auto by_label = [](const EndValue& a, const EndValue& b) { return a.label < b.label; };
+    if (!std::is_sorted(out_.attributes.begin(), out_.attributes.end(), by_label)) {
+      std::sort(out_.attributes.begin(), out_.attributes.end(), by_label);
+    }
     out_.generator = generator_;
     out_.world = world_;
     out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
@@ -1774,9 +1799,10 @@ class Execution {
   HashMap<uint32_t, uint32_t> numbers_;
   std::vector<Cell> made_cells_;
   ViewFact unknown_;
-  ValueShape recorded_;
+  ValueShape recorded_, result_shape_;
   std::optional<Hash128> geometry_name_;
   const CallRule* rule_ = nullptr;
+  GroupKey group_;  // of a collective
   bool is_schema_call_ = false;
   bool gradients_are_off_ = false;
   bool lacks_fact_ = false;

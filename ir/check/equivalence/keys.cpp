@@ -79,9 +79,9 @@ Hash128 ModuleKeys::text(StringId id) {
 
 GeometryId ModuleKeys::geometry(const Tensor& tensor) {
   const uint64_t hash = hash_record(tensor);
-  const auto [first, last] = recorded_.equal_range(hash);
-  for (auto at = first; at != last; ++at) {
-    if (same_record(at->second.tensor, tensor)) return at->second.id;
+  std::vector<Recorded>& alike = recorded_[hash];
+  for (const Recorded& each : alike) {
+    if (same_record(each.tensor, tensor)) return each.id;
   }
   const std::optional<Geometry> known = geometry_of(*module_, integers_, tensor);
   GeometryId id;
@@ -97,7 +97,7 @@ GeometryId ModuleKeys::geometry(const Tensor& tensor) {
     }
     id = geometries_->add_unknown(make_key(words));
   }
-  recorded_.emplace(hash, Recorded{tensor, id});
+  alike.push_back({tensor, id});
   return id;
 }
 

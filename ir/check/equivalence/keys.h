@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "core/hash.h"
@@ -73,9 +72,10 @@ class KeyWords {
     if (size_ == words_.size()) grow();
     words_[size_++] = word;
   }
-  void add(const Hash128& key) {
-    add(key.high);
-    add(key.low);
+  [[gnu::always_inline]] void add(const Hash128& key) {
+    if (size_ + 2 > words_.size()) grow();
+    words_[size_++] = key.high;
+    words_[size_++] = key.low;
   }
   // Takes words away that were added last.
   void cut(size_t size) { size_ = size; }
@@ -135,7 +135,7 @@ class ModuleKeys {
   GeometryTable* geometries_;
   SymInts integers_;
   std::vector<std::optional<Hash128>> texts_;  // by string
-  std::unordered_multimap<uint64_t, Recorded> recorded_;
+  HashMap<uint64_t, std::vector<Recorded>> recorded_;
 };
 
 }  // namespace fxopt

@@ -1,5 +1,7 @@
 #include "ir/check/equivalence/memory.h"
 
+#include <algorithm>
+
 namespace fxopt {
 namespace {
 
@@ -105,8 +107,9 @@ void NamedMemory::change_geometry(uint32_t object, GeometryId geometry) {
 
 void NamedMemory::add_reader(uint32_t storage, uint32_t filled) {
   const uint32_t real = real_storage(storage);
-  storages_[real].has_readers = true;
-  readers_[real].push_back(filled);
+  if (storages_[real].readers == 0) read_.push_back(real);
+  readers_.push_back({filled, storages_[real].readers});
+  storages_[real].readers = static_cast<uint32_t>(readers_.size());
 }
 
 void NamedMemory::join_storages(uint32_t a, uint32_t b) {
@@ -136,36 +139,33 @@ void NamedMemory::end_filling(uint32_t storage, const Hash128& content) {
 }
 
 // What collectives that have not ended fill from it.
-Hash128 NamedMemory::racing_with(uint32_t real) {
-  Hash128 racing;
-  for (const uint32_t reader : readers_[real]) {
-    if (!storages_[reader].is_pending) continue;
-    const Hash128 filled = all_of(reader);
-    racing.high ^= filled.high;
-    racing.low ^= filled.low;
+void NamedMemory::add_racing(uint32_t real, std::vector<Hash128>& filled) const {
+  for (uint32_t at = storages_[real].readers; at != 0; at = readers_[at - 1].next) {
+    const uint32_t reader = readers_[at - 1].filled;
+    if (storages_[reader].is_pending) filled.push_back(all_of(reader));
   }
-  return racing;
 }
 
 // Collectives that have not ended may still read what is written: what they fill is unsure from here on.
 Hash128 NamedMemory::take_racing(uint32_t storage) {
   const uint32_t real = real_storage(storage);
-  Hash128 racing;
-  if (storages_[real].has_readers) {
-    racing = racing_with(real);
-    readers_.erase(real);
-    storages_[real].has_readers = false;
+  std::vector<Hash128> filled;
+  add_racing(real, filled);
+  storages_[real].readers = 0;
+  // They may read it under another name.
+  if (const uint32_t group = storage_groups_.group_of(storage); group != 0) {
+    std::erase_if(read_, [this](uint32_t other) { return storages_[other].readers == 0; });
+    for (const uint32_t other : read_) {
+      if (other != real && storage_groups_.group_of(other) == group) add_racing(other, filled);
+    }
   }
-  const uint32_t group = storage_groups_.group_of(storage);
-  if (group == 0) return racing;
-  // They may read it under another name. The order does not matter.
-  for (const auto& [other, fills] : readers_) {
-    if (other == real || storage_groups_.group_of(other) != group) continue;
-    const Hash128 more = racing_with(other);
-    racing.high ^= more.high;
-    racing.low ^= more.low;
-  }
-  return racing;
+  if (filled.empty()) return Hash128();
+  // One may be filled from several of them, and in any order.
+  std::sort(filled.begin(), filled.end());
+  filled.erase(std::unique(filled.begin(), filled.end()), filled.end());
+  std::vector<uint64_t> words = {key_tag(KeyKind::kPending)};
+  for (const Hash128& each : filled) add_key(words, each);
+  return make_key(words);
 }
 
 }  // namespace fxopt

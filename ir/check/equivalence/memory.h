@@ -26,7 +26,7 @@ struct NamedStorage {
   uint32_t pieces = 0;       // 1 + its place among the pieces; 0: there are none
   bool is_pending = false;   // a collective has yet to fill it
   bool is_transfer = false;  // pending: a copy between devices, which is what it copies
-  bool has_readers = false;  // pending collectives fill others from it
+  uint32_t readers = 0;      // 1 + the last of those that pending collectives fill from it; 0: there are none
   // Its tensor has the sizes that are recorded: an input's, or what a call of these arguments makes.
   bool is_sized = false;
   uint32_t stands_on = 0;  // of a value named by a law: 1 + the storage that it lies on in truth
@@ -119,7 +119,7 @@ class NamedMemory {
  private:
   Hash128 with_state(uint32_t storage, const Hash128& content);
   Hash128 take_racing(uint32_t storage);
-  Hash128 racing_with(uint32_t real);
+  void add_racing(uint32_t real, std::vector<Hash128>& filled) const;
 
   GeometryTable& geometries_;
   const bool counts_writes_;
@@ -127,7 +127,12 @@ class NamedMemory {
   std::vector<NamedStorage> storages_;
   std::vector<Pieces> pieces_;
   std::vector<Hash128> lineages_ = {Hash128(), make_key(KeyKind::kLineage, {})};
-  HashMap<uint32_t, std::vector<uint32_t>> readers_;  // by storage: those that pending collectives fill from it
+  // What pending collectives fill from storages, each with the one before of the same storage.
+  struct Reader {
+    uint32_t filled = 0, next = 0;
+  };
+  std::vector<Reader> readers_;
+  std::vector<uint32_t> read_;  // storages that have had readers
   VersionedGroups object_groups_, storage_groups_;
 };
 
