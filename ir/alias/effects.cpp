@@ -55,30 +55,25 @@ ViewKind view_of_getitem(const Graph& graph, NodeId node) {
                                                                                             : ViewKind::kProjection;
 }
 
-// The recorded result that aliases the argument at `position`; nullptr when there is no such tensor.
+// The recorded result that is the argument at `position`; nullptr when there is no such tensor. Another result may have
+// any sizes, whatever became of the argument.
 const Tensor* result_of(const Graph& graph, NodeId node, uint8_t position) {
   const Op& op = graph.op(node);
   const Value& value = graph.value(node);
-  if (value.kind == ValueKind::kTensor) return &graph.pool().tensor(value);
   const auto found = std::find(op.aliases.begin(), op.aliases.end(), position);
+  if (found == op.aliases.end()) return nullptr;
+  if (value.kind == ValueKind::kTensor) return op.aliases.size() == 1 ? &graph.pool().tensor(value) : nullptr;
   const size_t element = static_cast<size_t>(found - op.aliases.begin());
-  if (!has_elements(value) || found == op.aliases.end() || element >= value.count) return nullptr;
+  if (!has_elements(value) || element >= value.count) return nullptr;
   const Value& child = graph.pool().value(ValueId(value.first + element));
   return child.kind == ValueKind::kTensor ? &graph.pool().tensor(child) : nullptr;
 }
 
-// Whether the recorded values show that `out` is as the call leaves it.
-bool is_as_left(const Graph& graph, NodeId node, uint8_t position, NodeId out) {
-  const Tensor* before = single_tensor(graph, out);
+// Whether the recorded values show that the call leaves what it writes as it was.
+bool is_as_left(const Graph& graph, NodeId node, uint8_t position, NodeId written) {
+  const Tensor* before = single_tensor(graph, written);
   const Tensor* after = result_of(graph, node, position);
   return before != nullptr && after != nullptr && same_metadata(graph.module(), *before, *after);
-}
-
-bool has_result_metadata(const Graph& graph, NodeId node, NodeId written) {
-  const Tensor* before = single_tensor(graph, written);
-  const Tensor* after = single_tensor(graph, node);
-  if (after == nullptr) return graph.value(node).kind != ValueKind::kAbsent;
-  return before != nullptr && same_metadata(graph.module(), *before, *after);
 }
 
 bool keeps_metadata(const Graph& graph, NodeId node, uint8_t position) {
@@ -89,7 +84,7 @@ bool keeps_metadata(const Graph& graph, NodeId node, uint8_t position) {
   if (is_builtin && !is_out) return true;
   const Arg* arg = call_argument(graph, node, position);
   if (arg == nullptr || !arg->is(ArgKind::kNode)) return arg == nullptr || !arg->has_children();
-  return is_out ? is_as_left(graph, node, position, arg->as_node()) : has_result_metadata(graph, node, arg->as_node());
+  return is_as_left(graph, node, position, arg->as_node());
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ ViewKind view_of_call(const Graph& graph, NodeId node);
 
 // The positions of arguments whose tensors may leave the call with other sizes, strides, offset or storage: argument 0
 // of `t_` and its kin; the `out` of an out variant, unless the recorded values show that it has the result's sizes
-// already; what an op described by a file writes, unless its recorded result shows the same. Calls with unknown writes
-// (EffectMap) may change all they are given, which is not repeated here. O(writes * rank).
+// already; what an op described by a file writes, unless it returns that very tensor and records the same of it. Calls
+// with unknown writes (EffectMap) may change all they are given, which is not repeated here. O(writes * rank).
 void collect_metadata_changes(const Graph& graph, NodeId node, std::vector<uint8_t>& positions);
 
 // True when what the call writes is no more than where a tensor is (`t_`, `set_`, `detach_`): no byte changes. An op that

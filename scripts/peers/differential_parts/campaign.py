@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from differential_parts.optimize import Optimized, Optimizer
 from differential_parts.programs import FAILING, Dice, Program, Unusable
 
 NOT_EQUIVALENT = "FX0420"  # the proof after a pass
+STOPPED_AFTER = re.compile(r"\]: after pass (\d+) ")
 BROKEN_OUTPUT = "]: after pass "  # the verifier does not let pass what that pass made
 AGAIN = 4  # runs of the original before a result is called wrong
 APPLY_SHARE = 0.08  # of the runs, by bridge.apply in place of a file
@@ -95,7 +97,7 @@ class Subject:
         except FxoptError as error:
             run.refused = error.code or f"exit {error.exit_code}"
             if error.code == NOT_EQUIVALENT:
-                return self._judge_stopped(run)
+                return self._judge_stopped(run, str(error))
             if error.exit_code not in (2, 3, 4, 8) or BROKEN_OUTPUT in str(error):
                 run.differences.append(f"exit {error.exit_code}: {str(error).splitlines()[0][:120]}")
             return run
@@ -105,11 +107,12 @@ class Subject:
         self._execute(run, result)
         return run
 
-    def _judge_stopped(self, run: Run) -> Run:
-        """Whether what the proof stopped is wrong when it is executed."""
+    def _judge_stopped(self, run: Run, said: str) -> Run:
+        """Whether what the proof stopped is wrong when it is executed. Passes after it may refuse what it made."""
         run.is_stopped = True
+        place = STOPPED_AFTER.search(said)
         try:
-            self._execute(run, self.optimizer.run(run.passes, prove=False))
+            self._execute(run, self.optimizer.run(run.passes, prove=False, stop_after=int(place[1]) if place else None))
         except (FxoptError, LoadError) as error:
             run.differences.append(f"without the proof: {str(error).splitlines()[0][:120]}")
         return run

@@ -51,10 +51,11 @@ class Optimizer:
                 form.write_json(module, source)
         return cls(program, fxopt, source)
 
-    def run(self, passes: str, *, prove: bool = True) -> Optimized:
-        """Runs a pipeline and builds its result without metadata. FxoptError where the program refuses."""
+    def run(self, passes: str, *, prove: bool = True, stop_after: int | None = None) -> Optimized:
+        """Runs a pipeline, or as many of its passes, and builds its result without metadata. FxoptError where the program
+        refuses."""
         target = self.folder / "after.json"
-        report = self._call(passes, target, prove=prove)
+        report = self._call(passes, target, prove=prove, stop_after=stop_after)
         with form.no_collection():
             module = json.loads(target.read_text(encoding="utf-8"))["module"]
             loaded = _Runnable(module, target, None).runnable()
@@ -70,8 +71,10 @@ class Optimizer:
         """Writes the program as a file of fxopt."""
         bridge.save(self.program.graph_module, path, fxopt=self.fxopt, **self.program.told)
 
-    def _call(self, passes: str, target: pathlib.Path, *, prove: bool) -> Json:
+    def _call(self, passes: str, target: pathlib.Path, *, prove: bool, stop_after: int | None) -> Json:
         arguments = ["opt", str(self.source), "-o", str(target), "--passes", passes, NO_REPRODUCER, *(() if prove else ("--no-prove",))]
+        if stop_after is not None:
+            arguments += ["--stop-after", str(stop_after)]
         return tool.run_fxopt(self.fxopt, arguments, self.folder)["files"][0]
 
 

@@ -129,7 +129,7 @@ PLANTED: tuple[Planted, ...] = (
     _one("set-moves", "all: set_ puts a tensor on other memory", TABLE, "op.moves_storage = «row.extra.moves_storage»;", "false"),
     _one("set-joins", "all: the memory before set_ and the one after are one class", STORAGES, "if («from[0].buffer.is_valid()») join(parents_, from[0].buffer, buffer);", "false"),
     _one("sizes-change", "all: t_, resize_ and others change sizes in place", TABLE, "op.changes_metadata = «row.extra.changes_metadata»;", "false"),
-    _one("out-sizes", "all: out= may resize what it is given", EFFECTS, "return is_out ? «is_as_left(graph, node, position, arg->as_node())»", "true"),
+    _one("out-sizes", "all: out= may resize what it is given", EFFECTS, "return «is_as_left(graph, node, position, arg->as_node())»", "is_out || is_as_left(graph, node, position, arg->as_node())"),
     _one("same-object", "all: an in-place op hands back the object it was given", STORAGES, "if (view_ == ViewKind::kIdentity) return «base.object»;", "make_object()"),
     _one("may-alias", "all: what may be a view may alias its input", STORAGES, "if («answer == ViewAnswer::kUnknown») join(parents_, base.buffer", "false"),
     _one("schema-aliases", "all: a result aliases the argument that the schema names", STORAGES, "if («op.schema.has_value()») alias_by_schema(node, op);", "false"),
