@@ -6,6 +6,14 @@
 #include "ir/check/equivalence/keys.h"
 
 namespace fxopt {
+namespace {
+
+const SymInt& next_change() {
+  static const SymInt next = SymInt::symbol(hash_text("the next change"));
+  return next;
+}
+
+}  // namespace
 
 uint32_t VersionedGroups::root(uint32_t group) {
   while (groups_[group].parent != group) {
@@ -18,7 +26,7 @@ uint32_t VersionedGroups::root(uint32_t group) {
 VersionedGroups::Member& VersionedGroups::add(uint32_t member) {
   if (Member* known = find(member); known != nullptr) return *known;
   if (member >= places_.size()) places_.resize(size_t{member} + 1);
-  members_.push_back({static_cast<uint32_t>(groups_.size()), Hash128()});
+  members_.push_back({static_cast<uint32_t>(groups_.size()), Version()});
   places_[member] = static_cast<uint32_t>(members_.size());
   Group group;
   group.parent = members_.back().group;
@@ -29,8 +37,13 @@ VersionedGroups::Member& VersionedGroups::add(uint32_t member) {
 Hash128 VersionedGroups::changed_by_others(uint32_t member) {
   const Member* found = find(member);
   if (found == nullptr) return Hash128();
-  const Hash128 version = groups_[root(found->group)].version;
-  return version == found->known ? Hash128() : version;
+  const Version& now = groups_[root(found->group)].version;
+  if (now == found->known) return Hash128();
+  const size_t count = now.count - found->known.count;
+  if (powers_.empty()) powers_.emplace_back(1);
+  while (powers_.size() <= count) powers_.push_back(powers_.back() * next_change());
+  const Hash128 since = (now.changes - found->known.changes * powers_[count]).key();
+  return make_key(KeyKind::kMayWrite, {since.high, since.low, count});
 }
 
 uint32_t VersionedGroups::group_of(uint32_t member) {
@@ -46,15 +59,18 @@ void VersionedGroups::join(uint32_t a, uint32_t b) {
   uint32_t other = root(add(b).group);
   if (top == other) return;
   if (groups_[top].size < groups_[other].size) std::swap(top, other);
-  const Hash128 one = groups_[top].version;
-  const Hash128 two = groups_[other].version;
+  const Version one = groups_[top].version;
+  const Version two = groups_[other].version;
   groups_[other].parent = top;
   groups_[top].size += groups_[other].size;
-  if (two != Hash128()) {
-    // Whichever is the larger, the name is the same.
-    const auto [first, second] = std::minmax(one, two);
-    groups_[top].version =
-        one == Hash128() ? two : make_key(KeyKind::kMayWrite, {first.high, first.low, second.high, second.low});
+  if (one.count == 0) groups_[top].version = two;
+  if (one.count != 0 && two.count != 0) {
+    // Whichever is the larger, the name is the same. Nobody knew it: it counts more than either.
+    const Hash128 left = one.changes.key(), right = two.changes.key();
+    const auto [first, second] = std::minmax(left, right);
+    groups_[top].version = {
+        SymInt::symbol(make_key(KeyKind::kMayWrite, {first.high, first.low, second.high, second.low})),
+        one.count + two.count};
   }
   if (knows_a) find(a)->known = groups_[top].version;
   if (knows_b) find(b)->known = groups_[top].version;
@@ -63,9 +79,10 @@ void VersionedGroups::join(uint32_t a, uint32_t b) {
 void VersionedGroups::change(uint32_t member, const Hash128& by) {
   Member* found = find(member);
   if (found == nullptr) return;
-  Group& group = groups_[root(found->group)];
-  group.version = make_key(KeyKind::kMayWrite, {group.version.high, group.version.low, by.high, by.low});
-  found->known = group.version;
+  Version& version = groups_[root(found->group)].version;
+  version = {version.changes * next_change() + SymInt::symbol(make_key(KeyKind::kMayWrite, {by.high, by.low})),
+             version.count + 1};
+  found->known = version;
 }
 
 }  // namespace fxopt

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "core/hash.h"
+#include "ir/values/sym_int.h"
 
 namespace fxopt {
 
@@ -15,20 +17,27 @@ class VersionedGroups {
   void join(uint32_t a, uint32_t b);
   // Something was done to `member`; `by` names what. Of the member itself the caller knows it.
   void change(uint32_t member, const Hash128& by);
-  // What was done to others that may be this one after its own last change; zero: nothing.
+  // What was done to others that may be this one after its own last change, in its order; zero: nothing. What was done
+  // before is no part of it: something that nobody reads may have joined earlier, in one of two graphs.
   Hash128 changed_by_others(uint32_t member);
   // A number that those share which may be one, good until the next join; 0: it never joined another.
   uint32_t group_of(uint32_t member);
 
  private:
+  // The changes as a polynomial, the last its constant term: those since another version are what is left without it.
+  struct Version {
+    SymInt changes;
+    size_t count = 0;
+    friend bool operator==(const Version&, const Version&) = default;
+  };
   struct Member {
     uint32_t group = 0;
-    Hash128 known;  // the version up to which nothing is unsure
+    Version known;  // the one up to which nothing is unsure
   };
   struct Group {
     uint32_t parent = 0;
     uint32_t size = 1;
-    Hash128 version;
+    Version version;
   };
 
   uint32_t root(uint32_t group);
@@ -42,6 +51,7 @@ class VersionedGroups {
       places_;  // by member: 1 + its place among members_; 0, or beyond the end: it never joined another
   std::vector<Member> members_;
   std::vector<Group> groups_;
+  std::vector<SymInt> powers_;  // of what the polynomials are in
 };
 
 }  // namespace fxopt
