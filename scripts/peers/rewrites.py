@@ -34,9 +34,10 @@ from remat_sides import torch_remat  # noqa: E402
 from step_memory import as_json, cut  # noqa: E402
 from torch._functorch.compile_utils import fx_graph_cse  # noqa: E402
 from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
-from torch._inductor.fx_passes.joint_graph import joint_graph_passes  # noqa: E402
+from torch._inductor.fx_passes import joint_graph  # noqa: E402
 from torch.fx import GraphModule  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils.checkpoint import CheckpointPolicy  # noqa: E402
 
 JOINT = ("gpt2_joint", "gpt2_joint_twin", "resnet50_joint", "resnet50_joint_twin", "llama8b_joint", "llama8b_joint_twin")
@@ -53,8 +54,31 @@ def dead_code(graph_module: GraphModule) -> GraphModule:
     return graph_module
 
 
+class OnCpu(TorchDispatchMode):
+    """Makes on the CPU what is asked for on another device."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # noqa: ANN001, ANN204, ARG002  # as PyTorch has it
+        told = dict(kwargs or {})
+        if told.get("device") is not None:
+            told["device"] = torch.device("cpu")
+        return func(*args, **told)
+
+
+class Folder(joint_graph.UniformValueConstantFolder):
+    """Inductor's constant folding, which calculates constants of one element: here on the CPU; new nodes keep their device."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        with OnCpu():
+            super().__init__(*args, **kwargs)
+
+    def run(self) -> object:
+        with OnCpu():
+            return super().run()
+
+
 def inductor(graph_module: GraphModule) -> GraphModule:
-    joint_graph_passes(graph_module)
+    joint_graph.UniformValueConstantFolder = Folder
+    joint_graph.joint_graph_passes(graph_module)
     return graph_module
 
 

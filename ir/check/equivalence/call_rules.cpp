@@ -26,7 +26,11 @@ constexpr std::pair<std::string_view, Special> kSpecial[] = {{"aten.sym_size.int
                                                              {"aten.cat.default", Special::kConcatenation},
                                                              {"aten.copy_.default", Special::kCopy},
                                                              {"ao.offload.default", Special::kOffload},
-                                                             {"ao.reload.default", Special::kReload}};
+                                                             {"ao.reload.default", Special::kReload},
+                                                             {"aten.full.default", Special::kFull},
+                                                             {"aten.scalar_tensor.default", Special::kScalarTensor},
+                                                             {"aten.add.Tensor", Special::kSum},
+                                                             {"aten.sub.Tensor", Special::kSum}};
 
 // The text of a schema's default as an argument is named; empty where it is written in another way than passes write
 // arguments.
@@ -55,7 +59,7 @@ CallRule make_rule(const Op& op) {
   for (const auto& [name, special] : kSpecial) {
     if (op.name == name) rule.special = special;
   }
-  rule.target = hash_text(rule.is_reshape() ? "aten.reshape.default" : op.name);
+  rule.target = hash_text(rule.is_reshape() ? "aten.reshape.default" : rule.is_fill() ? "aten.full.default" : op.name);
   rule.has_own_effects = !effects_depend_on_call(op);
   rule.only_computes = op.view == ViewKind::kNone && op.writes.empty() && !op.changes_metadata && !op.joins_outputs &&
                        op.shared_arg < 0 && rule.special != Special::kOffload && rule.special != Special::kReload;

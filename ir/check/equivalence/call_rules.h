@@ -25,9 +25,12 @@ struct CallRule {
     kCopy,
     kOffload,
     kReload,
+    kFull,
+    kScalarTensor,  // `full` of no sizes
+    kSum,           // of a tensor and a number, which may be 0
   };
   Special special = Special::kNone;
-  Hash128 target;                               // what calls are named by; one for all that show what `reshape` shows
+  Hash128 target;                               // what calls are named by; one for all that compute the same
   std::vector<Hash128> names;                   // of the schema's arguments
   std::vector<std::vector<uint64_t>> defaults;  // of the schema's arguments, as they would be named; empty: none
   bool hands_back = false;                      // the schema says that a result is an argument or shares memory with it
@@ -37,6 +40,7 @@ struct CallRule {
   bool has_own_effects = false;  // every call of it has those of the operator
 
   bool is_reshape() const { return special == Special::kView || special == Special::kReshape; }
+  bool is_fill() const { return special == Special::kFull || special == Special::kScalarTensor; }
   bool asks_size() const { return special >= Special::kSize && special <= Special::kElements; }
 };
 

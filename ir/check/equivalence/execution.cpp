@@ -1,6 +1,8 @@
 #include "ir/check/equivalence/execution.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <span>
@@ -395,11 +397,7 @@ class Execution {
         words_.add(key_tag(KeyKind::kTensor));
         words_.add(memory_.geometry_key(cell.first));
         given_.push_back(cell.first);
-        // Equal to nothing.
-        if (is_out_of_sight(cell.first)) {
-          words_.add(key_tag(KeyKind::kSide, axioms_.is_open ? 1 : 0));
-          words_.add(node_uid_);
-        }
+        if (is_out_of_sight(cell.first)) name_true_storage(memory_.storage_of(cell.first));
         return;
       case ValueShapeCell::Kind::kPlain:
         words_.add(key_tag(KeyKind::kInt));
@@ -414,6 +412,13 @@ class Execution {
         }
         return;
     }
+  }
+
+  // Of a value whose name another has, too: the call that made it; where that is not known, what is equal to nothing.
+  void name_true_storage(const NamedStorage& storage) {
+    if (storage.is_renamed) return words_.add(storage.made);
+    words_.add(key_tag(KeyKind::kSide, axioms_.is_open ? 1 : 0));
+    words_.add(node_uid_);
   }
 
   // One argument of the schema; nothing where it is the default.
@@ -432,9 +437,10 @@ class Execution {
     given_.clear();
     words_.add(key_tag(KeyKind::kCall, static_cast<uint64_t>(graph_[node].kind)));
     const TargetId target = graph_[node].target;
+    is_schema_call_ = op.schema.has_value();
+    if (rule_->is_fill() && name_fill(node)) return;
     // An operator of a file goes by the name that calls have for it.
     if (target.is_valid()) words_.add(rule_->is_reshape() ? rule_->target : keys_.text(module_.target(target).name));
-    is_schema_call_ = op.schema.has_value();
     const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
     const std::span<const Arg> kwargs = graph_.pool().args(graph_[node].kwargs);
     if (!is_schema_call_) {
@@ -456,6 +462,49 @@ class Execution {
       }
     }
     if (known < kwargs.size() / 2) name_plain_args({}, kwargs);
+  }
+
+  // A new tensor that holds one number everywhere, as `full` and by what its dtype makes of the number. False where the
+  // call does not say the dtype, or asks for more.
+  bool name_fill(NodeId node) {
+    const size_t at = rule_->special == Special::kFull ? 1 : 0;
+    const auto argument = [&](size_t position) {
+      const Arg* arg = call_argument(graph_, node, position);
+      return arg == nullptr || arg->is(ArgKind::kNone) ? nullptr : arg;
+    };
+    const Arg* number = argument(at);
+    const Arg* dtype = argument(at + 1);
+    const Arg* layout = argument(at + 2);
+    const Arg* device = argument(at + 3);
+    const Arg* pinned = argument(at + 4);
+    if (number == nullptr || dtype == nullptr || !dtype->is(ArgKind::kDType)) return false;
+    if (layout != nullptr && !(layout->is(ArgKind::kLayout) && layout->as_layout() == Layout::kStrided)) return false;
+    if (pinned != nullptr && !(pinned->is(ArgKind::kBool) && !pinned->as_bool())) return false;
+    if (at == 1 && argument(0) == nullptr) return false;
+    words_.add(rule_->target);
+    if (at == 1) {
+      name_arg(*argument(0));
+    } else {
+      words_.add(key_tag(KeyKind::kList));
+      words_.add(0);
+    }
+    name_number(*number, dtype->as_dtype());
+    name_arg(*dtype);
+    if (device != nullptr) name_arg(*device);
+    return true;
+  }
+  void name_number(const Arg& number, DType dtype) {
+    constexpr int64_t kExact = int64_t{1} << 53U;  // integers up to it are doubles
+    double value = std::numeric_limits<double>::quiet_NaN();
+    if (number.is(ArgKind::kFloat)) value = number.as_double();
+    if (number.is(ArgKind::kInt) && number.as_int() >= -kExact && number.as_int() <= kExact) {
+      value = static_cast<double>(number.as_int());
+    }
+    if (!is_floating(dtype) || std::isnan(value)) return name_arg(number);
+    constexpr double kLargest = std::numeric_limits<float>::max();
+    if (dtype == DType::kFloat32 && std::abs(value) <= kLargest) value = static_cast<float>(value);
+    words_.add(key_tag(KeyKind::kFloat));
+    words_.add(std::bit_cast<uint64_t>(value));
   }
 
   void name_plain_args(std::span<const Arg> args, std::span<const Arg> kwargs) {
@@ -575,7 +624,7 @@ class Execution {
     rule_ = &rules_.of(op);
     const bool is_plain = rule_->has_own_effects && graph_[node].kind == NodeKind::kCallFunction;
     const Effect effects = is_plain ? op.effects : effects_.of(node);
-    sees_storage_ = !claims_.empty() && sees_storage(op, effects);
+    sees_storage_ = (has_renamed_ || !claims_.empty()) && sees_storage(op, effects);
     node_uid_ = graph_[node].uid;
     name_call(node, op);
     lacks_fact_ = false;
@@ -1041,6 +1090,7 @@ class Execution {
     const std::vector<uint32_t>& given = given_;
     make_result(node, op, key);
     if (rule_->special == Special::kConcatenation) lay_side_by_side(node);
+    if (rule_->special == Special::kSum && !is_differentiated_) rename_sum(node);
     if (rule_->only_computes && effects == Effect::kNone && !is_differentiated_) return;
     // A dropout that draws nothing hands back what it is given.
     if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
@@ -1385,6 +1435,29 @@ class Execution {
     for (const auto& [reach, elements] : parts) memory_.put_piece(memory_.object(made[0]).storage, reach, elements);
   }
 
+  // An integer tensor plus or minus 0 holds what the tensor holds.
+  void rename_sum(NodeId node) {
+    const Arg* number = call_argument(graph_, node, 1);
+    const Arg* factor = call_argument(graph_, node, 2);
+    if (number == nullptr || !number->is(ArgKind::kInt) || number->as_int() != 0 || given_.size() != 1) return;
+    if (factor != nullptr && !factor->is(ArgKind::kInt)) return;
+    const std::vector<uint32_t>& made = result_objects(node);
+    const Geometry* from = memory_.known_geometry(given_[0]);
+    const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
+    if (from == nullptr || to == nullptr || !is_integral(from->dtype) || !same_geometry(*from, *to)) return;
+    const std::optional<ByteRange> reach = byte_range_of(*from);
+    if (!from->offset.is(0) || !reach.has_value() || !reach->is_dense) return;
+    const uint32_t storage = memory_.object(given_[0]).storage;
+    if (memory_.storage(storage).is_pending || memory_.is_storage_unsure(storage)) return;
+    NamedStorage& sum = memory_.storage_of(made[0]);
+    sum.content = memory_.data_key(given_[0]);
+    sum.is_renamed = has_renamed_ = true;
+  }
+  static bool is_integral(DType dtype) {
+    return dtype == DType::kUint8 || dtype == DType::kInt8 || dtype == DType::kInt16 || dtype == DType::kInt32 ||
+           dtype == DType::kInt64;
+  }
+
   // -- claims
 
   void apply_claim(NodeId node) {
@@ -1427,7 +1500,9 @@ class Execution {
            op.name.find("as_strided") != std::string::npos || rule_->special == Special::kOffset ||
            op.name == "inductor._reinterpret_tensor.default";
   }
-  bool is_out_of_sight(uint32_t object) const { return sees_storage_ && memory_.storage_of(object).stands_on != 0; }
+  bool is_out_of_sight(uint32_t object) const {
+    return sees_storage_ && (memory_.storage_of(object).stands_on != 0 || memory_.storage_of(object).is_renamed);
+  }
 
   void change_metadata(NodeId node, const Op& op, Effect effects, const Hash128& key) {
     if (has_effect(effects, Effect::kUnknownWrites)) return;
@@ -1659,7 +1734,11 @@ class Execution {
     switch (cell.kind) {
       case ValueShapeCell::Kind::kTensor: {
         const uint32_t storage = memory_.object(cell.first).storage;
-        const Hash128 content = &out == &out_.outputs ? memory_.data_key(cell.first) : memory_.seen_all_of(storage);
+        Hash128 content = &out == &out_.outputs ? memory_.data_key(cell.first) : memory_.seen_all_of(storage);
+        if (memory_.storage(storage).is_renamed) {
+          const Hash128 made = memory_.storage(storage).made;
+          content = make_key(KeyKind::kData, {content.high, content.low, made.high, made.low});
+        }
         out.push_back({node, std::move(label), content, memory_.geometry_key(cell.first), number_storage(storage),
                        number_object(cell.first), find_twin(cell.first), is_changed(cell.first)});
         return;
@@ -1808,6 +1887,7 @@ class Execution {
   bool lacks_fact_ = false;
   bool is_impossible_ = false;  // the view that was last calculated raises
   bool sees_storage_ = false;
+  bool has_renamed_ = false;  // NamedStorage::is_renamed, of any
   uint64_t node_uid_ = 0;
 };
 

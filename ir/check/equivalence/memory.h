@@ -30,6 +30,8 @@ struct NamedStorage {
   // Its tensor has the sizes that are recorded: an input's, or what a call of these arguments makes.
   bool is_sized = false;
   uint32_t stands_on = 0;  // of a value named by a law: 1 + the storage that it lies on in truth
+  // What it holds has another's name, whose storage may be larger: who sees more of it than elements sees `made`, too.
+  bool is_renamed = false;
 };
 
 // The objects and storages of a graph that is run on names, and what is done to them. All are known by the number that
