@@ -9,6 +9,7 @@
 
 #include "ir/alias/effect_map.h"
 #include "ir/check/equivalence/keys.h"
+#include "ir/graph/module.h"
 #include "ir/values/sym_int.h"
 
 namespace fxopt {
@@ -54,12 +55,16 @@ std::vector<uint64_t> default_words(const std::string& text) {
   return {};
 }
 
-CallRule make_rule(const Op& op) {
+CallRule make_rule(const Op& op, std::string_view target) {
   CallRule rule;
+  rule.op = &op;
   for (const auto& [name, special] : kSpecial) {
     if (op.name == name) rule.special = special;
   }
-  rule.target = hash_text(rule.is_reshape() ? "aten.reshape.default" : rule.is_fill() ? "aten.full.default" : op.name);
+  rule.target = hash_text(rule.is_reshape() ? "aten.reshape.default" : rule.is_fill() ? "aten.full.default" : target);
+  rule.sees_storage = op.changes_metadata || op.moves_storage || op.clones_storage || op.has_subgraphs ||
+                      !op.schema.has_value() || op.name.find("as_strided") != std::string::npos ||
+                      rule.special == Special::kOffset || op.name == "inductor._reinterpret_tensor.default";
   rule.has_own_effects = !effects_depend_on_call(op);
   rule.only_computes = op.view == ViewKind::kNone && op.writes.empty() && !op.changes_metadata && !op.joins_outputs &&
                        op.shared_arg < 0 && rule.special != Special::kOffload && rule.special != Special::kReload;
@@ -74,10 +79,12 @@ CallRule make_rule(const Op& op) {
 
 }  // namespace
 
-const CallRule& CallRules::of(const Op& op) {
-  const auto [found, is_new] = index_.emplace(&op, nullptr);
-  if (is_new) found.value() = &rules_.emplace_back(make_rule(op));
-  return *found->second;
+const CallRule& CallRules::add(const Graph& graph, NodeId node, size_t place) {
+  if (place >= rules_.size()) rules_.resize(place + 1);
+  const Module& module = graph.module();
+  rules_[place] =
+      make_rule(graph.op(node), place == 0 ? std::string_view() : module.text(module.target(graph[node].target).name));
+  return rules_[place];
 }
 
 }  // namespace fxopt

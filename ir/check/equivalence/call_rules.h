@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/hash.h"
-#include "core/hash_table.h"
+#include "ir/graph/graph.h"
 #include "ir/ops/op.h"
 
 namespace fxopt {
@@ -29,6 +29,7 @@ struct CallRule {
     kScalarTensor,  // `full` of no sizes
     kSum,           // of a tensor and a number, which may be 0
   };
+  const Op* op = nullptr;
   Special special = Special::kNone;
   Hash128 target;                               // what calls are named by; one for all that compute the same
   std::vector<Hash128> names;                   // of the schema's arguments
@@ -37,6 +38,7 @@ struct CallRule {
 
   // It writes and changes nothing, and what it gives shares memory with nothing: unless its effects say otherwise.
   bool only_computes = false;
+  bool sees_storage = false;     // it looks at more of a tensor than its elements
   bool has_own_effects = false;  // every call of it has those of the operator
 
   bool is_reshape() const { return special == Special::kView || special == Special::kReshape; }
@@ -44,15 +46,20 @@ struct CallRule {
   bool asks_size() const { return special >= Special::kSize && special <= Special::kElements; }
 };
 
-// By operator; the operators must outlive it.
+// Of the targets of one module, as it grows.
 class CallRules {
  public:
-  // O(1), but for the first time. Good as long as this is.
-  const CallRule& of(const Op& op);
+  // Of that call. O(1), but for the first one of its target. Good as long as this is.
+  const CallRule& of(const Graph& graph, NodeId node) {
+    const TargetId target = graph[node].is_call() ? graph[node].target : TargetId();
+    const size_t place = target.is_valid() ? target.index() + 1 : 0;
+    return place < rules_.size() && rules_[place].op != nullptr ? rules_[place] : add(graph, node, place);
+  }
 
  private:
-  std::deque<CallRule> rules_;
-  HashMap<const Op*, const CallRule*> index_;
+  const CallRule& add(const Graph& graph, NodeId node, size_t place);
+
+  std::deque<CallRule> rules_;  // by target, after that of all calls of something else; without an operator: not known yet
 };
 
 }  // namespace fxopt

@@ -1,6 +1,7 @@
 #include "ir/check/equivalence/equivalence.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/hash_table.h"
@@ -253,7 +254,8 @@ struct Prover::State {
   size_t num_refused = 0;            // of these
   Axioms axioms;
   std::vector<Known> graphs;
-  bool any_is_differentiated = false;  // of the graphs before: those that they run are, too
+  std::map<std::string, bool, std::less<>> is_top;  // of the graphs before, by name: it runs on its own
+  bool any_is_differentiated = false;               // of the graphs before: those that they run are, too
   std::string no_step;                 // why `before` holds no step
   const Module* before = nullptr;
   std::unique_ptr<ModuleRun> run;  // of `before`, while proofs are asked of the same module
@@ -278,10 +280,16 @@ struct Prover::State {
     return true;
   }
 
-  void note_differentiated(const Module& module, const std::vector<GraphId>& tops) {
-    any_is_differentiated = std::any_of(tops.begin(), tops.end(), [&](GraphId id) {
-      return module.num_graphs() > tops.size() && is_differentiated(module.graph(id));
-    });
+
+  // What runs on its own in the module after: what does in the one before, where it has no other graphs.
+  std::vector<GraphId> tops_of(const Module& after) const {
+    std::vector<GraphId> tops;
+    for (const GraphId id : after.graphs()) {
+      const auto known = is_top.find(after.text(after.graph(id).name()));
+      if (known == is_top.end()) return top_level_graphs(after);
+      if (known->second) tops.push_back(id);
+    }
+    return tops;
   }
 
   // Those graphs of the module before, or all that are top-level where none is named, and again while runs learn something:
@@ -289,7 +297,13 @@ struct Prover::State {
   void run_before(const Module& module, ModuleRun& with, const std::vector<GraphId>& compared,
                   const std::vector<StringId>* input_names = nullptr) {
     const std::vector<GraphId> tops = top_level_graphs(module);
-    note_differentiated(module, tops);
+    for (const GraphId id : module.graphs()) is_top.emplace(module.text(module.graph(id).name()), false);
+    for (const GraphId id : tops) is_top.find(module.text(module.graph(id).name()))->second = true;
+    std::vector<bool> differentiated(module.num_graph_ids(), false);
+    for (const std::vector<GraphId>* ids : {&tops, &compared}) {
+      for (const GraphId id : *ids) differentiated[id.index()] = is_differentiated(module.graph(id));
+    }
+    any_is_differentiated = std::find(differentiated.begin(), differentiated.end(), true) != differentiated.end();
     for (size_t i = 0; i == 0 || (axioms.has_learned && i < kMaxRuns); ++i) {
       // What was found out without what was learned since is found out anew.
       axioms.has_learned = false;
@@ -302,14 +316,16 @@ struct Prover::State {
       graphs.clear();
       refused.resize(num_refused);
       run_subgraphs(module, with, tops);
-      for (const GraphId id : compared.empty() ? tops : compared) add_known(module.graph(id), with, input_names);
+      for (const GraphId id : compared.empty() ? tops : compared) {
+        add_known(module.graph(id), differentiated[id.index()], with, input_names);
+      }
     }
   }
 
-  void add_known(const Graph& graph, ModuleRun& with, const std::vector<StringId>* input_names = nullptr) {
+  void add_known(const Graph& graph, bool differentiated, ModuleRun& with, const std::vector<StringId>* input_names) {
     Known& known = graphs.emplace_back();
     known.name = graph.module().text(graph.name());
-    known.is_differentiated = is_differentiated(graph);
+    known.is_differentiated = differentiated;
     known.summary = run_graph(graph, with, axioms, known.is_differentiated, true, &claims, input_names);
     known.keep(known.summary);
     add_refused(graph, known.summary, " of the graph before", refused);
@@ -348,7 +364,7 @@ struct Prover::State {
                       ModuleProof& proof) {
     const ExecutionEnd end = run_graph(graph, with, axioms, known.is_differentiated, true, &claims, input_names);
     HashSet<Hash128, Hash128Hash> old;
-    HashMap<uint64_t, Hash128> by_uid;
+    HashMap<uint64_t, uint64_t> by_uid;
     for (const NamedNode& node : known.summary.nodes) old.insert(node.key), by_uid.emplace(node.uid, node.arguments);
     const auto first = std::find_if(end.nodes.begin(), end.nodes.end(),
                                     [&old](const NamedNode& node) { return !old.contains(node.key); });
@@ -439,7 +455,7 @@ ModuleProof Prover::prove(const Module& after, const std::vector<bool>& is_known
   std::unique_ptr<ModuleRun> other;
   if (&after != state_->before) other = std::make_unique<ModuleRun>(after, state_->axioms);
   ModuleRun& run = other != nullptr ? *other : *state_->run;
-  const std::vector<GraphId> tops = top_level_graphs(after);
+  const std::vector<GraphId> tops = state_->tops_of(after);
   const bool is_rerun = state_->run_subgraphs(after, run, tops, other == nullptr ? is_known : std::vector<bool>());
   ModuleProof proof;
   proof.refused_claims = state_->refused;

@@ -391,14 +391,18 @@ class Execution {
     for (const Arg& child : graph_.pool().children(arg)) name_arg(child);
   }
 
+  // `detail`: 1 + the position among the schema's arguments; 0: none.
+  [[gnu::always_inline]] void name_tensor(uint32_t object, size_t detail = 0) {
+    words_.add(key_tag(KeyKind::kTensor, detail));
+    words_.add(memory_.geometry_key(object));
+    given_.push_back(object);
+    if (is_out_of_sight(object)) name_true_storage(memory_.storage_of(object));
+  }
+
   void name_cell(const Cell& cell) {
     switch (cell.kind) {
       case ValueShapeCell::Kind::kTensor:
-        words_.add(key_tag(KeyKind::kTensor));
-        words_.add(memory_.geometry_key(cell.first));
-        given_.push_back(cell.first);
-        if (is_out_of_sight(cell.first)) name_true_storage(memory_.storage_of(cell.first));
-        return;
+        return name_tensor(cell.first);
       case ValueShapeCell::Kind::kPlain:
         words_.add(key_tag(KeyKind::kInt));
         words_.add(integers_[cell.first].key());
@@ -423,6 +427,10 @@ class Execution {
 
   // One argument of the schema; nothing where it is the default.
   void name_schema_arg(const Arg& arg, size_t position, const Words& otherwise) {
+    if (const uint32_t cell = arg.is(ArgKind::kNode) ? values_[arg.as_node().index()] : kNoCell;
+        cell != kNoCell && cells_[cell].kind == ValueShapeCell::Kind::kTensor) {
+      return name_tensor(cells_[cell].first, position + 1);
+    }
     const size_t before = words_.size();
     words_.add(key_tag(KeyKind::kDefault, position + 1));
     name_arg(arg);
@@ -440,7 +448,7 @@ class Execution {
     is_schema_call_ = op.schema.has_value();
     if (rule_->is_fill() && name_fill(node)) return;
     // An operator of a file goes by the name that calls have for it.
-    if (target.is_valid()) words_.add(rule_->is_reshape() ? rule_->target : keys_.text(module_.target(target).name));
+    if (target.is_valid()) words_.add(graph_[node].is_call() ? rule_->target : keys_.text(module_.target(target).name));
     const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
     const std::span<const Arg> kwargs = graph_.pool().args(graph_[node].kwargs);
     if (!is_schema_call_) {
@@ -454,7 +462,7 @@ class Execution {
     }
     // Keywords in the order of the schema, however they are written.
     size_t known = 0;
-    for (size_t i = 0; i < rule_->names.size() && known < kwargs.size() / 2; ++i) {
+    for (size_t i = args.size(); i < rule_->names.size() && known < kwargs.size() / 2; ++i) {
       for (size_t k = 0; k + 1 < kwargs.size(); k += 2) {
         if (keys_.text(kwargs[k].as_string()) != rule_->names[i]) continue;
         name_schema_arg(kwargs[k + 1], i, otherwise[i]);
@@ -616,15 +624,22 @@ class Execution {
     return *geometry_name_;
   }
 
+  // The same for messages, where it costs less.
+  uint64_t argument_hint() {
+    uint64_t hint = 0;
+    for (const uint64_t word : words_.all().first(num_argument_words_)) hint = hint * 0x9e3779b97f4a7c15U + word;
+    return hint;
+  }
+
   // -- calls
 
   void run_call(NodeId node) {
-    const Op& op = graph_.op(node);
+    rule_ = &rules_.of(graph_, node);
+    const Op& op = *rule_->op;
     if (op.view == ViewKind::kProjection && take_element(node)) return;
-    rule_ = &rules_.of(op);
     const bool is_plain = rule_->has_own_effects && graph_[node].kind == NodeKind::kCallFunction;
     const Effect effects = is_plain ? op.effects : effects_.of(node);
-    sees_storage_ = (has_renamed_ || !claims_.empty()) && sees_storage(op, effects);
+    sees_storage_ = (has_renamed_ || !claims_.empty()) && sees_storage(effects);
     node_uid_ = graph_[node].uid;
     name_call(node, op);
     lacks_fact_ = false;
@@ -636,7 +651,7 @@ class Execution {
       key = call_key(node, op, effects);
       run_general(node, op, effects, key);
     }
-    if (names_calls_) out_.nodes.push_back({node, graph_[node].uid, key, geometry_name(), lacks_fact_});
+    if (names_calls_) out_.nodes.push_back({node, graph_[node].uid, key, argument_hint(), lacks_fact_});
   }
 
   // getitem of a tuple, list or dict: the very thing it holds.
@@ -1494,11 +1509,8 @@ class Execution {
 
   // A call that looks at more of a tensor than its elements, which is where a value named by a law may be another than in
   // truth.
-  bool sees_storage(const Op& op, Effect effects) const {
-    return op.changes_metadata || op.moves_storage || op.clones_storage || op.has_subgraphs || !op.schema.has_value() ||
-           has_effect(effects, Effect::kUnknownWrites) || has_effect(effects, Effect::kBarrier) ||
-           op.name.find("as_strided") != std::string::npos || rule_->special == Special::kOffset ||
-           op.name == "inductor._reinterpret_tensor.default";
+  bool sees_storage(Effect effects) const {
+    return rule_->sees_storage || has_effect(effects, Effect::kUnknownWrites) || has_effect(effects, Effect::kBarrier);
   }
   bool is_out_of_sight(uint32_t object) const {
     return sees_storage_ && (memory_.storage_of(object).stands_on != 0 || memory_.storage_of(object).is_renamed);

@@ -82,7 +82,7 @@ struct NamedNode {
   NodeId node;
   uint64_t uid = 0;
   Hash128 key;
-  Hash128 arguments;        // the same without what its tensors hold and what else it depends on
+  uint64_t arguments = 0;   // a hint: without what its tensors hold and what else it depends on
   bool lacks_fact = false;  // it is a view, and no axiom or calculation tells what it shows
 };
 

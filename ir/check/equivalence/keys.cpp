@@ -27,24 +27,14 @@ bool same_record(const Tensor& a, const Tensor& b) {
 }
 
 uint64_t hash_record(const Tensor& tensor) {
-  uint64_t hash = static_cast<uint64_t>(tensor.dtype);
-  hash = hash_combine(hash, tensor.sizes.index());
-  hash = hash_combine(hash, tensor.strides.index());
-  hash = hash_combine(hash, tensor.device.index());
-  hash = hash_combine(hash, tensor.placements);
-  return hash_combine(hash, static_cast<uint64_t>(tensor.offset.value));
+  const uint64_t lists = uint64_t{tensor.sizes.index()} << 32U ^ tensor.strides.index();
+  const uint64_t rest = static_cast<uint64_t>(tensor.dtype) ^ uint64_t{tensor.device.index()} << 8U ^ uint64_t{tensor.placements} << 32U;
+  return hash_combine(lists * 0x9e3779b97f4a7c15U ^ rest, static_cast<uint64_t>(tensor.offset.value));
 }
 
 }  // namespace
 
 Hash128 make_key(std::span<const uint64_t> words) { return hash_words(words); }
-
-Hash128 make_key(KeyKind kind, std::initializer_list<uint64_t> words) {
-  uint64_t all[12] = {static_cast<uint64_t>(kind)};
-  size_t count = 1;
-  for (const uint64_t word : words) all[count++] = word;
-  return hash_words(std::span(all, count));
-}
 
 void KeyWords::grow() { words_.resize(2 * size_); }
 
@@ -70,7 +60,7 @@ GeometryId GeometryTable::add_unknown(const Hash128& name) {
 }
 
 Hash128 ModuleKeys::text(StringId id) {
-  if (!id.is_valid()) return make_key(KeyKind::kNone, {});
+  if (!id.is_valid()) return make_key(KeyKind::kNone);
   if (id.index() >= texts_.size()) texts_.resize(id.index() + 1);
   std::optional<Hash128>& known = texts_[id.index()];
   if (!known.has_value()) known = hash_text(module_->text(id));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -56,9 +57,15 @@ enum class KeyKind : uint8_t {
 // A word that begins what is named, with up to 56 bits more.
 constexpr uint64_t key_tag(KeyKind kind, uint64_t detail = 0) { return static_cast<uint64_t>(kind) | detail << 8U; }
 
-// The key of up to eleven words, and of any number. O(words).
-Hash128 make_key(KeyKind kind, std::initializer_list<uint64_t> words);
+// The key of words. O(words).
 Hash128 make_key(std::span<const uint64_t> words);
+template <size_t count>
+Hash128 make_key(KeyKind kind, const uint64_t (&words)[count]) {
+  uint64_t all[count + 1] = {static_cast<uint64_t>(kind)};
+  std::copy(words, words + count, all + 1);
+  return make_key(std::span<const uint64_t>(all));
+}
+inline Hash128 make_key(KeyKind kind) { return make_key(std::initializer_list<uint64_t>{static_cast<uint64_t>(kind)}); }
 inline void add_key(std::vector<uint64_t>& words, const Hash128& key) {
   words.push_back(key.high);
   words.push_back(key.low);

@@ -128,7 +128,7 @@ class NamedMemory {
   std::vector<NamedObject> objects_;
   std::vector<NamedStorage> storages_;
   std::vector<Pieces> pieces_;
-  std::vector<Hash128> lineages_ = {Hash128(), make_key(KeyKind::kLineage, {})};
+  std::vector<Hash128> lineages_ = {Hash128(), make_key(KeyKind::kLineage)};
   // What pending collectives fill from storages, each with the one before of the same storage.
   struct Reader {
     uint32_t filled = 0, next = 0;
