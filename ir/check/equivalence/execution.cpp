@@ -872,6 +872,9 @@ class Execution {
     const bool depends_on_data = op.reads_index || (op.view == ViewKind::kProjection && given_.size() > 1);
     key = depends_on_data ? call_key(node, op, effects) : geometry_name();
     const ViewFact& fact = view_fact(node, op, kind, from, key);
+    if (axioms_.is_open && rule_->special == Special::kView && fact.kind == ViewFact::Kind::kEither) {
+      axioms_.has_learned |= axioms_.shown.insert(key).second;
+    }
     // A view reads nothing: it is what it shows.
     if (fact.kind != ViewFact::Kind::kView && !depends_on_data) key = call_key(node, op, effects);
     if (fact.kind != ViewFact::Kind::kView && rule_->special == Special::kView) {
@@ -943,6 +946,7 @@ class Execution {
       }
       fact = recorded_fact(node, op, kind, from, name);
     }
+    if (fact->kind == ViewFact::Kind::kEither && axioms_.shown.contains(name)) fact->kind = ViewFact::Kind::kView;
     return axioms_.views.emplace(name, *std::move(fact)).first->second;
   }
 

@@ -72,7 +72,9 @@ struct Axioms {
   HashSet<Hash128, Hash128Hash> made_by_name;  // the same, once it is asked for
   // What a transposition of something unknown gives: the same one gives the second back.
   HashMap<GeometryId, std::pair<Hash128, GeometryId>> undone;
-  // A run of the graph before has learned what something unknown is (GeometryTable::learn): it is run again.
+  // Reshapes that a `view` of the graph before shows to be views: it raises where they copy.
+  HashSet<Hash128, Hash128Hash> shown;
+  // A run of the graph before has learned what something unknown is (`shown`, GeometryTable::learn): it is run again.
   bool has_learned = false;
   uint32_t key_bits = 128;  // of names of calls
 };
