@@ -14,6 +14,7 @@
 #include "ir/alias/view_geometry.h"
 #include "ir/check/equivalence/contents.h"
 #include "ir/check/equivalence/memory.h"
+#include "ir/check/equivalence/named_values.h"
 #include "ir/graph/module.h"
 #include "ir/values/values.h"
 
@@ -23,15 +24,6 @@ namespace {
 using Words = std::vector<uint64_t>;
 
 using Special = CallRule::Special;
-
-struct Cell {
-  ValueShapeCell::Kind kind = ValueShapeCell::Kind::kPlain;
-  bool is_dict = false;
-  bool is_whole = false;  // kTensor of which nothing is known: it may hold others
-  uint32_t first = 0;     // kTensor: object, kPlain: integer, kContainer: cell
-  uint32_t count = 0;     // kContainer
-  uint32_t names = 0;     // kContainer that is a dict: the first of its names
-};
 
 class Execution {
  public:
@@ -46,7 +38,8 @@ class Execution {
         is_differentiated_(input.is_differentiated),
         names_calls_(input.names_calls),
         input_names_(input.input_names),
-        memory_(input.axioms.geometries, input.is_differentiated) {
+        memory_(input.axioms.geometries, input.is_differentiated),
+        values_(input.graph) {
     graph_key_ = keys_.text(graph_.name());
     if (input.claims == nullptr) return;
     for (const Claim& claim : *input.claims) {
@@ -55,8 +48,6 @@ class Execution {
   }
 
   ExecutionEnd run() {
-    values_.assign(graph_.num_ids(), kNoCell);
-    cells_.reserve(graph_.num_nodes());
     memory_.reserve(graph_.num_nodes());
     if (names_calls_) out_.nodes.reserve(graph_.num_nodes());
     for (const Attribute& attribute : graph_.attributes) attributes_by_name_.emplace(attribute.path, &attribute);
@@ -81,53 +72,21 @@ class Execution {
   }
 
  private:
-  static constexpr uint32_t kNoCell = ~uint32_t{0};
+  static constexpr uint32_t kNone = NamedValues::kNone;
 
   // A tensor as a reader saw it.
   struct Source {
     Hash128 data;
     GeometryId geometry;
   };
-  // -- cells
-
-  uint32_t add_cell(const Cell& cell) {
-    cells_.push_back(cell);
-    return static_cast<uint32_t>(cells_.size() - 1);
-  }
-  Cell tensor_cell(uint32_t object) const { return {ValueShapeCell::Kind::kTensor, false, false, object, 0, 0}; }
-  Cell integer_cell(const SymInt& integer) {
-    integers_.push_back(integer);
-    return {ValueShapeCell::Kind::kPlain, false, false, static_cast<uint32_t>(integers_.size() - 1), 0, 0};
-  }
-  SymInt symbol(const Hash128& name) { return SymInt::symbol(name); }
-
-  // The cells of the tensors in a cell, in order.
-  void collect_objects(const Cell& cell, std::vector<uint32_t>& out) const {
-    if (cell.kind == ValueShapeCell::Kind::kTensor) out.push_back(cell.first);
-    if (cell.kind != ValueShapeCell::Kind::kContainer) return;
-    for (uint32_t i = 0; i < cell.count; ++i) collect_objects(cells_[cell.first + i], out);
-  }
-  void collect_objects(const Arg& arg, std::vector<uint32_t>& out) const {
-    if (arg.is(ArgKind::kNode)) {
-      if (const uint32_t cell = values_[arg.as_node().index()]; cell != kNoCell) collect_objects(cells_[cell], out);
-    } else if (arg.has_children()) {
-      for (const Arg& child : graph_.pool().children(arg)) collect_objects(child, out);
-    }
-  }
   // The tensors that the argument at `position` of the schema holds, good until the next question.
   const std::vector<uint32_t>& argument_objects(NodeId node, size_t position) {
     argument_.clear();
-    if (const Arg* arg = call_argument(graph_, node, position)) collect_objects(*arg, argument_);
+    if (const Arg* arg = call_argument(graph_, node, position)) values_.collect_objects(*arg, argument_);
     return argument_;
   }
-  std::optional<SymInt> integer_of(const Arg& arg) {
-    if (arg.is(ArgKind::kInt)) return SymInt(arg.as_int());
-    if (arg.is(ArgKind::kExpr)) return keys_.integer(arg.as_expr());
-    if (!arg.is(ArgKind::kNode)) return std::nullopt;
-    const uint32_t cell = values_[arg.as_node().index()];
-    if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kPlain) return std::nullopt;
-    return integers_[cells_[cell].first];
-  }
+  std::optional<SymInt> integer_of(const Arg& arg) { return values_.integer_of(arg, keys_); }
+  SymInt symbol(const Hash128& name) { return SymInt::symbol(name); }
 
   // -- shapes: what is recorded of a value
 
@@ -192,24 +151,20 @@ class Execution {
     const ValueShapeCell& item = shape[at++];
     switch (item.kind) {
       case ValueShapeCell::Kind::kTensor:
-        return tensor_cell(leaf(item, path));
+        return NamedValues::tensor(leaf(item, path));
       case ValueShapeCell::Kind::kPlain:
-        return integer_cell(believed_integer(make_key(KeyKind::kPlain, {owner.high, owner.low, path}), item.integer));
+        return values_.integer(believed_integer(make_key(KeyKind::kPlain, {owner.high, owner.low, path}), item.integer));
       case ValueShapeCell::Kind::kContainer:
         break;
     }
-    std::vector<Cell> children(item.count);
-    Cell cell = {ValueShapeCell::Kind::kContainer, item.is_dict, false, 0, item.count, 0};
+    const bool is_dict = item.is_dict;
+    std::vector<Cell> parts(item.count);
     std::vector<Hash128> names;
-    for (uint32_t i = 0; i < cell.count; ++i) {
-      if (cell.is_dict) names.push_back(shape[at].name);
-      children[i] = build(shape, at, owner, hash_combine(path, i + 1), leaf);
+    for (uint32_t i = 0; i < parts.size(); ++i) {
+      if (is_dict) names.push_back(shape[at].name);
+      parts[i] = build(shape, at, owner, hash_combine(path, i + 1), leaf);
     }
-    cell.first = static_cast<uint32_t>(cells_.size());
-    cells_.insert(cells_.end(), children.begin(), children.end());
-    cell.names = static_cast<uint32_t>(names_.size());
-    names_.insert(names_.end(), names.begin(), names.end());
-    return cell;
+    return is_dict ? values_.dict(parts, names) : values_.list(parts);
   }
 
   // The integer that is recorded under that name in the graph before; a symbol of that name where none is.
@@ -234,14 +189,14 @@ class Execution {
   void run_placeholder(NodeId node) {
     const Hash128 name = input_name(inputs_.size());
     const ValueShape& shape = believed_shape(node, name, axioms_.inputs);
-    values_[node.index()] = add_cell(make_external(shape, name, shared_inputs_));
+    values_.give(node, make_external(shape, name, shared_inputs_));
     inputs_.push_back(node);
   }
 
   // `shared`: storages by the number that shapes give them.
   Cell make_external(const ValueShape& shape, const Hash128& name, HashMap<uint32_t, uint32_t>& shared) {
     if (shape.empty()) {
-      return whole_cell(memory_.make_object(memory_.make_storage(name), axioms_.geometries.add_unknown(name)));
+      return NamedValues::whole(memory_.make_object(memory_.make_storage(name), axioms_.geometries.add_unknown(name)));
     }
     size_t at = 0;
     return build(shape, at, name, 0, [&](const ValueShapeCell& item, uint64_t path) {
@@ -255,16 +210,14 @@ class Execution {
     });
   }
 
-  Cell whole_cell(uint32_t object) const { return {ValueShapeCell::Kind::kTensor, false, true, object, 0, 0}; }
-
   void run_attribute(NodeId node) {
     const StringId path = module_.target(graph_[node].target).name;
-    uint32_t& cell = attributes_.emplace(path, kNoCell).first.value();
-    if (cell == kNoCell) {
+    uint32_t& cell = attributes_.emplace(path, kNone).first.value();
+    if (cell == kNone) {
       cell = make_attribute(node, path);
       attribute_order_.push_back({path, node});
     }
-    values_[node.index()] = cell;
+    values_.give_place(node, cell);
   }
 
   uint32_t make_attribute(NodeId node, StringId path) {
@@ -275,15 +228,15 @@ class Execution {
       const Attribute& attribute = *found->second;
       if (attribute.graph.is_valid()) {
         add_key(words, subgraph_key(attribute.graph));
-        return add_cell(integer_cell(symbol(make_key(words))));
+        return values_.add(values_.integer(symbol(make_key(words))));
       }
       add_constant(words, attribute.constant);
       if (attribute.opaque.has_value()) add_opaque(words, *attribute.opaque);
     }
     const Hash128 name = make_key(words);
-    const uint32_t cell = add_cell(make_external(believed_shape(node, name, axioms_.inputs), name, shared_attributes_));
+    const uint32_t cell = values_.add(make_external(believed_shape(node, name, axioms_.inputs), name, shared_attributes_));
     std::vector<uint32_t> objects;
-    collect_objects(cells_[cell], objects);
+    values_.collect_objects(values_[cell], objects);
     for (const uint32_t object : objects) attributes_begin_.emplace(object, memory_.object(object));
     return cell;
   }
@@ -350,7 +303,7 @@ class Execution {
         words_.add(arg.as_bits());
         return;
       case ArgKind::kNode:
-        if (const uint32_t cell = values_[arg.as_node().index()]; cell != kNoCell) name_cell(cells_[cell]);
+        if (const Cell* cell = values_.find(arg.as_node()); cell != nullptr) name_cell(*cell);
         return;
       case ArgKind::kGraph:
         words_.add(key_tag(KeyKind::kGraph));
@@ -401,18 +354,18 @@ class Execution {
 
   void name_cell(const Cell& cell) {
     switch (cell.kind) {
-      case ValueShapeCell::Kind::kTensor:
+      case Cell::Kind::kTensor:
         return name_tensor(cell.first);
-      case ValueShapeCell::Kind::kPlain:
+      case Cell::Kind::kPlain:
         words_.add(key_tag(KeyKind::kInt));
-        words_.add(integers_[cell.first].key());
+        words_.add(values_.integer_in(cell).key());
         return;
-      case ValueShapeCell::Kind::kContainer:
+      case Cell::Kind::kContainer:
         words_.add(key_tag(cell.is_dict ? KeyKind::kDict : KeyKind::kList));
         words_.add(cell.count);
         for (uint32_t i = 0; i < cell.count; ++i) {
-          if (cell.is_dict) words_.add(names_[cell.names + i]);
-          name_cell(cells_[cell.first + i]);
+          if (cell.is_dict) words_.add(values_.name(cell, i));
+          name_cell(values_.parts(cell)[i]);
         }
         return;
     }
@@ -427,9 +380,8 @@ class Execution {
 
   // One argument of the schema; nothing where it is the default.
   void name_schema_arg(const Arg& arg, size_t position, const Words& otherwise) {
-    if (const uint32_t cell = arg.is(ArgKind::kNode) ? values_[arg.as_node().index()] : kNoCell;
-        cell != kNoCell && cells_[cell].kind == ValueShapeCell::Kind::kTensor) {
-      return name_tensor(cells_[cell].first, position + 1);
+    if (const Cell* cell = arg.is(ArgKind::kNode) ? values_.find_tensor(arg.as_node()) : nullptr; cell != nullptr) {
+      return name_tensor(cell->first, position + 1);
     }
     const size_t before = words_.size();
     words_.add(key_tag(KeyKind::kDefault, position + 1));
@@ -604,7 +556,7 @@ class Execution {
     for (size_t i = 0; i < written_.size(); ++i) numbers_.emplace(of(written_[i]), static_cast<uint32_t>(i));
     for (const uint32_t object : given_) {
       const auto found = numbers_.find(of(object));
-      words_.add(found == numbers_.end() ? kNoCell : found->second);
+      words_.add(found == numbers_.end() ? kNone : found->second);
     }
   }
 
@@ -659,31 +611,32 @@ class Execution {
     const Arg* from = graph_.arg(node, 0);
     const Arg* key = graph_.arg(node, 1);
     if (from == nullptr || key == nullptr || !from->is(ArgKind::kNode)) return false;
-    const uint32_t at = values_[from->as_node().index()];
-    if (at == kNoCell) return false;
-    const Cell cell = cells_[at];
-    if (cell.kind == ValueShapeCell::Kind::kContainer) {
-      const std::optional<uint32_t> element = find_element(cell, *key);
-      if (element.has_value()) {
-        values_[node.index()] = cell.first + *element;
+    const uint32_t at = values_.place(from->as_node());
+    if (at == kNone) return false;
+    const Cell cell = values_[at];
+    if (cell.kind == Cell::Kind::kContainer) {
+      if (const std::optional<uint32_t> element = values_.element(cell, *key, keys_); element.has_value()) {
+        values_.give_place(node, cell.first + *element);
         return true;
       }
-      return take_slice(node, cell, *key);
+      const std::optional<std::vector<Cell>> slice = values_.slice(cell, *key);
+      if (slice.has_value()) values_.give(node, values_.list(*slice));
+      return slice.has_value();
     }
-    if (cell.kind != ValueShapeCell::Kind::kTensor || !cell.is_whole || !key->is(ArgKind::kInt)) return false;
+    if (cell.kind != Cell::Kind::kTensor || !cell.is_whole || !key->is(ArgKind::kInt)) return false;
     // Nothing is known of it: the same index gives the same thing, until it is changed in place.
     const NamedObject whole = memory_.object(cell.first);
     const Hash128 parent = memory_.geometry_key(cell.first);
     const auto [found, is_new] =
-        elements_of_.emplace(std::make_tuple(at, key->as_int(), whole.storage, parent), kNoCell);
+        elements_of_.emplace(std::make_tuple(at, key->as_int(), whole.storage, parent), kNone);
     if (is_new) {
       const Hash128 name = make_key(KeyKind::kElement, {parent.high, parent.low, static_cast<uint64_t>(key->as_int())});
       const uint32_t object = memory_.make_object(whole.storage, believed_element(node, name));
       memory_.join_on_storage(object, cell.first);
       const bool is_tensor = axioms_.geometries.find(memory_.object(object).geometry) != nullptr;
-      found->second = add_cell(is_tensor ? tensor_cell(object) : whole_cell(object));
+      found->second = values_.add(is_tensor ? NamedValues::tensor(object) : NamedValues::whole(object));
     }
-    values_[node.index()] = found->second;
+    values_.give_place(node, found->second);
     return true;
   }
 
@@ -697,53 +650,6 @@ class Execution {
     const GeometryId geometry = is_tensor ? shape[0].geometry : axioms_.geometries.add_unknown(name);
     axioms_.changed.emplace(name, geometry);
     return geometry;
-  }
-
-  std::optional<uint32_t> find_element(const Cell& cell, const Arg& key) {
-    if (cell.is_dict) {
-      if (!key.is(ArgKind::kString)) return std::nullopt;
-      const Hash128 name = keys_.text(key.as_string());
-      for (uint32_t i = 0; i < cell.count; ++i) {
-        if (names_[cell.names + i] == name) return i;
-      }
-      return std::nullopt;
-    }
-    const std::optional<SymInt> integer = integer_of(key);
-    if (!integer.has_value() || !integer->is_static()) return std::nullopt;
-    const int64_t index = integer->value() < 0 ? integer->value() + cell.count : integer->value();
-    if (index < 0 || index >= static_cast<int64_t>(cell.count)) return std::nullopt;
-    return static_cast<uint32_t>(index);
-  }
-
-  // As Python slices lists.
-  bool take_slice(NodeId node, const Cell& cell, const Arg& key) {
-    if (cell.is_dict || !key.is(ArgKind::kSlice)) return false;
-    const std::span<const Arg> bounds = graph_.pool().children(key);
-    for (const Arg& bound : bounds) {
-      if (!bound.is(ArgKind::kNone) && !bound.is(ArgKind::kInt)) return false;
-    }
-    const int64_t step = bounds[2].is(ArgKind::kNone) ? 1 : bounds[2].as_int();
-    if (step == 0) return false;
-    const int64_t count = cell.count;
-    const int64_t low = step > 0 ? 0 : -1;
-    const int64_t high = step > 0 ? count : count - 1;
-    const auto bound = [&](const Arg& arg, int64_t otherwise) {
-      if (arg.is(ArgKind::kNone)) return otherwise;
-      return std::clamp(arg.as_int() < 0 ? arg.as_int() + count : arg.as_int(), low, high);
-    };
-    const int64_t start = bound(bounds[0], step > 0 ? low : high);
-    const int64_t stop = bound(bounds[1], step > 0 ? high : low);
-    std::vector<Cell> taken;
-    for (int64_t i = start; step > 0 ? i < stop : i > stop;) {
-      taken.push_back(cells_[cell.first + static_cast<uint32_t>(i)]);
-      if (step > count || step < -count) break;
-      i += step;
-    }
-    const Cell slice = {ValueShapeCell::Kind::kContainer,    false, false, static_cast<uint32_t>(cells_.size()),
-                        static_cast<uint32_t>(taken.size()), 0};
-    cells_.insert(cells_.end(), taken.begin(), taken.end());
-    values_[node.index()] = add_cell(slice);
-    return true;
   }
 
   // A size, stride or offset of a tensor.
@@ -769,7 +675,7 @@ class Execution {
       const ValueShape& shape = recorded_shape(node);
       found = believed_integer(name, shape.empty() ? std::nullopt : shape[0].integer);
     }
-    values_[node.index()] = add_cell(integer_cell(*found));
+    values_.give(node, values_.integer(*found));
     return true;
   }
 
@@ -800,7 +706,7 @@ class Execution {
       const ValueShape& shape = recorded_shape(node);
       found = believed_integer(make_key(words_.all()), shape.size() != 1 ? std::nullopt : shape[0].integer);
     }
-    values_[node.index()] = add_cell(integer_cell(*found));
+    values_.give(node, values_.integer(*found));
     return true;
   }
 
@@ -866,9 +772,10 @@ class Execution {
     const Arg* first = graph_.arg(node, 0);
     if (first == nullptr) first = call_argument(graph_, node, 0);
     if (first == nullptr || !first->is(ArgKind::kNode)) return false;
-    const uint32_t cell = values_[first->as_node().index()];
-    if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kTensor) return false;
-    const uint32_t from = cells_[cell].first;
+    const Cell* given = values_.find_tensor(first->as_node());
+    if (given == nullptr) return false;
+    const uint32_t from = given->first;
+    const bool is_whole = given->is_whole;
     const bool depends_on_data = op.reads_index || (op.view == ViewKind::kProjection && given_.size() > 1);
     key = depends_on_data ? call_key(node, op, effects) : geometry_name();
     const ViewFact& fact = view_fact(node, op, kind, from, key);
@@ -882,7 +789,7 @@ class Execution {
       key = make_key(KeyKind::kView, {key.high, key.low});
     }
     if (fact.kind == ViewFact::Kind::kSame) {
-      values_[node.index()] = cell;
+      values_.give_place(node, values_.place(first->as_node()));
       return true;
     }
     if (axioms_.is_open && fact.tensors.size() == 1 && axioms_.geometries.find(fact.tensors[0]) == nullptr) {
@@ -899,25 +806,22 @@ class Execution {
         // What hands back its argument wherever it can may hand back the tensor itself; a reshape makes a view.
         if (op.may_return_argument || (kind == ViewKind::kMaybeView && !rule_->is_reshape()))
           memory_.join_on_storage(from, object);
-        made.push_back(tensor_cell(object));
+        made.push_back(NamedValues::tensor(object));
         continue;
       }
       const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, i});
       const uint32_t object = memory_.make_object(memory_.make_storage(content), geometry);
       if (fact.kind == ViewFact::Kind::kEither) memory_.join_objects(from, object);
-      made.push_back(tensor_cell(object));
+      made.push_back(NamedValues::tensor(object));
     }
     if (fact.is_list) {
-      const Cell list = {ValueShapeCell::Kind::kContainer,   false, false, static_cast<uint32_t>(cells_.size()),
-                         static_cast<uint32_t>(made.size()), 0};
-      cells_.insert(cells_.end(), made.begin(), made.end());
-      values_[node.index()] = add_cell(list);
+      values_.give(node, values_.list(made));
     } else {
       // An alias of what nobody recorded is as much of it as that.
       const bool is_unknown = axioms_.geometries.find(fact.tensors[0]) == nullptr;
-      const bool is_alias = cells_[cell].is_whole && fact.tensors[0] == memory_.object(from).geometry;
+      const bool is_alias = is_whole && fact.tensors[0] == memory_.object(from).geometry;
       made[0].is_whole = is_unknown && (kind == ViewKind::kMultiView || is_alias);
-      values_[node.index()] = add_cell(made[0]);
+      values_.give(node, made[0]);
     }
     return true;
   }
@@ -966,11 +870,8 @@ class Execution {
       if (memory_.is_unsure(from)) return std::nullopt;
       return calculated_without_sizes(node, op, from);
     }
-    const ViewGeometry found = view_geometry(graph_, node, *geometry, [this](NodeId input) -> std::optional<SymInt> {
-      const uint32_t cell = values_[input.index()];
-      if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kPlain) return std::nullopt;
-      return integers_[cells_[cell].first];
-    });
+    const ViewGeometry found =
+        view_geometry(graph_, node, *geometry, [this](NodeId input) { return values_.integer_of(input); });
     is_impossible_ = found.outcome == ViewGeometry::Outcome::kImpossible;
     ViewFact fact;
     switch (found.outcome) {
@@ -1148,27 +1049,27 @@ class Execution {
   void join_with_first(NodeId node) {
     const Arg* first = call_argument(graph_, node, 0);
     if (first == nullptr || !first->is(ArgKind::kNode)) return;
-    const uint32_t cell = values_[first->as_node().index()];
-    if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kTensor) return;
+    const Cell* given = values_.find_tensor(first->as_node());
+    if (given == nullptr) return;
     for (const uint32_t object : result_objects(node)) {
-      if (object != cells_[cell].first) memory_.join_objects(cells_[cell].first, object);
+      if (object != given->first) memory_.join_objects(given->first, object);
     }
   }
 
   // The tensors that the node yields, good until the next question.
   const std::vector<uint32_t>& result_objects(NodeId node) {
     results_.clear();
-    if (const uint32_t cell = values_[node.index()]; cell != kNoCell) collect_objects(cells_[cell], results_);
+    if (const Cell* cell = values_.find(node); cell != nullptr) values_.collect_objects(*cell, results_);
     return results_;
   }
 
   // The call hands back argument 0.
   bool take_first(NodeId node, const Op& op) {
     const Arg* first = call_argument(graph_, node, 0);
-    if (first == nullptr || !first->is(ArgKind::kNode) || values_[first->as_node().index()] == kNoCell) return false;
-    values_[node.index()] = values_[first->as_node().index()];
-    const Cell& same = cells_[values_[node.index()]];
-    if (same.kind == ValueShapeCell::Kind::kTensor && !op.changes_metadata) learn(node, same.first);
+    const Cell* same = first == nullptr || !first->is(ArgKind::kNode) ? nullptr : values_.find(first->as_node());
+    if (same == nullptr) return false;
+    values_.give_place(node, values_.place(first->as_node()));
+    if (same->kind == Cell::Kind::kTensor && !op.changes_metadata) learn(node, same->first);
     return true;
   }
 
@@ -1182,7 +1083,7 @@ class Execution {
     }
     if (rule_->only_computes && !rule_->hands_back && shape.size() == 1 &&
         shape[0].kind == ValueShapeCell::Kind::kTensor) {
-      values_[node.index()] = add_cell(tensor_cell(make_tensor(node, op, key, 0, shape[0].geometry)));
+      values_.give(node, NamedValues::tensor(make_tensor(node, op, key, 0, shape[0].geometry)));
       return;
     }
     const std::vector<Returned> returned = returned_objects(node, op, shape);
@@ -1198,7 +1099,7 @@ class Execution {
       }
       return make_tensor(node, op, key, path, item.geometry);
     });
-    values_[node.index()] = add_cell(cell);
+    values_.give(node, cell);
   }
   // On a storage of its own.
   uint32_t make_tensor(NodeId node, const Op& op, const Hash128& key, uint64_t path, GeometryId recorded) {
@@ -1264,7 +1165,7 @@ class Execution {
         !op.schema.has_value() || std::any_of(op.schema->returns.begin(), op.schema->returns.end(),
                                               [](const SchemaArg& item) { return item.is_tensor(); });
     if (!yields_tensor) {
-      values_[node.index()] = add_cell(integer_cell(believed_integer(key, std::nullopt)));
+      values_.give(node, values_.integer(believed_integer(key, std::nullopt)));
       return;
     }
     if (op.aliases.size() == 1 && hands_back(node, op, op.aliases[0])) {
@@ -1276,12 +1177,12 @@ class Execution {
                                            : memory_.make_object(memory_.object(from[0]).storage,
                                                                  axioms_.geometries.add_unknown(geometry_name()),
                                                                  lineage_after(from[0], op));
-        values_[node.index()] = add_cell(is_written ? tensor_cell(object) : whole_cell(object));
+        values_.give(node, is_written ? NamedValues::tensor(object) : NamedValues::whole(object));
         return;
       }
     }
     const uint32_t object = memory_.make_object(memory_.make_storage(key), axioms_.geometries.add_unknown(key));
-    values_[node.index()] = add_cell(whole_cell(object));
+    values_.give(node, NamedValues::whole(object));
   }
 
   // What a tensor of the result is to the arguments.
@@ -1489,9 +1390,9 @@ class Execution {
   // either leaves the other unsure.
   std::string name_by_part(NodeId node) {
     if (is_differentiated_) return "autograd may run through the graph, where it has a history of its own";
-    const uint32_t cell = values_[node.index()];
-    if (cell == kNoCell || cells_[cell].kind != ValueShapeCell::Kind::kTensor) return "it is not a tensor";
-    const uint32_t object = cells_[cell].first;
+    const Cell* cell = values_.find_tensor(node);
+    if (cell == nullptr) return "it is not a tensor";
+    const uint32_t object = cell->first;
     const uint32_t storage = memory_.object(object).storage;
     if (memory_.storage(storage).is_pending || memory_.is_storage_unsure(storage)) {
       return "its memory is being filled, or may have been written through something else";
@@ -1507,7 +1408,7 @@ class Execution {
     memory_.storage(part).stands_on = memory_.real_storage(storage) + 1;
     const uint32_t named = memory_.make_object(part, source->second.geometry);
     memory_.join_objects(object, named);
-    values_[node.index()] = add_cell(tensor_cell(named));
+    values_.give(node, NamedValues::tensor(named));
     return "";
   }
 
@@ -1748,7 +1649,7 @@ class Execution {
   // Of an output, what is seen of it; of what the caller holds, its whole storage: the caller may see it otherwise.
   void add_end_values(const Cell& cell, NodeId node, std::string label, std::vector<EndValue>& out) {
     switch (cell.kind) {
-      case ValueShapeCell::Kind::kTensor: {
+      case Cell::Kind::kTensor: {
         const uint32_t storage = memory_.object(cell.first).storage;
         Hash128 content = &out == &out_.outputs ? memory_.data_key(cell.first) : memory_.seen_all_of(storage);
         if (memory_.storage(storage).is_renamed) {
@@ -1759,12 +1660,12 @@ class Execution {
                        number_object(cell.first), find_twin(cell.first), is_changed(cell.first)});
         return;
       }
-      case ValueShapeCell::Kind::kPlain:
-        out.push_back({node, std::move(label), integers_[cell.first].key(), Hash128(), 0, 0, 0, false});
+      case Cell::Kind::kPlain:
+        out.push_back({node, std::move(label), values_.integer_in(cell).key(), Hash128(), 0, 0, 0, false});
         return;
-      case ValueShapeCell::Kind::kContainer:
+      case Cell::Kind::kContainer:
         for (uint32_t i = 0; i < cell.count; ++i) {
-          add_end_values(cells_[cell.first + i], node, label + "[" + std::to_string(i) + "]", out);
+          add_end_values(values_.parts(cell)[i], node, label + "[" + std::to_string(i) + "]", out);
         }
         return;
     }
@@ -1774,9 +1675,9 @@ class Execution {
   void add_output(const Arg& arg, Words& structure) {
     if (arg.is(ArgKind::kNode)) {
       structure.push_back(key_tag(KeyKind::kTensor));
-      const uint32_t cell = values_[arg.as_node().index()];
+      const Cell* cell = values_.find(arg.as_node());
       std::string label = "output " + std::to_string(out_.outputs.size());
-      if (cell != kNoCell) add_end_values(cells_[cell], arg.as_node(), std::move(label), out_.outputs);
+      if (cell != nullptr) add_end_values(*cell, arg.as_node(), std::move(label), out_.outputs);
       return;
     }
     if (!arg.has_children() || arg.is(ArgKind::kSlice)) {
@@ -1804,7 +1705,7 @@ class Execution {
     for (const auto& [name, node] : order) {
       std::string label = "input ";
       label += module_.text(name);
-      add_end_values(cells_[values_[node.index()]], node, std::move(label), out_.inputs);
+      add_end_values(*values_.find(node), node, std::move(label), out_.inputs);
     }
   }
 
@@ -1824,7 +1725,7 @@ class Execution {
     for (const auto& [path, node] : attribute_order_) {
       std::string label = "attribute ";
       label += module_.text(path);
-      add_end_values(cells_[values_[node.index()]], node, std::move(label), out_.attributes);
+      add_end_values(*values_.find(node), node, std::move(label), out_.attributes);
     }
     const auto by_label = [](const EndValue& a, const EndValue& b) { return a.label < b.label; };
     if (!std::is_sorted(out_.attributes.begin(), out_.attributes.end(), by_label)) {
@@ -1860,10 +1761,7 @@ class Execution {
   Hash128 graph_key_;
 
   NamedMemory memory_;
-  std::vector<Cell> cells_;
-  std::vector<SymInt> integers_;
-  std::vector<Hash128> names_;                       // of elements of dicts
-  std::vector<uint32_t> values_;                     // by node: its cell
+  NamedValues values_;
   HashMap<uint32_t, std::vector<Hash128>> kept_by_;  // by storage: calls that autograd may have kept it for
   HashMap<StringId, Hash128> ranks_;                 // of process groups, by uid
   HashMap<uint64_t, Law> claims_;                    // by uid

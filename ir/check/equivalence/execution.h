@@ -11,6 +11,7 @@
 #include "ir/check/equivalence/call_rules.h"
 #include "ir/check/equivalence/claims.h"
 #include "ir/check/equivalence/keys.h"
+#include "ir/check/equivalence/named_values.h"
 #include "ir/graph/graph.h"
 
 // A graph run on names instead of numbers: each tensor is a name for the expression that computes it, and what is done to
@@ -31,7 +32,7 @@ namespace fxopt {
 
 // A tensor, integer or container inside what a node yields, containers before what they hold.
 struct ValueShapeCell {
-  enum class Kind : uint8_t { kTensor, kPlain, kContainer };
+  using Kind = Cell::Kind;
   Kind kind = Kind::kPlain;
   bool is_dict = false;
   uint32_t count = 0;             // kContainer: elements
