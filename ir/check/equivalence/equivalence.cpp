@@ -309,7 +309,6 @@ struct Prover::State {
       axioms.has_learned = false;
       axioms.views.clear();
       axioms.changed.clear();
-      axioms.integers.clear();
       axioms.results.clear();
       axioms.undone.clear();
       axioms.made.clear();

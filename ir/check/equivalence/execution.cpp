@@ -170,9 +170,15 @@ class Execution {
   // The integer that is recorded under that name in the graph before; a symbol of that name where none is.
   SymInt believed_integer(const Hash128& name, const std::optional<SymInt>& recorded) {
     if (axioms_.is_open) {
-      if (recorded.has_value()) return axioms_.integers.emplace(name, *recorded).first->second;
+      if (recorded.has_value()) {
+        const auto [known, is_new] = axioms_.integers.emplace(name, *recorded);
+        axioms_.has_learned |= is_new && axioms_.asked.contains(name);
+        return known->second;
+      }
       const auto known = axioms_.integers.find(name);
-      return known != axioms_.integers.end() ? known->second : symbol(name);
+      if (known != axioms_.integers.end()) return known->second;
+      axioms_.asked.insert(name);
+      return symbol(name);
     }
     const auto found = axioms_.integers.find(name);
     return found != axioms_.integers.end() ? found->second : symbol(name);

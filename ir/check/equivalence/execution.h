@@ -75,7 +75,9 @@ struct Axioms {
   HashMap<GeometryId, std::pair<Hash128, GeometryId>> undone;
   // Reshapes that a `view` of the graph before shows to be views: it raises where they copy.
   HashSet<Hash128, Hash128Hash> shown;
-  // A run of the graph before has learned what something unknown is (`shown`, GeometryTable::learn): it is run again.
+  HashSet<Hash128, Hash128Hash> asked;  // integers of which nothing was recorded when they were first met
+  // A run of the graph before has learned what something unknown is (`shown`, `asked`, GeometryTable::learn): it is run
+  // again.
   bool has_learned = false;
   uint32_t key_bits = 128;  // of names of calls
 };
