@@ -62,9 +62,11 @@ CallRule make_rule(const Op& op, std::string_view target) {
     if (op.name == name) rule.special = special;
   }
   rule.target = hash_text(rule.is_reshape() ? "aten.reshape.default" : rule.is_fill() ? "aten.full.default" : target);
+  rule.makes_view = rule.is_reshape() || op.name == "aten.ravel.default";  // which ends in view(-1)
   rule.sees_storage = op.changes_metadata || op.moves_storage || op.clones_storage || op.has_subgraphs ||
                       !op.schema.has_value() || op.name.find("as_strided") != std::string::npos ||
-                      rule.special == Special::kOffset || op.name == "inductor._reinterpret_tensor.default";
+                      op.name.find("_reshape_alias") != std::string::npos || rule.special == Special::kOffset ||
+                      op.name == "inductor._reinterpret_tensor.default";
   rule.has_own_effects = !effects_depend_on_call(op);
   rule.only_computes = op.view == ViewKind::kNone && op.writes.empty() && !op.changes_metadata && !op.joins_outputs &&
                        op.shared_arg < 0 && rule.special != Special::kOffload && rule.special != Special::kReload;

@@ -38,6 +38,7 @@ struct CallRule {
 
   // It writes and changes nothing, and what it gives shares memory with nothing: unless its effects say otherwise.
   bool only_computes = false;
+  bool makes_view = false;       // never its argument itself
   bool sees_storage = false;     // it looks at more of a tensor than its elements
   bool has_own_effects = false;  // every call of it has those of the operator
 
@@ -59,7 +60,8 @@ class CallRules {
  private:
   const CallRule& add(const Graph& graph, NodeId node, size_t place);
 
-  std::deque<CallRule> rules_;  // by target, after that of all calls of something else; without an operator: not known yet
+  std::deque<CallRule>
+      rules_;  // by target, after that of all calls of something else; without an operator: not known yet
 };
 
 }  // namespace fxopt

@@ -130,7 +130,7 @@ class Comparison {
         add(begin + b.label + end, b.node);
       } else if (a.geometry != b.geometry) {
         add("sizes, strides or dtype of " + b.label, b.node);
-      } else if (a.storage != b.storage) {
+      } else if (a.storage != b.storage || a.may_share != b.may_share) {
         add("which tensors share memory with " + b.label, b.node);
       } else if (a.object != b.object || a.may_be != b.may_be) {
         add("which of the others " + b.label + " is one tensor with", b.node);
@@ -256,7 +256,7 @@ struct Prover::State {
   std::vector<Known> graphs;
   std::map<std::string, bool, std::less<>> is_top;  // of the graphs before, by name: it runs on its own
   bool any_is_differentiated = false;               // of the graphs before: those that they run are, too
-  std::string no_step;                 // why `before` holds no step
+  std::string no_step;                              // why `before` holds no step
   const Module* before = nullptr;
   std::unique_ptr<ModuleRun> run;  // of `before`, while proofs are asked of the same module
 
@@ -279,7 +279,6 @@ struct Prover::State {
     }
     return true;
   }
-
 
   // What runs on its own in the module after: what does in the one before, where it has no other graphs.
   std::vector<GraphId> tops_of(const Module& after) const {

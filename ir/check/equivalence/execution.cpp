@@ -153,7 +153,8 @@ class Execution {
       case ValueShapeCell::Kind::kTensor:
         return NamedValues::tensor(leaf(item, path));
       case ValueShapeCell::Kind::kPlain:
-        return values_.integer(believed_integer(make_key(KeyKind::kPlain, {owner.high, owner.low, path}), item.integer));
+        return values_.integer(
+            believed_integer(make_key(KeyKind::kPlain, {owner.high, owner.low, path}), item.integer));
       case ValueShapeCell::Kind::kContainer:
         break;
     }
@@ -240,7 +241,8 @@ class Execution {
       if (attribute.opaque.has_value()) add_opaque(words, *attribute.opaque);
     }
     const Hash128 name = make_key(words);
-    const uint32_t cell = values_.add(make_external(believed_shape(node, name, axioms_.inputs), name, shared_attributes_));
+    const uint32_t cell =
+        values_.add(make_external(believed_shape(node, name, axioms_.inputs), name, shared_attributes_));
     std::vector<uint32_t> objects;
     values_.collect_objects(values_[cell], objects);
     for (const uint32_t object : objects) attributes_begin_.emplace(object, memory_.object(object));
@@ -355,7 +357,7 @@ class Execution {
     words_.add(key_tag(KeyKind::kTensor, detail));
     words_.add(memory_.geometry_key(object));
     given_.push_back(object);
-    if (is_out_of_sight(object)) name_true_storage(memory_.storage_of(object));
+    if (is_out_of_sight(object)) name_true_storage(memory_.object(object).storage);
   }
 
   void name_cell(const Cell& cell) {
@@ -378,8 +380,8 @@ class Execution {
   }
 
   // Of a value whose name another has, too: the call that made it; where that is not known, what is equal to nothing.
-  void name_true_storage(const NamedStorage& storage) {
-    if (storage.is_renamed) return words_.add(storage.made);
+  void name_true_storage(uint32_t storage) {
+    if (memory_.storage(storage).stands_on == 0) return words_.add(memory_.true_storage(storage));
     words_.add(key_tag(KeyKind::kSide, axioms_.is_open ? 1 : 0));
     words_.add(node_uid_);
   }
@@ -406,7 +408,8 @@ class Execution {
     is_schema_call_ = op.schema.has_value();
     if (rule_->is_fill() && name_fill(node)) return;
     // An operator of a file goes by the name that calls have for it.
-    if (target.is_valid()) words_.add(graph_[node].is_call() ? rule_->target : keys_.text(module_.target(target).name));
+    const bool is_alone = !graph_[node].is_call() || rule_->special == Special::kScalarTensor;
+    if (target.is_valid()) words_.add(is_alone ? keys_.text(module_.target(target).name) : rule_->target);
     const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
     const std::span<const Arg> kwargs = graph_.pool().args(graph_[node].kwargs);
     if (!is_schema_call_) {
@@ -597,7 +600,7 @@ class Execution {
     if (op.view == ViewKind::kProjection && take_element(node)) return;
     const bool is_plain = rule_->has_own_effects && graph_[node].kind == NodeKind::kCallFunction;
     const Effect effects = is_plain ? op.effects : effects_.of(node);
-    sees_storage_ = (has_renamed_ || !claims_.empty()) && sees_storage(effects);
+    sees_storage_ = (memory_.has_renamed() || !claims_.empty()) && sees_storage(effects);
     node_uid_ = graph_[node].uid;
     name_call(node, op);
     lacks_fact_ = false;
@@ -633,8 +636,7 @@ class Execution {
     // Nothing is known of it: the same index gives the same thing, until it is changed in place.
     const NamedObject whole = memory_.object(cell.first);
     const Hash128 parent = memory_.geometry_key(cell.first);
-    const auto [found, is_new] =
-        elements_of_.emplace(std::make_tuple(at, key->as_int(), whole.storage, parent), kNone);
+    const auto [found, is_new] = elements_of_.emplace(std::make_tuple(at, key->as_int(), whole.storage, parent), kNone);
     if (is_new) {
       const Hash128 name = make_key(KeyKind::kElement, {parent.high, parent.low, static_cast<uint64_t>(key->as_int())});
       const uint32_t object = memory_.make_object(whole.storage, believed_element(node, name));
@@ -785,7 +787,8 @@ class Execution {
     const bool depends_on_data = op.reads_index || (op.view == ViewKind::kProjection && given_.size() > 1);
     key = depends_on_data ? call_key(node, op, effects) : geometry_name();
     const ViewFact& fact = view_fact(node, op, kind, from, key);
-    if (axioms_.is_open && rule_->special == Special::kView && fact.kind == ViewFact::Kind::kEither) {
+    // A graph that another one runs may not run at all.
+    if (axioms_.is_open && names_calls_ && rule_->special == Special::kView && fact.kind == ViewFact::Kind::kEither) {
       axioms_.has_learned |= axioms_.shown.insert(key).second;
     }
     // A view reads nothing: it is what it shows.
@@ -810,7 +813,7 @@ class Execution {
       if (fact.kind == ViewFact::Kind::kView) {
         const uint32_t object = memory_.make_object(memory_.object(from).storage, geometry, lineage_after(from, op));
         // What hands back its argument wherever it can may hand back the tensor itself; a reshape makes a view.
-        if (op.may_return_argument || (kind == ViewKind::kMaybeView && !rule_->is_reshape()))
+        if (op.may_return_argument || (kind == ViewKind::kMaybeView && !rule_->makes_view))
           memory_.join_on_storage(from, object);
         made.push_back(NamedValues::tensor(object));
         continue;
@@ -1100,7 +1103,7 @@ class Execution {
       ++leaf;
       if (given.is_there && given.is_same) return given.object;
       if (given.is_there) {
-        const GeometryId geometry = believed_geometry(path, item.geometry);
+        const GeometryId geometry = believed_geometry(geometry_name(), path, item.geometry);
         return memory_.make_object(memory_.object(given.object).storage, geometry, lineage_after(given.object, op));
       }
       return make_tensor(node, op, key, path, item.geometry);
@@ -1247,10 +1250,10 @@ class Execution {
     return out;
   }
 
-  // The geometry of a view, or of what changed in place, by the name of the call without contents and a place in it.
-  GeometryId believed_geometry(uint64_t place, GeometryId recorded) {
-    const Hash128 given = geometry_name();
-    const Hash128 name = make_key(KeyKind::kView, {given.high, given.low, place});
+  // The geometry of a view, or of what changed in place, by the name of the call and a place in it: without contents,
+  // where sizes do not depend on them.
+  GeometryId believed_geometry(const Hash128& call, uint64_t place, GeometryId recorded) {
+    const Hash128 name = make_key(KeyKind::kView, {call.high, call.low, place});
     const auto found = axioms_.changed.find(name);
     if (found != axioms_.changed.end()) return found->second;
     const GeometryId unknown = axioms_.geometries.add_unknown(name);
@@ -1281,7 +1284,7 @@ class Execution {
     for (const uint8_t position : op.writes) {
       const std::vector<uint32_t> objects = argument_objects(node, position);
       for (size_t i = 0; i < objects.size(); ++i) {
-        const GeometryId left = geometry_left(node, op, position, i);
+        const GeometryId left = geometry_left(node, op, key, position, i);
         const bool stays = !left.is_valid() || left == memory_.object(objects[i]).geometry;
         if (stays && !(position == 0 && op.changes_metadata) && !has_effect(effects, Effect::kBarrier)) {
           memory_.write(objects[i], key, place++, copied_elements(objects[i]));
@@ -1375,9 +1378,7 @@ class Execution {
     if (!from->offset.is(0) || !reach.has_value() || !reach->is_dense) return;
     const uint32_t storage = memory_.object(given_[0]).storage;
     if (memory_.storage(storage).is_pending || memory_.is_storage_unsure(storage)) return;
-    NamedStorage& sum = memory_.storage_of(made[0]);
-    sum.content = memory_.data_key(given_[0]);
-    sum.is_renamed = has_renamed_ = true;
+    memory_.rename(memory_.object(made[0]).storage, memory_.data_key(given_[0]));
   }
   static bool is_integral(DType dtype) {
     return dtype == DType::kUint8 || dtype == DType::kInt8 || dtype == DType::kInt16 || dtype == DType::kInt32 ||
@@ -1421,10 +1422,12 @@ class Execution {
   // A call that looks at more of a tensor than its elements, which is where a value named by a law may be another than in
   // truth.
   bool sees_storage(Effect effects) const {
-    return rule_->sees_storage || has_effect(effects, Effect::kUnknownWrites) || has_effect(effects, Effect::kBarrier);
+    return rule_->sees_storage || has_effect(effects, Effect::kUnknownWrites) ||
+           has_effect(effects, Effect::kBarrier) || has_effect(effects, Effect::kOpaque);
   }
-  bool is_out_of_sight(uint32_t object) const {
-    return sees_storage_ && (memory_.storage_of(object).stands_on != 0 || memory_.storage_of(object).is_renamed);
+  bool is_out_of_sight(uint32_t object) {
+    return sees_storage_ && (memory_.storage_of(object).stands_on != 0 ||
+                             memory_.true_storage(memory_.object(object).storage) != Hash128());
   }
 
   void change_metadata(NodeId node, const Op& op, Effect effects, const Hash128& key) {
@@ -1433,7 +1436,7 @@ class Execution {
     for (const uint8_t position : op.writes) {
       const std::vector<uint32_t> objects = argument_objects(node, position);
       for (size_t i = 0; i < objects.size(); ++i) {
-        if (const GeometryId left = geometry_left(node, op, position, i); left.is_valid()) {
+        if (const GeometryId left = geometry_left(node, op, key, position, i); left.is_valid()) {
           memory_.change_geometry(objects[i], left);
         }
       }
@@ -1443,13 +1446,13 @@ class Execution {
   // What tensor i of a written argument is after the call, where that may be something else than before it: an out variant
   // resizes, and of an operator that a file describes nobody knows. Invalid where it stays, or where `op` changes it by
   // its own rule.
-  GeometryId geometry_left(NodeId node, const Op& op, uint8_t position, size_t i) {
+  GeometryId geometry_left(NodeId node, const Op& op, const Hash128& key, uint8_t position, size_t i) {
     if (!op.schema.has_value() || (position == 0 && op.changes_metadata)) return GeometryId();
     const SchemaArg* described = position < op.schema->args.size() ? &op.schema->args[position] : nullptr;
     const bool is_out = described != nullptr && described->keyword_only && described->is_write;
     if (!is_out && find_builtin_op(op.name) == &op) return GeometryId();
     if (is_out && fits_out(node, op, position)) return GeometryId();
-    return believed_geometry(hash_combine(position, i + 1), left_by(node, op, position));
+    return believed_geometry(key, hash_combine(position, i + 1), left_by(node, op, position));
   }
 
   // Whether an elementwise operator leaves its `out` alone: it has the sizes of all that are given.
@@ -1496,15 +1499,15 @@ class Execution {
     } else {
       const ValueShape& shape = recorded_shape(node);
       const bool is_tensor = !shape.empty() && shape[0].kind == ValueShapeCell::Kind::kTensor;
-      memory_.change_geometry(object, believed_geometry(0, is_tensor ? shape[0].geometry : GeometryId()));
+      memory_.change_geometry(object,
+                              believed_geometry(geometry_name(), 0, is_tensor ? shape[0].geometry : GeometryId()));
       // What raises, and what stands on another tensor of which no more is to be known, lacks no fact.
       if (is_impossible_ || source.size() == 1) lacks_fact_ = false;
     }
     if (!op.moves_storage) return;
     const uint32_t storage = source.size() == 1 ? memory_.object(source[0]).storage
                                                 : memory_.make_storage(make_key(KeyKind::kResult, {key.high, key.low}));
-    memory_.join_storages(memory_.object(object).storage, storage);
-    memory_.object(object).storage = storage;
+    memory_.move(object, storage, key);
   }
 
   // What the result may share, though mostly it does not.
@@ -1577,7 +1580,7 @@ class Execution {
       offloaded_.emplace(made.content, std::make_pair(memory_.data_key(from), memory_.geometry_key(from)));
     } else if (const auto found = offloaded_.find(memory_.data_key(from));
                found != offloaded_.end() && found->second.second == memory_.geometry_key(to)) {
-      made.content = found->second.first;
+      memory_.rename(memory_.object(to).storage, found->second.first);
     }
     made.is_pending = true;
     made.is_transfer = true;
@@ -1587,10 +1590,13 @@ class Execution {
   void wait(uint32_t storage) {
     NamedStorage& item = memory_.storage(storage);
     if (!item.is_pending) return;
-    item.is_pending = false;
-    if (item.is_transfer) return;
-    const Hash128 pending = memory_.all_of(storage);
+    if (item.is_transfer) {
+      item.is_pending = false;
+      return;
+    }
+    const Hash128 pending = memory_.seen_all_of(storage);
     out_.waits.push_back(pending);
+    item.is_pending = false;
     memory_.end_filling(storage, make_key(KeyKind::kReady, {pending.high, pending.low}));
   }
 
@@ -1605,7 +1611,8 @@ class Execution {
         // It may be any group: what is issued before and after it on each of them counts.
         for (const auto& [other, calls] : collectives_) {
           if (calls.empty()) continue;
-          any_group_ = make_key(KeyKind::kIssue, {any_group_.high, any_group_.low, calls.back().high, calls.back().low});
+          any_group_ =
+              make_key(KeyKind::kIssue, {any_group_.high, any_group_.low, calls.back().high, calls.back().low});
         }
       }
       collectives_[name].push_back(
@@ -1650,6 +1657,15 @@ class Execution {
     const auto& [place, first] = first_of_group_.emplace(group, std::make_pair(num_end_values_, object)).first->second;
     return first == object ? 0 : place;
   }
+  // The same of storages, by the number of what was seen first.
+  uint32_t find_sharing(uint32_t storage) {
+    if (!numbers_all_) return 0;
+    const uint32_t group = memory_.storage_group_of(memory_.real_storage(storage));
+    if (group == 0) return 0;
+    const uint32_t own = number_storage(storage);
+    const uint32_t first = first_sharing_.emplace(group, own).first->second;
+    return first == own ? 0 : first;
+  }
   uint32_t number_object(uint32_t object) { return object_numbers_.of(object, memory_.num_objects(), numbers_all_); }
 
   // Of an output, what is seen of it; of what the caller holds, its whole storage: the caller may see it otherwise.
@@ -1658,16 +1674,16 @@ class Execution {
       case Cell::Kind::kTensor: {
         const uint32_t storage = memory_.object(cell.first).storage;
         Hash128 content = &out == &out_.outputs ? memory_.data_key(cell.first) : memory_.seen_all_of(storage);
-        if (memory_.storage(storage).is_renamed) {
-          const Hash128 made = memory_.storage(storage).made;
-          content = make_key(KeyKind::kData, {content.high, content.low, made.high, made.low});
+        if (const Hash128 real = memory_.true_storage(storage); real != Hash128()) {
+          content = make_key(KeyKind::kData, {content.high, content.low, real.high, real.low});
         }
         out.push_back({node, std::move(label), content, memory_.geometry_key(cell.first), number_storage(storage),
-                       number_object(cell.first), find_twin(cell.first), is_changed(cell.first)});
+                       number_object(cell.first), find_twin(cell.first), find_sharing(storage),
+                       is_changed(cell.first)});
         return;
       }
       case Cell::Kind::kPlain:
-        out.push_back({node, std::move(label), values_.integer_in(cell).key(), Hash128(), 0, 0, 0, false});
+        out.push_back({node, std::move(label), values_.integer_in(cell).key(), Hash128(), 0, 0, 0, 0, false});
         return;
       case Cell::Kind::kContainer:
         for (uint32_t i = 0; i < cell.count; ++i) {
@@ -1787,6 +1803,7 @@ class Execution {
   HashSet<Hash128, Hash128Hash> issued_;
   Numbering storage_numbers_, object_numbers_;
   HashMap<uint32_t, std::pair<uint32_t, uint32_t>> first_of_group_;  // place among end values, object
+  HashMap<uint32_t, uint32_t> first_sharing_;  // by group of storages: the number of the first one
   uint32_t num_end_values_ = 0;
   bool numbers_all_ = true;
   ExecutionEnd out_;
@@ -1807,7 +1824,6 @@ class Execution {
   bool lacks_fact_ = false;
   bool is_impossible_ = false;  // the view that was last calculated raises
   bool sees_storage_ = false;
-  bool has_renamed_ = false;  // NamedStorage::is_renamed, of any
   uint64_t node_uid_ = 0;
 };
 
@@ -1819,6 +1835,7 @@ void add_end(Words& words, const std::vector<EndValue>& values) {
     words.push_back(value.storage);
     words.push_back(value.object);
     words.push_back(value.may_be);
+    words.push_back(value.may_share);
   }
 }
 

@@ -100,6 +100,7 @@ struct EndValue {
   uint32_t storage = 0;     // numbered from 1 in this order; 0: no tensor
   uint32_t object = 0;      // the same of tensor objects: one may be returned twice, or be an input
   uint32_t may_be = 0;      // the first of those before that may be the same object; 0: there is none
+  uint32_t may_share = 0;   // the first storage before that may be the same one; 0: there is none
   bool is_changed = false;  // of an attribute: it is not what it was when the graph began
 };
 

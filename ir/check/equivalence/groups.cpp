@@ -62,6 +62,7 @@ void VersionedGroups::join(uint32_t a, uint32_t b) {
   const Version one = groups_[top].version;
   const Version two = groups_[other].version;
   groups_[other].parent = top;
+  add_mark(groups_[top], groups_[other].marks);
   groups_[top].size += groups_[other].size;
   if (one.count == 0) groups_[top].version = two;
   if (one.count != 0 && two.count != 0) {
@@ -74,6 +75,20 @@ void VersionedGroups::join(uint32_t a, uint32_t b) {
   }
   if (knows_a) find(a)->known = groups_[top].version;
   if (knows_b) find(b)->known = groups_[top].version;
+}
+
+void VersionedGroups::add_mark(Group& group, const Hash128& name) {
+  if (name == Hash128() || name == group.marks) return;
+  const auto [first, second] = std::minmax(group.marks, name);
+  group.marks =
+      first == Hash128() ? second : make_key(KeyKind::kData, {first.high, first.low, second.high, second.low});
+}
+
+void VersionedGroups::mark(uint32_t member, const Hash128& name) { add_mark(groups_[root(add(member).group)], name); }
+
+Hash128 VersionedGroups::marks(uint32_t member) {
+  const Member* found = find(member);
+  return found == nullptr ? Hash128() : groups_[root(found->group)].marks;
 }
 
 void VersionedGroups::change(uint32_t member, const Hash128& by) {

@@ -20,6 +20,9 @@ class VersionedGroups {
   // What was done to others that may be this one after its own last change, in its order; zero: nothing. What was done
   // before is no part of it: something that nobody reads may have joined earlier, in one of two graphs.
   Hash128 changed_by_others(uint32_t member);
+  // Something that holds of all of the group; and all of that. Zero: nothing.
+  void mark(uint32_t member, const Hash128& name);
+  Hash128 marks(uint32_t member);
   // A number that those share which may be one, good until the next join; 0: it never joined another.
   uint32_t group_of(uint32_t member);
 
@@ -38,9 +41,11 @@ class VersionedGroups {
     uint32_t parent = 0;
     uint32_t size = 1;
     Version version;
+    Hash128 marks;
   };
 
   uint32_t root(uint32_t group);
+  static void add_mark(Group& group, const Hash128& name);
   Member& add(uint32_t member);
 
   Member* find(uint32_t member) {

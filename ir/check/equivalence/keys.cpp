@@ -28,7 +28,8 @@ bool same_record(const Tensor& a, const Tensor& b) {
 
 uint64_t hash_record(const Tensor& tensor) {
   const uint64_t lists = uint64_t{tensor.sizes.index()} << 32U ^ tensor.strides.index();
-  const uint64_t rest = static_cast<uint64_t>(tensor.dtype) ^ uint64_t{tensor.device.index()} << 8U ^ uint64_t{tensor.placements} << 32U;
+  const uint64_t rest = static_cast<uint64_t>(tensor.dtype) ^ uint64_t { tensor.device.index() } << 8U ^
+                        uint64_t { tensor.placements } << 32U;
   return hash_combine(lists * 0x9e3779b97f4a7c15U ^ rest, static_cast<uint64_t>(tensor.offset.value));
 }
 

@@ -1,12 +1,13 @@
 #include "ir/check/equivalence/memory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fxopt {
 namespace {
 
-Hash128 write_key(const Hash128& call, uint64_t place, const Hash128& racing) {
-  return make_key(KeyKind::kWrite, {call.high, call.low, place, racing.high, racing.low});
+Hash128 write_key(const Hash128& call, uint64_t place) {
+  return make_key(KeyKind::kWrite, {call.high, call.low, place});
 }
 
 }  // namespace
@@ -69,20 +70,30 @@ void NamedMemory::write(uint32_t object, const Hash128& call, uint64_t place, co
   const std::optional<ByteRange> part = counts_writes_ ? std::nullopt : byte_range(object);
   if (!part.has_value()) return write_all(storage, call, place);
   if (is_storage_unsure(storage)) settle(storage, seen_all_of(storage));
-  const Hash128 racing = take_racing(storage);
-  const Hash128 content = copied.has_value() && racing == Hash128() ? *copied : write_key(call, place, racing);
-  put_piece(storage, *part, content);
-  storage_groups_.change(storage, content);
+  const Hash128 write = write_key(call, place);
+  race(storage, write);
+  put_piece(storage, *part, copied.value_or(write));
+  note_change(storage, copied.value_or(write));
 }
 
 void NamedMemory::write_all(uint32_t storage, const Hash128& call, uint64_t place) {
   const Hash128 old = all_of(storage);
-  const Hash128 content = write_key(call, place, take_racing(storage));
+  const Hash128 content = write_key(call, place);
+  race(storage, content);
   // What the call is given does not name all pieces.
   settle(storage, storages_[storage].pieces == 0
                       ? content
                       : make_key(KeyKind::kWrite, {content.high, content.low, old.high, old.low}));
-  storage_groups_.change(storage, storages_[storage].content);
+  note_change(storage, storages_[storage].content);
+}
+
+// Which one of those that may be one: by what made it, and by what it may be.
+void NamedMemory::note_change(uint32_t storage, const Hash128& content) {
+  if (storage_groups_.group_of(storage) == 0) return;
+  const NamedStorage& item = storages_[storage];
+  storage_groups_.change(
+      storage, make_key(KeyKind::kMayWrite, {content.high, content.low, item.made.high, item.made.low, item.number,
+                                             item.tie.high, item.tie.low}));
 }
 
 void NamedMemory::put_piece(uint32_t storage, const ByteRange& reach, const Hash128& content) {
@@ -105,20 +116,42 @@ void NamedMemory::change_geometry(uint32_t object, GeometryId geometry) {
   object_groups_.change(object, geometries_.key(geometry));
 }
 
+void NamedMemory::move(uint32_t object, uint32_t storage, const Hash128& call) {
+  join_storages(objects_[object].storage, storage);
+  objects_[object].storage = storage;
+  object_groups_.change(object, call);
+}
+
 void NamedMemory::add_reader(uint32_t storage, uint32_t filled) {
   const uint32_t real = real_storage(storage);
-  if (storages_[real].readers == 0) read_.push_back(real);
+  if (!std::exchange(storages_[real].is_listed, true)) read_.push_back(real);
   readers_.push_back({filled, storages_[real].readers});
   storages_[real].readers = static_cast<uint32_t>(readers_.size());
 }
 
 void NamedMemory::join_storages(uint32_t a, uint32_t b) {
   if (a == b) return;
+  // Two that one call made twice are told apart by the order in which others may be them.
+  NamedStorage& older = storages_[std::min(a, b)];
+  if (older.number == 0) older.number = ++num_tied_[older.made];
+  NamedStorage& newer = storages_[std::max(a, b)];
+  if (newer.tie == Hash128()) {
+    newer.tie = make_key(KeyKind::kMayWrite, {older.made.high, older.made.low, older.number});
+  }
   storage_groups_.join(a, b);
-  // What is being filled may be the other one.
   for (const uint32_t each : {a, b}) {
+    if (storages_[each].is_renamed) storage_groups_.mark(each, storages_[each].made);
+    // What is being filled may be the other one.
     if (storages_[each].is_pending) storage_groups_.change(each, all_of(each));
   }
+}
+
+Hash128 NamedMemory::true_storage(uint32_t storage) {
+  if (!has_renamed_) return Hash128();
+  const Hash128 marks = storage_groups_.marks(storage);
+  if (!storages_[storage].is_renamed && marks == Hash128()) return Hash128();
+  const Hash128 made = storages_[storage].made;
+  return make_key(KeyKind::kSide, {made.high, made.low, marks.high, marks.low});
 }
 
 bool NamedMemory::may_share(uint32_t a, uint32_t b) {
@@ -138,34 +171,36 @@ void NamedMemory::end_filling(uint32_t storage, const Hash128& content) {
   storage_groups_.change(storage, content);
 }
 
-// What collectives that have not ended fill from it.
-void NamedMemory::add_racing(uint32_t real, std::vector<Hash128>& filled) const {
-  for (uint32_t at = storages_[real].readers; at != 0; at = readers_[at - 1].next) {
-    const uint32_t reader = readers_[at - 1].filled;
-    if (storages_[reader].is_pending) filled.push_back(all_of(reader));
+// What they fill is unsure from here on. Those that have ended are dropped.
+void NamedMemory::race_with_readers(uint32_t real, const Hash128& write) {
+  uint32_t* link = &storages_[real].readers;
+  while (*link != 0) {
+    Reader& reader = readers_[*link - 1];
+    if (!storages_[reader.filled].is_pending) {
+      *link = reader.next;
+      continue;
+    }
+    const Hash128 old = all_of(reader.filled);
+    settle(reader.filled, make_key(KeyKind::kPending, {old.high, old.low, write.high, write.low}));
+    storage_groups_.change(reader.filled, storages_[reader.filled].content);
+    link = &reader.next;
   }
 }
 
-// Collectives that have not ended may still read what is written: what they fill is unsure from here on.
-Hash128 NamedMemory::take_racing(uint32_t storage) {
+void NamedMemory::race(uint32_t storage, const Hash128& write) {
   const uint32_t real = real_storage(storage);
-  std::vector<Hash128> filled;
-  add_racing(real, filled);
-  storages_[real].readers = 0;
+  race_with_readers(real, write);
+  const uint32_t group = storage_groups_.group_of(storage);
+  if (group == 0) return;
   // They may read it under another name.
-  if (const uint32_t group = storage_groups_.group_of(storage); group != 0) {
-    std::erase_if(read_, [this](uint32_t other) { return storages_[other].readers == 0; });
-    for (const uint32_t other : read_) {
-      if (other != real && storage_groups_.group_of(other) == group) add_racing(other, filled);
-    }
+  std::erase_if(read_, [this](uint32_t other) {
+    NamedStorage& item = storages_[other];
+    item.is_listed = item.readers != 0;
+    return !item.is_listed;
+  });
+  for (const uint32_t other : read_) {
+    if (other != real && storage_groups_.group_of(other) == group) race_with_readers(other, write);
   }
-  if (filled.empty()) return Hash128();
-  // One may be filled from several of them, and in any order.
-  std::sort(filled.begin(), filled.end());
-  filled.erase(std::unique(filled.begin(), filled.end()), filled.end());
-  std::vector<uint64_t> words = {key_tag(KeyKind::kPending)};
-  for (const Hash128& each : filled) add_key(words, each);
-  return make_key(words);
 }
 
 }  // namespace fxopt

@@ -26,12 +26,14 @@ struct NamedStorage {
   uint32_t pieces = 0;       // 1 + its place among the pieces; 0: there are none
   bool is_pending = false;   // a collective has yet to fill it
   bool is_transfer = false;  // pending: a copy between devices, which is what it copies
+  bool is_listed = false;    // among those that have readers
   uint32_t readers = 0;      // 1 + the last of those that pending collectives fill from it; 0: there are none
   // Its tensor has the sizes that are recorded: an input's, or what a call of these arguments makes.
   bool is_sized = false;
-  uint32_t stands_on = 0;  // of a value named by a law: 1 + the storage that it lies on in truth
-  // What it holds has another's name, whose storage may be larger: who sees more of it than elements sees `made`, too.
-  bool is_renamed = false;
+  uint32_t stands_on = 0;   // of a value named by a law: 1 + the storage that it lies on in truth
+  bool is_renamed = false;  // what it holds has another's name, whose storage may be larger
+  Hash128 tie;              // names the first older one that it may be; zero: there is none
+  uint32_t number = 0;      // of one that newer ones may be: among those that the same call made
 };
 
 // The objects and storages of a graph that is run on names, and what is done to them. All are known by the number that
@@ -94,12 +96,22 @@ class NamedMemory {
   // That lie on one storage already.
   void join_on_storage(uint32_t a, uint32_t b) { object_groups_.join(a, b); }
   void join_storages(uint32_t a, uint32_t b);
+  // What it holds has the name of what another one holds, which is another storage.
+  void rename(uint32_t storage, const Hash128& content) {
+    storages_[storage].content = content;
+    storages_[storage].is_renamed = has_renamed_ = true;
+  }
+  bool has_renamed() const { return has_renamed_; }
+  // Which storage it is in truth, where it, or one that it may be, was renamed: who sees more of it than elements sees
+  // that, too. Zero: what it holds tells.
+  Hash128 true_storage(uint32_t storage);
   // Whether two lie on one storage, or may.
   bool may_share(uint32_t a, uint32_t b);
   // Whether another that may be it was changed since: its sizes, its bytes.
   bool is_unsure(uint32_t object) { return object_groups_.changed_by_others(object) != Hash128(); }
   bool is_storage_unsure(uint32_t storage) { return storage_groups_.changed_by_others(storage) != Hash128(); }
   uint32_t group_of(uint32_t object) { return object_groups_.group_of(object); }
+  uint32_t storage_group_of(uint32_t storage) { return storage_groups_.group_of(storage); }
 
   // -- what is done
 
@@ -112,6 +124,8 @@ class NamedMemory {
   // One name for all of it.
   void settle(uint32_t storage, const Hash128& content);
   void change_geometry(uint32_t object, GeometryId geometry);
+  // `set_`: those that may be the object are where it is, or not.
+  void move(uint32_t object, uint32_t storage, const Hash128& call);
   // A collective is to fill all of it; and has.
   void begin_filling(uint32_t storage);
   void end_filling(uint32_t storage, const Hash128& content);
@@ -120,8 +134,10 @@ class NamedMemory {
 
  private:
   Hash128 with_state(uint32_t storage, const Hash128& content);
-  Hash128 take_racing(uint32_t storage);
-  void add_racing(uint32_t real, std::vector<Hash128>& filled) const;
+  // A write of that name, while collectives that have not ended may still read what is written.
+  void race(uint32_t storage, const Hash128& write);
+  void race_with_readers(uint32_t real, const Hash128& write);
+  void note_change(uint32_t storage, const Hash128& content);
 
   GeometryTable& geometries_;
   const bool counts_writes_;
@@ -134,7 +150,9 @@ class NamedMemory {
     uint32_t filled = 0, next = 0;
   };
   std::vector<Reader> readers_;
-  std::vector<uint32_t> read_;  // storages that have had readers
+  std::vector<uint32_t> read_;                        // storages that have readers
+  HashMap<Hash128, uint32_t, Hash128Hash> num_tied_;  // how many have a number, by what made them
+  bool has_renamed_ = false;
   VersionedGroups object_groups_, storage_groups_;
 };
 

@@ -10,8 +10,12 @@ Cell NamedValues::integer(const SymInt& integer) {
 }
 
 Cell NamedValues::list(std::span<const Cell> parts) {
-  const Cell made = {Cell::Kind::kContainer,           false, false, static_cast<uint32_t>(cells_.size()),
-                     static_cast<uint32_t>(parts.size()), 0};
+  const Cell made = {Cell::Kind::kContainer,
+                     false,
+                     false,
+                     static_cast<uint32_t>(cells_.size()),
+                     static_cast<uint32_t>(parts.size()),
+                     0};
   cells_.insert(cells_.end(), parts.begin(), parts.end());
   return made;
 }
