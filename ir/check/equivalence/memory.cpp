@@ -133,7 +133,7 @@ void NamedMemory::join_storages(uint32_t a, uint32_t b) {
   if (a == b) return;
   // Two that one call made twice are told apart by the order in which others may be them.
   NamedStorage& older = storages_[std::min(a, b)];
-  if (older.number == 0) older.number = ++num_tied_[older.made];
+  if (!std::exchange(older.is_numbered, true)) older.number = num_tied_[older.made]++;
   NamedStorage& newer = storages_[std::max(a, b)];
   if (newer.tie == Hash128()) {
     newer.tie = make_key(KeyKind::kMayWrite, {older.made.high, older.made.low, older.number});

@@ -33,7 +33,8 @@ struct NamedStorage {
   uint32_t stands_on = 0;   // of a value named by a law: 1 + the storage that it lies on in truth
   bool is_renamed = false;  // what it holds has another's name, whose storage may be larger
   Hash128 tie;              // names the first older one that it may be; zero: there is none
-  uint32_t number = 0;      // of one that newer ones may be: among those that the same call made
+  bool is_numbered = false;
+  uint32_t number = 0;  // of one that newer ones may be: its place among those that the same call made
 };
 
 // The objects and storages of a graph that is run on names, and what is done to them. All are known by the number that
