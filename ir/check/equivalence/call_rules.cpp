@@ -61,7 +61,7 @@ CallRule make_rule(const Op& op, std::string_view target) {
   for (const auto& [name, special] : kSpecial) {
     if (op.name == name) rule.special = special;
   }
-  rule.target = hash_text(rule.is_reshape() ? "aten.reshape.default" : rule.is_fill() ? "aten.full.default" : target);
+  rule.target = hash_text(rule.is_reshape() ? "aten.reshape.default" : target);
   rule.makes_view = rule.is_reshape() || op.name == "aten.ravel.default";  // which ends in view(-1)
   rule.sees_storage = op.changes_metadata || op.moves_storage || op.clones_storage || op.has_subgraphs ||
                       !op.schema.has_value() || op.name.find("as_strided") != std::string::npos ||

@@ -31,7 +31,7 @@ struct CallRule {
   };
   const Op* op = nullptr;
   Special special = Special::kNone;
-  Hash128 target;                               // what calls are named by; one for all that compute the same
+  Hash128 target;                               // what calls are named by; one for all that show what `reshape` shows
   std::vector<Hash128> names;                   // of the schema's arguments
   std::vector<std::vector<uint64_t>> defaults;  // of the schema's arguments, as they would be named; empty: none
   bool hands_back = false;                      // the schema says that a result is an argument or shares memory with it

@@ -408,8 +408,7 @@ class Execution {
     is_schema_call_ = op.schema.has_value();
     if (rule_->is_fill() && name_fill(node)) return;
     // An operator of a file goes by the name that calls have for it.
-    const bool is_alone = !graph_[node].is_call() || rule_->special == Special::kScalarTensor;
-    if (target.is_valid()) words_.add(is_alone ? keys_.text(module_.target(target).name) : rule_->target);
+    if (target.is_valid()) words_.add(graph_[node].is_call() ? rule_->target : keys_.text(module_.target(target).name));
     const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
     const std::span<const Arg> kwargs = graph_.pool().args(graph_[node].kwargs);
     if (!is_schema_call_) {
@@ -450,7 +449,8 @@ class Execution {
     if (layout != nullptr && !(layout->is(ArgKind::kLayout) && layout->as_layout() == Layout::kStrided)) return false;
     if (pinned != nullptr && !(pinned->is(ArgKind::kBool) && !pinned->as_bool())) return false;
     if (at == 1 && argument(0) == nullptr) return false;
-    words_.add(rule_->target);
+    static const Hash128 kFull = hash_text("aten.full.default");
+    words_.add(kFull);
     if (at == 1) {
       name_arg(*argument(0));
     } else {
@@ -588,7 +588,7 @@ class Execution {
   // The same for messages, where it costs less.
   uint64_t argument_hint() {
     uint64_t hint = 0;
-    for (const uint64_t word : words_.all().first(num_argument_words_)) hint = hint * 0x9e3779b97f4a7c15U + word;
+    for (const uint64_t word : words_.all().first(num_argument_words_)) hint = hash_combine(hint, word);
     return hint;
   }
 
@@ -777,8 +777,7 @@ class Execution {
   bool run_view(NodeId node, const Op& op, Effect effects, Hash128& key) {
     const ViewKind kind = view_kind(node, op);
     if (kind != ViewKind::kView && kind != ViewKind::kMultiView && kind != ViewKind::kMaybeView) return false;
-    const Arg* first = graph_.arg(node, 0);
-    if (first == nullptr) first = call_argument(graph_, node, 0);
+    const Arg* first = call_argument(graph_, node, 0);
     if (first == nullptr || !first->is(ArgKind::kNode)) return false;
     const Cell* given = values_.find_tensor(first->as_node());
     if (given == nullptr) return false;
@@ -1377,7 +1376,7 @@ class Execution {
     const std::optional<ByteRange> reach = byte_range_of(*from);
     if (!from->offset.is(0) || !reach.has_value() || !reach->is_dense) return;
     const uint32_t storage = memory_.object(given_[0]).storage;
-    if (memory_.storage(storage).is_pending || memory_.is_storage_unsure(storage)) return;
+    if (!memory_.is_certain(storage)) return;
     memory_.rename(memory_.object(made[0]).storage, memory_.data_key(given_[0]));
   }
   static bool is_integral(DType dtype) {
@@ -1401,7 +1400,7 @@ class Execution {
     if (cell == nullptr) return "it is not a tensor";
     const uint32_t object = cell->first;
     const uint32_t storage = memory_.object(object).storage;
-    if (memory_.storage(storage).is_pending || memory_.is_storage_unsure(storage)) {
+    if (!memory_.is_certain(storage)) {
       return "its memory is being filled, or may have been written through something else";
     }
     if (!memory_.byte_range(object).has_value()) return "its sizes are not known";
@@ -1590,13 +1589,10 @@ class Execution {
   void wait(uint32_t storage) {
     NamedStorage& item = memory_.storage(storage);
     if (!item.is_pending) return;
-    if (item.is_transfer) {
-      item.is_pending = false;
-      return;
-    }
     const Hash128 pending = memory_.seen_all_of(storage);
-    out_.waits.push_back(pending);
     item.is_pending = false;
+    if (item.is_transfer) return;
+    out_.waits.push_back(pending);
     memory_.end_filling(storage, make_key(KeyKind::kReady, {pending.high, pending.low}));
   }
 

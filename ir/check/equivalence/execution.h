@@ -147,7 +147,7 @@ struct ExecutionInput {
   Axioms& axioms;
   const HashMap<StringId, Hash128>& subgraphs;  // keys of the graphs that nodes run
   bool is_differentiated = false;               // `detach` and gradient modes count
-  bool names_calls = true;                      // ExecutionEnd::nodes is wanted
+  bool names_calls = true;                      // ExecutionEnd::nodes is wanted: of graphs that run on their own
   const std::vector<Claim>* claims = nullptr;   // those of this graph count
   // Of the graph of a step: what its inputs are called, in schedule order. Otherwise inputs go by their place.
   const std::vector<StringId>* input_names = nullptr;

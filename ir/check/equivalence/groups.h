@@ -18,7 +18,7 @@ class VersionedGroups {
   // Something was done to `member`; `by` names what. Of the member itself the caller knows it.
   void change(uint32_t member, const Hash128& by);
   // What was done to others that may be this one after its own last change, in its order; zero: nothing. What was done
-  // before is no part of it: something that nobody reads may have joined earlier, in one of two graphs.
+  // before is not part of it: something that nobody reads may have joined earlier, in one of two graphs.
   Hash128 changed_by_others(uint32_t member);
   // Something that holds of all of the group; and all of that. Zero: nothing.
   void mark(uint32_t member, const Hash128& name);

@@ -27,10 +27,10 @@ bool same_record(const Tensor& a, const Tensor& b) {
 }
 
 uint64_t hash_record(const Tensor& tensor) {
-  const uint64_t lists = uint64_t{tensor.sizes.index()} << 32U ^ tensor.strides.index();
-  const uint64_t rest = static_cast<uint64_t>(tensor.dtype) ^ uint64_t { tensor.device.index() } << 8U ^
-                        uint64_t { tensor.placements } << 32U;
-  return hash_combine(lists * 0x9e3779b97f4a7c15U ^ rest, static_cast<uint64_t>(tensor.offset.value));
+  const auto pair = [](uint64_t high, uint64_t low) { return high << 32U | low; };
+  uint64_t hash = hash_combine(static_cast<uint64_t>(tensor.dtype), pair(tensor.sizes.index(), tensor.strides.index()));
+  hash = hash_combine(hash, pair(tensor.device.index(), tensor.placements));
+  return hash_combine(hash, static_cast<uint64_t>(tensor.offset.value));
 }
 
 }  // namespace

@@ -111,6 +111,8 @@ class NamedMemory {
   // Whether another that may be it was changed since: its sizes, its bytes.
   bool is_unsure(uint32_t object) { return object_groups_.changed_by_others(object) != Hash128(); }
   bool is_storage_unsure(uint32_t storage) { return storage_groups_.changed_by_others(storage) != Hash128(); }
+  // Nothing is to fill it, and nothing that may be it was changed since.
+  bool is_certain(uint32_t storage) { return !storages_[storage].is_pending && !is_storage_unsure(storage); }
   uint32_t group_of(uint32_t object) { return object_groups_.group_of(object); }
   uint32_t storage_group_of(uint32_t storage) { return storage_groups_.group_of(storage); }
 

@@ -21,8 +21,8 @@ from differential_parts.optimize import Optimized, Optimizer
 from differential_parts.programs import FAILING, Dice, Program, Unusable
 
 NOT_EQUIVALENT = "FX0420"  # the proof after a pass
-STOPPED_AFTER = re.compile(r"\]: after pass (\d+) ")
 BROKEN_OUTPUT = "]: after pass "  # the verifier does not let pass what that pass made
+STOPPED_AFTER = re.compile(re.escape(BROKEN_OUTPUT) + r"(\d+) ")
 AGAIN = 4  # runs of the original before a result is called wrong
 APPLY_SHARE = 0.08  # of the runs, by bridge.apply in place of a file
 
