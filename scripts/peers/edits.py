@@ -50,6 +50,7 @@ class _Surviving(torch.fx.Interpreter):
         self.lost: dict[Node, Exception] = {}
         self.reach: dict[Node, set[object]] = {}  # the storages that a lost value may lie on
         self.spoiled: dict[object, Exception] = {}  # by storage: what a call that raised would have written
+        self.pending: set[object] = set()  # the storages that a collective may still fill
 
     def run_node(self, node: Node) -> object:
         if node.op in ("placeholder", "get_attr"):
@@ -61,16 +62,25 @@ class _Surviving(torch.fx.Interpreter):
             if error is not None:
                 raise error
             return super().run_node(node)
+        is_wait = "_c10d_functional.wait_tensor" in str(node.target)
+        is_collective = "_c10d_functional." in str(node.target) and not is_wait
         if error is None:
             try:
-                return super().run_node(node)
+                result = super().run_node(node)
             except observe.ERRORS as raised:
                 error = raised
-        if is_random(node) or FAILING in str(error) or "_c10d_functional." in str(node.target):
+            else:
+                if is_collective:
+                    self.pending |= self._on(result)
+                elif is_wait:
+                    self.pending -= self._on(result)
+                return result
+        waits_in_vain = is_wait and not any(self._storages(source) & self.pending for source in node.all_input_nodes)
+        if is_random(node) or FAILING in str(error) or is_collective or (is_wait and not waits_in_vain):
             raise error
         self.lost[node] = error
         schema = schema_of(node)
-        is_new = schema is not None and all(item.alias_info is None for item in schema.returns)
+        is_new = not is_wait and schema is not None and all(item.alias_info is None for item in schema.returns)
         self.reach[node] = set() if is_new else {item for source in node.all_input_nodes for item in self._storages(source)}
         if writes(node):
             for source in self._written(node):
@@ -87,7 +97,11 @@ class _Surviving(torch.fx.Interpreter):
     def _storages(self, node: Node) -> set[object]:
         if node in self.lost:
             return self.reach[node]
-        return {observe.storage_key(leaf) for leaf in pytree.tree_leaves(self.env[node]) if isinstance(leaf, torch.Tensor)}
+        return self._on(self.env[node])
+
+    @staticmethod
+    def _on(value: object) -> set[object]:
+        return {observe.storage_key(leaf) for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)}
 
     @staticmethod
     def _written(node: Node) -> list[Node]:

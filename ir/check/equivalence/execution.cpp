@@ -1451,7 +1451,9 @@ class Execution {
     const bool is_out = described != nullptr && described->keyword_only && described->is_write;
     if (!is_out && find_builtin_op(op.name) == &op) return GeometryId();
     if (is_out && fits_out(node, op, position)) return GeometryId();
-    return believed_geometry(key, hash_combine(position, i + 1), left_by(node, op, position));
+    const GeometryId left = believed_geometry(key, hash_combine(position, i + 1), left_by(node, op, position));
+    lacks_fact_ = false;  // the graph before does not have this write of this data, whatever it leaves
+    return left;
   }
 
   // Whether an elementwise operator leaves its `out` alone: it has the sizes of all that are given.

@@ -212,22 +212,24 @@ def attributes_of(graph_module: GraphModule) -> dict[str, Tensor]:
 
 @contextlib.contextmanager
 def kept(attributes: Mapping[str, Tensor]) -> Iterator[None]:
-    """Puts the tensors back as they were: data, sizes, strides and the storage they stand on."""
+    """Puts the tensors back as they were: data, sizes, strides, the storage they stand on, and what autograd knows of them."""
     known = {}
     for path, tensor in attributes.items():
         with torch.no_grad():
             storage = tensor.untyped_storage()
-            held = (tensor.detach(), storage.clone(), storage)
+            held = (tensor.detach(), storage.clone(), storage, tensor.requires_grad)
         known[path] = held
     try:
         yield
     finally:
         with torch.no_grad():
-            for path, (shell, data, storage) in known.items():
+            for path, (shell, data, storage, requires_grad) in known.items():
                 if storage.nbytes() != data.nbytes():
                     storage.resize_(data.nbytes())
                 storage.copy_(data)
                 attributes[path].data = shell
+                if attributes[path].grad_fn is not None and not attributes[path]._is_view():
+                    attributes[path].detach_().requires_grad_(requires_grad)  # a write in place made it no leaf
 
 
 def shown(before: Seen, after: Seen) -> str:
