@@ -133,7 +133,8 @@ class Inference {
     for (const Leaf& leaf : leaves_) {
       if ((from_seed.masks[leaf.node] & bit) != 0) {
         if (leaf.role == OutputRole::kLoss) return Grade::kNone;
-        leads_to_gradient = leads_to_gradient || !has_roles_ || leaf.role == OutputRole::kGradient;
+        const bool is_gradient = has_roles_ ? leaf.role == OutputRole::kGradient : leaf.node != candidate.node;
+        leads_to_gradient = leads_to_gradient || is_gradient;
         continue;
       }
       if (!candidate.loss.is_valid()) {

@@ -36,7 +36,8 @@ PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages);  // 
 // Phases of a graph that carries no markers:
 //
 //   seeds      the gradient of the loss where backward begins: ones_like or full_like of a loss, or a constant of its
-//              shape, that leads to gradients; tangents in a joint graph. No seed: everything is forward
+//              shape, that leads to gradients (it is none itself, where nothing says what outputs are); tangents in a joint
+//              graph. No seed: everything is forward
 //   backward   the closure of the seeds, through values and through storages that members write; and the nodes between
 //              them that only backward reads: values recomputed from inputs, views of parameters. "Between": the
 //              nearest earlier node that is either in the closure or an ancestor of a forward output is in the closure,
