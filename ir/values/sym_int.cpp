@@ -5,23 +5,17 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;  // of GCC and Clang
 
-constexpr uint64_t kFirstPrime = (uint64_t{1} << 61U) - 1;
-constexpr uint64_t kSecondPrime = (uint64_t{1} << 63U) - 25;
-
-uint64_t residue(int64_t value, uint64_t prime) {
-  if (value >= 0) return static_cast<uint64_t>(value) % prime;
-  const uint64_t below = (uint64_t{0} - static_cast<uint64_t>(value)) % prime;
-  return below == 0 ? 0 : prime - below;
-}
-
 uint64_t add(uint64_t a, uint64_t b, uint64_t prime) { return static_cast<uint64_t>((Wide{a} + b) % prime); }
 uint64_t subtract(uint64_t a, uint64_t b, uint64_t prime) { return add(a, prime - b, prime); }
 uint64_t multiply(uint64_t a, uint64_t b, uint64_t prime) { return static_cast<uint64_t>(Wide{a} * b % prime); }
 
 }  // namespace
 
-SymInt::SymInt(int64_t value)
-    : first_(residue(value, kFirstPrime)), second_(residue(value, kSecondPrime)), value_(value), is_static_(true) {}
+uint64_t SymInt::far_residue(int64_t value, uint64_t prime) {
+  if (value >= 0) return static_cast<uint64_t>(value) % prime;
+  const uint64_t below = (uint64_t{0} - static_cast<uint64_t>(value)) % prime;
+  return below == 0 ? 0 : prime - below;
+}
 
 SymInt SymInt::symbol(const Hash128& name) {
   SymInt out;
@@ -36,8 +30,8 @@ SymInt operator+(const SymInt& a, const SymInt& b) {
   if (a.is_static_ && b.is_static_ && !__builtin_add_overflow(a.value_, b.value_, &sum)) return sum;
   SymInt out;
   out.is_static_ = false;
-  out.first_ = add(a.first_, b.first_, kFirstPrime);
-  out.second_ = add(a.second_, b.second_, kSecondPrime);
+  out.first_ = add(a.first_, b.first_, SymInt::kFirstPrime);
+  out.second_ = add(a.second_, b.second_, SymInt::kSecondPrime);
   return out;
 }
 
@@ -46,8 +40,8 @@ SymInt operator-(const SymInt& a, const SymInt& b) {
   if (a.is_static_ && b.is_static_ && !__builtin_sub_overflow(a.value_, b.value_, &difference)) return difference;
   SymInt out;
   out.is_static_ = false;
-  out.first_ = subtract(a.first_, b.first_, kFirstPrime);
-  out.second_ = subtract(a.second_, b.second_, kSecondPrime);
+  out.first_ = subtract(a.first_, b.first_, SymInt::kFirstPrime);
+  out.second_ = subtract(a.second_, b.second_, SymInt::kSecondPrime);
   return out;
 }
 
@@ -56,8 +50,8 @@ SymInt operator*(const SymInt& a, const SymInt& b) {
   if (a.is_static_ && b.is_static_ && !__builtin_mul_overflow(a.value_, b.value_, &product)) return product;
   SymInt out;
   out.is_static_ = false;
-  out.first_ = multiply(a.first_, b.first_, kFirstPrime);
-  out.second_ = multiply(a.second_, b.second_, kSecondPrime);
+  out.first_ = multiply(a.first_, b.first_, SymInt::kFirstPrime);
+  out.second_ = multiply(a.second_, b.second_, SymInt::kSecondPrime);
   return out;
 }
 

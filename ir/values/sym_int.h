@@ -20,7 +20,8 @@ namespace fxopt {
 class SymInt {
  public:
   SymInt() : SymInt(0) {}
-  SymInt(int64_t value);  // NOLINT(google-explicit-constructor): every integer is one
+  SymInt(int64_t value)  // NOLINT(google-explicit-constructor): every integer is one
+      : first_(residue(value, kFirstPrime)), second_(residue(value, kSecondPrime)), value_(value), is_static_(true) {}
   // The symbol that `name` stands for: a hash of a symbol's name, of an expression, of where a datum comes from.
   static SymInt symbol(const Hash128& name);
 
@@ -38,8 +39,17 @@ class SymInt {
   friend bool operator==(const SymInt& a, const SymInt& b) { return a.first_ == b.first_ && a.second_ == b.second_; }
 
  private:
-  uint64_t first_ = 0;   // modulo 2^61 - 1
-  uint64_t second_ = 0;  // modulo 2^63 - 25: no two integers of 64 bits agree in both
+  static constexpr uint64_t kFirstPrime = (uint64_t{1} << 61U) - 1;
+  static constexpr uint64_t kSecondPrime = (uint64_t{1} << 63U) - 25;
+
+  static uint64_t residue(int64_t value, uint64_t prime) {
+    if (value >= 0 && static_cast<uint64_t>(value) < prime) return static_cast<uint64_t>(value);
+    return far_residue(value, prime);
+  }
+  static uint64_t far_residue(int64_t value, uint64_t prime);
+
+  uint64_t first_ = 0;   // modulo kFirstPrime
+  uint64_t second_ = 0;  // modulo kSecondPrime: no two integers of 64 bits agree in both
   int64_t value_ = 0;
   bool is_static_ = false;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,13 @@ constexpr std::pair<std::string_view, Special> kSpecial[] = {{"aten.sym_size.int
                                                              {"aten.scalar_tensor.default", Special::kScalarTensor},
                                                              {"aten.add.Tensor", Special::kSum},
                                                              {"aten.sub.Tensor", Special::kSum}};
+
+// What begins the names of operators that may reject numbers they drew (`poisson`; `rrelu` draws for what is below 0), or
+// raise where a tensor does not hold parameters of a distribution (`bernoulli`). The others draw as many as the sizes say.
+constexpr std::string_view kDrawsByData[] = {"aten._sample_dirichlet.", "aten._standard_gamma.", "aten.bernoulli.T",
+                                             "aten.bernoulli.default",  "aten.bernoulli.out",    "aten.bernoulli_.T",
+                                             "aten.binomial.",          "aten.multinomial.",     "aten.normal.T",
+                                             "aten.normal.float_T",     "aten.poisson.",         "aten.rrelu"};
 
 // The text of a schema's default as an argument is named; empty where it is written in another way than passes write
 // arguments.
@@ -68,6 +76,9 @@ CallRule make_rule(const Op& op, std::string_view target) {
                       op.name.find("_reshape_alias") != std::string::npos || rule.special == Special::kOffset ||
                       op.name == "inductor._reinterpret_tensor.default";
   rule.has_own_effects = !effects_depend_on_call(op);
+  rule.draws_by_data = op.has_subgraphs || find_builtin_op(op.name) != &op ||
+                       std::any_of(std::begin(kDrawsByData), std::end(kDrawsByData),
+                                   [&op](std::string_view begin) { return op.name.starts_with(begin); });
   rule.only_computes = op.view == ViewKind::kNone && op.writes.empty() && !op.changes_metadata && !op.joins_outputs &&
                        op.shared_arg < 0 && rule.special != Special::kOffload && rule.special != Special::kReload;
   if (!op.schema.has_value()) return rule;
@@ -84,9 +95,9 @@ CallRule make_rule(const Op& op, std::string_view target) {
 const CallRule& CallRules::add(const Graph& graph, NodeId node, size_t place) {
   if (place >= rules_.size()) rules_.resize(place + 1);
   const Module& module = graph.module();
-  rules_[place] =
-      make_rule(graph.op(node), place == 0 ? std::string_view() : module.text(module.target(graph[node].target).name));
-  return rules_[place];
+  const std::string_view target = place == 0 ? std::string_view() : module.text(module.target(graph[node].target).name);
+  rules_[place] = std::make_unique<const CallRule>(make_rule(graph.op(node), target));
+  return *rules_[place];
 }
 
 }  // namespace fxopt

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <vector>
 
 #include "core/hash.h"
@@ -41,6 +41,7 @@ struct CallRule {
   bool makes_view = false;       // never its argument itself
   bool sees_storage = false;     // it looks at more of a tensor than its elements
   bool has_own_effects = false;  // every call of it has those of the operator
+  bool draws_by_data = false;    // how much it draws, or whether it raises, may hang on what its tensors hold
 
   bool is_reshape() const { return special == Special::kView || special == Special::kReshape; }
   bool is_fill() const { return special == Special::kFull || special == Special::kScalarTensor; }
@@ -54,14 +55,14 @@ class CallRules {
   const CallRule& of(const Graph& graph, NodeId node) {
     const TargetId target = graph[node].is_call() ? graph[node].target : TargetId();
     const size_t place = target.is_valid() ? target.index() + 1 : 0;
-    return place < rules_.size() && rules_[place].op != nullptr ? rules_[place] : add(graph, node, place);
+    return place < rules_.size() && rules_[place] != nullptr ? *rules_[place] : add(graph, node, place);
   }
 
  private:
   const CallRule& add(const Graph& graph, NodeId node, size_t place);
 
-  std::deque<CallRule>
-      rules_;  // by target, after that of all calls of something else; without an operator: not known yet
+  // By target, after that of all calls of something else; null: not known yet.
+  std::vector<std::unique_ptr<const CallRule>> rules_;
 };
 
 }  // namespace fxopt

@@ -587,8 +587,9 @@ class Execution {
 
   // The same for messages, where it costs less.
   uint64_t argument_hint() {
+    constexpr uint64_t kFnvPrime = 0x100000001b3;  // as FNV-1a folds bytes
     uint64_t hint = 0;
-    for (const uint64_t word : words_.all().first(num_argument_words_)) hint = hash_combine(hint, word);
+    for (const uint64_t word : words_.all().first(num_argument_words_)) hint = (hint ^ word) * kFnvPrime;
     return hint;
   }
 
@@ -1083,15 +1084,21 @@ class Execution {
 
   void make_result(NodeId node, const Op& op, const Hash128& key) {
     if (op.view == ViewKind::kIdentity && take_first(node, op)) return;
-    result_shape_ = axioms_.keeps_results ? believed_shape(node, key, axioms_.results) : recorded_shape(node);
+    const Value& recorded = graph_.value(node);
+    if (recorded.kind == ValueKind::kTensor && !axioms_.keeps_results && rule_->only_computes && !rule_->hands_back) {
+      const GeometryId geometry = keys_.geometry(graph_.pool().tensor(recorded));
+      values_.give(node, NamedValues::tensor(make_tensor(node, op, key, 0, geometry)));
+      return;
+    }
+    if (axioms_.keeps_results) {
+      result_shape_ = believed_shape(node, key, axioms_.results);
+    } else {
+      recorded_shape(node);
+      result_shape_.swap(recorded_);
+    }
     const ValueShape& shape = result_shape_;
     if (shape.empty()) {
       make_unrecorded(node, op, key);
-      return;
-    }
-    if (rule_->only_computes && !rule_->hands_back && shape.size() == 1 &&
-        shape[0].kind == ValueShapeCell::Kind::kTensor) {
-      values_.give(node, NamedValues::tensor(make_tensor(node, op, key, 0, shape[0].geometry)));
       return;
     }
     const std::vector<Returned> returned = returned_objects(node, op, shape);
@@ -1544,8 +1551,8 @@ class Execution {
   void run_effects(NodeId node, const Op& op, Effect effects, const Hash128& key, const std::vector<uint32_t>& given,
                    const std::vector<uint32_t>& made) {
     if (has_effect(effects, Effect::kRandom) && !is_recorded_draw(graph_, node)) {
-      const Hash128 given_name = geometry_name();
-      generator_ = make_key(KeyKind::kDraw, {generator_.high, generator_.low, given_name.high, given_name.low});
+      const Hash128 drawn = rule_->draws_by_data ? key : geometry_name();
+      generator_ = make_key(KeyKind::kDraw, {generator_.high, generator_.low, drawn.high, drawn.low});
       if (axioms_.draws_by_name) out_.draws.push_back(keys_.text(graph_[node].name));
     }
     if (is_ordered(effects)) {
@@ -1616,12 +1623,12 @@ class Execution {
       collectives_[name].push_back(
           make_key(KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low}));
     }
-    std::vector<uint32_t> filled;
-    for (const uint32_t object : made) filled.push_back(memory_.object(object).storage);
+    filled_.clear();
+    for (const uint32_t object : made) filled_.push_back(memory_.object(object).storage);
     for (const uint8_t position : op.writes) {
-      for (const uint32_t object : argument_objects(node, position)) filled.push_back(memory_.object(object).storage);
+      for (const uint32_t object : argument_objects(node, position)) filled_.push_back(memory_.object(object).storage);
     }
-    for (const uint32_t storage : filled) {
+    for (const uint32_t storage : filled_) {
       memory_.begin_filling(storage);
       for (const uint32_t object : given) {
         if (memory_.object(object).storage != storage) memory_.add_reader(memory_.object(object).storage, storage);
@@ -1809,7 +1816,7 @@ class Execution {
   // Of the call at hand:
   KeyWords words_;
   size_t num_argument_words_ = 0;
-  std::vector<uint32_t> given_, argument_, results_, written_;
+  std::vector<uint32_t> given_, argument_, results_, written_, filled_;
   HashMap<uint32_t, uint32_t> numbers_;
   std::vector<Cell> made_cells_;
   ViewFact unknown_;

@@ -19,13 +19,6 @@ Hash128 geometry_key(const Geometry& geometry) {
   return make_key(words);
 }
 
-// Whether two recorded tensors of one module are written alike, storage and gradient aside.
-bool same_record(const Tensor& a, const Tensor& b) {
-  return a.dtype == b.dtype && a.layout == b.layout && a.conjugate == b.conjugate && a.negative == b.negative &&
-         a.sizes == b.sizes && a.strides == b.strides && a.offset == b.offset && a.device == b.device &&
-         a.mesh == b.mesh && a.subclass == b.subclass && a.placements == b.placements;
-}
-
 uint64_t hash_record(const Tensor& tensor) {
   const auto pair = [](uint64_t high, uint64_t low) { return high << 32U | low; };
   uint64_t hash = hash_combine(static_cast<uint64_t>(tensor.dtype), pair(tensor.sizes.index(), tensor.strides.index()));
@@ -68,7 +61,7 @@ Hash128 ModuleKeys::text(StringId id) {
   return *known;
 }
 
-GeometryId ModuleKeys::geometry(const Tensor& tensor) {
+GeometryId ModuleKeys::look_up(const Tensor& tensor) {
   const uint64_t hash = hash_record(tensor);
   std::vector<Recorded>& alike = recorded_[hash];
   for (const Recorded& each : alike) {

@@ -130,19 +130,34 @@ class ModuleKeys {
   Hash128 text(StringId id);
   SymInt integer(ExprId id) { return integers_.of(id); }
   // Of a tensor as recorded. O(1), but for the first of its kind.
-  GeometryId geometry(const Tensor& tensor);
+  GeometryId geometry(const Tensor& tensor) {
+    const size_t place = (tensor.sizes.index() * 31 + tensor.strides.index()) % kRecent;
+    Recorded& recent = recent_[place];
+    if (!recent.id.is_valid() || !same_record(recent.tensor, tensor)) recent = {tensor, look_up(tensor)};
+    return recent.id;
+  }
 
  private:
   struct Recorded {
     Tensor tensor;
     GeometryId id;
   };
+  static constexpr size_t kRecent = 256;
+
+  // Whether two recorded tensors of one module are written alike, storage and gradient aside.
+  static bool same_record(const Tensor& a, const Tensor& b) {
+    return a.sizes == b.sizes && a.strides == b.strides && a.dtype == b.dtype && a.layout == b.layout &&
+           a.conjugate == b.conjugate && a.negative == b.negative && a.offset == b.offset && a.device == b.device &&
+           a.mesh == b.mesh && a.subclass == b.subclass && a.placements == b.placements;
+  }
+  GeometryId look_up(const Tensor& tensor);
 
   const Module* module_;
   GeometryTable* geometries_;
   SymInts integers_;
   std::vector<std::optional<Hash128>> texts_;  // by string
   HashMap<uint64_t, std::vector<Recorded>> recorded_;
+  std::vector<Recorded> recent_ = std::vector<Recorded>(kRecent);  // by sizes and strides, the last that were asked for
 };
 
 }  // namespace fxopt
