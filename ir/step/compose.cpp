@@ -173,11 +173,11 @@ class Composer {
 
   // The path it has in the step: its own, unless that is something else of another graph.
   StringId place_attribute(const Graph& graph, Attribute attribute) {
-    const auto [taken, is_new] = attributes_.try_emplace(attribute.path, attribute.constant);
-    if (!is_new && attribute.constant.is_valid() && taken->second == attribute.constant) return attribute.path;
+    const auto [taken, is_new] = attributes_.try_emplace(attribute.path, attribute);
+    if (!is_new && name_same_thing(taken->second, attribute)) return attribute.path;
     if (!is_new) {
       std::string path = std::string(module_.text(graph.name())) + "." + std::string(module_.text(attribute.path));
-      while (!attributes_.try_emplace(module_.intern(path), attribute.constant).second) path += "_";
+      while (!attributes_.try_emplace(module_.intern(path), attribute).second) path += "_";
       attribute.path = module_.intern(path);
     }
     graph_.attributes.push_back(attribute);
@@ -337,7 +337,7 @@ class Composer {
   std::set<GraphId> has_run_;
   std::vector<bool> runs_again_;                             // by run: its graph has run before
   std::vector<HashMap<StorageId, StorageId>> storages_;      // by run: a recorded one to that in the step
-  std::map<StringId, StringId> attributes_;                  // by path: the constant
+  std::map<StringId, Attribute> attributes_;                 // by path
   std::map<std::pair<GraphId, StringId>, StringId> placed_;  // a graph's path to that in the step
   std::map<GraphId, HashMap<StringId, size_t>> attribute_places_;
   std::map<GraphId, std::map<StringId, NodeId>> named_inputs_;

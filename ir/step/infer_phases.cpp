@@ -83,7 +83,8 @@ class Inference {
     for (const NodeId node : graph_.nodes()) {
       if (recorded_role(graph_, node) == InputRole::kTangent) map_.seeds.push_back(node);
     }
-    if (!map_.seeds.empty()) return;
+    is_joint_ = !map_.seeds.empty();
+    if (is_joint_) return;
     std::vector<Candidate> candidates;
     for (const NodeId node : graph_.nodes()) {
       if (!graph_[node].is_call() || !names(kSeedsLikeLoss, graph_.op(node).name)) continue;
@@ -175,13 +176,22 @@ class Inference {
       if (node == output_) continue;
       if (returned.get(node)) note_reads(storages_.buffers(node), read_by_forward);
       if (map_.is_backward(node)) continue;
-      const bool is_private = between.get(node) && !returned.get(node) && only_backward_reads(node, read_by_forward);
+      const bool is_private = between.get(node) && !returned.get(node) && !updates_input(node) &&
+                              only_backward_reads(node, read_by_forward);
       if (is_private) {
         map_.phase[node] = Phase::kBackward;
       } else {
         note_reads(storages_.reads(node), read_by_forward);
       }
     }
+  }
+
+  // The runtime of a joint graph writes inputs as forward ends, which the list of nodes has last.
+  bool updates_input(NodeId node) const {
+    const std::span<const BufferId> written = storages_.writes(node);
+    return is_joint_ && std::any_of(written.begin(), written.end(), [this](BufferId buffer) {
+             return storages_.buffer(buffer).source != BufferSource::kNode;
+           });
   }
 
   static void note_reads(std::span<const BufferId> buffers, IdMap<BufferId, bool>& read) {
@@ -244,6 +254,7 @@ class Inference {
   NodeId output_;
   std::vector<Leaf> leaves_;
   bool has_roles_ = false;
+  bool is_joint_ = false;
   Reach closure_;
   PhaseMap map_;
 };

@@ -84,6 +84,23 @@ PhaseMap analyze_phases(const Graph& graph) {
   return analyze_phases(graph, [&own]() -> const StorageMap& { return own(); });
 }
 
+bool is_joint(const Graph& graph) {
+  if (graph.kind != GraphKind::kUnspecified) return graph.kind == GraphKind::kJoint;
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&graph](NodeId node) { return recorded_role(graph, node) == InputRole::kTangent; });
+}
+
+std::vector<NodeId> inputs_written_by_runtime(const Graph& graph) {
+  std::vector<NodeId> inputs;
+  for (const OutputSpec& output : graph.outputs) {
+    if (output.role != OutputRole::kMutation || !output.of.is_valid()) continue;
+    const NodeId input = graph.find(output.of);
+    if (input.is_valid()) inputs.push_back(input);
+  }
+  return inputs;
+}
+
 bool may_hold_backward(const Graph& graph) {
   return graph.kind == GraphKind::kUnspecified || graph.kind == GraphKind::kJoint ||
          graph.kind == GraphKind::kForwardLossBackward;

@@ -41,7 +41,8 @@ PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages);  // 
 //   backward   the closure of the seeds, through values and through storages that members write; and the nodes between
 //              them that only backward reads: values recomputed from inputs, views of parameters. "Between": the
 //              nearest earlier node that is either in the closure or an ancestor of a forward output is in the closure,
-//              so that values a forward pass makes only for backward stay forward
+//              so that values a forward pass makes only for backward stay forward; and in a joint graph so do writes to
+//              inputs, which forward ends with wherever they stand
 //   forward    the rest
 //
 // Output roles are used where the file has them. Against PyTorch's marks on the same graphs this finds every marked
@@ -50,6 +51,14 @@ PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages);  // 
 // seeds / 64)).
 PhaseMap infer_phases(const Graph& graph);
 PhaseMap infer_phases(const Graph& graph, const StorageMap& storages);
+
+// Whether the graph is a joint one: forward and backward, whose inputs are primals and tangents. By its kind; where that is
+// not recorded, by a recorded tangent. O(nodes).
+bool is_joint(const Graph& graph);
+
+// The placeholders whose new values the graph returns (outputs of role mutation): the runtime writes them, in a joint graph
+// between forward and backward. O(outputs).
+std::vector<NodeId> inputs_written_by_runtime(const Graph& graph);
 
 // Whether a graph of this kind has a backward pass for infer_phases() to find.
 bool may_hold_backward(const Graph& graph);

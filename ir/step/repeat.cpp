@@ -7,18 +7,6 @@
 #include "ir/graph/module.h"
 
 namespace fxopt {
-namespace {
-
-bool is_joint(const Graph& graph) {
-  if (graph.kind != GraphKind::kUnspecified) return graph.kind == GraphKind::kJoint;
-  const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) {
-    const NodeExtra* extra = graph.extra(node);
-    return extra != nullptr && extra->input.has_value() && extra->input->role == InputRole::kTangent;
-  });
-}
-
-}  // namespace
 
 RepeatRules::RepeatRules(const Graph& graph, const PhaseMap& phases, const StorageMap& storages)
     : graph_(&graph), storages_(&storages) {
@@ -46,10 +34,8 @@ void RepeatRules::find_forward_writes(const Graph& graph, const PhaseMap& phases
   for (const NodeId node : graph.nodes()) {
     if (!phases.is_backward(node)) note(storages_->writes(node), graph.position(node) + 1);
   }
-  for (const OutputSpec& output : graph.outputs) {
-    if (output.role != OutputRole::kMutation || !output.of.is_valid()) continue;
-    const NodeId input = graph.find(output.of);
-    if (input.is_valid()) note(storages_->buffers(input), std::numeric_limits<uint32_t>::max());
+  for (const NodeId input : inputs_written_by_runtime(graph)) {
+    note(storages_->buffers(input), std::numeric_limits<uint32_t>::max());
   }
 }
 

@@ -221,6 +221,11 @@ std::string_view module_of(const Graph& graph, NodeId node) {
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
 }
 
+bool name_same_thing(const Attribute& a, const Attribute& b) {
+  return (a.constant.is_valid() || a.graph.is_valid()) && a.constant == b.constant && a.graph == b.graph &&
+         !a.opaque.has_value() && !b.opaque.has_value();
+}
+
 const InputSpec* recorded_input(const Graph& graph, NodeId node) {
   const NodeExtra* extra = graph[node].kind == NodeKind::kPlaceholder ? graph.extra(node) : nullptr;
   return extra != nullptr && extra->input.has_value() ? &*extra->input : nullptr;

@@ -45,6 +45,10 @@ enum class ViewAnswer : uint8_t { kView, kCopy, kUnknown };
 // empty and where something is not recorded. O(rank).
 ViewAnswer compare_as_view(const Module& module, const Tensor& from, const Tensor& to);
 
+// Whether two attributes of one module name one thing: a constant, a graph. Of objects that nobody understands, and of what
+// is not recorded, nobody can tell.
+bool name_same_thing(const Attribute& a, const Attribute& b);
+
 // Calls f(id, tensor) for each tensor of a value, depth first in order: those of tuples, lists and dicts, too. Depth is
 // bounded by every reader of files. O(size of the value).
 template <class F>

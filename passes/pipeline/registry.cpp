@@ -7,6 +7,8 @@
 #include "passes/clean/dce.h"
 #include "passes/clean/infer_phase.h"
 #include "passes/clean/raise_getitems.h"
+#include "passes/partition/join.h"
+#include "passes/partition/partition.h"
 #include "passes/pipeline/entry.h"
 #include "passes/recompute/remat.h"
 #include "passes/tag/sac.h"
@@ -35,6 +37,12 @@ std::vector<PassInfo> make_registry() {
       entry<infer_phase>("infer-phase", Numerics::kExact,
                          "Tell forward from backward in a graph without phase markers.",
                          {.needs = {OpenQuestion::kPhases}, .ends = {}, .proof = {kMarks}}),
+      entry<join_pair>("join", Numerics::kExact, "Make a joint graph of a forward and a backward graph."),
+      entry<partition>("partition", Numerics::kExact, "Make a forward and a backward graph of a joint graph.",
+                       {.needs = {},
+                        .ends = {{OpenQuestion::kPhases, "partition decides by phases"},
+                                 {OpenQuestion::kTags, "partition carries out the tags"}},
+                        .proof = {}}),
       entry<raise_getitems>("raise-getitems", Numerics::kExact, "Move getitems right after the node they take from."),
       entry<remat>("remat", Numerics::kExact, "Recompute in backward what the tags do not save.",
                    {.needs = {},

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "core/result.h"
+#include "passes/pass/context.h"
+#include "passes/pass/pass.h"
+
+namespace fxopt {
+
+struct JoinOptions {
+  template <class Self, class Field>
+  static void visit(Self& /*self*/, Field&& /*field*/) {}
+};
+
+// Makes a joint graph of a forward and a backward graph, whoever cut them: the inverse of partition. Inputs are those of
+// forward, then those of backward that forward does not save for it (tangents); outputs are forward's without what it saves,
+// then backward's. Calls of backward are marked as such, as nothing else tells of those that compute again what forward
+// did. Of a module that is a joint graph already: the remark `joined`.
+//
+// Counters: bound (inputs of backward), phase-marks, graphs. Errors: kUnsupportedGraph where the step is not
+// one run of a forward and one of a backward graph, or backward reads an input after the runtime gave it a new value.
+// O(nodes + edges).
+Result<PassResult> join_pair(Module& module, const JoinOptions& options, PassContext& context);
+
+}  // namespace fxopt

@@ -1,0 +1,131 @@
+// A forward and a backward graph out of a joint one.
+//
+//   graph @main {kind=joint}                     graph @forward {kind=forward}
+//     %x = placeholder()                           %x = placeholder()
+//     %d = placeholder() {role=tangent}            %a = exp(%x)
+//     %a = exp(%x)                         =>      return (%a, %a)
+//     %g = mul(%d, %a)                           graph @backward {kind=backward}
+//     return (%a, %g)                              %a = placeholder() {role=saved_value, saved_from_output=1}
+//                                                  %d = placeholder() {role=tangent}
+//                                                  %g = mul(%d, %a)
+//                                                  return (%g,)
+//
+// Which values backward computes again is decided by the tags and carried out by remat on the joint graph, where it can be
+// proved and measured by itself; split.h then cuts between the phases. So choosing (tags), copying (remat) and cutting are
+// three things, and another mode is another choice.
+
+#include "passes/partition/partition.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/graph/top_level.h"
+#include "ir/step/infer_roles.h"
+#include "ir/step/phases.h"
+#include "ir/values/values.h"
+#include "passes/partition/split.h"
+#include "passes/recompute/remat.h"
+
+namespace fxopt {
+namespace {
+
+Error refused(const Graph& graph, std::string message, std::string hint) {
+  Error error{ErrorCode::kUnsupportedGraph, std::move(message), std::move(hint), {}};
+  error.where.graph = graph.module().text(graph.name());
+  if (graph.output().is_valid()) error.where.node = graph.name_of(graph.output());
+  return error;
+}
+
+// Tangents that only values and order show.
+std::vector<NodeId> inferred_tangents(const Graph& graph, Facts& facts) {
+  std::vector<NodeId> tangents;
+  if (graph.kind != GraphKind::kJoint && graph.kind != GraphKind::kUnspecified) return tangents;
+  for (const DerivedInput& input : infer_roles(graph, facts.storages()).inputs) {
+    if (input.role == InputRole::kTangent) tangents.push_back(input.node);
+  }
+  return tangents;
+}
+
+struct Joint {
+  GraphId graph;                 // invalid: the module is a forward and a backward graph already
+  std::vector<NodeId> tangents;  // that are to be written as such
+};
+
+Result<Joint> find_joint(const Module& module, PassContext& context) {
+  Joint joint;
+  bool has_backward = false;
+  for (const GraphId id : top_level_graphs(module)) {
+    const Graph& graph = module.graph(id);
+    has_backward = has_backward || graph.kind == GraphKind::kBackward;
+    const auto nodes = graph.nodes();
+    const bool has_tangents = std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) {
+      return recorded_role(graph, node) == InputRole::kTangent;
+    });
+    std::vector<NodeId> tangents;
+    if (!has_tangents) tangents = inferred_tangents(graph, context.facts.of(graph));
+    if (has_tangents ? !is_joint(graph) : tangents.empty()) continue;
+    if (joint.graph.is_valid()) {
+      return refused(graph,
+                     "'" + std::string(module.text(module.graph(joint.graph).name())) + "' and '" +
+                         std::string(module.text(graph.name())) + "' are both joint graphs",
+                     "partition a file with one of them at a time");
+    }
+    joint = {id, std::move(tangents)};
+  }
+  if (joint.graph.is_valid() && module.invocations.size() > 1) {
+    return refused(module.graph(joint.graph),
+                   "the module runs its graphs " + std::to_string(module.invocations.size()) + " times in a step",
+                   "partition the joint graph by itself");
+  }
+  if (joint.graph.is_valid() || has_backward) return joint;
+  const bool is_whole = module.main().kind == GraphKind::kForwardLossBackward;
+  return refused(module.main(), "no graph of this module is joint: no input is a tangent",
+                 is_whole ? "forward, loss and backward are one graph, which is not cut; remat carries out its tags"
+                          : "trace the joint graph (aot_export_joint_with_descriptors), or give tangents their role");
+}
+
+void write_tangents(Graph& graph, const std::vector<NodeId>& tangents, PassResult& result) {
+  graph.kind = GraphKind::kJoint;
+  for (const NodeId node : tangents) {
+    NodeExtra& extra = graph.mutable_extra(node);
+    if (!extra.input.has_value()) extra.input.emplace();
+    extra.input->role = InputRole::kTangent;
+    extra.input->guessed = true;
+    result.count("tangents");
+  }
+}
+
+}  // namespace
+
+Result<PassResult> partition(Module& module, const PartitionOptions& /*options*/, PassContext& context) {
+  const Result<Joint> joint = find_joint(module, context);
+  if (!joint.ok()) return joint.error();
+  PassResult result;
+  if (!joint->graph.is_valid()) {
+    result.remark(module.main(), module.main().output(), "partitioned",
+                  "nothing to do: backward is a graph of its own");
+    return result;
+  }
+  Graph& graph = module.graph(joint->graph);
+  Facts& facts = context.facts.of(graph);
+  if (!joint->tangents.empty()) {
+    write_tangents(graph, joint->tangents, result);
+    facts.forget();
+  }
+  // Copies that remat makes read no more than their originals, so that what can be cut now can be cut then.
+  const Result<SplitPlan> possible = plan_split(graph, facts);
+  if (!possible.ok()) return possible.error();
+  Result<PassResult> recomputed = remat(graph, RematOptions(), context);
+  if (!recomputed.ok()) return recomputed;
+  result.merge(std::move(*recomputed));
+  graph.prune_control();
+  facts.forget();
+  const Result<SplitPlan> plan = plan_split(graph, facts);
+  if (!plan.ok()) return plan.error();
+  split(module, joint->graph, *plan, result);
+  return result;
+}
+
+}  // namespace fxopt
