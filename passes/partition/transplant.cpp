@@ -25,8 +25,20 @@ Transplant::Transplant(Module& module, std::string_view name, GraphKind kind, co
     : graph_(add_graph(module, name)), from_(&from) {
   graph_.kind = kind;
   graph_.class_name = from.class_name;
-  graph_.meta = graph_.copy_args(from, from.meta, IdMap<NodeId, NodeId>());
+  copy_meta(from);
   take_from(from);
+}
+
+void Transplant::copy_meta(const Graph& from) {
+  // How torch.fx calls the graph, with in_spec and out_spec: of all its arguments at once.
+  constexpr std::string_view kCodegen = "fx.codegen";
+  const ArgRange all = graph_.copy_args(from, from.meta, IdMap<NodeId, NodeId>());
+  const std::span<const Arg> entries = graph_.pool().args(all);
+  std::vector<Arg> kept;
+  for (size_t i = 0; i + 1 < entries.size(); i += 2) {
+    if (graph_.module().text(entries[i].as_string()) != kCodegen) kept.insert(kept.end(), {entries[i], entries[i + 1]});
+  }
+  graph_.meta = graph_.pool().append(kept);
 }
 
 void Transplant::take_from(const Graph& from) {

@@ -15,7 +15,7 @@ namespace fxopt {
 class Transplant {
  public:
   // A new graph of the module, last in order; `name`, where it is free. What describes the graph (class name, metadata) is
-  // that of `from`, whose nodes come first.
+  // that of `from`, whose nodes come first, but how torch.fx calls it (in_spec, out_spec, code generator).
   Transplant(Module& module, std::string_view name, GraphKind kind, const Graph& from);
 
   Graph& graph() { return graph_; }
@@ -45,6 +45,7 @@ class Transplant {
   void finish(bool keeps_specs);
 
  private:
+  void copy_meta(const Graph& from);
   void fill(NodeId node, NodeId id);
   StringId placed_path(TargetId target);
   void read_output();
