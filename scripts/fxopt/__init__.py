@@ -4,14 +4,19 @@
 
     fxopt.save(graph_module, "step.pb")                      # needs torch, as load, apply and run do
     fxopt.apply(graph_module, "canonicalize,cse,remat,dce")  # in place
+    forward, backward = fxopt.partition(joint, num_fwd_outputs=1)
+    torch.compile(model, backend="fxopt")
     fxopt.measure(graph_module, *inputs, file="times.json")  # seconds of its calls, for --measurement
     peaks = fxopt.mem("step.pb", "--device", "h100")         # what the program says, as data; needs no torch
 
-bridge.py has what needs torch, tool.py what runs the program; origins.py knows the makers of graphs.
+bridge.py has what needs torch, partition.py what AOTAutograd and Dynamo ask for, tool.py what runs the program; origins.py knows the makers of graphs.
 """
+
+import importlib
 
 from fxopt.tool import FxoptError, FxoptWarning, explain, find_fxopt, mem, tags, verify
 
+_OF_PARTITION = ("backend", "partition", "partitioner")
 _OF_TORCH = (
     "ExportError",
     "LoadError",
@@ -30,7 +35,7 @@ _OF_TORCH = (
     "target_name",
 )
 
-__all__ = ["FxoptError", "FxoptWarning", "explain", "find_fxopt", "mem", "tags", "verify", *_OF_TORCH]
+__all__ = ["FxoptError", "FxoptWarning", "explain", "find_fxopt", "mem", "tags", "verify", *_OF_PARTITION, *_OF_TORCH]
 
 
 def __getattr__(name: str) -> object:
@@ -38,4 +43,8 @@ def __getattr__(name: str) -> object:
         from fxopt import bridge
 
         return getattr(bridge, name)
+    if name in _OF_PARTITION:
+        module = importlib.import_module("fxopt.partition")
+        globals().update({item: getattr(module, item) for item in _OF_PARTITION})  # the function, not the module of its name
+        return globals()[name]
     raise AttributeError(f"module 'fxopt' has no attribute {name!r}")

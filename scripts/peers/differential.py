@@ -2,8 +2,8 @@
 """Runs random programs before and after fxopt and compares, bit by bit, what their caller can see.
 
     scripts/peers/differential.py [--runs N] [--seeds A:B] [--jobs N] [--pipelines N] [--stop-at-first] [--ignore-objects]
-                                  [--json FILE]
-    scripts/peers/differential.py --reproduce SEED --passes PIPELINE [--apply] [--write FILE.fxg] [--reduce FILE.fxg]
+                                  [--family NAME] [--json FILE]
+    scripts/peers/differential.py --reproduce SEED [--family NAME] --passes PIPELINE [--apply] [--write FILE.fxg] [--reduce FILE.fxg]
     scripts/peers/differential.py --judge FILE --passes PIPELINE [--apply] [--values FILE.pt]
 
 A seed gives a program (in the same version of PyTorch: the same graph, inputs and pipelines), traced by make_fx, torch.export,
@@ -37,7 +37,7 @@ import time
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 
 import torch
-from differential_parts import campaign, files, judging, observe, pipelines, tables, workers
+from differential_parts import campaign, families, files, judging, observe, pipelines, tables, workers
 from differential_parts.programs import Unusable
 from fxopt import tool
 from fxopt.tool import FxoptError
@@ -51,7 +51,7 @@ def run_campaign(options: argparse.Namespace) -> int:
     started = time.monotonic()
     first, last = options.seeds
     told = [options.passes] if options.passes else []
-    pool = workers.Pool(options.jobs, options.fxopt, known, options.pipelines, told)
+    pool = workers.Pool(options.jobs, options.fxopt, known, options.pipelines, told, options.family)
     for outcome in pool.outcomes(range(first, last)):
         result.add(outcome)
         for run in outcome.runs:
@@ -69,7 +69,7 @@ def run_campaign(options: argparse.Namespace) -> int:
 def reproduce(options: argparse.Namespace) -> int:
     """Shows one program, what a pipeline makes of it, and both results."""
     with tempfile.TemporaryDirectory() as name:
-        subject = campaign.Subject(options.reproduce, options.fxopt, pathlib.Path(name))
+        subject = campaign.Subject(options.reproduce, options.fxopt, pathlib.Path(name), options.family)
         graph_module = subject.program.graph_module
         print(f"{subject.family}: {', '.join(sorted(subject.program.features))}")
         print(files.listing(graph_module))
@@ -142,6 +142,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--seeds", type=seed_range, default=(0, 10**9), metavar="A:B", help="from A up to B (default: from 0)")
     result.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes (default: 1)")
     result.add_argument("--pipelines", type=positive, default=6, metavar="N", help="pipelines for each program (default: 6)")
+    result.add_argument("--family", choices=list(families.FAMILIES), help="programs of this kind only")
     result.add_argument("--passes", metavar="PIPELINE", help="this one in place of random ones")
     result.add_argument("--stop-at-first", action="store_true", help="stop at the first program that is wrong")
     result.add_argument(

@@ -128,7 +128,9 @@ def main() -> int:
     if unknown := set(options.names) - set(NAMES):
         parser.error(f"unknown names: {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     fxopt = Fxopt(options.fxopt)
-    print("| graph | nodes | saved, PyTorch | saved, fxopt | saved values and order | join, partition | executed | s, PyTorch | s, fxopt |")
+    print(
+        "| graph | nodes | saved, PyTorch | saved, fxopt | saved values and order | join, partition | executed | s, PyTorch | s, fxopt |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     is_wrong = False
     for name in options.names or NAMES:

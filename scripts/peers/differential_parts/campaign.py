@@ -150,17 +150,23 @@ def drawn_pipelines(program: Program, family: str, dice: Dice, passes: Sequence[
         count,
         tagged="tags" in program.features or family == "forward-loss-backward",
         unmarked=family in ("forward-loss-backward", "joint") and "phase marks" not in program.features,
+        joint=family == "joint",
     )
 
 
 def judge_seed(
-    seed: int, fxopt: str, passes: Sequence[pipelines.Pass], count: int, told: Sequence[str] = ()
+    seed: int,
+    fxopt: str,
+    passes: Sequence[pipelines.Pass],
+    count: int,
+    told: Sequence[str] = (),
+    family: str | None = None,
 ) -> Iterator[Run | Outcome]:
     """Yields each run before it is judged, so that whoever waits knows of one that never ends, and last the outcome."""
     outcome = Outcome(seed)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            subject = Subject(seed, fxopt, pathlib.Path(folder))
+            subject = Subject(seed, fxopt, pathlib.Path(folder), family)
         except Unusable as error:
             outcome.skipped = str(error)
             yield outcome
@@ -168,7 +174,7 @@ def judge_seed(
         outcome.family, outcome.features = subject.family, sorted(subject.program.features)
         dice = Dice(seed + 10**9)
         for text in told or drawn_pipelines(subject.program, subject.family, dice, passes, count):
-            by_apply = dice.chance(APPLY_SHARE)
+            by_apply = dice.chance(APPLY_SHARE) and "partition" not in text
             yield Run(text, by_apply=by_apply)
             outcome.runs.append(subject.judge(text, by_apply=by_apply))
     yield outcome

@@ -82,7 +82,33 @@ class _Runnable(Importer):
     """A module read without what only passes ask for: values and other metadata of nodes."""
 
     def runnable(self) -> GraphModule:
+        by_kind = {graph.get("kind"): graph["name"] for graph in reversed(self.module["graphs"])}
+        if "GRAPH_KIND_BACKWARD" in by_kind and "GRAPH_KIND_FORWARD" in by_kind:
+            return self._pair(by_kind["GRAPH_KIND_FORWARD"], by_kind["GRAPH_KIND_BACKWARD"])
         return self.graph_module(self.module["graphs"][0]["name"])
+
+    def _pair(self, first: str, second: str) -> GraphModule:
+        """Forward, then backward on what forward saved for it, as one graph that is called as the joint graph was."""
+        forward, backward = self.graph_module(first), self.graph_module(second)
+        count = int(self._records[first]["num_forward_outputs"])
+        graph, values = torch.fx.Graph(), {}
+        returned = graph.graph_copy(forward.graph, values)
+        saved = {
+            message["name"]: int(message["input"]["saved_from_output"])
+            for message in self._records[second]["nodes"]
+            if "saved_from_output" in message.get("input", {})
+        }
+        given = {
+            node: returned[saved[node.name]] for node in backward.graph.find_nodes(op="placeholder") if node.name in saved
+        }
+        gradients = graph.graph_copy(backward.graph, given)
+        graph.output([*returned[:count], *gradients])
+        root = torch.nn.Module()
+        for half in (forward, backward):
+            for node in half.graph.find_nodes(op="get_attr"):
+                if not _has(root, node.target):
+                    _put(root, node.target, _get(half, node.target))
+        return GraphModule(root, graph)
 
 
 def copy_of(graph_module: GraphModule) -> GraphModule:

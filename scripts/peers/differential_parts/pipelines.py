@@ -13,6 +13,7 @@ from differential_parts.programs import Dice, schema_of
 
 # Options whose documented purpose is another result. They are left out by construction; `compat` of every pass is, too.
 EXCLUDED = {"dce": {"random": "remove", "assertions": "remove", "collectives": "remove"}}
+FOR_JOINT = frozenset({"partition", "join"})  # passes that refuse graphs which are not cut, or cannot be
 README = (
     "canonicalize,cse,sac{policy=per-op},remat,dce",
     "cse,sac{policy=per-op},remat,dce",
@@ -45,15 +46,39 @@ def known_passes(fxopt: str) -> list[Pass]:
 
 
 def random_pipelines(
-    dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, count: int, *, tagged: bool, unmarked: bool = False
+    dice: Dice,
+    passes: Sequence[Pass],
+    graph_module: GraphModule,
+    count: int,
+    *,
+    tagged: bool,
+    unmarked: bool = False,
+    joint: bool = False,
 ) -> list[str]:
     """Different pipelines: a pass alone at times, README's, and random ones; with remat mostly where there are tags, with
-    infer-phase often where backward is not marked."""
+    infer-phase often where backward is not marked, with partition and join where the graph is a joint one."""
+    others = [item for item in passes if item.name not in FOR_JOINT]
     result: dict[str, None] = {}
     for _ in range(count * 3):
         if len(result) < count:
-            result[_pipeline(dice, passes, graph_module, tagged, unmarked)] = None
+            text = _pipeline(dice, others, graph_module, tagged, unmarked)
+            result[_with_cut(dice, others, graph_module, text) if joint else text] = None
     return list(result)
+
+
+def _with_cut(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, text: str) -> str:
+    """The pipeline, and mostly the graph cut in two after it; then other passes on both halves; then joined, and cut again."""
+    parts = [text]
+    if dice.chance(0.7):
+        parts.append("partition")
+    after = [item for item in passes if not item.needs]  # of phases and tags partition has decided
+    if dice.chance(0.4):
+        parts.append(_text(dice, dice.choice(after), graph_module))
+    if dice.chance(0.5):
+        parts += ["join"] if "partition" in parts else []
+    if dice.chance(0.3):
+        parts.append("partition")
+    return ",".join(parts)
 
 
 def _pipeline(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, tagged: bool, unmarked: bool) -> str:

@@ -209,10 +209,10 @@ def joint(dice: Dice) -> Program:
         return [*step.inputs(), *(tangent.clone() for tangent in tangents)]
 
     program = _flat(graph_module, inputs)
-    for node in graph_module.graph.find_nodes(op="placeholder")[-2:]:
-        if "tangent" not in node.name:
-            raise Unusable("a tangent has no such name")
-    program.told["kind"] = "joint"
+    last = graph_module.graph.find_nodes(op="placeholder")[-2:]
+    if not all("tangent" in node.name for node in last):
+        raise Unusable("a tangent has no such name")
+    program.told |= {"kind": "joint", "roles": {node.name: {"role": "tangent"} for node in last}}
     backward = {node for node in graph_module.graph.nodes if node.name in step.backward.names}
     marks = dice.chance(0.5)
     give_marks(graph_module, dice, backward, marks=marks)

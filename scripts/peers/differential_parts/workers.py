@@ -15,12 +15,19 @@ from differential_parts.campaign import Outcome, Run
 SECONDS = 120  # for one step of a seed
 
 
-def _serve(connection: Connection, fxopt: str, known: Sequence[pipelines.Pass], count: int, told: Sequence[str]) -> None:
+def _serve(
+    connection: Connection,
+    fxopt: str,
+    known: Sequence[pipelines.Pass],
+    count: int,
+    told: Sequence[str],
+    family: str | None,
+) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # what PyTorch has to say of odd programs
     campaign.prepare_process()
     try:
         while True:
-            for item in campaign.judge_seed(connection.recv(), fxopt, known, count, told):
+            for item in campaign.judge_seed(connection.recv(), fxopt, known, count, told, family):
                 connection.send(item)
     except (EOFError, BrokenPipeError):
         return  # whoever asked is gone
@@ -73,8 +80,10 @@ class _Worker:
 class Pool:
     """`jobs` processes. Outcomes come in the order of seeds, whatever the order of their ends."""
 
-    def __init__(self, jobs: int, fxopt: str, known: Sequence[pipelines.Pass], count: int, told: Sequence[str]) -> None:
-        self._workers = [_Worker((fxopt, known, count, told)) for _ in range(jobs)]
+    def __init__(
+        self, jobs: int, fxopt: str, known: Sequence[pipelines.Pass], count: int, told: Sequence[str], family: str | None = None
+    ) -> None:
+        self._workers = [_Worker((fxopt, known, count, told, family)) for _ in range(jobs)]
 
     def outcomes(self, seeds: Iterable[int]) -> Iterator[Outcome]:
         left, order, done = iter(seeds), [], {}

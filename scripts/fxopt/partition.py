@@ -1,0 +1,113 @@
+"""Joint graphs cut in two by fxopt, where AOTAutograd and Dynamo ask for it.
+
+    forward, backward = fxopt.partition(joint, num_fwd_outputs=1, passes="cse,sac{policy=full}")
+    aot_module(model, fw_compiler=..., partition_fn=fxopt.partitioner("sac{policy=full}"))
+    torch.compile(model, backend="fxopt", options={"passes": "sac{policy=full}"})
+
+The tags that a graph carries, or that the passes give it, say what backward computes again; everything else that backward reads is
+saved. `fxopt passes partition` has the calling convention.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch.fx import Graph, GraphModule, Node
+from torch.utils._python_dispatch import _disable_current_modes
+
+from fxopt import bridge, form, tool
+from fxopt.form import Json
+from fxopt.reader import ArgReader
+from fxopt.writer import Exporter
+
+__all__ = ["backend", "partition", "partitioner"]
+
+
+def partition(
+    joint: GraphModule,
+    *,
+    num_fwd_outputs: int,
+    passes: str | None = None,
+    fxopt: str | None = None,
+    **told: Any,
+) -> tuple[GraphModule, GraphModule]:
+    """The forward and the backward graph of a joint graph, which is left with the passes carried out on it.
+
+    num_fwd_outputs: how many of its outputs are of forward; they come first.
+    passes: a pipeline that runs before the cut, such as "cse,sac{policy=per-op}" (default: none).
+    told: roles, outputs as of save(), where the graph does not say them itself. Inputs named tangents_1, ... are tangents.
+
+    Nodes keep their names and metadata. Errors and warnings are those of apply(); FxoptError, with FX0803, for a graph that cannot
+    be cut.
+    """
+    told = {"kind": "joint", "num_forward_outputs": num_fwd_outputs, **told}
+    program = tool.require_fxopt(fxopt, "partition")
+    # What partition begins with, here on the nodes themselves: the rest of it moves them and makes none.
+    bridge.apply(joint, ",".join(filter(None, (passes, "remat"))), fxopt=program, **told)
+    with _disable_current_modes(), form.no_collection():
+        forward, backward = _cut(joint, program, told)
+        live = {node.name: node for node in joint.graph.nodes}
+        return _half(joint, forward, live), _half(joint, backward, live)
+
+
+def _cut(joint: GraphModule, program: str, told: Mapping[str, Any]) -> tuple[Json, Json]:
+    module = Exporter(pathlib.Path("module.json"), is_lenient=True).module(joint, **told)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        source, target = folder / "joint.json", folder / "pair.json"
+        form.write_json(module, source)
+        tool.call(program, ["opt", str(source), "-o", str(target), "--passes", "partition"], folder)
+        graphs = json.loads(target.read_text(encoding="utf-8"))["module"]["graphs"]
+    by_kind = {graph.get("kind"): graph for graph in reversed(graphs)}
+    return by_kind["GRAPH_KIND_FORWARD"], by_kind["GRAPH_KIND_BACKWARD"]
+
+
+def _half(joint: GraphModule, record: Json, live: Mapping[str, Node]) -> GraphModule:
+    """One of the two graphs, of copies of the joint graph's nodes."""
+    graph, copies = Graph(), {}
+    for message in record["nodes"]:
+        name, kind = message["name"], message["kind"]
+        if kind == "NODE_KIND_OUTPUT":
+            graph.output(ArgReader(None, None).argument(message["args"][0], copies))
+            continue
+        node = live[name]
+        if kind == "NODE_KIND_PLACEHOLDER" and node.op != "placeholder":
+            copy = graph.placeholder(name)
+            copy.meta = dict(node.meta)
+        else:
+            copy = graph.node_copy(node, lambda source: copies[source.name])
+        copies[name] = copy
+    return GraphModule(joint, graph)
+
+
+def partitioner(passes: str | None = None, *, fxopt: str | None = None) -> Callable[..., tuple[GraphModule, GraphModule]]:
+    """partition() with these arguments as a `partition_fn` of aot_module, aot_function and the aot backends of Dynamo."""
+
+    def partition_fn(
+        joint_module: GraphModule, joint_inputs: object = None, *, num_fwd_outputs: int, **_: object
+    ) -> tuple[GraphModule, GraphModule]:
+        return partition(joint_module, num_fwd_outputs=num_fwd_outputs, passes=passes, fxopt=fxopt)
+
+    return partition_fn
+
+
+def backend(
+    graph_module: GraphModule, inputs: Sequence[object], *, options: Mapping[str, object] | None = None, **_: object
+) -> Callable:
+    """The Dynamo backend "fxopt": graphs cut by fxopt and run as they are, by PyTorch's eager operators.
+
+    options: "passes", as of partition(). ValueError for another one.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+    from functorch.compile import make_boxed_func
+
+    if unknown := set(options or {}) - {"passes"}:
+        raise ValueError(f"the backend fxopt has no option {', '.join(sorted(unknown))}; it has passes")
+    compiled = aot_autograd(
+        fw_compiler=lambda found, _: make_boxed_func(found.forward), partition_fn=partitioner((options or {}).get("passes"))
+    )
+    return compiled(graph_module, inputs)

@@ -1,0 +1,219 @@
+"""fxopt.partition in AOTAutograd and Dynamo: training goes on as with PyTorch's own partitioner, loss for loss."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Callable
+
+import setting
+
+with setting.imports_torch():
+    import torch
+    import torch.nn.functional as F
+    from torch import Tensor, nn
+
+setting.need_program()
+
+import fxopt  # noqa: E402
+from functorch.compile import make_boxed_func  # noqa: E402
+from torch._dynamo.backends.common import aot_autograd  # noqa: E402
+from torch._functorch.partitioners import default_partition  # noqa: E402
+from torch.fx import GraphModule  # noqa: E402
+
+STEPS = 20
+
+
+class Encoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Transformer(32, 4, 1, 1, 64, dropout=0.0, batch_first=True)
+        self.last = nn.Linear(32, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.inner(x, x.flip(1)))
+
+
+class Dropped(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(16, 64)
+        self.last = nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(F.dropout(F.gelu(self.first(x)), 0.3))
+
+
+class Residual(nn.Module):
+    """Batch norm updates its statistics in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(
+            [nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)]
+        )
+        self.norms = nn.ModuleList([nn.BatchNorm2d(8), nn.BatchNorm2d(8)])
+        self.last = nn.Linear(8, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.relu(self.norms[0](self.convolutions[0](x)))
+        y = F.relu(y + self.norms[1](self.convolutions[1](y)))
+        return self.last(y.mean((2, 3)))
+
+
+SIZES = {Encoder: (6, 32), Dropped: (16,), Residual: (3, 8, 8)}
+
+
+def losses(
+    kind: type[nn.Module],
+    backend: Callable,
+    *,
+    dynamic: bool = False,
+    options: dict | None = None,
+) -> list[float]:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = kind()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    compiled = torch.compile(
+        model,
+        backend=backend,
+        dynamic=dynamic or None,
+        **({"options": options} if options else {}),
+    )
+    found = []
+    for step in range(STEPS):
+        torch.manual_seed(step)
+        x = torch.randn(4 + (2 * (step % 3) if dynamic else 0), *SIZES[kind])
+        loss = compiled(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        found.append(loss.item())
+    return found
+
+
+def by(partition_fn: Callable) -> Callable:
+    return aot_autograd(
+        fw_compiler=lambda found, _: make_boxed_func(found.forward),
+        partition_fn=partition_fn,
+    )
+
+
+def joint_of(function: Callable, *inputs: Tensor) -> tuple[GraphModule, int]:
+    """The joint graph that AOTAutograd makes of the function, and how many of its outputs are of forward."""
+    caught = []
+
+    def keep(
+        joint: GraphModule, _: object, *, num_fwd_outputs: int, **more: object
+    ) -> tuple[GraphModule, GraphModule]:
+        caught.append((joint, num_fwd_outputs))
+        return default_partition(joint, _, num_fwd_outputs=num_fwd_outputs, **more)
+
+    torch._dynamo.reset()
+    torch.compile(function, backend=by(keep))(*inputs)
+    return caught[0]
+
+
+def names(graph_module: GraphModule) -> tuple[list[str], list[str]]:
+    inputs = [node.name for node in graph_module.graph.find_nodes(op="placeholder")]
+    return inputs, [str(item) for item in graph_module.graph.output_node().args[0]]
+
+
+class PartitionTest(unittest.TestCase):
+    def test_training_goes_on_as_with_pytorchs_partitioner(self) -> None:
+        for kind, dynamic in (
+            (Encoder, False),
+            (Residual, False),
+            (Dropped, False),
+            (Dropped, True),
+        ):
+            with self.subTest(kind=kind.__name__, dynamic=dynamic):
+                expected = losses(kind, by(default_partition), dynamic=dynamic)
+                self.assertEqual(
+                    losses(kind, by(fxopt.partitioner()), dynamic=dynamic), expected
+                )
+                self.assertEqual(
+                    losses(
+                        kind,
+                        fxopt.backend,
+                        dynamic=dynamic,
+                        options={"passes": "cse,dce"},
+                    ),
+                    expected,
+                )
+
+    def test_what_the_tags_recompute_is_not_saved_and_gradients_stay(self) -> None:
+        x = torch.randn(4, 16, requires_grad=True)
+        weight = torch.randn(16, 16, requires_grad=True)
+
+        def function(x: Tensor, weight: Tensor) -> Tensor:
+            return torch.tanh(torch.sin(x @ weight)).sum()
+
+        joint, count = joint_of(function, x, weight)
+        saved = [
+            len(
+                names(
+                    fxopt.partition(
+                        joint_of(function, x, weight)[0], num_fwd_outputs=count
+                    )[0]
+                )[1]
+            )
+        ]
+        forward, backward = fxopt.partition(
+            joint, num_fwd_outputs=count, passes="sac{policy=full}"
+        )
+        saved.append(len(names(forward)[1]))
+        self.assertLess(saved[1], saved[0])
+        self.assertTrue(
+            any(
+                name.endswith("_recomputed")
+                for name in (node.name for node in backward.graph.nodes)
+            )
+        )
+        loss = function(x, weight)
+        expected = torch.autograd.grad(loss, (x, weight))
+        inputs = {"primals_1": x.detach(), "primals_2": weight.detach()}
+        returned = forward(*(inputs[name] for name in names(forward)[0]))
+        given = dict(zip(names(forward)[1], returned)) | {"tangents_1": torch.ones(())}
+        found = backward(*(given[name] for name in names(backward)[0]))
+        self.assertTrue(torch.equal(returned[0], loss))
+        for a, b in zip(expected, found):
+            self.assertTrue(torch.equal(a, b))
+
+    def test_halves_keep_names_and_metadata(self) -> None:
+        joint, count = joint_of(
+            lambda x: (x.exp() * 2).sum(), torch.randn(4, requires_grad=True)
+        )
+        values = {
+            node.name: node.meta.get("val")
+            for node in joint.graph.nodes
+            if node.op != "output"
+        }
+        expected = [
+            names(half)
+            for half in default_partition(joint, None, num_fwd_outputs=count)
+        ]
+        halves = fxopt.partition(joint, num_fwd_outputs=count)
+        self.assertEqual([names(half) for half in halves], expected)
+        for half in halves:
+            for node in half.graph.nodes:
+                if node.op != "output":
+                    self.assertIs(node.meta.get("val"), values[node.name])
+
+    def test_a_graph_without_tangents_is_refused(self) -> None:
+        graph_module = torch.fx.symbolic_trace(lambda x: x + 1)
+        with self.assertRaises(fxopt.FxoptError) as caught:
+            fxopt.partition(graph_module, num_fwd_outputs=1)
+        self.assertEqual(caught.exception.code, "FX0803")
+
+    def test_an_unknown_option_of_the_backend_is_an_error(self) -> None:
+        with self.assertRaisesRegex(ValueError, "no option pass; it has passes"):
+            fxopt.backend(
+                torch.fx.symbolic_trace(lambda x: x + 1),
+                [torch.ones(1)],
+                options={"pass": "cse"},
+            )
+
+
+if __name__ == "__main__":
+    unittest.main()
