@@ -63,4 +63,19 @@ bool RepeatRules::is_written_later(NodeId node) const {
                      [&](BufferId buffer) { return buffer.is_valid() && storages_->written_after(buffer, node); });
 }
 
+NodeId find_written_by_runtime(const Graph& graph, const StorageMap& storages, std::span<const NodeId> nodes) {
+  IdMap<BufferId, bool> is_written(storages.num_buffers(), false);
+  for (const NodeId input : inputs_written_by_runtime(graph)) {
+    for (const BufferId buffer : storages.buffers(input)) {
+      if (buffer.is_valid()) is_written[storages.alias_class(buffer)] = true;
+    }
+  }
+  for (const NodeId node : nodes) {
+    for (const BufferId buffer : storages.buffers(node)) {
+      if (buffer.is_valid() && is_written[storages.alias_class(buffer)]) return node;
+    }
+  }
+  return NodeId();
+}
+
 }  // namespace fxopt

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "ir/alias/storages.h"
 #include "ir/step/phases.h"
 
@@ -38,5 +40,9 @@ class RepeatRules {
   IdMap<BufferId, bool> returned_by_backward_;
   IdMap<BufferId, uint32_t> forward_writes_;  // of a joint graph: one more than the place of the last one
 };
+
+// The first of the nodes on the memory of an input to which the runtime gives a new value between forward and backward: what
+// reads it after forward reads another value than before. Invalid: none is. O(tensors).
+NodeId find_written_by_runtime(const Graph& graph, const StorageMap& storages, std::span<const NodeId> nodes);
 
 }  // namespace fxopt

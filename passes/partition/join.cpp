@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/alias/storages.h"
 #include "ir/step/phases.h"
+#include "ir/step/repeat.h"
 #include "ir/step/step.h"
 #include "ir/values/values.h"
 #include "passes/partition/transplant.h"
@@ -42,24 +42,14 @@ bool is_pair(const Module& module, const Step& step) {
          module.graph(step.runs[1].graph).kind == GraphKind::kBackward;
 }
 
-// The input that backward reads though it has another value by then; invalid where there is none.
-NodeId find_late_read(const Graph& forward, const Step& step, ModuleFacts& facts) {
-  const StorageMap& storages = facts.of(forward).storages();
-  IdMap<BufferId, bool> is_written(storages.num_buffers(), false);
-  for (const NodeId input : inputs_written_by_runtime(forward)) {
-    for (const BufferId buffer : storages.buffers(input)) {
-      if (buffer.is_valid()) is_written[storages.alias_class(buffer)] = true;
-    }
-  }
+// What backward takes of forward.
+std::vector<NodeId> taken(const Step& step) {
+  std::vector<NodeId> nodes;
   for (const StepInput& input : step.runs[1].inputs) {
-    if (input.source != Source::kOutput && input.source != Source::kShared) continue;
-    const NodeId given =
-        input.source == Source::kOutput ? step.runs[0].outputs[input.place] : step.runs[0].placeholders[input.place];
-    for (const BufferId buffer : storages.buffers(given)) {
-      if (buffer.is_valid() && is_written[storages.alias_class(buffer)]) return given;
-    }
+    if (input.source == Source::kOutput) nodes.push_back(step.runs[0].outputs[input.place]);
+    if (input.source == Source::kShared) nodes.push_back(step.runs[0].placeholders[input.place]);
   }
-  return NodeId();
+  return nodes;
 }
 
 class Joiner {
@@ -214,7 +204,8 @@ Result<PassResult> join_pair(Module& module, const JoinOptions& /*options*/, Pas
                    "give both: fxopt opt FORWARD BACKWARD --step --passes join");
   }
   const Graph& forward = module.graph(step->runs[0].graph);
-  if (const NodeId late = find_late_read(forward, *step, context.facts); late.is_valid()) {
+  const NodeId late = find_written_by_runtime(forward, context.facts.of(forward).storages(), taken(*step));
+  if (late.is_valid()) {
     return refused(forward, late,
                    "backward reads '%" + std::string(forward.name_of(late)) +
                        "' after the runtime gave that input its new value, and a joint graph reads it before",

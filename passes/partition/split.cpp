@@ -10,6 +10,7 @@
 
 #include "core/hash_table.h"
 #include "ir/step/infer_roles.h"
+#include "ir/step/repeat.h"
 #include "ir/step/step.h"
 #include "ir/values/values.h"
 #include "passes/partition/transplant.h"
@@ -46,7 +47,6 @@ class Planner {
     if (std::optional<Error> error = find_saved()) return *std::move(error);
     if (std::optional<Error> error = check_outputs()) return *std::move(error);
     if (std::optional<Error> error = check_order()) return *std::move(error);
-    if (std::optional<Error> error = check_runtime_writes()) return *std::move(error);
     for (const NodeId node : graph_.nodes()) {
       if (!is_saved_[node]) continue;
       const ValueKind kind = graph_.value(node).kind;
@@ -54,6 +54,7 @@ class Planner {
       (is_symbol ? plan_.saved_symbols : is_object(kind) ? objects_ : plan_.saved).push_back(node);
     }
     plan_.saved.insert(plan_.saved.end(), objects_.begin(), objects_.end());
+    if (std::optional<Error> error = check_runtime_writes()) return *std::move(error);
     sort_symbols();
     return std::move(plan_);
   }
@@ -203,25 +204,12 @@ class Planner {
 
   // The runtime writes between the two graphs.
   std::optional<Error> check_runtime_writes() const {
-    const StorageMap& storages = facts_.storages();
-    IdMap<BufferId, bool> is_written(storages.num_buffers(), false);
-    for (const NodeId input : inputs_written_by_runtime(graph_)) {
-      for (const BufferId buffer : storages.buffers(input)) {
-        if (buffer.is_valid()) is_written[storages.alias_class(buffer)] = true;
-      }
-    }
-    for (const NodeId node : graph_.nodes()) {
-      if (!is_saved_[node]) continue;
-      for (const BufferId buffer : storages.buffers(node)) {
-        if (!buffer.is_valid() || !is_written[storages.alias_class(buffer)]) continue;
-        return refused(graph_, node,
-                       "backward reads " + quoted(graph_, node) +
-                           ", on the memory of an input that gets its new value when "
-                           "forward ends",
-                       "let backward read a copy that forward makes (aten.clone.default)");
-      }
-    }
-    return std::nullopt;
+    const NodeId node = find_written_by_runtime(graph_, facts_.storages(), plan_.saved);
+    if (!node.is_valid()) return std::nullopt;
+    return refused(graph_, node,
+                   "backward reads " + quoted(graph_, node) +
+                       ", on the memory of an input that gets its new value when forward ends",
+                   "let backward read a copy that forward makes (aten.clone.default)");
   }
 
   // As PyTorch has them: first those that are a symbol, be it that only sizes of backward's inputs hold it; then what is

@@ -14,7 +14,7 @@ namespace fxopt {
 
 // What each of the two graphs gets, and what forward hands to backward. Decided on a graph that does not change.
 struct SplitPlan {
-  std::vector<NodeId> forward, backward;  // calls, in their order
+  std::vector<NodeId> forward, backward;  // calls and attributes, in their order
   std::vector<NodeId> primals, arriving;  // placeholders of each: of backward, tangents and states that it alone reads
   size_t num_forward_outputs = 0;         // of the leaves of the output, which come first
   // What forward returns besides, in this order, each part as it comes in forward.
@@ -25,9 +25,9 @@ struct SplitPlan {
 // Forward is what Facts::phases() says is no backward, with all getitems of forward values; backward is the rest. Of a value
 // with several parts, parts are saved; attributes are read again by both.
 //
-// Errors: kUnsupportedGraph: a forward output that depends on one; a value of several parts that backward reads
-// as a whole; a node that must stay after one of the other graph (DependenceMap::violation): a draw or a write of forward
-// after one of backward, a write to an input, be it by the runtime, that backward reads before it. O(nodes + edges + dependences).
+// Errors: kUnsupportedGraph: a forward output that depends on a tangent; a value of several parts that backward reads as a
+// whole; a node of forward that must stay after one of backward (DependenceMap::violation): a draw after a draw, a write to
+// what backward reads before it; an input on memory that the runtime writes in between. O(nodes + edges + dependences).
 Result<SplitPlan> plan_split(const Graph& graph, Facts& facts);
 
 // Puts graphs `forward` and `backward` where `graph` is, and writes how they are bound as the module's invocations. Nodes
