@@ -23,6 +23,7 @@
 #include "cli/step.h"
 #include "core/file.h"
 #include "core/stopwatch.h"
+#include "ir/graph/top_level.h"
 #include "ir/io/control_deps.h"
 #include "ir/step/step.h"
 #include "ir/step/tag_rules.h"
@@ -36,6 +37,7 @@ struct OptFlags {
   FileFlags files;
   std::vector<std::string> parts;  // with --step, the files; `files.inputs` then has the first
   bool step = false;
+  bool split = false;
   std::optional<std::string> passes;
   std::vector<std::string> print_after;
   size_t stop_after = SIZE_MAX;
@@ -311,6 +313,26 @@ void tell_step(Console& console, const PipelineStep& step, const StepReport& don
   console.stage("checked what " + step.text + " left", done.check_seconds);
 }
 
+// The module, or with --split each of its graphs that run on their own, where none is written over an input.
+bool write_products(Console& console, const OptFlags& flags, const Module& module, const Product& product) {
+  if (!flags.split) return save_product(console, module, product);
+  std::vector<std::string> names;
+  const std::vector<GraphId> graphs = top_level_graphs(module);
+  for (const GraphId id : graphs) names.emplace_back(module.text(module.graph(id).name()));
+  const std::vector<Product> products = split_product(product, names);
+  std::vector<ExtraProduct> paths;
+  for (const Product& each : products) paths.emplace_back("--split -o", each.path);
+  const std::vector<std::string>& inputs = flags.step ? flags.parts : flags.files.inputs;
+  if (const Status status = check_extra_products(console, inputs, paths); !status.ok()) {
+    console.error(status.error());
+    return false;
+  }
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    if (!save_product(console, *extract_graph(module, graphs[i]), products[i])) return false;
+  }
+  return true;
+}
+
 ModuleStats measure_module(Console& console, const std::string& path, const Module& module, PassContext& context,
                            const PeakView& view) {
   Stopwatch watch;
@@ -391,7 +413,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   report.analyses = context.facts.counts();
   watch.lap();
   if (flags.raise_control_deps) raise_control_deps(module);
-  if (!save_product(console, module, plan.products[index])) return;
+  if (!write_products(console, flags, module, plan.products[index])) return;
   report.times.write = watch.lap();
   print_outcomes(console, flags, outcomes, plan.products[index].path);
   deliver_report(console, flags, report, path, report_file);
@@ -420,6 +442,9 @@ void run_opt(Console& console, const OptFlags& given) {
   }
   const Result<OptPlan> plan = make_plan(console, flags);
   if (!plan.ok()) return console.error(plan.error());
+  if (flags.split && (flags.files.output.empty() || flags.files.output == "-")) {
+    return console.error({ErrorCode::kUsage, "--split needs a file to name its files after", "give -o OUT.pb", {}});
+  }
   std::string report_file;
   for_each_input(console, flags.files.inputs, [&](size_t i, nlohmann::ordered_json& file) {
     optimize(console, flags, *plan, i, file, report_file);
@@ -439,6 +464,9 @@ CommandBody declare_opt(CLI::App& app) {
   app.add_option("-o,--output", flags->files.output,
                  "where the graph goes: a file, a folder with '/' at its end, or '-' (default) for standard output")
       ->type_name("OUT");
+  app.add_flag("--split", flags->split,
+               "write each graph that runs on its own to a file of its own: OUT.forward.pb and OUT.backward.pb after "
+               "partition");
   app.add_option("--passes", flags->passes,
                  "the pipeline, as in 'cse,sac{policy=per-op},remat,dce' (default: '" +
                      std::string(default_pipeline_text()) + "')")

@@ -203,6 +203,18 @@ Result<std::vector<Product>> plan_products(Console& console, const FileFlags& fl
   return products;
 }
 
+std::vector<Product> split_product(const Product& product, const std::vector<std::string>& names) {
+  std::string end = product.path.ends_with(".zst") ? ".zst" : "";
+  std::string begin = product.path.substr(0, product.path.size() - end.size());
+  if (format_of_path(begin).has_value()) {
+    end = begin.substr(begin.rfind('.')) + end;
+    begin.resize(begin.rfind('.'));
+  }
+  std::vector<Product> products;
+  for (const std::string& name : names) products.push_back({begin + "." + name + end, product.format});
+  return products;
+}
+
 bool save_product(Console& console, const Module& module, const Product& product) {
   const Stopwatch watch;
   Result<std::string> bytes = print_module(module, product.format);

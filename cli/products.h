@@ -43,6 +43,9 @@ struct FileFlags {
 // kFileWrite.
 Result<std::vector<Product>> plan_products(Console& console, const FileFlags& flags);
 
+// Where graphs of these names go when each gets a file of its own: "step.pb" becomes "step.forward.pb", "step.backward.pb".
+std::vector<Product> split_product(const Product& product, const std::vector<std::string>& names);
+
 // A file beside the graphs: the flag that asks for it, such as --dot, and its path.
 using ExtraProduct = std::pair<std::string, std::string>;
 

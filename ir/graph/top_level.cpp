@@ -3,17 +3,30 @@
 namespace fxopt {
 namespace {
 
+// Calls visit(StringId) with the name of each graph that the graph names.
+template <class Visit>
+void for_each_named_graph(const Graph& graph, ArgRange range, const Visit& visit) {
+  for (const Arg& arg : graph.pool().args(range)) {
+    if (arg.is(ArgKind::kGraph)) visit(arg.as_string());
+    if (arg.has_children()) for_each_named_graph(graph, arg.range(), visit);  // depth is bounded by every reader
+  }
+}
+template <class Visit>
+void for_each_named_graph(const Graph& graph, const Visit& visit) {
+  for (const Attribute& attribute : graph.attributes) visit(attribute.graph);
+  for (const NodeId node : graph.nodes()) {
+    for_each_named_graph(graph, graph[node].args, visit);
+    for_each_named_graph(graph, graph[node].kwargs, visit);
+  }
+}
+
 class Subgraphs {
  public:
   explicit Subgraphs(const Module& module) : module_(module), is_subgraph_(module.num_graph_ids(), false) {
     for (const GraphId id : module.graphs()) {
       const Graph& graph = module.graph(id);
       if (graph.owner.is_valid() || graph.kind == GraphKind::kSubgraph) is_subgraph_[id.index()] = true;
-      for (const Attribute& attribute : graph.attributes) mark(attribute.graph);
-      for (const NodeId node : graph.nodes()) {
-        mark_args(graph, graph[node].args);
-        mark_args(graph, graph[node].kwargs);
-      }
+      for_each_named_graph(graph, [this](StringId name) { mark(name); });
     }
   }
 
@@ -25,16 +38,24 @@ class Subgraphs {
     if (id.is_valid()) is_subgraph_[id.index()] = true;
   }
 
-  void mark_args(const Graph& graph, ArgRange range) {
-    for (const Arg& arg : graph.pool().args(range)) {
-      if (arg.is(ArgKind::kGraph)) mark(arg.as_string());
-      if (arg.has_children()) mark_args(graph, arg.range());  // depth is bounded by every reader
-    }
-  }
-
   const Module& module_;
   std::vector<bool> is_subgraph_;
 };
+
+// By the first placeholder that is it; nowhere, where there is none.
+void define_again(const Graph& graph, Symbol& symbol) {
+  symbol.graph = symbol.node = StringId();
+  symbol.key_path.clear();
+  for (const NodeId node : graph.nodes()) {
+    const Value& value = graph.value(node);
+    if (graph[node].kind != NodeKind::kPlaceholder || value.kind != ValueKind::kSymbolic) continue;
+    const Expr& expr = graph.module().exprs[ExprId(value.first)];
+    if (expr.kind != ExprKind::kSymbol || expr.name != symbol.name) continue;
+    symbol.graph = graph.name();
+    symbol.node = graph[node].name;
+    return;
+  }
+}
 
 }  // namespace
 
@@ -46,6 +67,37 @@ std::vector<GraphId> top_level_graphs(const Module& module) {
     if (id == module.main().id() || !subgraphs.contains(id)) graphs.push_back(id);  // main runs, whatever names it
   }
   return graphs;
+}
+
+std::unique_ptr<Module> extract_graph(const Module& module, GraphId id) {
+  std::unique_ptr<Module> own = module.clone();
+  std::vector<bool> is_kept(module.num_graph_ids(), false);
+  std::vector<GraphId> pending = {id};
+  while (!pending.empty()) {
+    const GraphId next = pending.back();
+    pending.pop_back();
+    if (is_kept[next.index()]) continue;
+    is_kept[next.index()] = true;
+    for_each_named_graph(own->graph(next), [&](StringId name) {
+      const GraphId named = own->find_graph(name);
+      if (named.is_valid()) pending.push_back(named);
+    });
+  }
+  std::vector<GraphId> gone;
+  for (const GraphId each : own->graphs()) {
+    if (!is_kept[each.index()]) gone.push_back(each);
+  }
+  own->remove_graphs(gone);
+  const Graph& graph = own->graph(id);
+  for (const GraphId each : own->graphs()) {
+    if (each != id && !own->find_graph(own->graph(each).owner).is_valid()) own->graph(each).owner = graph.name();
+  }
+  for (Symbol& symbol : own->symbols) {
+    if (symbol.graph.is_valid() && !own->find_graph(symbol.graph).is_valid()) define_again(graph, symbol);
+  }
+  own->invocations.clear();
+  own->certificate.reset();
+  return own;
 }
 
 }  // namespace fxopt

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "ir/graph/module.h"
@@ -10,5 +11,10 @@ namespace fxopt {
 // as a subgraph, and that no attribute and no argument of any graph names. The others belong to what names them: they
 // are neither rewritten nor measured on their own. O(graphs + attributes + arguments); O(1) for one graph.
 std::vector<GraphId> top_level_graphs(const Module& module);
+
+// A copy of the module with that graph, and those it names, alone: without invocations, and without the certificate, which is
+// of the whole. A symbol defined in a graph that is gone is defined by the first placeholder here that is it, else
+// nowhere. O(size of the module).
+std::unique_ptr<Module> extract_graph(const Module& module, GraphId id);
 
 }  // namespace fxopt

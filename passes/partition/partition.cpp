@@ -115,15 +115,17 @@ Result<PassResult> partition(Module& module, const PartitionOptions& /*options*/
     facts.forget();
   }
   // Copies that remat makes read no more than their originals, so that what can be cut now can be cut then.
-  const Result<SplitPlan> possible = plan_split(graph, facts);
-  if (!possible.ok()) return possible.error();
+  Result<SplitPlan> plan = plan_split(graph, facts);
+  if (!plan.ok()) return plan.error();
   Result<PassResult> recomputed = remat(graph, RematOptions(), context);
   if (!recomputed.ok()) return recomputed;
   result.merge(std::move(*recomputed));
-  graph.prune_control();
-  facts.forget();
-  const Result<SplitPlan> plan = plan_split(graph, facts);
-  if (!plan.ok()) return plan.error();
+  if (result.counters().contains("recomputed")) {
+    graph.prune_control();
+    facts.forget();
+    plan = plan_split(graph, facts);
+    if (!plan.ok()) return plan.error();
+  }
   split(module, joint->graph, *plan, result);
   return result;
 }

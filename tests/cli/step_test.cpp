@@ -1,4 +1,6 @@
 // --step: several graphs, in one file or in several, as one step.
+#include <filesystem>
+
 #include "tests/catch.h"
 #include "tests/cli/run.h"
 
@@ -76,6 +78,47 @@ graph @b {kind=backward} {
   CHECK(contains(run_fxopt({"mem", "--step", path}).out, "1 input from outputs of earlier runs (1 by name alone)"));
   REQUIRE(run_fxopt({"opt", "--step", path, "-o", out, "--passes", "cse"}).exit == 0);
   CHECK(contains(run_fxopt({"mem", "--step", out}).out, "1 input from outputs of earlier runs, 0 shared"));
+}
+
+TEST_CASE("cli step: a joint graph is cut into two files, which are the step that the joint graph is") {
+  const TempFolder folder;
+  const std::string joint = std::string(FXOPT_SOURCE_DIR) + "/testdata/gpt2_joint_twin.pb.zst";
+  const std::string forward = folder / "step.forward.pb", backward = folder / "step.backward.pb";
+  REQUIRE(run_fxopt({"opt", joint, "-o", folder / "step.pb", "--passes", "partition", "--split"}).exit == 0);
+  CHECK_FALSE(std::filesystem::exists(folder / "step.pb"));
+  const CliResult verified = run_fxopt({"verify", "--step", forward, backward, "--against", joint});
+  CHECK(verified.exit == 0);
+  CHECK(contains(verified.out, "proved, it computes what"));
+  CHECK(contains(verified.out, "74 inputs from outputs of earlier runs, 0 shared with them, 1 arriving"));
+  CHECK(run_fxopt({"verify", forward, backward}).exit == 0);
+
+  // One of the files is an input, or there is no file to name them after.
+  const CliResult over = run_fxopt({"opt", forward, "-o", folder / "step.pb", "--passes", "cse", "--split"});
+  CHECK(over.exit == 2);
+  CHECK(contains(over.err, "would overwrite the input"));
+  CHECK(run_fxopt({"opt", joint, "--passes", "partition", "--split"}).exit == 2);
+}
+
+// Sizes of the backward graph's inputs hold a symbol that was an input of the joint graph.
+TEST_CASE("cli step: a graph in a file of its own defines its symbols") {
+  const TempFolder folder;
+  const std::string path = folder / "joint.fxg";
+  write_text(path, R"(fxg 0
+symbol {name="s0", kind=backed, min=2, hint=4, graph="main", node="n"}
+graph @main {kind=joint, num_forward_outputs=1} {
+  %n: sym_int(s0) = placeholder() {input={role=symbol}}
+  %x: f32[s0]@cpu = placeholder()
+  %d: f32[s0]@cpu = placeholder() {input={role=tangent}}
+  %y: f32[s0]@cpu = aten.exp.default(%x)
+  %g: f32[s0]@cpu = aten.mul.Tensor(%d, %y)
+  return (%y, None, %g)
+}
+)");
+  REQUIRE(run_fxopt({"opt", path, "-o", folder / "out.fxg", "--passes", "partition", "--split"}).exit == 0);
+  CHECK(contains(read_text(folder / "out.forward.fxg"),
+                 R"(symbol {name="s0", kind=backed, min=2, hint=4, graph="forward", node="n"})"));
+  CHECK(contains(read_text(folder / "out.backward.fxg"),
+                 R"(symbol {name="s0", kind=backed, min=2, hint=4, graph="backward", node="n"})"));
 }
 
 TEST_CASE("cli step: what makes no step, and what is no step to compare") {
