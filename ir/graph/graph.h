@@ -68,6 +68,8 @@ struct Node {
   int64_t seq_nr = 0;
 
   bool is_call() const { return kind == NodeKind::kCallFunction; }
+  // It reads the attribute that its target names, or calls it.
+  bool names_attribute() const { return kind == NodeKind::kGetAttr || kind == NodeKind::kCallModule; }
   // A call, also one of a method or a module.
   bool runs() const {
     return kind != NodeKind::kPlaceholder && kind != NodeKind::kGetAttr && kind != NodeKind::kOutput;

@@ -3,20 +3,10 @@
 namespace fxopt {
 namespace {
 
-// Calls visit(StringId) with the name of each graph that the graph names.
-template <class Visit>
-void for_each_named_graph(const Graph& graph, ArgRange range, const Visit& visit) {
+void add_named_graphs(const Graph& graph, ArgRange range, std::vector<StringId>& names) {
   for (const Arg& arg : graph.pool().args(range)) {
-    if (arg.is(ArgKind::kGraph)) visit(arg.as_string());
-    if (arg.has_children()) for_each_named_graph(graph, arg.range(), visit);  // depth is bounded by every reader
-  }
-}
-template <class Visit>
-void for_each_named_graph(const Graph& graph, const Visit& visit) {
-  for (const Attribute& attribute : graph.attributes) visit(attribute.graph);
-  for (const NodeId node : graph.nodes()) {
-    for_each_named_graph(graph, graph[node].args, visit);
-    for_each_named_graph(graph, graph[node].kwargs, visit);
+    if (arg.is(ArgKind::kGraph)) names.push_back(arg.as_string());
+    if (arg.has_children()) add_named_graphs(graph, arg.range(), names);  // depth is bounded by every reader
   }
 }
 
@@ -26,7 +16,7 @@ class Subgraphs {
     for (const GraphId id : module.graphs()) {
       const Graph& graph = module.graph(id);
       if (graph.owner.is_valid() || graph.kind == GraphKind::kSubgraph) is_subgraph_[id.index()] = true;
-      for_each_named_graph(graph, [this](StringId name) { mark(name); });
+      for (const StringId name : named_graphs(graph)) mark(name);
     }
   }
 
@@ -69,6 +59,18 @@ std::vector<GraphId> top_level_graphs(const Module& module) {
   return graphs;
 }
 
+std::vector<StringId> named_graphs(const Graph& graph) {
+  std::vector<StringId> names;
+  for (const Attribute& attribute : graph.attributes) {
+    if (attribute.graph.is_valid()) names.push_back(attribute.graph);
+  }
+  for (const NodeId node : graph.nodes()) {
+    add_named_graphs(graph, graph[node].args, names);
+    add_named_graphs(graph, graph[node].kwargs, names);
+  }
+  return names;
+}
+
 std::unique_ptr<Module> extract_graph(const Module& module, GraphId id) {
   std::unique_ptr<Module> own = module.clone();
   std::vector<bool> is_kept(module.num_graph_ids(), false);
@@ -78,10 +80,10 @@ std::unique_ptr<Module> extract_graph(const Module& module, GraphId id) {
     pending.pop_back();
     if (is_kept[next.index()]) continue;
     is_kept[next.index()] = true;
-    for_each_named_graph(own->graph(next), [&](StringId name) {
+    for (const StringId name : named_graphs(own->graph(next))) {
       const GraphId named = own->find_graph(name);
       if (named.is_valid()) pending.push_back(named);
-    });
+    }
   }
   std::vector<GraphId> gone;
   for (const GraphId each : own->graphs()) {

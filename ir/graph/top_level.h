@@ -12,6 +12,10 @@ namespace fxopt {
 // are neither rewritten nor measured on their own. O(graphs + attributes + arguments); O(1) for one graph.
 std::vector<GraphId> top_level_graphs(const Module& module);
 
+// The graphs that attributes and arguments of the graph name, as often as they do; they may not be there. O(attributes +
+// arguments).
+std::vector<StringId> named_graphs(const Graph& graph);
+
 // A copy of the module with that graph, and those it names, alone: without invocations, and without the certificate, which is
 // of the whole. A symbol defined in a graph that is gone is defined by the first placeholder here that is it, else
 // nowhere. O(size of the module).

@@ -126,7 +126,7 @@ class Composer {
     node.phase = is_backward ? Phase::kBackward : phase;
     node.phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kInferred);
     copy_rare(at, graph, original, id, is_backward && phase == Phase::kForward);
-    if (source.kind == NodeKind::kGetAttr) share_attribute(graph, id);
+    if (source.names_attribute()) share_attribute(graph, id);
     return id;
   }
 
@@ -200,12 +200,10 @@ class Composer {
   // -- what a run returns
 
   // What nobody but a later run of the step takes.
-  bool is_inner(size_t at, size_t output, const OutputSpec& spec) const {
+  bool is_inner(size_t at, size_t output) const {
     const Graph& graph = graph_of(at);
-    const bool is_saved = Step::is_saved(graph, output);
-    if (hands_all_ && is_saved) return graph.kind == GraphKind::kForward && step_.runs.size() > 1;
-    // Where nothing tells what an output is, one that a later run takes is for it alone.
-    return (is_saved || spec.role == OutputRole::kUnspecified) && step_.runs[at].is_taken[output];
+    if (hands_all_ && Step::is_saved(graph, output)) return graph.kind == GraphKind::kForward && step_.runs.size() > 1;
+    return step_.runs[at].is_taken[output] && Step::is_for_later_run(graph, output);
   }
 
   void end_run(size_t at, NodeId last) {
@@ -218,13 +216,15 @@ class Composer {
     std::vector<NodeId> kept;
     for (size_t i = 0; i < run.outputs.size(); ++i) {
       if (!run.outputs[i].is_valid()) {
-        if (hands_all_) add_result(at, constants[i], i < graph.outputs.size() ? graph.outputs[i] : OutputSpec());
+        if (hands_all_ && !is_inner(at, i)) {
+          add_result(at, constants[i], i < graph.outputs.size() ? graph.outputs[i] : OutputSpec());
+        }
         continue;
       }
       const NodeId value = mapped_[at][run.outputs[i]];
       const OutputSpec spec = i < graph.outputs.size() ? graph.outputs[i] : OutputSpec();
       if (spec.role == OutputRole::kMutation && copy_back(at, spec, value)) continue;
-      if (is_inner(at, i, spec)) continue;
+      if (is_inner(at, i)) continue;
       if (spec.role == OutputRole::kGradient && !hands_all_) {
         const NodeId parameter = parameter_of(at, spec);
         if (!parameter.is_valid() && run.is_taken[i]) continue;  // another run takes it: of an activation

@@ -1,5 +1,7 @@
 #include "ir/step/phases.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -93,9 +95,22 @@ bool is_joint(const Graph& graph) {
 
 std::vector<NodeId> inputs_written_by_runtime(const Graph& graph) {
   std::vector<NodeId> inputs;
-  for (const OutputSpec& output : graph.outputs) {
-    if (output.role != OutputRole::kMutation || !output.of.is_valid()) continue;
-    const NodeId input = graph.find(output.of);
+  size_t count = graph.outputs.size();
+  if (graph.num_forward_outputs.has_value() && *graph.num_forward_outputs >= 0) {
+    count = std::min(count, static_cast<size_t>(*graph.num_forward_outputs));
+  }
+  std::map<StringId, NodeId> named;  // by name in the model, once it is asked for
+  for (size_t i = 0; i < count; ++i) {
+    const OutputSpec& output = graph.outputs[i];
+    if (output.role != OutputRole::kMutation) continue;
+    NodeId input = output.of.is_valid() ? graph.find(output.of) : NodeId();
+    if (!input.is_valid() && output.fqn.is_valid() && named.empty()) {
+      for (const NodeId node : graph.nodes()) {
+        const InputSpec* spec = recorded_input(graph, node);
+        if (spec != nullptr && spec->fqn.is_valid()) named.try_emplace(spec->fqn, node);
+      }
+    }
+    if (const auto found = named.find(output.fqn); !input.is_valid() && found != named.end()) input = found->second;
     if (input.is_valid()) inputs.push_back(input);
   }
   return inputs;

@@ -56,8 +56,8 @@ PhaseMap infer_phases(const Graph& graph, const StorageMap& storages);
 // not recorded, by a recorded tangent. O(nodes).
 bool is_joint(const Graph& graph);
 
-// The placeholders whose new values the graph returns (outputs of role mutation): the runtime writes them, in a joint graph
-// between forward and backward. O(outputs).
+// The placeholders whose new values the graph returns (outputs of role mutation, of a joint graph those of forward): the
+// runtime writes them, in a joint graph between forward and backward. O(inputs + outputs).
 std::vector<NodeId> inputs_written_by_runtime(const Graph& graph);
 
 // Whether a graph of this kind has a backward pass for infer_phases() to find.

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "ir/graph/module.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 
@@ -65,17 +66,32 @@ bool RepeatRules::is_written_later(NodeId node) const {
 
 NodeId find_written_by_runtime(const Graph& graph, const StorageMap& storages, std::span<const NodeId> nodes) {
   IdMap<BufferId, bool> is_written(storages.num_buffers(), false);
-  for (const NodeId input : inputs_written_by_runtime(graph)) {
+  const auto note = [&](NodeId input) {
     for (const BufferId buffer : storages.buffers(input)) {
       if (buffer.is_valid()) is_written[storages.alias_class(buffer)] = true;
     }
+  };
+  const auto is_noted = [&](NodeId input) {
+    const std::span<const BufferId> buffers = storages.buffers(input);
+    return std::any_of(buffers.begin(), buffers.end(),
+                       [&](BufferId buffer) { return buffer.is_valid() && is_written[storages.alias_class(buffer)]; });
+  };
+  for (const NodeId input : inputs_written_by_runtime(graph)) note(input);
+  // The file may know of one memory where no storages are recorded.
+  std::vector<NodeId> inputs;
+  for (const NodeId node : graph.nodes()) {
+    if (graph[node].kind == NodeKind::kPlaceholder) inputs.push_back(node);
   }
-  for (const NodeId node : nodes) {
-    for (const BufferId buffer : storages.buffers(node)) {
-      if (buffer.is_valid() && is_written[storages.alias_class(buffer)]) return node;
-    }
+  for (const NodeId input : inputs) {
+    const InputSpec* spec = recorded_input(graph, input);
+    if (spec == nullptr || !spec->alias_of_input.has_value()) continue;
+    const int64_t other = *spec->alias_of_input;
+    if (other < 0 || other >= static_cast<int64_t>(inputs.size())) continue;
+    const NodeId same = inputs[static_cast<size_t>(other)];
+    if (is_noted(same) || is_noted(input)) note(input), note(same);
   }
-  return NodeId();
+  const auto found = std::find_if(nodes.begin(), nodes.end(), is_noted);
+  return found == nodes.end() ? NodeId() : *found;
 }
 
 }  // namespace fxopt

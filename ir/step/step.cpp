@@ -349,6 +349,11 @@ bool Step::is_saved(const Graph& graph, size_t output) {
   return graph.num_forward_outputs.has_value() && static_cast<int64_t>(output) >= *graph.num_forward_outputs;
 }
 
+bool Step::is_for_later_run(const Graph& graph, size_t output) {
+  const bool has_role = output < graph.outputs.size() && graph.outputs[output].role != OutputRole::kUnspecified;
+  return is_saved(graph, output) || (!has_role && !graph.num_forward_outputs.has_value());
+}
+
 size_t Step::count(size_t i, StepInput::Source source) const {
   return static_cast<size_t>(std::count_if(runs[i].inputs.begin(), runs[i].inputs.end(),
                                            [source](const StepInput& input) { return input.source == source; }));

@@ -42,6 +42,8 @@ struct Step {
 
   // Whether leaf `output` of a graph is there for backward alone: by its role, by its place after the forward outputs.
   static bool is_saved(const Graph& graph, size_t output);
+  // Whether nobody but the later run that takes the output sees it: it is saved, or nothing tells what it is.
+  static bool is_for_later_run(const Graph& graph, size_t output);
 
   // Inputs of run `i` from that source.
   size_t count(size_t i, StepInput::Source source) const;

@@ -52,6 +52,18 @@ std::vector<NodeId> taken(const Step& step) {
   return nodes;
 }
 
+// An input of backward's own that is called like one of forward; invalid where there is none.
+NodeId find_twin(const Graph& forward, const Graph& backward, const Step& step) {
+  for (size_t i = 0; i < step.runs[1].inputs.size(); ++i) {
+    const NodeId placeholder = step.runs[1].placeholders[i];
+    const Source source = step.runs[1].inputs[i].source;
+    if (source == Source::kOutput || source == Source::kShared) continue;
+    const NodeId other = forward.find(backward[placeholder].name);
+    if (other.is_valid() && forward[other].kind == NodeKind::kPlaceholder) return placeholder;
+  }
+  return NodeId();
+}
+
 class Joiner {
  public:
   Joiner(Module& module, const Step& step, PassResult& result)
@@ -64,9 +76,9 @@ class Joiner {
         result_(result) {}
 
   void run() {
+    add_inputs();
     add_forward();
     joint_.take_from(backward_);
-    add_tangents();
     add_backward();
     joint_.finish(!forward_.outputs.empty() || !backward_.outputs.empty());
     Graph& joint = joint_.graph();
@@ -78,18 +90,32 @@ class Joiner {
   }
 
  private:
+  bool is_given(size_t input) const {
+    const Source source = second_.inputs[input].source;
+    return source == Source::kOutput || source == Source::kShared;
+  }
+
+  // Before all calls, which leave them their names.
+  void add_inputs() {
+    for (const NodeId node : first_.placeholders) joint_.move(node);
+    joint_.take_from(backward_);
+    for (size_t i = 0; i < second_.inputs.size(); ++i) {
+      if (!is_given(i)) joint_.move(second_.placeholders[i]);
+    }
+    joint_.take_from(forward_);
+  }
+
   void add_forward() {
     for (const NodeId node : forward_.nodes()) {
-      if (forward_[node].kind != NodeKind::kOutput) joint_.move(node);
+      if (forward_[node].kind != NodeKind::kOutput && forward_[node].kind != NodeKind::kPlaceholder) joint_.move(node);
     }
+    joint_.take_unread_attributes();
     for (size_t i = 0; i < joint_.num_leaves(); ++i) {
       if (is_saved(i)) continue;
       joint_.give_back(i);
       ++num_forward_outputs_;
     }
-    // What the inputs of backward are.
-    for (size_t i = 0; i < second_.inputs.size(); ++i) {
-      const StepInput& input = second_.inputs[i];
+    for (const StepInput& input : second_.inputs) {
       NodeId given;
       if (input.source == Source::kOutput) given = joint_.mapped(first_.outputs[input.place]);
       if (input.source == Source::kShared) given = joint_.mapped(first_.placeholders[input.place]);
@@ -97,37 +123,17 @@ class Joiner {
     }
   }
 
-  // Whether a forward output is there for backward alone: where nothing tells, one that backward takes is.
+  // Whether a forward output is there for backward alone.
   bool is_saved(size_t output) const {
-    if (Step::is_saved(forward_, output)) return true;
-    const bool is_told =
-        forward_.num_forward_outputs.has_value() ||
-        (output < forward_.outputs.size() && forward_.outputs[output].role != OutputRole::kUnspecified);
-    return !is_told && first_.is_taken[output];
-  }
-
-  // Inputs of a joint graph stand before all calls.
-  void add_tangents() {
-    Graph& joint = joint_.graph();
-    NodeId begin;
-    for (const NodeId node : joint.nodes()) {
-      begin = node;
-      if (joint[node].kind != NodeKind::kPlaceholder) break;
-    }
-    const bool has_calls = begin.is_valid() && joint[begin].kind != NodeKind::kPlaceholder;
-    for (size_t i = 0; i < given_.size(); ++i) {
-      const NodeId placeholder = second_.placeholders[i];
-      if (given_[i].is_valid()) {
-        joint_.bind(placeholder, given_[i]);
-        result_.count("bound");
-        continue;
-      }
-      const NodeId id = joint_.move(placeholder);
-      if (has_calls) joint.move_before(id, begin);
-    }
+    return Step::is_saved(forward_, output) || (first_.is_taken[output] && Step::is_for_later_run(forward_, output));
   }
 
   void add_backward() {
+    for (size_t i = 0; i < given_.size(); ++i) {
+      if (!is_given(i)) continue;
+      joint_.bind(second_.placeholders[i], given_[i]);
+      result_.count("bound");
+    }
     for (const NodeId node : backward_.nodes()) {
       if (backward_[node].kind == NodeKind::kPlaceholder || backward_[node].kind == NodeKind::kOutput) continue;
       if (backward_[node].runs()) {
@@ -136,6 +142,7 @@ class Joiner {
         joint_.read_attribute(node);
       }
     }
+    joint_.take_unread_attributes();
     for (size_t i = 0; i < joint_.num_leaves(); ++i) joint_.give_back(i);
   }
 
@@ -150,15 +157,22 @@ class Joiner {
 
   void join_layouts() {
     Graph& joint = joint_.graph();
-    const int64_t num_bound = static_cast<int64_t>(
-        std::count_if(given_.begin(), given_.end(), [](NodeId given) { return given.is_valid(); }));
+    // Among the inputs that backward does not take of forward.
+    std::vector<int64_t> places;
+    int64_t next = static_cast<int64_t>(first_.placeholders.size());
+    for (const NodeId given : given_) places.push_back(given.is_valid() ? -1 : next++);
     for (const Graph* graph : {&forward_, &backward_}) {
       for (const SubclassLayout& layout : graph->subclasses) {
+        int64_t first = layout.first;
+        if (graph == &backward_) {
+          const bool is_input = module_.text(layout.side) == "input";
+          const bool is_there = first >= 0 && first < static_cast<int64_t>(places.size());
+          first = !is_input ? first + num_forward_outputs_ : is_there ? places[static_cast<size_t>(first)] : -1;
+          if (first < 0) continue;  // of a saved value, which is no input any more
+        }
         SubclassLayout& own = joint.subclasses.emplace_back(layout);
+        own.first = first;
         own.meta.range = joint.copy_args(*graph, layout.meta.range, IdMap<NodeId, NodeId>());
-        if (graph == &forward_) continue;
-        const bool is_input = module_.text(layout.side) == "input";
-        own.first += is_input ? static_cast<int64_t>(first_.placeholders.size()) - num_bound : num_forward_outputs_;
       }
     }
   }
@@ -171,7 +185,17 @@ class Joiner {
     for (Symbol& symbol : module_.symbols) {
       if (symbol.graph == forward_.name() || symbol.graph == backward_.name()) symbol.graph = name;
     }
-    module_.invocations.clear();
+    std::vector<Invocation> invocations = std::exchange(module_.invocations, {});
+    if (invocations.size() == 2 && invocations[0].stage == invocations[1].stage &&
+        invocations[0].microbatch == invocations[1].microbatch &&
+        (invocations[0].stage.is_known() || invocations[0].microbatch.is_known())) {
+      Invocation& own = module_.invocations.emplace_back();
+      own.graph = name;
+      own.stage = invocations[0].stage;
+      own.microbatch = invocations[0].microbatch;
+    }
+    rename_in_records(module_, forward_.name(), [name](uint64_t) { return name; });
+    rename_in_records(module_, backward_.name(), [name](uint64_t) { return name; });
     const GraphId backward = backward_.id();
     module_.replace_graph(forward_.id(), {joint_.graph().id()});
     module_.remove_graphs({backward});
@@ -210,6 +234,13 @@ Result<PassResult> join_pair(Module& module, const JoinOptions& /*options*/, Pas
                    "backward reads '%" + std::string(forward.name_of(late)) +
                        "' after the runtime gave that input its new value, and a joint graph reads it before",
                    "let forward save a copy (aten.clone.default)");
+  }
+  const Graph& backward = module.graph(step->runs[1].graph);
+  if (const NodeId twin = find_twin(forward, backward, *step); twin.is_valid()) {
+    return refused(backward, twin,
+                   "'%" + std::string(backward.name_of(twin)) +
+                       "' is an input of both graphs and another one in each, and inputs go by their names",
+                   "give one of them another name");
   }
   Joiner(module, *step, result).run();
   return result;

@@ -17,7 +17,8 @@ struct JoinOptions {
 // did. Of a module that is a joint graph already: the remark `joined`.
 //
 // Counters: bound (inputs of backward), phase-marks, graphs. Errors: kUnsupportedGraph where the step is not
-// one run of a forward and one of a backward graph, or backward reads an input after the runtime gave it a new value.
+// one run of a forward and one of a backward graph, backward reads an input after the runtime gave it a new value, or an
+// input of its own has the name of one of forward.
 // O(nodes + edges).
 Result<PassResult> join_pair(Module& module, const JoinOptions& options, PassContext& context);
 

@@ -56,9 +56,11 @@ struct Joint {
 Result<Joint> find_joint(const Module& module, PassContext& context) {
   Joint joint;
   bool has_backward = false;
+  size_t others = 0;
   for (const GraphId id : top_level_graphs(module)) {
     const Graph& graph = module.graph(id);
     has_backward = has_backward || graph.kind == GraphKind::kBackward;
+    others += graph.kind == GraphKind::kForward || graph.kind == GraphKind::kBackward ? 1 : 0;
     const auto nodes = graph.nodes();
     const bool has_tangents = std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) {
       return recorded_role(graph, node) == InputRole::kTangent;
@@ -73,6 +75,11 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
                      "partition a file with one of them at a time");
     }
     joint = {id, std::move(tangents)};
+  }
+  if (joint.graph.is_valid() && others > 0) {
+    return refused(module.graph(joint.graph),
+                   "there are " + std::to_string(others) + " forward or backward graphs beside it",
+                   "partition the joint graph by itself");
   }
   if (joint.graph.is_valid() && module.invocations.size() > 1) {
     return refused(module.graph(joint.graph),

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "core/hash_table.h"
+#include "ir/graph/top_level.h"
 #include "ir/step/infer_roles.h"
 #include "ir/step/repeat.h"
-#include "ir/step/step.h"
 #include "ir/values/values.h"
 #include "passes/partition/transplant.h"
 
@@ -44,8 +44,10 @@ class Planner {
     sort_nodes();
     count_forward_outputs();
     sort_calls();
-    if (std::optional<Error> error = find_saved()) return *std::move(error);
+    if (std::optional<Error> error = check_nodes()) return *std::move(error);
     if (std::optional<Error> error = check_outputs()) return *std::move(error);
+    if (std::optional<Error> error = check_layouts()) return *std::move(error);
+    if (std::optional<Error> error = find_saved()) return *std::move(error);
     if (std::optional<Error> error = check_order()) return *std::move(error);
     for (const NodeId node : graph_.nodes()) {
       if (!is_saved_[node]) continue;
@@ -88,11 +90,11 @@ class Planner {
 
   // The state of a generator, and the like, which the runtime hands to backward by itself.
   bool is_state_of_backward(NodeId node) const {
-    constexpr InputRole kStates[] = {InputRole::kRngState, InputRole::kSeed, InputRole::kRngOffset,
+    constexpr InputRole kStates[] = {InputRole::kRngState, InputRole::kSeed, InputRole::kRngOffset, InputRole::kToken,
                                      InputRole::kBackwardState};
     if (std::find(std::begin(kStates), std::end(kStates), recorded_role(graph_, node)) == std::end(kStates))
       return false;
-    if (!graph_.has_users(node)) return false;
+    if (!graph_.has_users(node)) return graph_.name_of(node).starts_with("bwd_");  // as AOTAutograd calls them
     for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
       if (!in_backward_[graph_.use(use).user]) return false;
     }
@@ -126,9 +128,33 @@ class Planner {
     bool is_forward = true;
     graph_.for_each_input(node, [&](NodeId input) {
       is_forward = is_forward && !in_backward_[input];
-      is_part = is_part || (graph_.op(node).view == ViewKind::kProjection && is_container(graph_.value(input)));
+      is_part = is_part || (takes_part(node) && may_hold_others(input));
     });
+    if (const NodeExtra* extra = graph_.extra(node); extra != nullptr) {
+      for (const ControlDep& dep : extra->control) is_forward = is_forward && !in_backward_[dep.node];
+    }
     return is_part && is_forward;
+  }
+
+  // `value[1]`.
+  bool takes_part(NodeId node) const {
+    if (!graph_[node].is_call() || graph_.op(node).view != ViewKind::kProjection) return false;
+    const Arg* key = graph_.arg(node, 1);
+    return key != nullptr && (key->is(ArgKind::kInt) || key->is(ArgKind::kString));
+  }
+  // A container; a call of which nothing is recorded.
+  bool may_hold_others(NodeId node) const {
+    const Value& value = graph_.value(node);
+    return is_container(value) || (value.kind == ValueKind::kAbsent && graph_[node].is_call());
+  }
+  // A container; one of which nothing is recorded, and of which parts are taken.
+  bool holds_others(NodeId node) const {
+    if (is_container(graph_.value(node))) return true;
+    if (!may_hold_others(node)) return false;
+    for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
+      if (takes_part(graph_.use(use).user)) return true;
+    }
+    return false;
   }
 
   // By the file, else up to the first gradient.
@@ -139,13 +165,21 @@ class Planner {
       plan_.num_forward_outputs = std::min(plan_.num_forward_outputs, leaves_.size());
       return;
     }
-    size_t count = 0;
-    while (count < leaves_.size() && !is_gradient(count)) ++count;
-    plan_.num_forward_outputs = count;
+    size_t most = 0;
+    while (most < leaves_.size() && !is_gradient(most)) ++most;
+    // A None before the first gradient may be one. AOTAutograd returns a gradient or None for each input.
+    size_t least = most;
+    while (least > 0 && !leaves_[least - 1].is_valid()) --least;
+    const size_t all = leaves_.size() < plan_.primals.size() ? 0 : leaves_.size() - plan_.primals.size();
+    plan_.num_forward_outputs = all >= least && all <= most ? all : most == leaves_.size() ? most : least;
+  }
+
+  OutputRole recorded_output(size_t leaf) const {
+    return leaf < graph_.outputs.size() ? graph_.outputs[leaf].role : OutputRole::kUnspecified;
   }
 
   bool is_gradient(size_t leaf) const {
-    const OutputRole recorded = leaf < graph_.outputs.size() ? graph_.outputs[leaf].role : OutputRole::kUnspecified;
+    const OutputRole recorded = recorded_output(leaf);
     const OutputRole role = recorded == OutputRole::kUnspecified ? roles_.outputs[leaf].role : recorded;
     return role == OutputRole::kGradient || (leaves_[leaf].is_valid() && in_backward_[leaves_[leaf]]);
   }
@@ -155,7 +189,7 @@ class Planner {
     const auto read = [&](NodeId input, NodeId reader) {
       if (in_backward_[input] || graph_[input].kind == NodeKind::kGetAttr || error.has_value()) return;
       is_saved_[input] = true;
-      if (!is_container(graph_.value(input))) return;
+      if (!holds_others(input)) return;
       error = refused(graph_, input,
                       quoted(graph_, input) + " is a value of several parts, and " + quoted(graph_, reader) +
                           " of backward reads it as a whole",
@@ -175,6 +209,74 @@ class Planner {
           graph_, leaves_[i],
           "output " + std::to_string(i) + " is one of forward, and depends on a tangent or is marked backward",
           "forward outputs come first, then gradients; num_forward_outputs of the graph says how many");
+    }
+    for (size_t i = plan_.num_forward_outputs; i < leaves_.size(); ++i) {
+      const OutputRole role = recorded_output(i);
+      if (role != OutputRole::kUser && role != OutputRole::kLoss && role != OutputRole::kMutation) continue;
+      return refused(graph_, leaves_[i].is_valid() ? leaves_[i] : graph_.output(),
+                     "output " + std::to_string(i) + " has the role " + std::string(name_of(role)) +
+                         " and stands after the first gradient",
+                     "forward outputs come first; num_forward_outputs of the graph says how many");
+    }
+    return std::nullopt;
+  }
+
+  // Roles and phases that a joint graph does not have, and what is marked forward and reads a tangent.
+  std::optional<Error> check_nodes() const {
+    for (const NodeId node : graph_.nodes()) {
+      if (recorded_role(graph_, node) == InputRole::kSavedValue) {
+        return refused(graph_, node, quoted(graph_, node) + " is a saved value, which a joint graph does not take",
+                       "partition takes the graph before it was cut");
+      }
+      if (graph_[node].runs() && graph_[node].phase == Phase::kOptimizer) {
+        return refused(graph_, node, quoted(graph_, node) + " is of the optimizer, which runs after backward",
+                       "partition takes joint graphs of forward and backward");
+      }
+    }
+    std::optional<Error> error;
+    for (const NodeId node : plan_.forward) {
+      graph_.for_each_input(node, [&](NodeId input) {
+        if (!in_backward_[input] || error.has_value()) return;
+        error = refused(graph_, node,
+                        quoted(graph_, node) + " is of forward, and reads " + quoted(graph_, input) + " of backward",
+                        "its phase is marked, or inferred, wrong: what depends on a tangent is of backward");
+      });
+    }
+    return error;
+  }
+
+  // The parts of a tensor subclass stay together, in their order.
+  std::optional<Error> check_layouts() {
+    IdMap<NodeId, int64_t> primal(graph_.num_ids(), -1), arriving(graph_.num_ids(), -1);
+    for (size_t i = 0; i < plan_.primals.size(); ++i) primal[plan_.primals[i]] = static_cast<int64_t>(i);
+    for (size_t i = 0; i < plan_.arriving.size(); ++i) arriving[plan_.arriving[i]] = static_cast<int64_t>(i);
+    std::vector<NodeId> inputs;
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind == NodeKind::kPlaceholder) inputs.push_back(node);
+    }
+    const int64_t cut = static_cast<int64_t>(plan_.num_forward_outputs);
+    for (const SubclassLayout& layout : graph_.subclasses) {
+      const int64_t end = layout.first + layout.count;
+      const bool is_input = graph_.module().text(layout.side) == "input";
+      const size_t all = is_input ? inputs.size() : leaves_.size();
+      bool is_whole = layout.first >= 0 && layout.count >= 0 && end <= static_cast<int64_t>(all);
+      SplitPlan::LayoutPlace place{layout.first < cut, layout.first < cut ? layout.first : layout.first - cut};
+      if (!is_input) is_whole = is_whole && (end <= cut || layout.first >= cut);
+      if (is_input && is_whole && layout.count > 0) {
+        const NodeId first = inputs[static_cast<size_t>(layout.first)];
+        place = {primal[first] >= 0, std::max(primal[first], arriving[first])};
+        for (int64_t i = 0; i < layout.count; ++i) {
+          const NodeId part = inputs[static_cast<size_t>(layout.first + i)];
+          is_whole = is_whole && (place.is_forward ? primal : arriving)[part] == place.first + i;
+        }
+      }
+      if (!is_whole) {
+        return refused(graph_, graph_.output(),
+                       "parts of one tensor subclass (" + std::string(graph_.module().text(layout.type)) +
+                           ") would be in both graphs, or apart",
+                       "the inputs and outputs of each half come together in AOTAutograd's joint graphs");
+      }
+      plan_.layouts.push_back(place);
     }
     return std::nullopt;
   }
@@ -249,18 +351,19 @@ class Planner {
     const Expr& expr = graph_.module().exprs[ExprId(value.first)];
     return expr.kind == ExprKind::kSymbol ? expr.name : StringId();
   }
-  std::vector<StringId> symbols_in(NodeId node) const {
+  // Those that were not asked for before.
+  std::vector<StringId> symbols_in(NodeId node) {
     const Module& module = graph_.module();
     std::vector<StringId> names;
     const auto add = [&](ExprId expr) {
-      if (!expr.is_valid()) return;
+      if (!expr.is_valid() || !seen_exprs_.insert(expr).second) return;
       const std::vector<StringId> found = module.exprs.symbols(expr);
       names.insert(names.end(), found.begin(), found.end());
     };
     if (graph_.value(node).kind == ValueKind::kSymbolic) add(ExprId(graph_.value(node).first));
     for_each_tensor(graph_, graph_[node].value, [&](ValueId, const Tensor& tensor) {
       for (const DimsId dims : {tensor.sizes, tensor.strides}) {
-        if (!dims.is_valid()) continue;
+        if (!dims.is_valid() || !seen_dims_.insert(dims).second) continue;
         for (const Dim& dim : module.dims(dims)) add(dim.expr);
       }
       add(tensor.offset.expr);
@@ -273,20 +376,22 @@ class Planner {
   RoleMap roles_;
   IdMap<NodeId, bool> in_backward_, is_saved_;
   std::vector<NodeId> leaves_, objects_;
+  HashSet<ExprId> seen_exprs_;
+  HashSet<DimsId> seen_dims_;
   SplitPlan plan_;
 };
 
-// Positions of the parts of a tensor subclass go to the graph that has them.
-void divide(const Graph& from, const SubclassLayout& layout, const SplitPlan& plan, Graph& forward, Graph& backward) {
-  const bool is_input = from.module().text(layout.side) == "input";
-  const int64_t border = static_cast<int64_t>(is_input ? plan.primals.size() : plan.num_forward_outputs);
-  const bool is_forward = layout.first < border;
-  Graph& to = is_forward ? forward : backward;
-  SubclassLayout& own = to.subclasses.emplace_back(layout);
-  own.meta.range = to.copy_args(from, layout.meta.range, IdMap<NodeId, NodeId>());
-  if (is_forward) return;
-  own.first -= border;
-  if (is_input) own.first += static_cast<int64_t>(plan.saved.size() + plan.saved_symbols.size());
+// Parts of tensor subclasses go to the graph that has them.
+void divide(const Graph& from, const SplitPlan& plan, Graph& forward, Graph& backward) {
+  for (size_t i = 0; i < from.subclasses.size(); ++i) {
+    const auto [is_forward, first] = plan.layouts[i];
+    Graph& to = is_forward ? forward : backward;
+    SubclassLayout& own = to.subclasses.emplace_back(from.subclasses[i]);
+    own.meta.range = to.copy_args(from, from.subclasses[i].meta.range, IdMap<NodeId, NodeId>());
+    own.first = first;
+    const bool is_input = from.module().text(own.side) == "input";
+    if (!is_forward && is_input) own.first += static_cast<int64_t>(plan.saved.size() + plan.saved_symbols.size());
+  }
 }
 
 // Nothing is lost: what no node names goes with forward.
@@ -297,6 +402,46 @@ void add_unread_attributes(const Graph& from, Graph& forward, const Graph& backw
   }
   for (const Attribute& each : from.attributes) {
     if (!placed.contains(each.path)) forward.attributes.push_back(each);
+  }
+}
+
+// What is kept beside the graphs and names the one that is cut: symbols, owners of subgraphs, origins.
+void rename_records(Module& module, StringId old, const Graph& forward, const Graph& backward) {
+  for (Symbol& symbol : module.symbols) {
+    if (symbol.graph != old) continue;
+    const bool is_of_backward = !forward.find(symbol.node).is_valid() && backward.find(symbol.node).is_valid();
+    symbol.graph = (is_of_backward ? backward : forward).name();
+  }
+  HashSet<StringId> named;
+  for (const StringId name : named_graphs(forward)) named.insert(name);
+  for (const GraphId id : module.graphs()) {
+    Graph& graph = module.graph(id);
+    if (graph.owner == old) graph.owner = (named.contains(graph.name()) ? forward : backward).name();
+  }
+  HashSet<uint64_t> uids;
+  for (const NodeId node : backward.nodes()) uids.insert(backward[node].uid);
+  rename_in_records(module, old, [&](uint64_t uid) { return (uids.contains(uid) ? backward : forward).name(); });
+}
+
+// Runs of both in place of the one run of the joint graph.
+void record_runs(Module& module, const Graph& forward, const Graph& backward) {
+  const std::vector<Invocation> known = std::exchange(module.invocations, {});
+  for (const Graph* graph : {&forward, &backward}) {
+    Invocation& own = module.invocations.emplace_back();
+    if (known.size() == 1) own = known.front();
+    own.bindings.clear();
+    own.label = StringId();
+    own.graph = graph->name();
+  }
+  size_t number = 0;
+  for (const NodeId node : backward.nodes()) {
+    if (backward[node].kind != NodeKind::kPlaceholder) continue;
+    const InputSpec* spec = recorded_input(backward, node);
+    if (spec != nullptr && spec->saved_from_output.has_value()) {
+      module.invocations[1].bindings.push_back(
+          {static_cast<uint32_t>(number), 0U, static_cast<uint32_t>(*spec->saved_from_output), {}});
+    }
+    ++number;
   }
 }
 
@@ -334,13 +479,14 @@ void split(Module& module, GraphId id, const SplitPlan& plan, PassResult& result
   backward.finish(!graph.outputs.empty());
 
   add_unread_attributes(graph, forward.graph(), backward.graph());
-  for (const SubclassLayout& layout : graph.subclasses) divide(graph, layout, plan, forward.graph(), backward.graph());
-  for (Symbol& symbol : module.symbols) {
-    if (symbol.graph == graph.name()) symbol.graph = forward.graph().name();
+  divide(graph, plan, forward.graph(), backward.graph());
+  for (const NodeId node : plan.saved) {
+    const NodeId kept = forward.mapped(node);
+    if (recorded_input(forward.graph(), kept) != nullptr) forward.graph().mutable_extra(kept).input->donated = false;
   }
+  rename_records(module, graph.name(), forward.graph(), backward.graph());
   module.replace_graph(id, {forward.graph().id(), backward.graph().id()});
-  module.invocations.clear();
-  if (const Result<Step> step = find_step(module); step.ok()) record_step(module, *step);
+  record_runs(module, forward.graph(), backward.graph());
   result.count("saved", static_cast<int64_t>(plan.saved.size()));
   result.count("saved-symbols", static_cast<int64_t>(plan.saved_symbols.size()));
   result.count("graphs", 2);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "core/result.h"
@@ -20,14 +21,20 @@ struct SplitPlan {
   // What forward returns besides, in this order, each part as it comes in forward.
   std::vector<NodeId> saved;          // tensors, then objects that are no tensors
   std::vector<NodeId> saved_symbols;  // those that backward reads, and those that sizes of its inputs hold
+  // Where the parts of each tensor subclass go: their first place among primals or arriving, among outputs of each graph.
+  struct LayoutPlace {
+    bool is_forward = false;
+    int64_t first = 0;
+  };
+  std::vector<LayoutPlace> layouts;
 };
 
 // Forward is what Facts::phases() says is no backward, with all getitems of forward values; backward is the rest. Of a value
 // with several parts, parts are saved; attributes are read again by both.
 //
-// Errors: kUnsupportedGraph: a forward output that depends on a tangent; a value of several parts that backward reads as a
+// Errors: kUnsupportedGraph: a call marked forward that reads a tangent; one of the optimizer; a forward output that depends on a tangent; a value of several parts that backward reads as a
 // whole; a node of forward that must stay after one of backward (DependenceMap::violation): a draw after a draw, a write to
-// what backward reads before it; an input on memory that the runtime writes in between. O(nodes + edges + dependences).
+// what backward reads before it; an input on memory that the runtime writes in between; a tensor subclass with parts in both graphs. O(nodes + edges + dependences).
 Result<SplitPlan> plan_split(const Graph& graph, Facts& facts);
 
 // Puts graphs `forward` and `backward` where `graph` is, and writes how they are bound as the module's invocations. Nodes

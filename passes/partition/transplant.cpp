@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -42,12 +43,31 @@ void Transplant::copy_meta(const Graph& from) {
 }
 
 void Transplant::take_from(const Graph& from) {
+  find_aliases();
+  known_[from_] = {std::move(mapped_), std::move(paths_)};
   from_ = &from;
-  mapped_ = IdMap<NodeId, NodeId>(from.num_ids());
-  storages_.clear();
+  const auto known = known_.find(from_);
+  mapped_ = known == known_.end() ? IdMap<NodeId, NodeId>(from.num_ids()) : std::move(known->second.mapped);
+  paths_ = known == known_.end() ? HashMap<StringId, StringId>() : std::move(known->second.paths);
   attributes_.clear();
   for (const Attribute& each : from.attributes) attributes_.emplace(each.path, &each);
+  from_inputs_.clear();
+  for (const NodeId node : from.nodes()) {
+    if (from[node].kind == NodeKind::kPlaceholder) from_inputs_.push_back(node);
+  }
   read_output();
+}
+
+void Transplant::take_unread_attributes() {
+  for (const Attribute& each : from_->attributes) {
+    const TargetId target = graph_.module().target(graph_.module().text(each.path));
+    static_cast<void>(placed_path(target));
+  }
+}
+
+NodeId Transplant::from_input(int64_t place) const {
+  return place >= 0 && place < static_cast<int64_t>(from_inputs_.size()) ? from_inputs_[static_cast<size_t>(place)]
+                                                                         : NodeId();
 }
 
 void Transplant::read_output() {
@@ -102,6 +122,7 @@ void Transplant::receive(NodeId node, size_t output) {
   spec.user_index.reset();
   spec.alias_of_input.reset();
   spec.mutated = false;
+  spec.donated = false;
   graph_.mutable_extra(id).input = std::move(spec);
   mapped_[node] = id;
 }
@@ -116,17 +137,24 @@ void Transplant::fill(NodeId node, NodeId id) {
   });
   graph_.set_args(id, args, kwargs);
   graph_[id].tag = source.tag;
+  if (graph_.kind == GraphKind::kForward && source.phase == Phase::kBackward) {
+    graph_[id].phase = Phase::kForward;
+    graph_[id].phase_markers = 0;
+  }
   mapped_[node] = id;
-  if (source.kind == NodeKind::kGetAttr) {
+  if (source.names_attribute() && source.target.is_valid()) {
     const StringId path = placed_path(source.target);
     graph_[id].target = graph_.module().target(graph_.module().text(path));
-    read_.emplace(path, id);
+    if (source.kind == NodeKind::kGetAttr) read_.emplace(path, id);
   }
   const NodeExtra* extra = from_->extra(node);
   if (extra == nullptr) return;
   NodeExtra all = *extra;
   std::erase_if(all.control, [this](const ControlDep& dep) { return !mapped_.get(dep.node).is_valid(); });
   for (ControlDep& dep : all.control) dep.node = mapped_[dep.node];
+  if (all.input.has_value() && all.input->alias_of_input.has_value()) {
+    input_aliases_.push_back({id, NodeId(), from_input(*all.input->alias_of_input)});
+  }
   graph_.mutable_extra(id) = std::move(all);
 }
 
@@ -143,28 +171,70 @@ StringId Transplant::placed_path(TargetId target) {
   const StringId path = module.target(target).name;
   const auto found = attributes_.find(path);
   if (found == attributes_.end()) return path;
+  if (const auto known = paths_.find(path); known != paths_.end()) return known->second;
   Attribute attribute = *found->second;
   std::string text = std::string(module.text(from_->name())) + "." + std::string(module.text(path));
   while (true) {
     const auto [placed, is_new] = placed_.emplace(attribute.path, graph_.attributes.size());
     if (is_new) graph_.attributes.push_back(attribute);
-    if (is_new || name_same_thing(graph_.attributes[placed->second], attribute)) return attribute.path;
+    if (is_new || name_same_thing(graph_.attributes[placed->second], attribute)) break;
     attribute.path = module.intern(text);
     text += "_";
   }
+  paths_.emplace(path, attribute.path);
+  return attribute.path;
 }
 
 void Transplant::give_back(size_t leaf) {
   const Arg& arg = from_leaves_[leaf];
   for (const LeafEntries& from : from_entries_) {
-    const auto is_same = [&from](const LeafEntries& each) { return each.key == from.key; };
-    auto own = std::find_if(entries_.begin(), entries_.end(), is_same);
-    if (own == entries_.end()) own = entries_.insert(entries_.end(), LeafEntries{from.key, {}});
-    own->elements.resize(leaves_.size(), Arg::none());
-    own->elements.push_back(from.elements[leaf]);
+    const auto [place, is_new] = entry_places_.emplace(from.key, entries_.size());
+    if (is_new) entries_.push_back({from.key, {}});
+    std::vector<Arg>& elements = entries_[place->second].elements;
+    elements.resize(leaves_.size(), Arg::none());
+    elements.push_back(from.elements[leaf]);
   }
+  OutputSpec spec = leaf < from_->outputs.size() ? from_->outputs[leaf] : OutputSpec();
+  if (const NodeId of = spec.of.is_valid() ? mapped_.get(from_->find(spec.of)) : NodeId(); of.is_valid()) {
+    if (graph_[of].kind == NodeKind::kPlaceholder) spec.of = graph_[of].name;
+  }
+  if (spec.alias_of_input.has_value() || spec.alias_of_output.has_value()) {
+    const NodeId input = from_input(spec.alias_of_input.value_or(-1));
+    output_aliases_.push_back(
+        {leaves_.size(), input.is_valid() ? mapped_.get(input) : NodeId(), spec.alias_of_output.value_or(-1), from_});
+    spec.alias_of_input.reset();
+    spec.alias_of_output.reset();
+  }
+  leaf_places_.emplace(std::make_pair(from_, static_cast<int64_t>(leaf)), static_cast<int64_t>(leaves_.size()));
   leaves_.push_back(arg.is(ArgKind::kNode) ? Arg::node(mapped_[arg.as_node()]) : arg);
-  specs_.push_back(leaf < from_->outputs.size() ? from_->outputs[leaf] : OutputSpec());
+  specs_.push_back(std::move(spec));
+}
+
+// Once all inputs of a graph that come along are here.
+void Transplant::find_aliases() {
+  for (InputAlias& alias : input_aliases_) {
+    if (alias.original.is_valid()) alias.other = mapped_.get(alias.original);
+    alias.original = NodeId();
+  }
+}
+
+void Transplant::write_aliases() {
+  IdMap<NodeId, int64_t> places(graph_.num_ids(), -1);
+  int64_t count = 0;
+  for (const NodeId node : graph_.nodes()) {
+    if (graph_[node].kind == NodeKind::kPlaceholder) places[node] = count++;
+  }
+  for (const InputAlias& alias : input_aliases_) {
+    std::optional<int64_t>& own = graph_.mutable_extra(alias.input).input->alias_of_input;
+    own.reset();
+    if (alias.other.is_valid() && places[alias.other] >= 0) own = places[alias.other];
+  }
+  for (const OutputAlias& alias : output_aliases_) {
+    OutputSpec& spec = specs_[alias.leaf];
+    if (alias.input.is_valid() && places[alias.input] >= 0) spec.alias_of_input = places[alias.input];
+    const auto leaf = leaf_places_.find({alias.from, alias.leaf_of});
+    if (leaf != leaf_places_.end()) spec.alias_of_output = leaf->second;
+  }
 }
 
 void Transplant::give_saved(NodeId node) {
@@ -176,13 +246,14 @@ void Transplant::write_entries(NodeId output) {
   Pool& pool = graph_.pool();
   const std::span<const Arg> known = pool.args(graph_[output].meta);
   std::vector<Arg> all(known.begin(), known.end());
+  HashMap<StringId, size_t> places;
+  for (size_t at = 0; at < all.size(); at += 2) places.emplace(all[at].as_string(), at);
   for (LeafEntries& entry : entries_) {
     entry.elements.resize(leaves_.size(), Arg::none());
     const Arg list = Arg::children(ArgKind::kList, pool.append(entry.elements));
-    size_t at = 0;
-    while (at < all.size() && all[at].as_string() != entry.key) at += 2;
-    if (at == all.size()) all.insert(all.end(), {Arg::string(entry.key), list});
-    all[at + 1] = list;
+    const auto [at, is_new] = places.emplace(entry.key, all.size());
+    if (is_new) all.insert(all.end(), {Arg::string(entry.key), list});
+    all[at->second + 1] = list;
   }
   graph_.set_meta(output, pool.append(all));
 }
@@ -200,7 +271,28 @@ void Transplant::finish(bool keeps_specs) {
   graph_.copy_fields(*from_, original, id);
   graph_.set_args(id, returned, ArgRange());
   if (!entries_.empty()) write_entries(id);
+  find_aliases();
+  write_aliases();
   if (keeps_specs) graph_.outputs = std::move(specs_);
+}
+
+void rename_in_records(Module& module, StringId old, const std::function<StringId(uint64_t)>& graph_of) {
+  const auto rename = [&](std::vector<Origin>& origins) {
+    for (Origin& origin : origins) {
+      if (origin.graph == old) origin.graph = graph_of(origin.uid);
+    }
+  };
+  for (const GraphId id : module.graphs()) {
+    Graph& graph = module.graph(id);
+    for (const NodeId node : graph.nodes()) {
+      const NodeExtra* extra = graph.extra(node);
+      if (extra != nullptr && !extra->origins.empty()) rename(graph.mutable_extra(node).origins);
+    }
+  }
+  for (ErasedNode& erased : module.erased) {
+    if (erased.graph == old) erased.graph = graph_of(erased.uid);
+    rename(erased.origins);
+  }
 }
 
 }  // namespace fxopt
