@@ -13,10 +13,15 @@ void add_named_graphs(const Graph& graph, ArgRange range, std::vector<StringId>&
 class Subgraphs {
  public:
   explicit Subgraphs(const Module& module) : module_(module), is_subgraph_(module.num_graph_ids(), false) {
+    bool is_open = false;
     for (const GraphId id : module.graphs()) {
       const Graph& graph = module.graph(id);
-      if (graph.owner.is_valid() || graph.kind == GraphKind::kSubgraph) is_subgraph_[id.index()] = true;
-      for (const StringId name : named_graphs(graph)) mark(name);
+      is_subgraph_[id.index()] = graph.owner.is_valid() || graph.kind == GraphKind::kSubgraph;
+      is_open = is_open || (id != module.main().id() && !is_subgraph_[id.index()]);
+    }
+    if (!is_open) return;  // each says what it is
+    for (const GraphId id : module.graphs()) {
+      for (const StringId name : named_graphs(module.graph(id))) mark(name);
     }
   }
 

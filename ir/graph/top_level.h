@@ -9,7 +9,8 @@ namespace fxopt {
 
 // The graphs that run on their own, in their order: the main one, and every other one that has no owner, is not marked
 // as a subgraph, and that no attribute and no argument of any graph names. The others belong to what names them: they
-// are neither rewritten nor measured on their own. O(graphs + attributes + arguments); O(1) for one graph.
+// are neither rewritten nor measured on their own. O(graphs), where each but the main one is marked or owned; else O(graphs +
+// attributes + arguments).
 std::vector<GraphId> top_level_graphs(const Module& module);
 
 // The graphs that attributes and arguments of the graph name, as often as they do; they may not be there. O(attributes +
