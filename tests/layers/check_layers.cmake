@@ -38,7 +38,8 @@ set(rooms_passes/pass "")
 set(rooms_passes/clean passes/pass)
 set(rooms_passes/tag passes/pass)
 set(rooms_passes/recompute passes/pass)
-set(rooms_passes/pipeline passes/pass passes/clean passes/tag passes/recompute)
+set(rooms_passes/partition passes/pass passes/recompute)  # cuts what remat has made
+set(rooms_passes/pipeline passes/pass passes/clean passes/tag passes/recompute passes/partition)
 set(rooms_passes/reduce passes/pipeline)
 set(rooms_cli/print "")
 set(rooms_cli/report/memory cli/print)
@@ -46,7 +47,7 @@ set(rooms_cli/report cli/print cli/report/memory)
 set(rooms_cli cli/print cli/report/memory cli/report)
 
 # Headers from outside: a name, the headers (a regular expression), and the files that may include them (another).
-set(outside protobuf json cli11 log xxhash zstd hash_table catch2 iostream posix)
+set(outside protobuf json cli11 log xxhash zstd hash_table catch2 iostream posix allocator)
 set(headers_protobuf "^google/protobuf/|\\.pb\\.h$")
 set(files_protobuf "^ir/io/.*\\.cpp$|^tests/.*\\.cpp$")
 set(headers_json "^nlohmann/")
@@ -67,6 +68,8 @@ set(headers_iostream "^iostream$")
 set(files_iostream "^(cli|tests)/")
 set(headers_posix "^sys/|^(dirent|dlfcn|errno|fcntl|poll|pthread|sched|signal|spawn|termios|unistd)\\.h$")
 set(files_posix "^(core|runtime|cli|tests)/.*\\.cpp$")
+set(headers_allocator "^malloc\\.h$")  # of libc: how the program keeps memory
+set(files_allocator "^cli/main\\.cpp$")
 
 # reason(FILE HEADER RESULT): why FILE may not include HEADER; empty where it may.
 function(reason file header result)
