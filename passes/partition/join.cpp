@@ -23,19 +23,13 @@
 #include "ir/step/repeat.h"
 #include "ir/step/step.h"
 #include "ir/values/values.h"
+#include "passes/partition/refusal.h"
 #include "passes/partition/transplant.h"
 
 namespace fxopt {
 namespace {
 
 using Source = StepInput::Source;
-
-Error refused(const Graph& graph, NodeId node, std::string message, std::string hint) {
-  Error error{ErrorCode::kUnsupportedGraph, std::move(message), std::move(hint), {}};
-  error.where.graph = graph.module().text(graph.name());
-  error.where.node = graph.name_of(node.is_valid() ? node : graph.output());
-  return error;
-}
 
 bool is_pair(const Module& module, const Step& step) {
   return step.runs.size() == 2 && module.graph(step.runs[0].graph).kind == GraphKind::kForward &&

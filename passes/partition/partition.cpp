@@ -25,18 +25,12 @@
 #include "ir/step/infer_roles.h"
 #include "ir/step/phases.h"
 #include "ir/values/values.h"
+#include "passes/partition/refusal.h"
 #include "passes/partition/split.h"
 #include "passes/recompute/remat.h"
 
 namespace fxopt {
 namespace {
-
-Error refused(const Graph& graph, std::string message, std::string hint) {
-  Error error{ErrorCode::kUnsupportedGraph, std::move(message), std::move(hint), {}};
-  error.where.graph = graph.module().text(graph.name());
-  if (graph.output().is_valid()) error.where.node = graph.name_of(graph.output());
-  return error;
-}
 
 // Tangents that only values and order show.
 std::vector<NodeId> inferred_tangents(const Graph& graph, Facts& facts) {
@@ -69,7 +63,7 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
     if (!has_tangents) tangents = inferred_tangents(graph, context.facts.of(graph));
     if (has_tangents ? !is_joint(graph) : tangents.empty()) continue;
     if (joint.graph.is_valid()) {
-      return refused(graph,
+      return refused(graph, NodeId(),
                      "'" + std::string(module.text(module.graph(joint.graph).name())) + "' and '" +
                          std::string(module.text(graph.name())) + "' are both joint graphs",
                      "partition a file with one of them at a time");
@@ -77,18 +71,18 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
     joint = {id, std::move(tangents)};
   }
   if (joint.graph.is_valid() && others > 0) {
-    return refused(module.graph(joint.graph),
+    return refused(module.graph(joint.graph), NodeId(),
                    "there are " + std::to_string(others) + " forward or backward graphs beside it",
                    "partition the joint graph by itself");
   }
   if (joint.graph.is_valid() && module.invocations.size() > 1) {
-    return refused(module.graph(joint.graph),
+    return refused(module.graph(joint.graph), NodeId(),
                    "the module runs its graphs " + std::to_string(module.invocations.size()) + " times in a step",
                    "partition the joint graph by itself");
   }
   if (joint.graph.is_valid() || has_backward) return joint;
   const bool is_whole = module.main().kind == GraphKind::kForwardLossBackward;
-  return refused(module.main(), "no graph of this module is joint: no input is a tangent",
+  return refused(module.main(), NodeId(), "no graph of this module is joint: no input is a tangent",
                  is_whole ? "forward, loss and backward are one graph, which is not cut; remat carries out its tags"
                           : "trace the joint graph (aot_export_joint_with_descriptors), or give tangents their role");
 }

@@ -13,20 +13,11 @@
 #include "ir/step/infer_roles.h"
 #include "ir/step/repeat.h"
 #include "ir/values/values.h"
+#include "passes/partition/refusal.h"
 #include "passes/partition/transplant.h"
 
 namespace fxopt {
 namespace {
-
-Error refused(const Graph& graph, NodeId node, std::string message, std::string hint) {
-  Error error{ErrorCode::kUnsupportedGraph, std::move(message), std::move(hint), {}};
-  error.where.graph = graph.module().text(graph.name());
-  if (node.is_valid()) {
-    error.where.node = graph.name_of(node);
-    error.where.module_path = graph.module().text(graph[node].module_path);
-  }
-  return error;
-}
 
 std::string quoted(const Graph& graph, NodeId node) { return "'%" + std::string(graph.name_of(node)) + "'"; }
 

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "core/result.h"
+#include "ir/graph/module.h"
+
+namespace fxopt {
+
+// That a graph cannot be cut or joined, at that node; at the output, where it is of the whole graph. kUnsupportedGraph.
+inline Error refused(const Graph& graph, NodeId node, std::string message, std::string hint) {
+  Error error{ErrorCode::kUnsupportedGraph, std::move(message), std::move(hint), {}};
+  error.where.graph = graph.module().text(graph.name());
+  const NodeId place = node.is_valid() ? node : graph.output();
+  if (!place.is_valid()) return error;
+  error.where.node = graph.name_of(place);
+  error.where.module_path = graph.module().text(graph[place].module_path);
+  return error;
+}
+
+}  // namespace fxopt
