@@ -322,8 +322,7 @@ bool write_products(Console& console, const OptFlags& flags, const Module& modul
   const std::vector<Product> products = split_product(product, names);
   std::vector<ExtraProduct> paths;
   for (const Product& each : products) paths.emplace_back("--split -o", each.path);
-  const std::vector<std::string>& inputs = flags.step ? flags.parts : flags.files.inputs;
-  if (const Status status = check_extra_products(console, inputs, paths); !status.ok()) {
+  if (const Status status = check_extra_products(console, flags.parts, paths); !status.ok()) {
     console.error(status.error());
     return false;
   }

@@ -90,7 +90,8 @@ NodeId find_written_by_runtime(const Graph& graph, const StorageMap& storages, s
     const NodeId same = inputs[static_cast<size_t>(other)];
     if (is_noted(same) || is_noted(input)) note(input), note(same);
   }
-  const auto found = std::find_if(nodes.begin(), nodes.end(), is_noted);
+  const auto found =
+      std::find_if(nodes.begin(), nodes.end(), [&](NodeId node) { return node.is_valid() && is_noted(node); });
   return found == nodes.end() ? NodeId() : *found;
 }
 

@@ -42,7 +42,8 @@ class RepeatRules {
 };
 
 // The first of the nodes on the memory of an input to which the runtime gives a new value between forward and backward: what
-// reads it after forward reads another value than before. Invalid: none is. O(tensors).
+// reads it after forward reads another value than before. Invalid ones among them are passed over. Invalid: none is.
+// O(tensors).
 NodeId find_written_by_runtime(const Graph& graph, const StorageMap& storages, std::span<const NodeId> nodes);
 
 }  // namespace fxopt

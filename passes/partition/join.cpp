@@ -36,22 +36,23 @@ bool is_pair(const Module& module, const Step& step) {
          module.graph(step.runs[1].graph).kind == GraphKind::kBackward;
 }
 
-// What backward takes of forward.
+// By input of backward: the node of forward that it takes; invalid for one of its own.
 std::vector<NodeId> taken(const Step& step) {
   std::vector<NodeId> nodes;
   for (const StepInput& input : step.runs[1].inputs) {
-    if (input.source == Source::kOutput) nodes.push_back(step.runs[0].outputs[input.place]);
-    if (input.source == Source::kShared) nodes.push_back(step.runs[0].placeholders[input.place]);
+    NodeId given;
+    if (input.source == Source::kOutput) given = step.runs[0].outputs[input.place];
+    if (input.source == Source::kShared) given = step.runs[0].placeholders[input.place];
+    nodes.push_back(given);
   }
   return nodes;
 }
 
 // An input of backward's own that is called like one of forward; invalid where there is none.
-NodeId find_twin(const Graph& forward, const Graph& backward, const Step& step) {
-  for (size_t i = 0; i < step.runs[1].inputs.size(); ++i) {
+NodeId find_twin(const Graph& forward, const Graph& backward, const Step& step, const std::vector<NodeId>& given) {
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (given[i].is_valid()) continue;
     const NodeId placeholder = step.runs[1].placeholders[i];
-    const Source source = step.runs[1].inputs[i].source;
-    if (source == Source::kOutput || source == Source::kShared) continue;
     const NodeId other = forward.find(backward[placeholder].name);
     if (other.is_valid() && forward[other].kind == NodeKind::kPlaceholder) return placeholder;
   }
@@ -60,12 +61,14 @@ NodeId find_twin(const Graph& forward, const Graph& backward, const Step& step) 
 
 class Joiner {
  public:
-  Joiner(Module& module, const Step& step, PassResult& result)
+  // `given`: see taken().
+  Joiner(Module& module, const Step& step, std::vector<NodeId> given, PassResult& result)
       : module_(module),
         forward_(module.graph(step.runs[0].graph)),
         backward_(module.graph(step.runs[1].graph)),
         first_(step.runs[0]),
         second_(step.runs[1]),
+        given_(std::move(given)),
         joint_(module, "joint", GraphKind::kJoint, forward_),
         result_(result) {}
 
@@ -84,17 +87,12 @@ class Joiner {
   }
 
  private:
-  bool is_given(size_t input) const {
-    const Source source = second_.inputs[input].source;
-    return source == Source::kOutput || source == Source::kShared;
-  }
-
   // Before all calls, which leave them their names.
   void add_inputs() {
     for (const NodeId node : first_.placeholders) joint_.move(node);
     joint_.take_from(backward_);
-    for (size_t i = 0; i < second_.inputs.size(); ++i) {
-      if (!is_given(i)) joint_.move(second_.placeholders[i]);
+    for (size_t i = 0; i < given_.size(); ++i) {
+      if (!given_[i].is_valid()) joint_.move(second_.placeholders[i]);
     }
     joint_.take_from(forward_);
   }
@@ -109,11 +107,8 @@ class Joiner {
       joint_.give_back(i);
       ++num_forward_outputs_;
     }
-    for (const StepInput& input : second_.inputs) {
-      NodeId given;
-      if (input.source == Source::kOutput) given = joint_.mapped(first_.outputs[input.place]);
-      if (input.source == Source::kShared) given = joint_.mapped(first_.placeholders[input.place]);
-      given_.push_back(given);
+    for (NodeId& given : given_) {
+      if (given.is_valid()) given = joint_.mapped(given);
     }
   }
 
@@ -124,7 +119,7 @@ class Joiner {
 
   void add_backward() {
     for (size_t i = 0; i < given_.size(); ++i) {
-      if (!is_given(i)) continue;
+      if (!given_[i].is_valid()) continue;
       joint_.bind(second_.placeholders[i], given_[i]);
       result_.count("bound");
     }
@@ -200,9 +195,9 @@ class Joiner {
   const Graph& backward_;
   const StepRun& first_;
   const StepRun& second_;
+  std::vector<NodeId> given_;  // of forward; once that is there, of the joint graph
   Transplant joint_;
   PassResult& result_;
-  std::vector<NodeId> given_;  // by input of backward: what it is in the joint graph; invalid: an input
   int64_t num_forward_outputs_ = 0;
 };
 
@@ -222,7 +217,8 @@ Result<PassResult> join_pair(Module& module, const JoinOptions& /*options*/, Pas
                    "give both: fxopt opt FORWARD BACKWARD --step --passes join");
   }
   const Graph& forward = module.graph(step->runs[0].graph);
-  const NodeId late = find_written_by_runtime(forward, context.facts.of(forward).storages(), taken(*step));
+  const std::vector<NodeId> given = taken(*step);
+  const NodeId late = find_written_by_runtime(forward, context.facts.of(forward).storages(), given);
   if (late.is_valid()) {
     return refused(forward, late,
                    "backward reads '%" + std::string(forward.name_of(late)) +
@@ -230,13 +226,13 @@ Result<PassResult> join_pair(Module& module, const JoinOptions& /*options*/, Pas
                    "let forward save a copy (aten.clone.default)");
   }
   const Graph& backward = module.graph(step->runs[1].graph);
-  if (const NodeId twin = find_twin(forward, backward, *step); twin.is_valid()) {
+  if (const NodeId twin = find_twin(forward, backward, *step, given); twin.is_valid()) {
     return refused(backward, twin,
                    "'%" + std::string(backward.name_of(twin)) +
                        "' is an input of both graphs and another one in each, and inputs go by their names",
                    "give one of them another name");
   }
-  Joiner(module, *step, result).run();
+  Joiner(module, *step, given, result).run();
   return result;
 }
 

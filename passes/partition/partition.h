@@ -37,8 +37,8 @@ struct PartitionOptions {
 // partitioned already stays, with the remark `partitioned`.
 //
 // Counters: those of remat; saved (tensors and objects), saved-symbols, graphs; tangents (inferred, where the file gives no
-// roles). Errors: those of remat and of
-// plan_split(); kUnsupportedGraph where no graph, or more than one, is joint. O(nodes + edges + copies log copies).
+// roles). Errors: those of remat and of plan_split(); kUnsupportedGraph where no graph, or more than one, is joint, or
+// others stand beside it. O(nodes + edges + copies log copies).
 Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context);
 
 }  // namespace fxopt

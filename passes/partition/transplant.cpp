@@ -23,7 +23,7 @@ Graph& add_graph(Module& module, std::string_view base) {
 }  // namespace
 
 Transplant::Transplant(Module& module, std::string_view name, GraphKind kind, const Graph& from)
-    : graph_(add_graph(module, name)), from_(&from) {
+    : graph_(add_graph(module, name)) {
   graph_.kind = kind;
   graph_.class_name = from.class_name;
   copy_meta(from);
@@ -44,7 +44,7 @@ void Transplant::copy_meta(const Graph& from) {
 
 void Transplant::take_from(const Graph& from) {
   find_aliases();
-  known_[from_] = {std::move(mapped_), std::move(paths_)};
+  if (from_ != nullptr) known_[from_] = {std::move(mapped_), std::move(paths_)};
   from_ = &from;
   const auto known = known_.find(from_);
   mapped_ = known == known_.end() ? IdMap<NodeId, NodeId>(from.num_ids()) : std::move(known->second.mapped);

@@ -62,7 +62,7 @@ class Transplant {
   NodeId from_input(int64_t place) const;
 
   Graph& graph_;
-  const Graph* from_;
+  const Graph* from_ = nullptr;
   // Of the graph at hand, and of those before:
   struct Known {
     IdMap<NodeId, NodeId> mapped;
