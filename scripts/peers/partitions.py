@@ -11,7 +11,6 @@ whose own runs differ is not compared. Exits with 1 where something differs. Nee
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import pathlib
@@ -27,10 +26,9 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "script
 import torch  # noqa: E402
 from bound_values import BoundGraph  # noqa: E402
 from device_inputs import make_inputs  # noqa: E402
-from fxopt.reader import init_fake_groups  # noqa: E402
 from fxopt_program import Fxopt  # noqa: E402
 from memory import load  # noqa: E402
-from step_memory import JOINT, as_json, inputs_of, outputs_of  # noqa: E402
+from step_memory import JOINT, asked, inputs_of, outputs_of, with_groups  # noqa: E402
 from torch._functorch.partitioners import default_partition  # noqa: E402
 from torch.fx import GraphModule, Interpreter, Node  # noqa: E402
 
@@ -97,11 +95,7 @@ def executed(joint: GraphModule, forward: GraphModule, backward: GraphModule, co
 
 
 def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> tuple[str, bool]:
-    module = as_json(fxopt, ROOT / "testdata" / f"{name}.pb.zst", folder)
-    if module.get("groups"):
-        if torch.distributed.is_initialized():
-            torch.distributed.destroy_process_group()
-        init_fake_groups(module)
+    module = with_groups(fxopt, name, folder)
     count = int(module["graphs"][0]["num_forward_outputs"])
     joint = load(copy.deepcopy(module), folder)
     start = time.perf_counter()
@@ -121,12 +115,7 @@ def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> tuple[str, bool]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", default=None)
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    options = parser.parse_args()
-    if unknown := set(options.names) - set(NAMES):
-        parser.error(f"unknown names: {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+    options = asked(__doc__, NAMES)
     fxopt = Fxopt(options.fxopt)
     print(
         "| graph | nodes | saved, PyTorch | saved, fxopt | saved values and order | join, partition | executed | s, PyTorch | s, fxopt |"

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,27 @@ def as_json(fxopt: Fxopt, path: pathlib.Path, folder: pathlib.Path) -> Json:
     target = folder / f"{path.name.split('.')[0]}.json"
     subprocess.run([fxopt.program, "convert", str(path), "-o", str(target)], check=True)
     return json.loads(target.read_text(encoding="utf-8"))["module"]
+
+
+def with_groups(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Json:
+    """The module of that name in testdata; its process groups are there, as fake ones, and no others."""
+    module = as_json(fxopt, ROOT / "testdata" / f"{name}.pb.zst", folder)
+    if module.get("groups"):
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+        init_fake_groups(module)
+    return module
+
+
+def asked(about: str | None, known: Sequence[str]) -> argparse.Namespace:
+    """The command line of a script on graphs of testdata: the program, and names among those that are known."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fxopt", default=None)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(known):
+        parser.error(f"unknown names: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    return options
 
 
 def measured(fxopt: Fxopt, paths: list[pathlib.Path]) -> dict[str, int]:
@@ -113,12 +134,8 @@ def cut(
     fxopt: Fxopt, name: str, folder: pathlib.Path, partition: Callable[..., tuple[GraphModule, GraphModule]]
 ) -> tuple[Pair, dict[str, list[pathlib.Path]]]:
     """A joint graph of testdata, cut in two by a partitioner of PyTorch."""
-    module = as_json(fxopt, ROOT / "testdata" / f"{name}.pb.zst", folder)
+    module = with_groups(fxopt, name, folder)
     roles, outputs = recorded(module)
-    if module.get("groups"):
-        if torch.distributed.is_initialized():
-            torch.distributed.destroy_process_group()
-        init_fake_groups(module)
     joint = load(module, folder)
     count = int(module["graphs"][0]["num_forward_outputs"])
     forward, backward = partition(joint, None, num_fwd_outputs=count)
@@ -176,12 +193,7 @@ def rows_of(fxopt: Fxopt, name: str) -> Iterator[Row]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fxopt", default=None)
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    options = parser.parse_args()
-    if unknown := set(options.names) - set(NAMES):
-        parser.error(f"unknown names: {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+    options = asked(__doc__, NAMES)
     fxopt = Fxopt(options.fxopt)
     wrong = 0
     print("| step | nodes | saved | bound by | device | fxopt | replay | difference | seconds |")
