@@ -51,8 +51,9 @@ struct Merge {
 
 class Planner {
  public:
-  Planner(Facts& facts, const CseOptions& options, PassResult& result)
+  Planner(Facts& facts, const CseOptions& options, const IdMap<NodeId, bool>* classes, PassResult& result)
       : graph_(facts.graph()),
+        classes_(classes),
         options_(options),
         result_(result),
         phases_(facts.phases()),
@@ -139,6 +140,7 @@ class Planner {
   }
 
   bool same_phase(NodeId a, NodeId b) const {
+    if (classes_ != nullptr) return classes_->get(a) == classes_->get(b);
     const Phase one = phases_.phase[a] == Phase::kLoss ? Phase::kForward : phases_.phase[a];
     const Phase other = phases_.phase[b] == Phase::kLoss ? Phase::kForward : phases_.phase[b];
     return options_.across_phases || one == other;
@@ -269,6 +271,7 @@ class Planner {
   }
 
   const Graph& graph_;
+  const IdMap<NodeId, bool>* classes_;  // in place of phases; null: none
   const CseOptions& options_;
   PassResult& result_;
   const PhaseMap& phases_;
@@ -286,11 +289,9 @@ class Planner {
   std::vector<Merge> plan_;
 };
 
-}  // namespace
-
-Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context) {
+PassResult merge(Graph& graph, const CseOptions& options, const IdMap<NodeId, bool>* classes, PassContext& context) {
   PassResult result;
-  const std::vector<Merge> plan = Planner(context.facts.of(graph), options, result).run();
+  const std::vector<Merge> plan = Planner(context.facts.of(graph), options, classes, result).run();
   Replacer replacer(graph, kPass);
   for (const auto& [gone, kept] : plan) {
     graph[kept].tag = merge_tags(graph[kept].tag, graph[gone].tag).tag;
@@ -299,6 +300,17 @@ Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& con
   }
   replacer.finish();
   return result;
+}
+
+}  // namespace
+
+Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context) {
+  return merge(graph, options, nullptr, context);
+}
+
+Result<PassResult> cse_within(Graph& graph, const IdMap<NodeId, bool>& classes, const CseOptions& options,
+                              PassContext& context) {
+  return merge(graph, options, &classes, context);
 }
 
 }  // namespace fxopt

@@ -26,4 +26,8 @@ struct CseOptions {
 // O(nodes + edges + buffers) expected.
 Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context);
 
+// The same between nodes of one class, in place of one phase.
+Result<PassResult> cse_within(Graph& graph, const IdMap<NodeId, bool>& classes, const CseOptions& options,
+                              PassContext& context);
+
 }  // namespace fxopt
