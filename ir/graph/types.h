@@ -312,6 +312,7 @@ enum class TagRule : uint8_t {
   kReturned = 15,
   kKeptAnyway = 16,
   kExcluded = 17,
+  kCut = 18,
 };
 template <>
 struct EnumNames<TagRule> {
@@ -334,6 +335,7 @@ struct EnumNames<TagRule> {
       {TagRule::kReturned, "returned"},
       {TagRule::kKeptAnyway, "kept_anyway"},
       {TagRule::kExcluded, "excluded"},
+      {TagRule::kCut, "cut"},
   };
 };
 

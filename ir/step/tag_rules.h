@@ -56,6 +56,8 @@ struct TagDecisions {
   // Nodes that must be recomputed and cannot be: an error once backward needs one.
   std::vector<Unrepeatable> unrepeatable;
   std::vector<TagRemark> remarks;
+  // A view is computed again even where the memory it is a view of is kept, so that nothing but that is saved.
+  bool copies_views = false;
 };
 
 // Why running the node twice would not give the same values: "writes its argument", "draws random numbers from no

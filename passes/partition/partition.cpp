@@ -10,9 +10,9 @@
 //                                                  %g = mul(%d, %a)
 //                                                  return (%g,)
 //
-// Which values backward computes again is decided by the tags and carried out by remat on the joint graph, where it can be
-// proved and measured by itself; split.h then cuts between the phases. So choosing (tags), copying (remat) and cutting are
-// three things, and another mode is another choice.
+// Which values backward computes again is decided by the tags or by a minimal cut (choice.h) and carried out by remat on the
+// joint graph, where it can be proved and measured by itself; split.h then cuts between the phases. So choosing, copying
+// (remat) and cutting are three things, and another mode is another choice.
 
 #include "passes/partition/partition.h"
 
@@ -25,6 +25,9 @@
 #include "ir/step/infer_roles.h"
 #include "ir/step/phases.h"
 #include "ir/values/values.h"
+#include "passes/clean/cse.h"
+#include "passes/clean/dce.h"
+#include "passes/partition/choice.h"
 #include "passes/partition/refusal.h"
 #include "passes/partition/split.h"
 #include "passes/recompute/remat.h"
@@ -98,9 +101,75 @@ void write_tangents(Graph& graph, const std::vector<NodeId>& tangents, PassResul
   }
 }
 
+// Dead code goes and equal values become one, so that none is saved twice. PyTorch merges forward with backward, but nothing
+// that backward needs with what it does not.
+Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_outputs, PassContext& context) {
+  DceOptions dead;
+  dead.compat = compat;
+  Result<PassResult> result = dce(graph, dead, context);
+  if (!result.ok()) return result;
+  graph.prune_control();
+  context.facts.of(graph).forget();
+  CseOptions equal;
+  if (compat == Compat::kFxopt) {
+    Result<PassResult> merged = cse(graph, equal, context);
+    if (!merged.ok()) return merged;
+    result->merge(std::move(*merged));
+  } else {
+    IdMap<NodeId, bool> is_for_backward(graph.num_ids(), false);
+    const std::vector<NodeId> leaves = output_leaves(graph);
+    for (size_t i = num_forward_outputs; i < leaves.size(); ++i) {
+      if (leaves[i].is_valid()) is_for_backward[leaves[i]] = true;
+    }
+    for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
+      if (!is_for_backward.get(node)) continue;
+      graph.for_each_input(node, [&](NodeId input) { is_for_backward[input] = true; });
+    }
+    equal.collectives = true;
+    Result<PassResult> merged = cse_within(graph, is_for_backward, equal, context);
+    if (!merged.ok()) return merged;
+    result->merge(std::move(*merged));
+  }
+  graph.prune_control();
+  context.facts.of(graph).forget();
+  return result;
+}
+
+// Backward gets what the mode does not save.
+Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size_t num_forward_outputs,
+                             PassContext& context) {
+  if (options.mode == PartitionMode::kDefault) return remat(graph, RematOptions(), context);
+  const bool is_torch = options.compat == Compat::kTorch;
+  Result<PassResult> prepared = prepare_cut(graph, options.compat, num_forward_outputs, context);
+  if (!prepared.ok()) return prepared;
+  PassResult& result = *prepared;
+  Facts& facts = context.facts.of(graph);
+  Result<Choice> choice =
+      is_torch ? choose_as_torch(graph, facts, context, num_forward_outputs) : choose_min_cut(graph, facts, context);
+  if (!choice.ok()) return std::move(choice).error();
+  choice->decisions.copies_views = is_torch;
+  for (const NodeId node : choice->into_forward) {
+    graph[node].phase = Phase::kForward;
+    graph[node].phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kIsForward);
+    result.count("into-forward");
+  }
+  if (!choice->into_forward.empty()) facts.forget();
+  Result<PassResult> recomputed = remat_as_decided(graph, std::move(choice->decisions), RematOptions(), context);
+  if (!recomputed.ok()) return recomputed;
+  result.merge(std::move(*recomputed));
+  if (choice->cost.has_value()) result.note("cut", *choice->cost);
+  if (choice->num_unknown > 0) {
+    result.remark(
+        graph, graph.output(), "unknown-sizes",
+        std::to_string(choice->num_unknown) +
+            " storages have sizes that are not known, and cost nothing in the cut: name symbols with --symbol");
+  }
+  return prepared;
+}
+
 }  // namespace
 
-Result<PassResult> partition(Module& module, const PartitionOptions& /*options*/, PassContext& context) {
+Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context) {
   const Result<Joint> joint = find_joint(module, context);
   if (!joint.ok()) return joint.error();
   PassResult result;
@@ -118,10 +187,11 @@ Result<PassResult> partition(Module& module, const PartitionOptions& /*options*/
   // Copies that remat makes read no more than their originals, so that what can be cut now can be cut then.
   Result<SplitPlan> plan = plan_split(graph, facts);
   if (!plan.ok()) return plan.error();
-  Result<PassResult> recomputed = remat(graph, RematOptions(), context);
+  Result<PassResult> recomputed = recompute(graph, options, plan->num_forward_outputs, context);
   if (!recomputed.ok()) return recomputed;
+  const bool is_changed = recomputed->changed();
   result.merge(std::move(*recomputed));
-  if (result.counters().contains("recomputed")) {
+  if (is_changed) {
     graph.prune_control();
     facts.forget();
     plan = plan_split(graph, facts);

@@ -10,20 +10,26 @@ namespace fxopt {
 
 enum class PartitionMode : uint8_t {
   kDefault,
+  kMinCut,
 };
 template <>
 struct EnumNames<PartitionMode> {
-  static constexpr EnumName<PartitionMode> kAll[] = {{PartitionMode::kDefault, "default"}};
+  static constexpr EnumName<PartitionMode> kAll[] = {{PartitionMode::kDefault, "default"},
+                                                     {PartitionMode::kMinCut, "min-cut"}};
 };
 
 struct PartitionOptions {
   PartitionMode mode = PartitionMode::kDefault;
+  Compat compat = Compat::kFxopt;
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("mode", self.mode,
           "What is saved. default: all that backward reads, but what the tags say to compute again (PyTorch's "
-          "default_partition).");
+          "default_partition). min-cut: the fewest bytes, of those choices that compute nothing costly again.");
+    field("compat", self.compat,
+          "Whose minimal cut: fxopt, or torch (min_cut_rematerialization_partition of 2.15, after dce and cse as "
+          "there).");
   }
 };
 
@@ -32,13 +38,18 @@ struct PartitionOptions {
 //   forward   (primals) -> (forward outputs, saved tensors, saved objects, saved symbols)
 //   backward  (saved symbols, saved tensors, saved objects, tangents) -> (gradients)
 //
-// What the tags say to compute again is copied into backward as remat does it (passes/recompute/remat.h), with its
-// counters, verdicts and errors; forward keeps the original only where something of forward reads it. A graph that is
-// partitioned already stays, with the remark `partitioned`.
+// What the tags, or the minimal cut, say to compute again is copied into backward as remat does it (passes/recompute/remat.h),
+// with its counters, verdicts and errors; forward keeps the original only where something of forward reads it. A graph that
+// is partitioned already stays, with the remark `partitioned`.
+//
+// min-cut begins with dce and cse, as PyTorch's does, and chooses by choice.h. With compat=torch what is marked backward and
+// depends on no tangent goes into forward where the cut lies after it.
 //
 // Counters: those of remat; saved (tensors and objects), saved-symbols, graphs; tangents (inferred, where the file gives no
-// roles). Errors: those of remat and of plan_split(); kUnsupportedGraph where no graph, or more than one, is joint, or
-// others stand beside it. O(nodes + edges + copies log copies).
+// roles); of min-cut those of dce and cse, and into-forward. Notes: cut (what the cut costs: bytes; with compat=torch
+// PyTorch's weights). Remarks: unknown-sizes. Errors: those of remat, of plan_split() and of SaveNetwork::solve();
+// kUnsupportedGraph where no graph, or more than one, is joint, or others stand beside it.
+// O(nodes + edges + copies log copies), and min_cut() a bounded number of times.
 Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -258,11 +258,8 @@ std::optional<Error> refused_by_torch(const Graph& graph, const TagDecisions& de
   return std::nullopt;
 }
 
-}  // namespace
-
-Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext& context) {
+Result<PassResult> carry_out(Graph& graph, const RematFacts& facts, const RematOptions& options) {
   PassResult result;
-  const RematFacts facts(context.facts.of(graph), options.compat);
   if (options.compat == Compat::kTorch) {
     if (const std::optional<Error> refused = refused_by_torch(graph, facts.decisions)) return *refused;
   }
@@ -281,6 +278,17 @@ Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext&
   Writer(graph, facts.storages, facts.reloads, options.own_subgraphs, result).run(*plan);
   erase_originals(graph, *plan, result);
   return result;
+}
+
+}  // namespace
+
+Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext& context) {
+  return carry_out(graph, RematFacts(context.facts.of(graph), options.compat), options);
+}
+
+Result<PassResult> remat_as_decided(Graph& graph, TagDecisions decisions, const RematOptions& options,
+                                    PassContext& context) {
+  return carry_out(graph, RematFacts(context.facts.of(graph), std::move(decisions)), options);
 }
 
 }  // namespace fxopt

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "ir/step/tag_rules.h"
 #include "passes/pass/context.h"
 #include "passes/pass/pass.h"
 
@@ -40,5 +41,9 @@ struct RematOptions {
 // compat=torch, kUnsupportedGraph where PyTorch refuses (random ops in recompute regions, several regions that need
 // copies). O(nodes + edges + copies log copies).
 Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext& context);
+
+// The same by what another has decided about forward values, such as a minimal cut.
+Result<PassResult> remat_as_decided(Graph& graph, TagDecisions decisions, const RematOptions& options,
+                                    PassContext& context);
 
 }  // namespace fxopt

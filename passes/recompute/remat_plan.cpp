@@ -199,7 +199,7 @@ class Planner {
 
   // A copy of a view whose storage stays alive anyway would free nothing: of what is not recomputed, or cannot be.
   bool is_view_of_saved(NodeId node, NodeId consumer) {
-    if (compat_ != Compat::kFxopt) return false;
+    if (compat_ != Compat::kFxopt || decisions_.copies_views) return false;
     for (const BufferId id : facts_.storages.buffers(node)) {
       const Buffer& buffer = facts_.storages.buffer(id);
       if (buffer.source != BufferSource::kNode || buffer.producer == node) continue;

@@ -112,15 +112,18 @@ bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node
   });
 }
 
-RematFacts::RematFacts(Facts& facts, Compat compat)
+RematFacts::RematFacts(Facts& facts, TagDecisions decided)
     : phases(facts.phases()),
       holds_backward(any_backward(facts.graph(), phases)),
       effects(facts.effects()),
       storages(facts.storages()),
       repeats(facts.graph(), phases, storages),
-      decisions(decide_tags(facts.graph(), phases, storages, effects,
-                            compat == Compat::kTorch ? TagRules::kTorch : TagRules::kFxopt)),
+      decisions(std::move(decided)),
       reloads(facts.graph(), phases, storages) {}
+
+RematFacts::RematFacts(Facts& facts, Compat compat)
+    : RematFacts(facts, decide_tags(facts.graph(), facts.phases(), facts.storages(), facts.effects(),
+                                    compat == Compat::kTorch ? TagRules::kTorch : TagRules::kFxopt)) {}
 
 IdMap<NodeId, TagVerdict> judge_tags(const Graph& graph, const RematPlan& plan, const RematFacts& facts) {
   return judge_all(graph, Judge(graph, plan, facts));

@@ -15,6 +15,7 @@ namespace fxopt {
 // What remat looks at before it plans. Refers to the graph and its facts, and is good until they change.
 struct RematFacts {
   RematFacts(Facts& facts, Compat compat);
+  RematFacts(Facts& facts, TagDecisions decided);  // by whom else than the tags
 
   const PhaseMap& phases;
   bool holds_backward = false;  // some node is backward, marked or inferred

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/result.h"
+#include "ir/step/facts.h"
+#include "ir/step/tag_rules.h"
+#include "passes/pass/context.h"
+
+// What forward saves and what backward computes again, decided and not yet done: remat carries it out.
+
+namespace fxopt {
+
+struct Choice {
+  // Of forward values; what is not to be computed again is saved where backward reads it.
+  TagDecisions decisions;
+  // What is marked backward and depends on no tangent, and is to be computed by forward, for what it saves.
+  std::vector<NodeId> into_forward;
+  std::optional<int64_t> cost;  // of the cut, in the units of who chose
+  int64_t num_unknown = 0;      // storages whose bytes are not known, which cost nothing
+};
+
+// The cheapest choice by bytes that computes nothing again that costs: of all forward values that can be parted, those that
+// keep the fewest bytes alive for backward. Tags decide where they say something. Rules:
+//
+//   costs      the bytes of the storage a value makes; nothing for inputs, attributes and symbols, which are there anyway. A
+//              view that can be made again is never saved by itself: what it is a view of is
+//   not again  matrix products, convolutions, attention, sorting, scattering, subgraphs, collectives and waits, draws, writes, what
+//              RepeatRules forbid, what nobody described; a value with several parts is saved by its parts
+//
+// Of equal choices the one that saves the latest values. What is computed again and is there at the peak all the same is saved
+// instead where that lowers the peak. Costs are bytes. Errors: those of SaveNetwork::solve().
+// O(nodes + edges), and min_cut().
+Result<Choice> choose_min_cut(const Graph& graph, Facts& facts, const PassContext& context);
+
+// What min_cut_rematerialization_partition of PyTorch 2.15 chooses, with its defaults and without a memory budget, on a graph
+// that dce and cse have made ready as there: its rules for what is not computed again, its weights (bytes,
+// times 1.1 for each step from backward, twice for what would be fused), its heuristics on uses far apart and on long chains.
+// `num_forward_outputs` of the output's leaves are forward's. Costs are such weights. Errors: as above.
+// O((nodes + edges) log nodes), and min_cut().
+Result<Choice> choose_as_torch(const Graph& graph, Facts& facts, const PassContext& context,
+                               size_t num_forward_outputs);
+
+}  // namespace fxopt

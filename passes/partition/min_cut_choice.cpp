@@ -1,0 +1,193 @@
+// What forward saves, by bytes.
+//
+//   %a = mm(%x, %w)            saved, 4 MiB: a product is not computed again
+//   %b = gelu(%a)              computed again from %a, for what reads it in backward
+//   %c = view(%b)              a view of that
+//   %m = amax(%b)              saved, 4 KiB
+//
+// Of what is there while backward runs (step_memory.h) the cut sees only what is saved. A chain such as %b, which copies for the
+// last layer make from the first layer on, would be there all the same, and cost work: lower_peak() takes it back.
+//
+// Legality is asked once for each value, for the whole of backward: RepeatRules against the end of the graph. So remat finds
+// nothing to hold back.
+
+#include <algorithm>
+#include <utility>
+
+#include "core/saturate.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/sizes.h"
+#include "ir/step/repeat.h"
+#include "ir/values/values.h"
+#include "passes/partition/choice.h"
+#include "passes/partition/save_network.h"
+#include "passes/partition/step_memory.h"
+
+namespace fxopt {
+namespace {
+
+class MinCutChooser {
+ public:
+  MinCutChooser(const Graph& graph, Facts& facts, const PassContext& context)
+      : graph_(graph),
+        phases_(facts.phases()),
+        effects_(facts.effects()),
+        storages_(facts.storages()),
+        repeats_(graph, phases_, storages_),
+        values_(symbol_values(graph.module(), context.measure.memory.symbols)),
+        decisions_(decide_tags(graph, phases_, storages_, effects_, TagRules::kFxopt)),
+        network_(graph) {}
+
+  Result<Choice> run() {
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind == NodeKind::kOutput) continue;
+      phases_.is_backward(node) ? network_.make_in_backward(node) : add(node);
+    }
+    Result<SaveNetwork::Cut> cut = network_.solve();
+    if (!cut.ok()) return std::move(cut).error();
+    lower_peak(*cut);
+    choice_.cost = cut->cost;
+    for (const NodeId node : graph_.nodes()) {
+      if (may_choose(node)) decisions_.of[node] = {Tag::kNone, cut->is_after[node], TagRule::kCut};
+    }
+    choice_.decisions = std::move(decisions_);
+    return std::move(choice_);
+  }
+
+ private:
+  // Whether a tag decides.
+  static bool is_told(const TagDecision& decision) {
+    return decision.rule != TagRule::kNone && decision.rule != TagRule::kCollective;
+  }
+
+  bool may_choose(NodeId node) const {
+    return graph_[node].is_call() && !phases_.is_backward(node) && !is_told(decisions_.of.get(node));
+  }
+
+  // A copy that is there when memory is at its peak frees nothing where it matters, and what it is made of is there, too. Such
+  // values are not computed again, those first that are there for long, as far as that brings the peak down.
+  void lower_peak(SaveNetwork::Cut& best) {
+    constexpr int kRounds = 8, kPatience = 3;
+    constexpr uint32_t kShare = 16;  // of backward
+    constexpr int64_t kGain = 128;   // the part of the peak that is worth saving more
+    const StepMemory memory(graph_, phases_, storages_, [this](BufferId id) { return bytes_of(id); });
+    StepMemory::Profile least = memory.profile(again(best)), found = least;
+    for (int round = 0, in_vain = 0; round < kRounds && in_vain < kPatience; ++round) {
+      if (!forbid_copies(found, memory.num_places_of_backward() / kShare) && !forbid_copies(found, 0)) return;
+      Result<SaveNetwork::Cut> cut = network_.solve();
+      if (!cut.ok()) return;
+      found = memory.profile(again(*cut));
+      ++in_vain;
+      if (found.peak >= least.peak - least.peak / kGain) continue;
+      in_vain = 0;
+      least = found;
+      best = std::move(*cut);
+    }
+  }
+
+  // Of copies that are there at the peak, and for that many places of backward. False: there is none.
+  bool forbid_copies(const StepMemory::Profile& profile, uint32_t least) {
+    bool is_new = false;
+    for (const StepMemory::Copy& copy : profile.copies) {
+      const bool is_there = copy.first <= profile.place && profile.place <= copy.last;
+      if (!is_there || copy.bytes == 0 || copy.last - copy.first < least || !may_choose(copy.node)) continue;
+      network_.forbid_copy(copy.node);
+      is_new = true;
+    }
+    return is_new;
+  }
+
+  IdMap<NodeId, bool> again(const SaveNetwork::Cut& cut) const {
+    IdMap<NodeId, bool> is_again(graph_.num_ids(), false);
+    for (const NodeId node : graph_.nodes()) {
+      is_again[node] = may_choose(node) ? cut.is_after[node] : decisions_.of.get(node).recompute;
+    }
+    return is_again;
+  }
+
+  void add(NodeId node) {
+    const TagDecision& decision = decisions_.of.get(node);
+    const bool is_call = graph_[node].is_call();
+    if (is_call && is_told(decision) && decision.recompute) {
+      network_.make_in_backward(node);
+      return;
+    }
+    const bool can_repeat = is_call && !is_told(decision) && is_cheap(node) && is_repeatable(node);
+    if (!can_repeat) network_.forbid_copy(node);
+    network_.save_for(node, cost(node, can_repeat));
+    for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
+      const NodeId user = graph_.use(use).user;
+      if (graph_[user].kind != NodeKind::kOutput) network_.feed(node, user);
+    }
+  }
+
+  bool is_repeatable(NodeId node) {
+    return why_unrepeatable(graph_, node, effects_).empty() &&
+           repeats_.obstacle(node, graph_.output()) == TagRule::kNone;
+  }
+
+  // Whether it takes no more than reading and writing memory once.
+  bool is_cheap(NodeId node) const {
+    const Op& op = graph_.op(node);
+    if (op.in(OpSet::kComputeIntensive) || op.has_subgraphs) return false;
+    switch (op.compute) {
+      case ComputeClass::kView:
+      case ComputeClass::kPointwise:
+      case ComputeClass::kReduction:
+      case ComputeClass::kNormalization:
+      case ComputeClass::kGatherScatter:
+      case ComputeClass::kDataMovement:
+      case ComputeClass::kFactory:
+      case ComputeClass::kScalar:
+        return true;
+      default:
+        return graph_.op(node).view == ViewKind::kProjection;
+    }
+  }
+
+  // The storages the node makes; never, of a view that backward can make again and of what is saved by its parts.
+  int64_t cost(NodeId node, bool can_repeat) {
+    const ValueKind kind = graph_.value(node).kind;
+    if (!graph_[node].is_call() || kind == ValueKind::kSymbolic || kind == ValueKind::kScalar) return 0;
+    int64_t bytes = 0;
+    bool is_on_others = false;
+    const NodeId whole = view_of_call(graph_, node) == ViewKind::kProjection ? first_argument(graph_, node) : node;
+    for (const BufferId id : storages_.buffers(node)) {
+      if (!id.is_valid()) continue;
+      is_on_others = is_on_others || storages_.buffer(id).producer != whole;
+      if (!storages_.is_external(id)) bytes = saturating_add(bytes, bytes_of(id));
+    }
+    if (can_repeat && is_on_others) return SaveNetwork::kNever;
+    return kind == ValueKind::kTensor || kind == ValueKind::kOpaque || kind == ValueKind::kAbsent ? bytes
+                                                                                                  : SaveNetwork::kNever;
+  }
+
+  int64_t bytes_of(BufferId id) {
+    SizeSource source = size_source(graph_, storages_, id);
+    for (size_t steps = 0; source.kind == SizeKind::kLike && steps < storages_.num_buffers(); ++steps) {
+      source = size_source(graph_, storages_, source.like);
+    }
+    const std::optional<int64_t> bytes =
+        source.kind == SizeKind::kLike ? std::nullopt : evaluate_size(graph_.module(), source, values_);
+    choice_.num_unknown += bytes.has_value() ? 0 : 1;
+    return bytes.value_or(0);
+  }
+
+  const Graph& graph_;
+  const PhaseMap& phases_;
+  EffectMap& effects_;
+  const StorageMap& storages_;
+  RepeatRules repeats_;
+  SymbolValues values_;
+  TagDecisions decisions_;
+  Choice choice_;
+  SaveNetwork network_;
+};
+
+}  // namespace
+
+Result<Choice> choose_min_cut(const Graph& graph, Facts& facts, const PassContext& context) {
+  return MinCutChooser(graph, facts, context).run();
+}
+
+}  // namespace fxopt

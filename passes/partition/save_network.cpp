@@ -1,0 +1,49 @@
+#include "passes/partition/save_network.h"
+
+#include <string>
+#include <utility>
+
+#include "passes/partition/refusal.h"
+
+namespace fxopt {
+
+SaveNetwork::SaveNetwork(const Graph& graph)
+    : graph_(graph),
+      source_(2 * static_cast<uint32_t>(graph.num_nodes())),
+      sink_(2 * static_cast<uint32_t>(graph.num_nodes()) + 1) {
+  arcs_.reserve(2 * graph.num_nodes() + graph.num_edges());
+}
+
+Result<SaveNetwork::Cut> SaveNetwork::solve() const {
+  const uint32_t num_vertices = sink_ + 1;
+  Result<MinCut> found = min_cut(num_vertices, arcs_, source_, sink_);
+  if (!found.ok()) return std::move(found).error();
+  if (!found->value.has_value()) {
+    std::vector<NodeId> by_place;
+    for (const NodeId node : graph_.nodes()) by_place.push_back(node);
+    NodeId first;
+    std::string way;
+    for (const uint32_t vertex : found->unlimited_path) {
+      if (vertex == source_ || vertex == sink_) continue;
+      const NodeId node = by_place[vertex / 2];
+      if (vertex % 2 != 0 && first.is_valid()) continue;
+      if (!first.is_valid()) first = node;
+      way += std::string(way.empty() ? "" : " -> ") + "'%" + std::string(graph_.name_of(node)) + "'";
+    }
+    return refused(
+        graph_, first, "backward needs what can neither be saved nor computed again: " + way,
+        "a call of several parts is saved by its parts (operator.getitem); what draws, writes or waits is not "
+        "computed again");
+  }
+  Cut cut;
+  cut.cost = *found->value;
+  cut.is_saved = IdMap<NodeId, bool>(graph_.num_ids(), false);
+  cut.is_after = IdMap<NodeId, bool>(graph_.num_ids(), false);
+  for (const NodeId node : graph_.nodes()) {
+    cut.is_after[node] = found->is_sink_side[in(node)];
+    cut.is_saved[node] = !found->is_sink_side[in(node)] && found->is_sink_side[out(node)];
+  }
+  return cut;
+}
+
+}  // namespace fxopt

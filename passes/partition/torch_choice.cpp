@@ -1,0 +1,391 @@
+// PyTorch's min-cut partitioner (torch/_functorch/partitioners.py, 2.15: classify_nodes, solve_min_cut), in linear time where
+// the original searches:
+//
+//   is_materialized_backwards   a search through views from each node         -> one sweep from the end
+//   find_first_unfusible        a heap from each node's users                 -> one sweep from the end
+//
+// Names in comments are those of the original.
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <queue>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/saturate.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/sizes.h"
+#include "ir/step/infer_roles.h"
+#include "ir/values/values.h"
+#include "passes/partition/choice.h"
+#include "passes/partition/save_network.h"
+
+namespace fxopt {
+namespace {
+
+constexpr int64_t kFar = 1'000'000'000;  // dist_from_bw of what backward does not need
+constexpr uint32_t kNowhere = std::numeric_limits<uint32_t>::max();
+
+class TorchChooser {
+ public:
+  TorchChooser(const Graph& graph, Facts& facts, const PassContext& context, size_t num_forward_outputs)
+      : graph_(graph),
+        phases_(facts.phases()),
+        effects_(facts.effects()),
+        values_(symbol_values(graph.module(), context.measure.memory.symbols)),
+        decisions_(decide_tags(graph, phases_, facts.storages(), effects_, TagRules::kTorch)),
+        leaves_(output_leaves(graph)),
+        num_forward_outputs_(num_forward_outputs),
+        network_(graph) {}
+
+  Result<Choice> run() {
+    classify();
+    measure_distances();
+    find_materialized();
+    force_sources_of_mutations();
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind != NodeKind::kOutput) add(node);
+    }
+    ban_used_far_apart();
+    ban_long_chains();
+    Result<SaveNetwork::Cut> cut = network_.solve();
+    if (!cut.ok()) return std::move(cut).error();
+    Choice choice;
+    choice.cost = cut->cost;
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].is_call() && !in_tangents_closure_[node]) decide(node, cut->is_after[node]);
+    }
+    choice.into_forward = find_into_forward();
+    choice.decisions = std::move(decisions_);
+    return choice;
+  }
+
+ private:
+  // The original asks nothing about writes, for its graphs are functional, and gives draws a state of their own.
+  void decide(NodeId node, bool is_after) {
+    TagDecision& decision = decisions_.of[node];
+    if (decision.rule == TagRule::kNone) decision.rule = TagRule::kCut;
+    decision.recompute = is_after;
+    const std::string_view reason = is_after ? why_unrepeatable(graph_, node, effects_) : std::string_view();
+    if (reason.empty()) return;
+    if (graph_[node].tag == Tag::kMustRecompute) {
+      decisions_.unrepeatable.push_back({node, reason});
+      return;
+    }
+    decision.recompute = false;
+    decision.rule = TagRule::kUnrepeatable;
+    if (!phases_.is_backward(node)) {
+      decisions_.remarks.push_back(
+          {node, "unrepeatable", "saved where PyTorch computes it again: it " + std::string(reason)});
+    }
+  }
+
+  // What forward computes for what it saves, all the way back.
+  std::vector<NodeId> find_into_forward() const {
+    std::vector<NodeId> found;
+    IdMap<NodeId, bool> is_read(graph_.num_ids(), false);
+    for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
+      if (!graph_[node].is_call() || in_tangents_closure_[node] || !phases_.is_backward(node)) continue;
+      if (decisions_.of.get(node).recompute && !is_read.get(node)) continue;
+      found.push_back(node);
+      graph_.for_each_input(node, [&is_read](NodeId input) { is_read[input] = true; });
+    }
+    return found;
+  }
+
+  // -- what the original asks of a node
+
+  bool is_fusible_op(NodeId node) const {
+    return graph_[node].is_call() &&
+           (graph_.op(node).in(OpSet::kRecomputable) || graph_.op(node).in(OpSet::kPartitionerRandom));
+  }
+  bool is_view(NodeId node) const { return graph_[node].is_call() && graph_.op(node).in(OpSet::kPartitionerView); }
+  bool is_getitem(NodeId node) const { return graph_[node].is_call() && graph_.op(node).name == "operator.getitem"; }
+
+  bool is_fusible(NodeId a, NodeId b) const {
+    if (graph_[b].is_call() && graph_.op(b).name.starts_with("aten.cat.")) return true;
+    if (is_getitem(a)) {
+      const NodeId from = first_argument(graph_, a);
+      constexpr std::string_view kTriton = "higher_order.triton_kernel_wrapper_functional";
+      if (from.is_valid() && graph_[from].is_call() && graph_.op(from).name == kTriton) return false;
+    }
+    return is_fusible_op(a) && is_fusible_op(b);
+  }
+
+  // By tag, region boundaries taken out.
+  bool must_recompute(NodeId node) const { return decisions_.of.get(node).recompute; }
+
+  bool is_collective(NodeId node) const {
+    return graph_[node].is_call() && graph_.op(node).name.starts_with("_c10d_functional.");
+  }
+
+  bool is_mutable(NodeId node) const {
+    return graph_[node].is_call() && graph_.op(node).schema.has_value() && graph_.op(node).schema->mutates();
+  }
+
+  bool is_marked(NodeId node, PhaseMarker marker) const {
+    return (graph_[node].phase_markers >> static_cast<uint32_t>(marker) & 1U) != 0;
+  }
+  bool must_be_in_backward(NodeId node) const {
+    return is_marked(node, PhaseMarker::kMustBeInBackward) ||
+           (is_marked(node, PhaseMarker::kIsBackward) && is_mutable(node));
+  }
+
+  // Bytes; of symbols 1, of what nothing is recorded 0.
+  int64_t size_of(NodeId node) const {
+    const Value& value = graph_.value(node);
+    if (value.kind == ValueKind::kSymbolic || value.kind == ValueKind::kScalar) return 1;
+    int64_t sum = 0;
+    for_each_tensor(graph_, graph_[node].value, [&](ValueId, const Tensor& tensor) {
+      const std::optional<int64_t> elements = tensor_elements(graph_.module(), tensor, values_);
+      int64_t bytes = 0;
+      if (!elements.has_value() || __builtin_mul_overflow(*elements, element_size(tensor.dtype), &bytes)) bytes = 4096;
+      sum = saturating_add(sum, bytes);
+    });
+    return sum;
+  }
+
+  // -- classify_nodes
+
+  void classify() {
+    const size_t n = graph_.num_ids();
+    in_tangents_closure_ = IdMap<NodeId, bool>(n, false);
+    required_bw_ = IdMap<NodeId, bool>(n, false);
+    IdMap<NodeId, bool> is_valid(n, false);
+    for (const NodeId node : graph_.nodes()) {
+      const NodeKind kind = graph_[node].kind;
+      if (kind == NodeKind::kOutput) continue;
+      bool is_backward = kind == NodeKind::kPlaceholder ? recorded_role(graph_, node) == InputRole::kTangent
+                                                        : must_be_in_backward(node);
+      bool can_be_forward = kind != NodeKind::kPlaceholder || !is_backward;
+      if (kind != NodeKind::kPlaceholder && must_be_in_backward(node)) can_be_forward = false;
+      graph_.for_each_input(node, [&](NodeId input) {
+        is_backward = is_backward || in_tangents_closure_[input];
+        can_be_forward = can_be_forward && is_valid[input];
+      });
+      in_tangents_closure_[node] = required_bw_[node] = is_backward;
+      is_valid[node] = can_be_forward;
+    }
+    for (size_t i = num_forward_outputs_; i < leaves_.size(); ++i) {
+      if (leaves_[i].is_valid()) required_bw_[leaves_[i]] = true;
+    }
+    // What forward keeps after dead code is gone.
+    required_fw_ = IdMap<NodeId, bool>(n, false);
+    for (size_t i = 0; i < num_forward_outputs_ && i < leaves_.size(); ++i) {
+      if (leaves_[i].is_valid()) required_fw_[leaves_[i]] = true;
+    }
+    for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
+      if (!is_valid.get(node)) continue;
+      const bool is_kept = graph_[node].kind == NodeKind::kPlaceholder || is_impure(node);
+      if (!is_kept && !required_fw_.get(node)) continue;
+      required_fw_[node] = true;
+      graph_.for_each_input(node, [this](NodeId input) { required_fw_[input] = true; });
+    }
+    order_ = IdMap<NodeId, uint32_t>(n, kNowhere);
+    for (const NodeId node : graph_.nodes()) {
+      if (!required_fw_.get(node)) continue;
+      order_[node] = static_cast<uint32_t>(forward_.size());
+      forward_.push_back(node);
+    }
+  }
+
+  bool is_impure(NodeId node) {
+    if (!graph_[node].is_call()) return false;
+    constexpr Effect kImpure =
+        Effect::kMutates | Effect::kRandom | Effect::kWaits | Effect::kAsserts | Effect::kBarrier;
+    return has_effect(graph_.op(node).effects, kImpure);
+  }
+
+  void measure_distances() {
+    distance_ = IdMap<NodeId, int64_t>(graph_.num_ids(), kFar);
+    for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
+      if (graph_[node].kind == NodeKind::kOutput) continue;
+      if (!required_fw_.get(node)) {
+        distance_[node] = 0;
+        continue;
+      }
+      int64_t least = kFar;
+      for_each_user(node, [&](NodeId user) { least = std::min(least, distance_.get(user) + 1); });
+      distance_[node] = least;
+    }
+  }
+
+  template <class Visit>
+  void for_each_user(NodeId node, const Visit& visit) const {
+    for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) visit(graph_.use(use).user);
+  }
+
+  // is_materialized_backwards of each node that is no view: a reader outside of forward, of the node or of a view of it, that
+  // is not fused.
+  void find_materialized() {
+    read_unfused_ = IdMap<NodeId, bool>(graph_.num_ids(), false);
+    for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
+      bool found = false;
+      for_each_user(node, [&](NodeId user) {
+        found =
+            found || (!required_fw_.get(user) && !is_fusible(node, user)) || (is_view(user) && read_unfused_.get(user));
+      });
+      read_unfused_[node] = found;
+    }
+  }
+
+  // force_save_bw_mutation_src: the copies that the graph ends with.
+  void force_sources_of_mutations() {
+    is_forced_ = IdMap<NodeId, bool>(graph_.num_ids(), false);
+    IdMap<NodeId, bool> is_target(graph_.num_ids(), false);
+    for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
+      if (graph_[node].kind == NodeKind::kOutput) continue;
+      if (!graph_[node].is_call() || graph_.op(node).name != "aten.copy_.default") return;
+      const NodeId target = first_argument(graph_, node);
+      const Arg* source = graph_.arg(node, 1);
+      if (!target.is_valid() || source == nullptr || !source->is(ArgKind::kNode)) continue;
+      if (is_marked(node, PhaseMarker::kMustBeInBackward)) is_target[target] = true;
+      if (is_marked(node, PhaseMarker::kMustBeInForward) && is_target.get(target)) is_forced_[source->as_node()] = true;
+    }
+  }
+
+  // -- should_ban_recomputation
+
+  bool should_ban(NodeId node) const {
+    if (!graph_[node].is_call() || is_getitem(node)) return false;
+    const TagRule rule = decisions_.of.get(node).rule;
+    const bool is_tagged = graph_[node].tag == Tag::kMustSave || rule == TagRule::kRegionBoundary;
+    if (is_tagged || is_collective(node) || is_forced_.get(node)) return true;
+    const Op& op = graph_.op(node);
+    if (op.name == "aten.lift_fresh_copy.default" || op.name == "aten.lift_fresh.default") return false;
+    if (!op.in(OpSet::kRecomputable)) return true;
+    if (!is_view(node) && read_unfused_.get(node)) return true;
+    // A reduction: at most a quarter of what it reads comes out.
+    int64_t given = 0;
+    for (const Arg& arg : graph_.pool().args(graph_[node].args)) {
+      if (arg.is(ArgKind::kNode)) given = saturating_add(given, size_of(arg.as_node()));
+    }
+    const int64_t made = size_of(node);
+    return made < given / 4 || (made == given / 4 && given % 4 != 0);
+  }
+
+  // ban_recomputation_if_allowed
+  void ban(NodeId node) {
+    const Value& value = graph_.value(node);
+    const bool is_float = value.kind == ValueKind::kSymbolic && value.symbol_type == SymbolType::kFloat;
+    if (is_view(node) || must_recompute(node) || is_float || is_banned_.get(node)) return;
+    is_banned_[node] = true;
+    network_.forbid_copy(node);
+  }
+
+  // -- solve_min_cut
+
+  void add(NodeId node) {
+    if (required_bw_.get(node)) {
+      if (in_tangents_closure_.get(node)) {
+        network_.make_in_backward(node);
+        return;
+      }
+      network_.need(node);
+    }
+    if (must_recompute(node)) {
+      network_.make_in_backward(node);
+      return;
+    }
+    const bool is_input = graph_[node].kind == NodeKind::kPlaceholder;
+    if (is_input || (required_fw_.get(node) && should_ban(node))) ban(node);
+    network_.save_for(node, weight(node));
+    for_each_user(node, [&](NodeId user) {
+      if (graph_[user].kind != NodeKind::kOutput) network_.feed(node, user);
+    });
+  }
+
+  int64_t weight(NodeId node) const {
+    const Value& value = graph_.value(node);
+    if (value.kind == ValueKind::kSymbolic) return value.symbol_type == SymbolType::kFloat ? 4 : 1;
+    if (value.kind == ValueKind::kOpaque) return 0;
+    if (value.kind != ValueKind::kTensor) return SaveNetwork::kNever;
+    const double near =
+        std::pow(1.1, static_cast<double>(std::max<int64_t>(std::min<int64_t>(distance_.get(node), 100), 1)));
+    const double scaled = static_cast<double>(size_of(node)) * near;
+    constexpr double kMost = 1e17;
+    const int64_t bytes = static_cast<int64_t>(std::min(scaled, kMost));
+    return is_materialized(node) ? bytes : 2 * bytes;
+  }
+
+  bool is_materialized(NodeId node) const {
+    bool found = graph_[node].kind == NodeKind::kPlaceholder;
+    for_each_user(node, [&](NodeId user) { found = found || !is_fusible(node, user); });
+    return found;
+  }
+
+  // ban_if_used_far_apart: a value used before and after something that is not fused is not to be used in copies of both.
+  // find_first_unfusible(users) is the first place in forward that is reached from them through fused readers by a reader that
+  // is not: the least over them, of each from the sweep.
+  void ban_used_far_apart() {
+    IdMap<NodeId, uint32_t> first_unfusible(graph_.num_ids(), kNowhere);
+    for (auto it = forward_.rbegin(); it != forward_.rend(); ++it) {
+      uint32_t first = kNowhere;
+      for_each_user(*it, [&](NodeId user) {
+        if (!required_fw_.get(user)) return;
+        first = std::min(first, is_fusible(*it, user) ? first_unfusible.get(user) : order_.get(user));
+      });
+      first_unfusible[*it] = first;
+    }
+    for (const NodeId used : forward_) {
+      uint32_t last = 0, first = kNowhere;
+      for_each_user(used, [&](NodeId user) {
+        if (!required_fw_.get(user)) return;
+        last = std::max(last, order_.get(user));
+        first = std::min(first, first_unfusible.get(user));
+      });
+      if (first > last) continue;
+      for (const NodeId user : graph_.users(used)) {
+        if (required_fw_.get(user) && order_.get(user) > first && is_fusible(used, user)) ban(user);
+      }
+    }
+  }
+
+  // ban_if_long_fusible_chains. A value waits as often as it was found, as there.
+  void ban_long_chains() {
+    constexpr uint32_t kLong = 100;
+    IdMap<NodeId, bool> visited(graph_.num_ids(), false);
+    for (const NodeId start : forward_) {
+      std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> pending;
+      pending.push(order_.get(start));
+      while (!pending.empty()) {
+        const NodeId node = forward_[pending.top()];
+        pending.pop();
+        if (visited.get(node)) continue;
+        visited[node] = true;
+        if (order_.get(node) > order_.get(start) + kLong && pending.empty()) {
+          ban(node);
+          break;
+        }
+        for (const NodeId user : graph_.users(node)) {
+          if (required_fw_.get(user) && is_fusible(node, user) && !is_banned_.get(user)) pending.push(order_.get(user));
+        }
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const PhaseMap& phases_;
+  EffectMap& effects_;
+  SymbolValues values_;
+  TagDecisions decisions_;
+  std::vector<NodeId> leaves_;
+  size_t num_forward_outputs_;
+  IdMap<NodeId, bool> in_tangents_closure_, required_bw_, required_fw_, read_unfused_, is_forced_, is_banned_;
+  IdMap<NodeId, int64_t> distance_;
+  std::vector<NodeId> forward_;    // what is required in forward, in order
+  IdMap<NodeId, uint32_t> order_;  // its places there
+  SaveNetwork network_;
+};
+
+}  // namespace
+
+Result<Choice> choose_as_torch(const Graph& graph, Facts& facts, const PassContext& context,
+                               size_t num_forward_outputs) {
+  return TorchChooser(graph, facts, context, num_forward_outputs).run();
+}
+
+}  // namespace fxopt
