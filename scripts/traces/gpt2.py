@@ -44,7 +44,7 @@ def _fused_dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bo
 
 
 @contextlib.contextmanager
-def _traceable() -> Iterator[None]:
+def traceable() -> Iterator[None]:
     """transformers looks into a tensor of positions for packed sequences, which a trace cannot follow."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers.masking_utils
@@ -88,7 +88,7 @@ def trace(size: Size, route: Callable[..., Traced]) -> Traced:
     mode = trace_gpu_free.fake_mode()
     model, args = build(size, mode)
     trace_gpu_free.annotate_modules(model, "transformer.h")
-    with _traceable():
+    with traceable():
         return route(model, loss, args, mode)
 
 
