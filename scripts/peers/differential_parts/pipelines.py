@@ -13,6 +13,7 @@ from differential_parts.programs import Dice, schema_of
 
 # Options whose documented purpose is another result. They are left out by construction; `compat` of every pass is, too.
 EXCLUDED = {"dce": {"random": "remove", "assertions": "remove", "collectives": "remove"}}
+CUTS = ("partition", "partition{mode=min-cut}", "partition{mode=min-cut,compat=torch}")
 FOR_JOINT = frozenset({"partition", "join"})  # passes that refuse graphs which are not cut, or cannot be
 README = (
     "canonicalize,cse,sac{policy=per-op},remat,dce",
@@ -70,14 +71,14 @@ def _with_cut(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, tex
     """The pipeline, and mostly the graph cut in two after it; then other passes on both halves; then joined, and cut again."""
     parts = [text]
     if dice.chance(0.7):
-        parts.append("partition")
+        parts.append(dice.choice(CUTS))
     after = [item for item in passes if not item.needs]  # of phases and tags partition has decided
     if dice.chance(0.4):
         parts.append(_text(dice, dice.choice(after), graph_module))
     if dice.chance(0.5):
-        parts += ["join"] if "partition" in parts else []
+        parts += ["join"] if any(part in CUTS for part in parts) else []
     if dice.chance(0.3):
-        parts.append("partition")
+        parts.append(dice.choice(CUTS))
     return ",".join(parts)
 
 
