@@ -11,6 +11,7 @@
 
 #include "ir/alias/effects.h"
 #include "ir/graph/module.h"
+#include "ir/step/replay.h"
 #include "ir/step/tags.h"
 
 namespace fxopt {
@@ -58,19 +59,6 @@ constexpr TagRuleText kRules[] = {
 bool is_symbolic_value(const Graph& graph, NodeId node) {
   const Value& value = graph.value(node);
   return value.kind == ValueKind::kSymbolic && value.symbol_type != SymbolType::kFloat;
-}
-
-// custom == {..., "ap_must_save": True, ...}
-bool has_ap_must_save(const Graph& graph, NodeId node) {
-  const Arg* custom = graph.meta_entry(node, "custom");
-  if (custom == nullptr || !custom->is(ArgKind::kDict)) return false;
-  const std::span<const Arg> items = graph.pool().children(*custom);
-  for (size_t i = 0; i + 1 < items.size(); i += 2) {
-    if (items[i].is(ArgKind::kString) && graph.module().text(items[i].as_string()) == "ap_must_save") {
-      return items[i + 1].is(ArgKind::kBool) && items[i + 1].as_bool();
-    }
-  }
-  return false;
 }
 
 class Decider {
@@ -130,7 +118,7 @@ class Decider {
     }
     if (decision.effective == Tag::kNone) {
       if (graph_[node].is_call() && graph_.op(node).has(Effect::kCollective)) decision.rule = TagRule::kCollective;
-      if (has_ap_must_save(graph_, node)) decision.rule = TagRule::kReplay;
+      if (is_marked_saved(graph_, node)) decision.rule = TagRule::kReplay;
       return;
     }
     decision.rule = rule_that_saves(node, decision);

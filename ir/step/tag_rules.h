@@ -58,6 +58,9 @@ struct TagDecisions {
   std::vector<TagRemark> remarks;
   // A view is computed again even where the memory it is a view of is kept, so that nothing but that is saved.
   bool copies_views = false;
+  // What makes backward compute an unrepeatable value again, and what to do about it, in the words of the error.
+  std::string_view wanted = "is tagged for recompute";
+  std::string_view remedy = "tag it MUST_SAVE; tagged PREFER_RECOMPUTE it is saved, too, with a remark";
 };
 
 // Why running the node twice would not give the same values: "writes its argument", "draws random numbers from no

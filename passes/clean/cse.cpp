@@ -17,7 +17,8 @@
 //          not after, which rounds differently;
 //        - recorded values agree; control dependencies of the later node are also the earlier one's.
 //        An op with unknown writes may write whatever it is given.
-// Tags   The survivor gets the merged tag (rule 12) and both origins; a tagged loser goes to the ledger.
+// Tags   The survivor gets the merged tag (rule 12), what a second partition is to save, and both origins; a tagged loser
+//        goes to the ledger.
 // Phases are never mixed unless asked: in a graph without markers they are inferred first.
 
 #include "passes/clean/cse.h"
@@ -36,6 +37,7 @@
 #include "ir/graph/module.h"
 #include "ir/step/autograd.h"
 #include "ir/step/phases.h"
+#include "ir/step/replay.h"
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
 #include "passes/pass/provenance.h"
@@ -295,6 +297,7 @@ PassResult merge(Graph& graph, const CseOptions& options, const IdMap<NodeId, bo
   Replacer replacer(graph, kPass);
   for (const auto& [gone, kept] : plan) {
     graph[kept].tag = merge_tags(graph[kept].tag, graph[gone].tag).tag;
+    merge_replay_marks(graph, kept, gone);
     replacer.replace(gone, kept);
     result.count("merged");
   }

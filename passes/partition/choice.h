@@ -19,7 +19,9 @@ struct Choice {
   // What is marked backward and depends on no tangent, and is to be computed by forward, for what it saves.
   std::vector<NodeId> into_forward;
   std::optional<int64_t> cost;  // of the cut, in the units of who chose
-  int64_t num_unknown = 0;      // storages whose bytes are not known, which cost nothing
+  int64_t num_marked = 0,
+          num_lost = 0;     // values that a first partition saved: found; missing, where the marks say how many
+  int64_t num_unknown = 0;  // storages whose bytes are not known, which cost nothing
 };
 
 // The cheapest choice by bytes that computes nothing again that costs: of all forward values that can be parted, those that
@@ -42,5 +44,13 @@ Result<Choice> choose_min_cut(const Graph& graph, Facts& facts, const PassContex
 // O((nodes + edges) log nodes), and min_cut().
 Result<Choice> choose_as_torch(const Graph& graph, Facts& facts, const PassContext& context,
                                size_t num_forward_outputs);
+
+// What the marks of a first partition say (ir/step/replay.h): marked values are saved, everything else is computed again, but
+// for symbols, MUST_SAVE (with a remark) and what memory forbids (remat's remarks). `recomputes_preferred`: PREFER_RECOMPUTE
+// outweighs a mark.
+//
+// Errors: kUnsupportedGraph: no mark; a marked value tagged MUST_RECOMPUTE; a marked value that only backward computes. Of a
+// value without a mark that backward needs and that cannot be computed again, remat says so (kTagUnrepeatable). O(nodes).
+Result<Choice> choose_marked(const Graph& graph, Facts& facts, bool recomputes_preferred);
 
 }  // namespace fxopt

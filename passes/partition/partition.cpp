@@ -24,6 +24,7 @@
 #include "ir/graph/top_level.h"
 #include "ir/step/infer_roles.h"
 #include "ir/step/phases.h"
+#include "ir/step/replay.h"
 #include "ir/values/values.h"
 #include "passes/clean/cse.h"
 #include "passes/clean/dce.h"
@@ -135,10 +136,59 @@ Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_o
   return result;
 }
 
+// Marks the nodes, which depend on no backward value, and puts them before backward, which stays one region for remat: all but
+// those whose data are written in between.
+void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nodes, PassResult& result) {
+  if (nodes.empty()) return;
+  IdMap<NodeId, bool> is_put(graph.num_ids(), false);
+  for (const NodeId node : nodes) is_put[node] = true;
+  const PhaseMap& phases = facts.phases();
+  const StorageMap& storages = facts.storages();
+  NodeId begin;
+  std::vector<NodeId> moved;
+  IdMap<NodeId, bool> is_before(graph.num_ids(), false);
+  for (const NodeId node : graph.nodes()) {
+    if (!begin.is_valid() && graph[node].runs() && phases.is_backward(node) && !is_put.get(node)) begin = node;
+    if (!begin.is_valid()) is_before[node] = true;
+    if (!begin.is_valid() || !is_put.get(node) || !graph.op(node).is_pure()) continue;
+    bool can_move =
+        !storages.input_bytes_change(node, begin, node) && !storages.input_metadata_changes(node, begin, node);
+    graph.for_each_input(node, [&](NodeId input) { can_move = can_move && is_before.get(input); });
+    const NodeExtra* extra = graph.extra(node);
+    if (!can_move || (extra != nullptr && !extra->control.empty())) continue;
+    is_before[node] = true;
+    moved.push_back(node);
+  }
+  for (const NodeId node : moved) graph.move_before(node, begin);
+  for (const NodeId node : nodes) {
+    graph[node].phase = Phase::kForward;
+    graph[node].phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kIsForward);
+  }
+  result.count("into-forward", static_cast<int64_t>(nodes.size()));
+  facts.forget();
+}
+
+Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, PassContext& context) {
+  const bool recomputes_preferred = options.prefer_recompute == PreferRecompute::kRecompute;
+  Result<Choice> choice = choose_marked(graph, context.facts.of(graph), recomputes_preferred);
+  if (!choice.ok()) return std::move(choice).error();
+  Result<PassResult> result = remat_as_decided(graph, std::move(choice->decisions), RematOptions(), context);
+  if (!result.ok()) return result;
+  result->note("marked", choice->num_marked);
+  if (choice->num_lost > 0) {
+    result->remark(graph, graph.output(), "marks-lost",
+                   std::to_string(choice->num_lost) + " of " + std::to_string(choice->num_marked + choice->num_lost) +
+                       " values that the first partition saved carry no mark here, and are computed again where "
+                       "backward needs them");
+  }
+  return result;
+}
+
 // Backward gets what the mode does not save.
 Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size_t num_forward_outputs,
                              PassContext& context) {
   if (options.mode == PartitionMode::kDefault) return remat(graph, RematOptions(), context);
+  if (options.mode == PartitionMode::kSaveAll) return repeat_choice(graph, options, context);
   const bool is_torch = options.compat == Compat::kTorch;
   Result<PassResult> prepared = prepare_cut(graph, options.compat, num_forward_outputs, context);
   if (!prepared.ok()) return prepared;
@@ -148,12 +198,7 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
       is_torch ? choose_as_torch(graph, facts, context, num_forward_outputs) : choose_min_cut(graph, facts, context);
   if (!choice.ok()) return std::move(choice).error();
   choice->decisions.copies_views = is_torch;
-  for (const NodeId node : choice->into_forward) {
-    graph[node].phase = Phase::kForward;
-    graph[node].phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kIsForward);
-    result.count("into-forward");
-  }
-  if (!choice->into_forward.empty()) facts.forget();
+  put_into_forward(graph, facts, choice->into_forward, result);
   Result<PassResult> recomputed = remat_as_decided(graph, std::move(choice->decisions), RematOptions(), context);
   if (!recomputed.ok()) return recomputed;
   result.merge(std::move(*recomputed));
@@ -197,6 +242,8 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
     plan = plan_split(graph, facts);
     if (!plan.ok()) return plan.error();
   }
+  if (options.mark_saved) result.count("marked", static_cast<int64_t>(mark_saved(graph, plan->saved)));
+  if (!options.cut) return result;
   split(module, joint->graph, *plan, result);
   return result;
 }

@@ -11,25 +11,46 @@ namespace fxopt {
 enum class PartitionMode : uint8_t {
   kDefault,
   kMinCut,
+  kSaveAll,
 };
 template <>
 struct EnumNames<PartitionMode> {
-  static constexpr EnumName<PartitionMode> kAll[] = {{PartitionMode::kDefault, "default"},
-                                                     {PartitionMode::kMinCut, "min-cut"}};
+  static constexpr EnumName<PartitionMode> kAll[] = {
+      {PartitionMode::kDefault, "default"}, {PartitionMode::kMinCut, "min-cut"}, {PartitionMode::kSaveAll, "save-all"}};
+};
+
+// What becomes of PREFER_RECOMPUTE on a value that a first partition saved.
+enum class PreferRecompute : uint8_t {
+  kSave,
+  kRecompute,
+};
+template <>
+struct EnumNames<PreferRecompute> {
+  static constexpr EnumName<PreferRecompute> kAll[] = {{PreferRecompute::kSave, "save"},
+                                                       {PreferRecompute::kRecompute, "recompute"}};
 };
 
 struct PartitionOptions {
   PartitionMode mode = PartitionMode::kDefault;
   Compat compat = Compat::kFxopt;
+  PreferRecompute prefer_recompute = PreferRecompute::kSave;
+  bool mark_saved = false;
+  bool cut = true;
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("mode", self.mode,
           "What is saved. default: all that backward reads, but what the tags say to compute again (PyTorch's "
-          "default_partition). min-cut: the fewest bytes, of those choices that compute nothing costly again.");
+          "default_partition). min-cut: the fewest bytes, of those choices that compute nothing costly again. "
+          "save-all: what a first partition marked (mark-saved), and nothing else.");
     field("compat", self.compat,
           "Whose minimal cut: fxopt, or torch (min_cut_rematerialization_partition of 2.15, after dce and cse as "
           "there).");
+    field("prefer-recompute", self.prefer_recompute,
+          "What save-all does with a marked value that is tagged PREFER_RECOMPUTE: save or recompute it.");
+    field("mark-saved", self.mark_saved,
+          "Write on what is saved that a second compilation is to save the same (custom.ap_must_save).");
+    field("cut", self.cut, "false: leave one graph, in which backward computes again what the mode does not save.");
   }
 };
 

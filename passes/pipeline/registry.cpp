@@ -11,6 +11,7 @@
 #include "passes/partition/partition.h"
 #include "passes/pipeline/entry.h"
 #include "passes/recompute/remat.h"
+#include "passes/tag/fsdp_gathers.h"
 #include "passes/tag/sac.h"
 
 namespace fxopt {
@@ -34,6 +35,10 @@ std::vector<PassInfo> make_registry() {
                             {ProofTerm::kDropsCollectives, "collectives", "remove"},
                             {ProofTerm::kDropsAssertions, "assertions", "remove"},
                             kAsTorch}}),
+      entry<fsdp_gathers>("fsdp-gathers", Numerics::kExact, "Tag what FSDP gathers in forward, to gather it again.",
+                          {.needs = {OpenQuestion::kTags},
+                           .ends = {{OpenQuestion::kPhases, "fsdp-gathers decides by phases what it tags"}},
+                           .proof = {kMarks}}),
       entry<infer_phase>("infer-phase", Numerics::kExact,
                          "Tell forward from backward in a graph without phase markers.",
                          {.needs = {OpenQuestion::kPhases}, .ends = {}, .proof = {kMarks}}),

@@ -256,9 +256,10 @@ class Planner {
   Error unrepeatable_error(NodeId node, NodeId consumer) const {
     Error error;
     error.code = ErrorCode::kTagUnrepeatable;
-    error.message = "'%" + std::string(graph_.name_of(node)) + "' is tagged for recompute and backward needs it ('%" +
-                    std::string(graph_.name_of(consumer)) + "'), but it " + std::string(unrepeatable_.get(node));
-    error.hint = "tag it MUST_SAVE; tagged PREFER_RECOMPUTE it is saved, too, with a remark";
+    error.message = "'%" + std::string(graph_.name_of(node)) + "' " + std::string(decisions_.wanted) +
+                    " and backward needs it ('%" + std::string(graph_.name_of(consumer)) + "'), but it " +
+                    std::string(unrepeatable_.get(node));
+    error.hint = decisions_.remedy;
     error.where.graph = graph_.module().text(graph_.name());
     error.where.node = graph_.name_of(node);
     error.where.module_path = graph_.module().text(graph_[node].module_path);
