@@ -2,10 +2,10 @@
 
     forward, backward = fxopt.partition(joint, num_fwd_outputs=1, passes="cse,sac{policy=full}")
     aot_module(model, fw_compiler=..., partition_fn=fxopt.partitioner("sac{policy=full}"))
-    torch.compile(model, backend="fxopt", options={"passes": "sac{policy=full}"})
+    torch.compile(model, backend="fxopt", options={"cut": "mode=min-cut"})
 
-The tags that a graph carries, or that the passes give it, say what backward computes again; everything else that backward reads is
-saved. `fxopt passes partition` has the calling convention.
+The tags that a graph carries, or that the passes give it, or a minimal cut say what backward computes again; everything else that
+backward reads is saved. `fxopt passes partition` has the modes and the calling convention.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def partition(
     *,
     num_fwd_outputs: int,
     passes: str | None = None,
+    cut: str = "",
     fxopt: str | None = None,
     **told: Any,
 ) -> tuple[GraphModule, GraphModule]:
@@ -39,6 +40,7 @@ def partition(
 
     num_fwd_outputs: how many of its outputs are of forward; they come first.
     passes: a pipeline that runs before the cut, such as "cse,sac{policy=per-op}" (default: none).
+    cut: options of the pass partition, such as "mode=min-cut" or "mode=min-cut,mark-saved=true".
     told: roles, outputs as of save(), where the graph does not say them itself. Inputs named tangents_1, ... are tangents.
 
     Nodes keep their names and metadata. Errors and warnings are those of apply(); FxoptError, with FX0803, for a graph that cannot
@@ -47,7 +49,8 @@ def partition(
     told = {"kind": "joint", "num_forward_outputs": num_fwd_outputs, **told}
     program = tool.require_fxopt(fxopt, "partition")
     # What partition begins with, here on the nodes themselves: the rest of it moves them and makes none.
-    bridge.apply(joint, ",".join(filter(None, (passes, "remat"))), fxopt=program, **told)
+    uncut = f"partition{{{','.join(filter(None, (cut, 'cut=false')))}}}"
+    bridge.apply(joint, ",".join(filter(None, (passes, uncut))), fxopt=program, **told)
     with _disable_current_modes(), form.no_collection():
         forward, backward = _cut(joint, program, told)
         live = {node.name: node for node in joint.graph.nodes}
@@ -84,13 +87,13 @@ def _half(joint: GraphModule, record: Json, live: Mapping[str, Node]) -> GraphMo
     return GraphModule(joint, graph)
 
 
-def partitioner(passes: str | None = None, *, fxopt: str | None = None) -> Callable[..., tuple[GraphModule, GraphModule]]:
+def partitioner(passes: str | None = None, *, cut: str = "", fxopt: str | None = None) -> Callable[..., tuple[GraphModule, GraphModule]]:
     """partition() with these arguments as a `partition_fn` of aot_module, aot_function and the aot backends of Dynamo."""
 
     def partition_fn(
         joint_module: GraphModule, joint_inputs: object = None, *, num_fwd_outputs: int, **_: object
     ) -> tuple[GraphModule, GraphModule]:
-        return partition(joint_module, num_fwd_outputs=num_fwd_outputs, passes=passes, fxopt=fxopt)
+        return partition(joint_module, num_fwd_outputs=num_fwd_outputs, passes=passes, cut=cut, fxopt=fxopt)
 
     return partition_fn
 
@@ -100,14 +103,14 @@ def backend(
 ) -> Callable:
     """The Dynamo backend "fxopt": graphs cut by fxopt and run as they are, by PyTorch's eager operators.
 
-    options: "passes", as of partition(). ValueError for another one.
+    options: "passes" and "cut", as of partition(). ValueError for another one.
     """
     from torch._dynamo.backends.common import aot_autograd
     from functorch.compile import make_boxed_func
 
-    if unknown := set(options or {}) - {"passes"}:
-        raise ValueError(f"the backend fxopt has no option {', '.join(sorted(unknown))}; it has passes")
+    if unknown := set(options or {}) - {"passes", "cut"}:
+        raise ValueError(f"the backend fxopt has no option {', '.join(sorted(unknown))}; it has passes and cut")
     compiled = aot_autograd(
-        fw_compiler=lambda found, _: make_boxed_func(found.forward), partition_fn=partitioner((options or {}).get("passes"))
+        fw_compiler=lambda found, _: make_boxed_func(found.forward), partition_fn=partitioner(**(options or {}))
     )
     return compiled(graph_module, inputs)

@@ -57,6 +57,10 @@ def _command(passes: str | None) -> list[str]:
     return ["opt", "--raise-control-deps", *([] if passes is None else ["--passes", passes])]
 
 
+def _custom_of(message: Json) -> Json | None:
+    return next((entry["value"] for entry in message.get("meta", ()) if entry["key"] == "custom"), None)
+
+
 @dataclasses.dataclass
 class _Change:
     """What is to become of a node. `dropped`: keys of its metadata."""
@@ -214,6 +218,8 @@ class _Patch:
             now["autograd_backward"] = True
         change.dropped = [key for key in was if key not in now]
         change.meta = {key: value for key, value in now.items() if key not in was or was[key] != value}
+        if (told := _custom_of(after)) is not None and told != _custom_of(before):
+            change.meta["custom"] = {**(custom or {}), **self._args.read(told, names)}
         return change
 
     def _give_meta(self, node: Node, message: Json, names: Mapping[str, Node]) -> None:
@@ -275,6 +281,8 @@ def _module_named(modules: dict[str, GraphModule], name: str) -> GraphModule:
 def _is_untouched(node: Node, before: Json, after: Json, names: Mapping[str, Node]) -> bool:
     """Whether nothing becomes of the node: its messages say the same, by names that mean the same nodes."""
     if any(map(operator.ne, map(before.get, _READ_FIELDS), map(after.get, _READ_FIELDS))):
+        return False
+    if "meta" in after and _custom_of(after) != _custom_of(before):
         return False
     return all(names.get(source.name) is source for source in node.all_input_nodes)
 

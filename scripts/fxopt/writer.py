@@ -80,6 +80,8 @@ SYMBOLS = "fx.symbols"  # of the module: SymbolWriter.extra()
 LIBRARIES = "fx.libraries"  # of the module: the Python modules that register operators of its own libraries
 
 INLINE_BYTES = 1024  # of a constant; larger ones go to a .safetensors file
+# Of the metadata `custom`: what a partition writes for a second one to read.
+REPLAY_KEYS = ("ap_must_save", "ap_must_save_getitem_indices", "ap_must_save_as", "ap_must_save_of")
 MAX_META_DEPTH = 64  # of a metadata tree
 
 KINDS = ("forward_loss_backward", "joint", "forward", "backward", "inference", "optimizer")
@@ -594,6 +596,9 @@ class Exporter:
         if node.op == "placeholder" and meta.get("desc") is not None:
             fields["input"] = input_spec(repr(meta["desc"]))
         if self.is_lenient:
+            custom = meta.get("custom")
+            if isinstance(custom, dict) and (marks := {key: custom[key] for key in REPLAY_KEYS if key in custom}):
+                fields["meta"] = [self._meta_entry("custom", marks, f"node %{node.name}")]
             return fields
         if node.type is not None:
             meta[NODE_TYPE] = node.type

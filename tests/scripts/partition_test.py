@@ -17,7 +17,10 @@ setting.need_program()
 import fxopt  # noqa: E402
 from functorch.compile import make_boxed_func  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
-from torch._functorch.partitioners import default_partition  # noqa: E402
+from torch._functorch.partitioners import (  # noqa: E402
+    default_partition,
+    min_cut_rematerialization_partition,
+)
 from torch.fx import GraphModule  # noqa: E402
 
 STEPS = 20
@@ -129,15 +132,21 @@ class PartitionTest(unittest.TestCase):
         ):
             with self.subTest(kind=kind.__name__, dynamic=dynamic):
                 expected = losses(kind, by(default_partition), dynamic=dynamic)
-                self.assertEqual(
-                    losses(kind, by(fxopt.partitioner()), dynamic=dynamic), expected
-                )
+                for cut in (
+                    "",
+                    "mode=min-cut",
+                    "mode=min-cut,compat=torch,mark-saved=true",
+                ):
+                    partition_fn = fxopt.partitioner(cut=cut)
+                    self.assertEqual(
+                        losses(kind, by(partition_fn), dynamic=dynamic), expected, cut
+                    )
                 self.assertEqual(
                     losses(
                         kind,
                         fxopt.backend,
                         dynamic=dynamic,
-                        options={"passes": "cse,dce"},
+                        options={"passes": "cse,dce", "cut": "mode=min-cut"},
                     ),
                     expected,
                 )
@@ -180,6 +189,41 @@ class PartitionTest(unittest.TestCase):
         for a, b in zip(expected, found):
             self.assertTrue(torch.equal(a, b))
 
+    def test_the_minimal_cut_of_torch_is_pytorchs(self) -> None:
+        def function(x: Tensor, weight: Tensor) -> Tensor:
+            return F.layer_norm(torch.tanh(x @ weight).sin(), (16,)).exp().sum()
+
+        inputs = [torch.randn(4, 16, requires_grad=True), torch.randn(16, 16)]
+        joint, count = joint_of(function, *inputs)
+        expected = [
+            names(half)
+            for half in min_cut_rematerialization_partition(
+                joint_of(function, *inputs)[0], None, num_fwd_outputs=count
+            )
+        ]
+        halves = fxopt.partition(
+            joint, num_fwd_outputs=count, cut="mode=min-cut,compat=torch"
+        )
+        self.assertEqual([names(half) for half in halves], expected)
+
+    def test_what_is_saved_is_marked_and_saved_again(self) -> None:
+        def function(x: Tensor, weight: Tensor) -> Tensor:
+            values, order = torch.tanh(x @ weight).sin().sort()
+            return (values.exp() * order).sum()
+
+        inputs = [torch.randn(4, 16, requires_grad=True), torch.randn(16, 16)]
+        joint, count = joint_of(function, *inputs)
+        cut = "mode=min-cut,mark-saved=true"
+        first = fxopt.partition(joint, num_fwd_outputs=count, cut=cut)
+        marked = [
+            node.meta["custom"]
+            for node in first[0].graph.nodes
+            if node.meta.get("custom", {}).get("ap_must_save")
+        ]
+        self.assertTrue(marked)
+        again = fxopt.partition(joint, num_fwd_outputs=count, cut="mode=save-all")
+        self.assertEqual([names(half) for half in again], [names(half) for half in first])
+
     def test_halves_keep_names_and_metadata(self) -> None:
         joint, count = joint_of(
             lambda x: (x.exp() * 2).sum(), torch.randn(4, requires_grad=True)
@@ -207,7 +251,7 @@ class PartitionTest(unittest.TestCase):
         self.assertEqual(caught.exception.code, "FX0803")
 
     def test_an_unknown_option_of_the_backend_is_an_error(self) -> None:
-        with self.assertRaisesRegex(ValueError, "no option pass; it has passes"):
+        with self.assertRaisesRegex(ValueError, "no option pass; it has passes and cut"):
             fxopt.backend(
                 torch.fx.symbolic_trace(lambda x: x + 1),
                 [torch.ones(1)],
