@@ -2,14 +2,14 @@
 //
 //   %a = mm(%x, %w)            saved, 4 MiB: a product is not computed again
 //   %b = gelu(%a)              computed again from %a, for what reads it in backward
-//   %c = view(%b)              a view of that
-//   %m = amax(%b)              saved, 4 KiB
+//   %c = view(%b)              a view of that, which costs nothing beside it
+//   %d = dropout(%c)           saved: a draw is not repeated
 //
 // Of what is there while backward runs (step_memory.h) the cut sees only what is saved. A chain such as %b, which copies for the
-// last layer make from the first layer on, would be there all the same, and cost work: lower_peak() takes it back.
+// last layer make from the first layer on, would be there all the same: lower_peak() takes it back where that lowers the peak.
 //
-// Legality is asked once for each value, for the whole of backward: RepeatRules against the end of the graph. So remat finds
-// nothing to hold back.
+// Legality is asked once for each value, for the whole of backward: RepeatRules against the end of the graph. So remat holds back
+// no more than that.
 
 #include <algorithm>
 #include <utility>
@@ -39,6 +39,7 @@ class MinCutChooser {
         network_(graph) {}
 
   Result<Choice> run() {
+    keep_parts_of_kept();
     for (const NodeId node : graph_.nodes()) {
       if (graph_[node].kind == NodeKind::kOutput) continue;
       phases_.is_backward(node) ? network_.make_in_backward(node) : add(node);
@@ -105,19 +106,66 @@ class MinCutChooser {
     return is_again;
   }
 
+  // A tag that asks for recompute is carried out where backward needs the value, and nothing but remat's error or remark is left
+  // to do where it cannot be.
   void add(NodeId node) {
     const TagDecision& decision = decisions_.of.get(node);
     const bool is_call = graph_[node].is_call();
-    if (is_call && is_told(decision) && decision.recompute) {
-      network_.make_in_backward(node);
-      return;
+    const bool is_again = is_call && is_told(decision) && decision.recompute && is_repeatable(node);
+    const bool can_repeat = is_again || (is_call && is_cheap(node) && is_repeatable(node));
+    const NodeId base = is_call && can_repeat && !is_again ? base_of(node) : NodeId();
+    if (is_call && is_told(decision) && !is_again) {
+      // What is saved stays as long as a view of it: the view costs nothing beside it.
+      network_.forbid_copy(base.is_valid() ? base : node);
+      can_repeat_[node] = base.is_valid();
+    } else {
+      if (!can_repeat) network_.forbid_copy(node);
+      can_repeat_[node] = can_repeat;
     }
-    const bool can_repeat = is_call && !is_told(decision) && is_cheap(node) && is_repeatable(node);
-    if (!can_repeat) network_.forbid_copy(node);
-    network_.save_for(node, cost(node, can_repeat));
+    network_.save_for(node, is_again ? SaveNetwork::kNever : cost(node));
     for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
       const NodeId user = graph_.use(use).user;
       if (graph_[user].kind != NodeKind::kOutput) network_.feed(node, user);
+    }
+  }
+
+  // The forward call whose one storage a view is on; invalid for what makes its own, and for views of inputs and of several.
+  NodeId base_of(NodeId node) const {
+    const std::span<const BufferId> made = storages_.buffers(node);
+    if (made.size() != 1 || !made[0].is_valid()) return NodeId();
+    const Buffer& buffer = storages_.buffer(made[0]);
+    const bool is_other = buffer.source == BufferSource::kNode && buffer.producer != node && !whole_of(node).is_valid();
+    if (!is_other || storages_.buffers(buffer.producer).size() != 1) return NodeId();
+    const TagDecision& base = decisions_.of.get(buffer.producer);
+    return is_told(base) && base.recompute ? NodeId() : buffer.producer;
+  }
+
+  // The call of several parts from which the node is taken, through parts of parts; invalid for what is no part.
+  NodeId whole_of(NodeId node) const {
+    NodeId whole;
+    while (graph_[node].is_call() && view_of_call(graph_, node) == ViewKind::kProjection) {
+      node = whole = first_argument(graph_, node);
+      if (!node.is_valid()) break;
+    }
+    return whole;
+  }
+
+  // Parts go with the call that they are taken from, where that is not computed again.
+  void keep_parts_of_kept() {
+    for (const NodeId node : graph_.nodes()) {
+      const NodeId whole = phases_.is_backward(node) ? NodeId() : whole_of(node);
+      if (!whole.is_valid() || !graph_[whole].is_call() || phases_.is_backward(whole)) continue;
+      TagDecision& part = decisions_.of[node];
+      const TagDecision& decision = decisions_.of.get(whole);
+      const bool is_kept = is_told(decision) ? !decision.recompute : !is_cheap(whole) || !is_repeatable(whole);
+      if (!part.recompute || !is_kept) continue;
+      part.recompute = false;
+      part.rule = TagRule::kInherited;
+      if (graph_[node].tag != Tag::kNone) {
+        decisions_.remarks.push_back({node, "part-of-saved",
+                                      "saved although tagged for recompute: it is a part of '%" +
+                                          std::string(graph_.name_of(whole)) + "', which is not computed again"});
+      }
     }
   }
 
@@ -145,21 +193,24 @@ class MinCutChooser {
     }
   }
 
-  // The storages the node makes; never, of a view that backward can make again and of what is saved by its parts.
-  int64_t cost(NodeId node, bool can_repeat) {
+  // The bytes of the storages the node makes; never, of a view that backward can make again from what it has, and of what is saved
+  // by its parts.
+  int64_t cost(NodeId node) {
     const ValueKind kind = graph_.value(node).kind;
     if (!graph_[node].is_call() || kind == ValueKind::kSymbolic || kind == ValueKind::kScalar) return 0;
+    const NodeId whole = whole_of(node);
+    const bool is_taken = whole.is_valid();
+    const bool can_have = !is_taken || can_repeat_.get(whole);
     int64_t bytes = 0;
     bool is_on_others = false;
-    const NodeId whole = view_of_call(graph_, node) == ViewKind::kProjection ? first_argument(graph_, node) : node;
     for (const BufferId id : storages_.buffers(node)) {
       if (!id.is_valid()) continue;
-      is_on_others = is_on_others || storages_.buffer(id).producer != whole;
+      is_on_others = is_on_others || storages_.buffer(id).producer != (is_taken ? whole : node);
       if (!storages_.is_external(id)) bytes = saturating_add(bytes, bytes_of(id));
     }
-    if (can_repeat && is_on_others) return SaveNetwork::kNever;
-    return kind == ValueKind::kTensor || kind == ValueKind::kOpaque || kind == ValueKind::kAbsent ? bytes
-                                                                                                  : SaveNetwork::kNever;
+    if (can_repeat_.get(node) && can_have && is_on_others) return SaveNetwork::kNever;
+    const bool is_whole = kind != ValueKind::kTensor && kind != ValueKind::kOpaque && kind != ValueKind::kAbsent;
+    return is_whole ? SaveNetwork::kNever : bytes;
   }
 
   int64_t bytes_of(BufferId id) {
@@ -169,7 +220,8 @@ class MinCutChooser {
     }
     const std::optional<int64_t> bytes =
         source.kind == SizeKind::kLike ? std::nullopt : evaluate_size(graph_.module(), source, values_);
-    choice_.num_unknown += bytes.has_value() ? 0 : 1;
+    if (!bytes.has_value() && !is_unknown_.get(id)) ++choice_.num_unknown;
+    if (!bytes.has_value()) is_unknown_[id] = true;
     return bytes.value_or(0);
   }
 
@@ -182,6 +234,8 @@ class MinCutChooser {
   TagDecisions decisions_;
   Choice choice_;
   SaveNetwork network_;
+  IdMap<NodeId, bool> can_repeat_;
+  IdMap<BufferId, bool> is_unknown_;
 };
 
 }  // namespace

@@ -37,12 +37,8 @@ Result<SaveNetwork::Cut> SaveNetwork::solve() const {
   }
   Cut cut;
   cut.cost = *found->value;
-  cut.is_saved = IdMap<NodeId, bool>(graph_.num_ids(), false);
   cut.is_after = IdMap<NodeId, bool>(graph_.num_ids(), false);
-  for (const NodeId node : graph_.nodes()) {
-    cut.is_after[node] = found->is_sink_side[in(node)];
-    cut.is_saved[node] = !found->is_sink_side[in(node)] && found->is_sink_side[out(node)];
-  }
+  for (const NodeId node : graph_.nodes()) cut.is_after[node] = found->is_sink_side[in(node)];
   return cut;
 }
 

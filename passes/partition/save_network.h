@@ -34,7 +34,6 @@ class SaveNetwork {
 
   struct Cut {
     int64_t cost = 0;
-    IdMap<NodeId, bool> is_saved;  // cut: the cost is paid
     IdMap<NodeId, bool> is_after;  // computed again by backward where it is needed
   };
   // Of the cheapest choices the one that saves the latest values. Errors: those of min_cut(); kUnsupportedGraph, naming the

@@ -115,7 +115,7 @@ class Planner {
   // What backward alone may read, and forward makes: a part of a forward value, a size of a forward tensor.
   bool is_forward_part(NodeId node) const {
     const ValueKind kind = graph_.value(node).kind;
-    bool is_part = kind == ValueKind::kSymbolic && graph_.op(node).is_pure();
+    bool is_part = kind == ValueKind::kSymbolic && graph_.op(node).is_pure() && !is_copy(node);
     bool is_forward = true;
     graph_.for_each_input(node, [&](NodeId input) {
       is_forward = is_forward && !in_backward_[input];
@@ -125,6 +125,13 @@ class Planner {
       for (const ControlDep& dep : extra->control) is_forward = is_forward && !in_backward_[dep.node];
     }
     return is_part && is_forward;
+  }
+
+  // That backward is to compute it again has been decided.
+  bool is_copy(NodeId node) const {
+    const NodeExtra* extra = graph_.extra(node);
+    return extra != nullptr && std::any_of(extra->origins.begin(), extra->origins.end(),
+                                           [](const Origin& origin) { return origin.kind == OriginKind::kRecomputed; });
   }
 
   // `value[1]`.

@@ -35,7 +35,7 @@ class TorchChooser {
       : graph_(graph),
         phases_(facts.phases()),
         effects_(facts.effects()),
-        values_(symbol_values(graph.module(), context.measure.memory.symbols)),
+        values_(sizes_of_symbols(graph.module(), context.measure.memory.symbols)),
         decisions_(decide_tags(graph, phases_, facts.storages(), effects_, TagRules::kTorch)),
         leaves_(output_leaves(graph)),
         num_forward_outputs_(num_forward_outputs),
@@ -69,6 +69,8 @@ class TorchChooser {
     TagDecision& decision = decisions_.of[node];
     if (decision.rule == TagRule::kNone) decision.rule = TagRule::kCut;
     decision.recompute = is_after;
+    const NodeId whole = view_of_call(graph_, node) == ViewKind::kProjection ? first_argument(graph_, node) : NodeId();
+    if (whole.is_valid() && decisions_.of.get(whole).rule == TagRule::kUnrepeatable) decision.recompute = false;
     const std::string_view reason = is_after ? why_unrepeatable(graph_, node, effects_) : std::string_view();
     if (reason.empty()) return;
     if (graph_[node].tag == Tag::kMustRecompute) {
@@ -94,6 +96,17 @@ class TorchChooser {
       graph_.for_each_input(node, [&is_read](NodeId input) { is_read[input] = true; });
     }
     return found;
+  }
+
+  // optimization_hint(fallback=4096): of a symbol without a value 4096, within its range.
+  static SymbolValues sizes_of_symbols(const Module& module, const SymbolValues& given) {
+    SymbolValues values = symbol_values(module, given);
+    for (const Symbol& symbol : module.symbols) {
+      int64_t value = 4096;
+      value = std::min(std::max(value, symbol.min.value_or(value)), symbol.max.value_or(value));
+      values.try_emplace(symbol.name, value);
+    }
+    return values;
   }
 
   // -- what the original asks of a node
@@ -243,8 +256,15 @@ class TorchChooser {
       const Arg* source = graph_.arg(node, 1);
       if (!target.is_valid() || source == nullptr || !source->is(ArgKind::kNode)) continue;
       if (is_marked(node, PhaseMarker::kMustBeInBackward)) is_target[target] = true;
-      if (is_marked(node, PhaseMarker::kMustBeInForward) && is_target.get(target)) is_forced_[source->as_node()] = true;
+      if (is_marked(node, PhaseMarker::kMustBeInForward) && is_target.get(target)) force(source->as_node());
     }
+  }
+
+  // MUST_SAVE, whatever the tag was.
+  void force(NodeId node) {
+    is_forced_[node] = true;
+    decisions_.of[node].recompute = false;
+    decisions_.of[node].rule = TagRule::kMustSave;
   }
 
   // -- should_ban_recomputation
@@ -303,12 +323,20 @@ class TorchChooser {
     if (value.kind == ValueKind::kSymbolic) return value.symbol_type == SymbolType::kFloat ? 4 : 1;
     if (value.kind == ValueKind::kOpaque) return 0;
     if (value.kind != ValueKind::kTensor) return SaveNetwork::kNever;
+    if (is_static(node)) return 0;
     const double near =
         std::pow(1.1, static_cast<double>(std::max<int64_t>(std::min<int64_t>(distance_.get(node), 100), 1)));
     const double scaled = static_cast<double>(size_of(node)) * near;
     constexpr double kMost = 1e17;
     const int64_t bytes = static_cast<int64_t>(std::min(scaled, kMost));
     return is_materialized(node) ? bytes : 2 * bytes;
+  }
+
+  // treat_parameters_as_free_to_save: AOTAutograd names parameters, buffers and inputs of one address.
+  bool is_static(NodeId node) const {
+    const InputSpec* spec = recorded_input(graph_, node);
+    return spec != nullptr &&
+           (spec->static_address || spec->role == InputRole::kParameter || spec->role == InputRole::kBuffer);
   }
 
   bool is_materialized(NodeId node) const {

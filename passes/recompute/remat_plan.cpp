@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "ir/alias/effects.h"
+#include "ir/values/values.h"
 #include "passes/recompute/verdicts.h"
 
 namespace fxopt {
@@ -199,7 +200,8 @@ class Planner {
 
   // A copy of a view whose storage stays alive anyway would free nothing: of what is not recomputed, or cannot be.
   bool is_view_of_saved(NodeId node, NodeId consumer) {
-    if (compat_ != Compat::kFxopt || decisions_.copies_views) return false;
+    if (compat_ != Compat::kFxopt) return false;
+    if (decisions_.copies_views) return is_part_of_saved(node, consumer);
     for (const BufferId id : facts_.storages.buffers(node)) {
       const Buffer& buffer = facts_.storages.buffer(id);
       if (buffer.source != BufferSource::kNode || buffer.producer == node) continue;
@@ -208,6 +210,14 @@ class Planner {
       }
     }
     return is_view_of_kept(facts_, plan_, node);
+  }
+
+  // A part goes with the call it is taken from.
+  bool is_part_of_saved(NodeId node, NodeId consumer) {
+    if (!graph_[node].is_call() || view_of_call(graph_, node) != ViewKind::kProjection) return false;
+    const NodeId whole = first_argument(graph_, node);
+    return whole.is_valid() && graph_[whole].is_call() &&
+           (!decisions_.of[whole].recompute || !is_legal(whole, consumer));
   }
 
   // Why a copy of a value must not be made.
