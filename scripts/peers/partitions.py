@@ -1,24 +1,38 @@
 #!/usr/bin/env python3
-"""`partition` beside PyTorch's default_partition on joint graphs of testdata: what is saved, and what the two graphs compute.
+"""`partition` beside PyTorch's partitioners on joint graphs: what is saved, what the two graphs compute, what the cut costs.
 
-    scripts/peers/partitions.py [--fxopt PROGRAM] [NAME...]
+    scripts/peers/partitions.py [--fxopt PROGRAM] [--table] [NAME...]
 
-Compared by name and in order: what forward returns, what backward takes; the seconds of both, of fxopt with the start of the
-program and the proof. Of fxopt: join(partition(graph)) and partition of that give the same lists. Twins run on the CPU: forward,
-then backward on what it saves, against the joint graph with the same generator state; outputs and gradients bit by bit. A graph
-whose own runs differ is not compared. Exits with 1 where something differs. Needs torch; no GPU.
+NAME is a joint graph of testdata, or the path of a file of one. default_partition is compared with `partition`,
+min_cut_rematerialization_partition with `partition{mode=min-cut,compat=torch}`, by name and in order: what forward returns, what
+backward takes; also the value of the minimal cut. Seconds are those of PyTorch's function, of fxopt with the start of the program
+and the proof, of the pass alone; the ratio is of the first two. Of fxopt: join(partition(graph)) and partition of that give the
+same lists. Graphs called NAME_twin run on the CPU: forward, then backward on what it saves, against the joint graph with the same
+generator state; outputs and gradients bit by bit. A graph that cannot run on made inputs, or whose own runs differ, is not
+compared, and its row says why.
+
+--table compares by cost instead, and has fxopt's own minimal cut: bytes of the storages that are saved and no inputs; FLOPs,
+calls and seconds of both graphs less those of the joint graph; peaks of the step. Less than nothing is computed again where a
+partitioner merges equal calls or drops unread ones; default_partition leaves in backward, unread, what draws in forward. FLOPs,
+seconds (the least that an H100 takes, collectives included) and peaks are what `fxopt diff --step` says, of PyTorch's pairs too.
+
+Exits with 1 where something differs, or fxopt's minimal cut has a higher ideal peak or more FLOPs than PyTorch's. Needs torch;
+no GPU.
 """
 
 from __future__ import annotations
 
+import argparse
 import copy
-import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
@@ -27,14 +41,39 @@ import torch  # noqa: E402
 from bound_values import BoundGraph  # noqa: E402
 from device_inputs import make_inputs  # noqa: E402
 from fxopt_program import Fxopt  # noqa: E402
-from memory import load  # noqa: E402
-from step_memory import JOINT, asked, inputs_of, outputs_of, with_groups  # noqa: E402
-from torch._functorch.partitioners import default_partition  # noqa: E402
+from memory import first_words, load, name_of  # noqa: E402
+from step_memory import JOINT, Pair, as_json, cut, inputs_of, outputs_of, with_groups  # noqa: E402
+from torch._functorch import partitioners  # noqa: E402
 from torch.fx import GraphModule, Interpreter, Node  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402
 
 Json = dict[str, Any]
-NAMES = (*JOINT, *(f"{name}_twin" for name in JOINT))
 Lists = tuple[list[str], list[str]]
+Partition = Callable[..., tuple[GraphModule, GraphModule]]
+NAMES = (*JOINT, *(f"{name}_twin" for name in JOINT))
+DEFAULT, MIN_CUT = partitioners.default_partition, partitioners.min_cut_rematerialization_partition
+SAME: dict[str, tuple[Partition, str]] = {
+    "default": (DEFAULT, "partition"), "min-cut": (MIN_CUT, "partition{mode=min-cut,compat=torch}"),
+}  # fmt: skip
+CUTTERS: dict[str, Partition | str] = {
+    "PyTorch default": DEFAULT, "PyTorch min-cut": MIN_CUT,
+    "fxopt default": "partition", "fxopt min-cut": "partition{mode=min-cut}",
+}  # fmt: skip
+GIB = 1 << 30
+
+
+def known_as(name: str, folder: pathlib.Path) -> str:
+    """What with_groups() takes: a name of testdata, or a path without the ending, here of a link to the file."""
+    if name in NAMES:
+        return name
+    source = pathlib.Path(name)
+    stem = folder / name_of(source)
+    stem.with_name(f"{stem.name}.pb.zst").symlink_to(source.resolve())
+    return str(stem)
+
+
+def file_of(name: str) -> pathlib.Path:
+    return ROOT / "testdata" / f"{name}.pb.zst"
 
 
 def half(module: Json, kind: str, folder: pathlib.Path) -> GraphModule:
@@ -49,18 +88,52 @@ def lists(forward: GraphModule, backward: GraphModule) -> Lists:
     return leaves, [node.name for node in inputs_of(backward)]
 
 
-def by_fxopt(fxopt: Fxopt, name: str, passes: str, folder: pathlib.Path) -> tuple[GraphModule, GraphModule, float]:
-    target = folder / "pair.json"
+@dataclass
+class Ours:
+    """A pair that fxopt makes."""
+
+    forward: GraphModule
+    backward: GraphModule
+    path: pathlib.Path
+    seconds: float  # of the program
+    first_pass: Json  # what the report says of it
+
+
+def by_fxopt(fxopt: Fxopt, name: str, passes: str, folder: pathlib.Path) -> Ours:
+    target = folder / "pair.pb"
     start = time.perf_counter()
-    source = ROOT / "testdata" / f"{name}.pb.zst"
-    subprocess.run([fxopt.program, "opt", str(source), "-o", str(target), "--passes", passes, "--strict"], check=True)
+    report = fxopt.opt(file_of(name), target, passes, "--strict", "--timing")
     seconds = time.perf_counter() - start
-    module = json.loads(target.read_text(encoding="utf-8"))["module"]
-    return half(module, "FORWARD", folder), half(module, "BACKWARD", folder), seconds
+    module = as_json(fxopt, target, folder)
+    return Ours(half(module, "FORWARD", folder), half(module, "BACKWARD", folder), target, seconds, report["passes"][0])
+
+
+def static_inputs(module: Json) -> list[int]:
+    """Places of the primals that AOTAutograd calls static: parameters, buffers, inputs of one address."""
+    inputs = [node.get("input", {}) for node in module["graphs"][0]["nodes"] if node["kind"] == "NODE_KIND_PLACEHOLDER"]
+    primals = [spec for spec in inputs if spec.get("role") != "INPUT_ROLE_TANGENT"]
+    roles = ("INPUT_ROLE_PARAMETER", "INPUT_ROLE_BUFFER")
+    return [i for i, spec in enumerate(primals) if spec.get("static_address") or spec.get("role") in roles]
+
+
+def by_torch(partition: Partition, joint: GraphModule, count: int) -> tuple[Lists, int | None, float]:
+    """The lists, the value of the minimal cut where there is one, the seconds."""
+    solve, cuts = partitioners.minimum_cut, []
+
+    def noted(*args: object) -> object:
+        result = solve(*args)
+        cuts.append(round(result[0]))
+        return result
+
+    with mock.patch.object(partitioners, "minimum_cut", noted):
+        start = time.perf_counter()
+        pair = partition(joint, None, num_fwd_outputs=count)
+        seconds = time.perf_counter() - start
+    return lists(*pair), cuts[-1] if cuts else None, seconds
 
 
 def run(graph_module: GraphModule, values: list[object]) -> list[object]:
-    return torch.utils._pytree.tree_leaves(Interpreter(graph_module).run(*values), is_leaf=lambda item: item is None)
+    return tree_leaves(Interpreter(graph_module).run(*values), is_leaf=lambda item: item is None)
 
 
 def is_same(a: object, b: object) -> bool:
@@ -73,15 +146,18 @@ def is_same(a: object, b: object) -> bool:
 
 def executed(joint: GraphModule, forward: GraphModule, backward: GraphModule, count: int) -> str:
     names = [node.name for node in inputs_of(joint)]
-    given = dict(zip(names, make_inputs(BoundGraph(joint)), strict=True))
 
     def fresh() -> dict[str, object]:
         return {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in given.items()}
 
     runs = []
-    for _ in range(2):
-        torch.manual_seed(0)
-        runs.append(run(joint, list(fresh().values())))
+    try:
+        given = dict(zip(names, make_inputs(BoundGraph(joint)), strict=True))
+        for _ in range(2):
+            torch.manual_seed(0)
+            runs.append(run(joint, list(fresh().values())))
+    except Exception as error:  # noqa: BLE001  # inputs that are valid for no such graph: whatever an operator raises
+        return f"cannot run: {first_words(error)}"
     if not all(map(is_same, *runs)):
         return "own runs differ"
     torch.manual_seed(0)
@@ -94,40 +170,145 @@ def executed(joint: GraphModule, forward: GraphModule, backward: GraphModule, co
     return f"{len(found)} equal" if not wrong else f"WRONG: outputs {wrong[:5]}"
 
 
-def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> tuple[str, bool]:
+def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Iterator[tuple[str, bool]]:
+    """A row for each mode, and whether something differs."""
     module = with_groups(fxopt, name, folder)
     count = int(module["graphs"][0]["num_forward_outputs"])
     joint = load(copy.deepcopy(module), folder)
-    start = time.perf_counter()
-    theirs = lists(*default_partition(load(copy.deepcopy(module), folder), None, num_fwd_outputs=count))
-    torch_seconds = time.perf_counter() - start
-    forward, backward, seconds = by_fxopt(fxopt, name, "partition", folder)
-    ours = lists(forward, backward)
-    again = lists(*by_fxopt(fxopt, name, "partition,join,partition", folder)[:2])
-    only = [sorted(set(a[0][count:]) ^ set(b[0][count:])) for a, b in ((theirs, ours), (ours, again))]
-    same = "same lists" if ours == theirs else f"{len(only[0])} saved by one" if only[0] else "another order"
-    back = "same" if ours == again else "differs"
-    result = executed(joint, forward, backward, count) if name.endswith("_twin") else "-"
-    row = f"| {name} | {len(joint.graph.nodes)} | {len(theirs[0]) - count} | {len(ours[0]) - count} | {same} | {back} | {result}"
-    if only[0]:
-        row += f" ({', '.join(only[0][:6])})"
-    return f"{row} | {torch_seconds:.2f} | {seconds:.2f} |", back == "differs" or result.startswith("WRONG")
+    for mode, (partition, passes) in SAME.items():
+        partition = partial(partition, static_lifetime_input_indices=static_inputs(module))
+        theirs, their_cut, torch_seconds = by_torch(partition, load(copy.deepcopy(module), folder), count)
+        pair = by_fxopt(fxopt, name, passes, folder)
+        ours, our_cut = lists(pair.forward, pair.backward), pair.first_pass["notes"].get("cut")
+        joined = by_fxopt(fxopt, name, f"{passes},join,partition", folder)
+        is_back = ours == lists(joined.forward, joined.backward)
+        only = sorted(set(theirs[0][count:]) ^ set(ours[0][count:]))
+        same = "same lists" if ours == theirs else "another order"
+        if only:
+            same = f"{len(only)} saved by one ({', '.join(only[:6])})"
+        result = executed(joint, pair.forward, pair.backward, count) if name.endswith("_twin") else "-"
+        cells = [pathlib.Path(name).name, mode, len(joint.graph.nodes), len(theirs[0]) - count, len(ours[0]) - count, same]
+        cells += ["-" if value is None else value for value in (their_cut, our_cut)]
+        cells += ["same" if is_back else "differs", result, f"{torch_seconds:.2f}", f"{pair.seconds:.3f}"]
+        cells += [f"{pair.first_pass['seconds']:.4f}", f"{torch_seconds / pair.seconds:.0f}"]
+        is_wrong = ours != theirs or their_cut != our_cut or not is_back or result.startswith("WRONG")
+        yield f"| {' | '.join(map(str, cells))} |", is_wrong
+
+
+def lists_table(fxopt: Fxopt, names: list[str]) -> bool:
+    """Prints it. Whether something differs."""
+    with tempfile.TemporaryDirectory() as folder:  # PyTorch imports what it needs at its first cut
+        list(compared(fxopt, NAMES[-1], pathlib.Path(folder)))
+    print(
+        "| graph | mode | nodes | saved, PyTorch | saved, fxopt | saved values and order | cut, PyTorch | cut, fxopt"
+        " | join, partition | executed | s, PyTorch | s, fxopt | s, the pass | ratio |"
+    )
+    print(f"|{'---|' * 14}")
+    is_wrong = False
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            for row, wrong in compared(fxopt, known_as(name, pathlib.Path(folder)), pathlib.Path(folder)):
+                is_wrong = is_wrong or wrong
+                print(row, flush=True)
+    return is_wrong
+
+
+# ---- by cost
+
+
+def calls(*graphs: GraphModule) -> int:
+    return sum(node.op == "call_function" for graph in graphs for node in graph.graph.nodes)
+
+
+def saved_bytes(pair: Pair) -> int:
+    """Of the storages of saved values that no input of forward has."""
+    bound, leaves = BoundGraph(pair.forward), outputs_of(pair.forward)
+
+    def storages(nodes: list[Node]) -> dict[int, int]:
+        values = tree_leaves([bound.value(node.meta["val"]) for node in nodes])
+        found = [value.untyped_storage() for value in values if isinstance(value, torch.Tensor)]
+        return {storage._cdata: storage.nbytes() for storage in found}
+
+    given = storages(inputs_of(pair.forward))
+    return sum(size for key, size in storages([leaves[at] for at in pair.saved.values()]).items() if key not in given)
+
+
+@dataclass
+class Cost:
+    """Of one step: a joint graph, or a pair."""
+
+    calls: int
+    flops: int
+    seconds: float
+    ideal: int  # peaks, of the device with the highest
+    allocated: int  # 0 where there is no allocator
+    saved: int = 0
+
+
+def cost(fxopt: Fxopt, paths: list[pathlib.Path], graphs: list[GraphModule], saved: int = 0) -> Cost:
+    found = fxopt.run("diff", "--step", *map(str, paths * 2), "--device", "h100")["graphs"][0]
+    work = found["before"]["work"]
+    seconds = (work["seconds"] or 0) + (work["collective_seconds"] or 0)
+    peaks = [{each["metric"]: each["before"]["bytes"] for each in device["peaks"]} for device in found["devices"]]
+    ideal, allocated = (max(device.get(metric, 0) for device in peaks) for metric in ("ideal", "allocated, classic"))
+    return Cost(calls(*graphs), work["flops"], seconds, ideal, allocated, saved)
+
+
+def costs(fxopt: Fxopt, name: str, folder: pathlib.Path) -> tuple[Cost, dict[str, Cost]]:
+    """Of the joint graph, and of what each partitioner makes of it."""
+    module = with_groups(fxopt, name, folder)
+    static = static_inputs(module)
+    joint = load(module, folder)
+    found = {}
+    for who, how in CUTTERS.items():
+        if isinstance(how, str):
+            ours = by_fxopt(fxopt, name, how, folder)
+            pair, paths = Pair(ours.forward, ours.backward, []), [ours.path]
+        else:
+            pair, files = cut(fxopt, name, folder, partial(how, static_lifetime_input_indices=static))
+            paths = files["roles"]
+        found[who] = cost(fxopt, paths, [pair.forward, pair.backward], saved_bytes(pair))
+    return cost(fxopt, [file_of(name)], [joint]), found
+
+
+def verdict(name: str, theirs: Cost, ours: Cost) -> tuple[str, bool]:
+    """A line, and whether fxopt is above PyTorch."""
+    sides = {"peak": (ours.ideal, theirs.ideal), "FLOPs": (ours.flops, theirs.flops)}
+    texts = [f"{what} {'below' if a < b else 'equal' if a == b else f'ABOVE ({a} > {b})'}" for what, (a, b) in sides.items()]
+    return f"{name}: fxopt's min-cut beside PyTorch's: {', '.join(texts)}", any(a > b for a, b in sides.values())
+
+
+def cost_table(fxopt: Fxopt, names: list[str]) -> bool:
+    """Prints it. Whether fxopt's minimal cut is above PyTorch's."""
+    print("| graph | cut by | saved, GiB | GFLOP again | calls again | ms again | ideal peak, GiB | allocated peak, GiB |")
+    print(f"|---|---{'|--:' * 6}|")
+    lines, is_above = [], False
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            joint, found = costs(fxopt, known_as(name, pathlib.Path(folder)), pathlib.Path(folder))
+        shown = name_of(pathlib.Path(name))
+        for who, each in found.items():
+            cells = [f"{each.saved / GIB:.4g}", f"{(each.flops - joint.flops) / 1e9:.4g}", str(each.calls - joint.calls)]
+            cells += [f"{(each.seconds - joint.seconds) * 1e3:.3f}", f"{each.ideal / GIB:.4g}"]
+            cells += [f"{each.allocated / GIB:.4g}" if each.allocated else "-"]
+            print(f"| {shown} | {who} | {' | '.join(cells)} |", flush=True)
+        line, above = verdict(shown, found["PyTorch min-cut"], found["fxopt min-cut"])
+        lines.append(line)
+        is_above = is_above or above
+    print("", *lines, sep="\n")
+    return is_above
 
 
 def main() -> int:
-    options = asked(__doc__, NAMES)
-    fxopt = Fxopt(options.fxopt)
-    print(
-        "| graph | nodes | saved, PyTorch | saved, fxopt | saved values and order | join, partition | executed | s, PyTorch | s, fxopt |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
-    is_wrong = False
-    for name in options.names or NAMES:
-        with tempfile.TemporaryDirectory() as folder:
-            row, wrong = compared(fxopt, name, pathlib.Path(folder))
-        is_wrong = is_wrong or wrong
-        print(row, flush=True)
-    return int(is_wrong)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fxopt", metavar="PROGRAM")
+    parser.add_argument("--table", action="store_true", help="compare by cost")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"a graph (default: {' '.join(NAMES)})")
+    options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in NAMES and not pathlib.Path(name).is_file()]:
+        parser.error(f"neither a file nor one of {', '.join(NAMES)}: {', '.join(unknown)}")
+    table = cost_table if options.table else lists_table
+    return int(table(Fxopt(options.fxopt), options.names or list(NAMES)))
 
 
 if __name__ == "__main__":
