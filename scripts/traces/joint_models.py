@@ -464,23 +464,28 @@ def whisper(twin: bool) -> Sample:
     return WhisperForConditionalGeneration(config), translation, [spectra, tokens, tokens]
 
 
+def decoder(length: int, words: int, sizes: Sequence[int]) -> dict[str, object]:
+    """What the configurations of decoders say alike. sizes: width, hidden width, layers, heads, heads of keys and values."""
+    width, hidden, layers, heads, kv_heads = sizes
+    return {
+        "vocab_size": words,
+        "hidden_size": width,
+        "intermediate_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "max_position_embeddings": length,
+        "attn_implementation": "sdpa",
+        "use_cache": False,
+    }
+
+
 def qwen2(twin: bool) -> Sample:
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     batch, length, words = (2, 16, 97) if twin else (8, 2048, 151936)
-    width, hidden, layers, heads, kv_heads = (32, 64, 2, 4, 2) if twin else (1536, 8960, 8, 12, 2)
-    config = Qwen2Config(
-        vocab_size=words,
-        hidden_size=width,
-        intermediate_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=kv_heads,
-        max_position_embeddings=length,
-        tie_word_embeddings=True,
-        attn_implementation="sdpa",
-        use_cache=False,
-    )
+    sizes = (32, 64, 2, 4, 2) if twin else (1536, 8960, 8, 12, 2)
+    config = Qwen2Config(**decoder(length, words, sizes), tie_word_embeddings=True)
     return Qwen2ForCausalLM(config), language, [Input((batch, length), words)] * 2
 
 
@@ -488,19 +493,9 @@ def mixtral(twin: bool) -> Sample:
     from transformers import MixtralConfig, MixtralForCausalLM
 
     batch, length, words = (2, 16, 97) if twin else (8, 2048, 32000)
-    width, hidden, layers, heads, kv_heads = (32, 64, 2, 4, 2) if twin else (4096, 14336, 4, 32, 8)
+    sizes = (32, 64, 2, 4, 2) if twin else (4096, 14336, 4, 32, 8)
     config = MixtralConfig(
-        vocab_size=words,
-        hidden_size=width,
-        intermediate_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=kv_heads,
-        num_local_experts=4 if twin else 8,
-        max_position_embeddings=length,
-        attn_implementation="sdpa",
-        experts_implementation="grouped_mm",
-        use_cache=False,
+        **decoder(length, words, sizes), num_local_experts=4 if twin else 8, experts_implementation="grouped_mm"
     )
     return MixtralForCausalLM(config), language, [Input((batch, length), words)] * 2
 
@@ -509,7 +504,7 @@ def mixtral(twin: bool) -> Sample:
 
 
 def perceptron(widths: Sequence[int], *, bare: bool = False) -> nn.Sequential:
-    """Linear layers with rectifiers; `bare`: none behind the last."""
+    """Linear layers with rectifiers; `bare`: none after the last."""
     layers: list[nn.Module] = []
     for width, out in zip(widths, widths[1:]):
         layers += [nn.Linear(width, out), nn.ReLU()]
