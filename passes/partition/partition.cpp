@@ -102,37 +102,40 @@ void write_tangents(Graph& graph, const std::vector<NodeId>& tangents, PassResul
   }
 }
 
+// What gradients are made of.
+IdMap<NodeId, bool> needed_by_gradients(const Graph& graph, size_t num_forward_outputs) {
+  IdMap<NodeId, bool> is_needed(graph.num_ids(), false);
+  const std::vector<NodeId> leaves = output_leaves(graph);
+  for (size_t i = num_forward_outputs; i < leaves.size(); ++i) {
+    if (leaves[i].is_valid()) is_needed[leaves[i]] = true;
+  }
+  for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
+    if (!is_needed.get(node)) continue;
+    graph.for_each_input(node, [&](NodeId input) { is_needed[input] = true; });
+  }
+  return is_needed;
+}
+
 // Dead code goes and equal values become one, so that none is saved twice. PyTorch merges forward with backward, but nothing
 // that backward needs with what it does not.
 Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_outputs, PassContext& context) {
+  const auto forget = [&] {
+    graph.prune_control();
+    context.facts.of(graph).forget();
+  };
   DceOptions dead;
   dead.compat = compat;
   Result<PassResult> result = dce(graph, dead, context);
   if (!result.ok()) return result;
-  graph.prune_control();
-  context.facts.of(graph).forget();
+  forget();
   CseOptions equal;
-  if (compat == Compat::kFxopt) {
-    Result<PassResult> merged = cse(graph, equal, context);
-    if (!merged.ok()) return merged;
-    result->merge(std::move(*merged));
-  } else {
-    IdMap<NodeId, bool> is_for_backward(graph.num_ids(), false);
-    const std::vector<NodeId> leaves = output_leaves(graph);
-    for (size_t i = num_forward_outputs; i < leaves.size(); ++i) {
-      if (leaves[i].is_valid()) is_for_backward[leaves[i]] = true;
-    }
-    for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
-      if (!is_for_backward.get(node)) continue;
-      graph.for_each_input(node, [&](NodeId input) { is_for_backward[input] = true; });
-    }
-    equal.collectives = true;
-    Result<PassResult> merged = cse_within(graph, is_for_backward, equal, context);
-    if (!merged.ok()) return merged;
-    result->merge(std::move(*merged));
-  }
-  graph.prune_control();
-  context.facts.of(graph).forget();
+  equal.collectives = compat == Compat::kTorch;
+  Result<PassResult> merged = compat == Compat::kTorch
+                                  ? cse_within(graph, needed_by_gradients(graph, num_forward_outputs), equal, context)
+                                  : cse(graph, equal, context);
+  if (!merged.ok()) return merged;
+  result->merge(std::move(*merged));
+  forget();
   return result;
 }
 

@@ -8,6 +8,9 @@
 
 namespace fxopt {
 
+// The node's name as errors give it: '%mm'.
+inline std::string quoted(const Graph& graph, NodeId node) { return "'%" + std::string(graph.name_of(node)) + "'"; }
+
 // That a graph cannot be cut or joined, at that node; at the output, where it is of the whole graph. kUnsupportedGraph.
 inline Error refused(const Graph& graph, NodeId node, std::string message, std::string hint) {
   Error error{ErrorCode::kUnsupportedGraph, std::move(message), std::move(hint), {}};

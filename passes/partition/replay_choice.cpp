@@ -33,7 +33,7 @@ class ReplayChooser {
     for (const NodeId node : graph_.nodes()) {
       if (!graph_[node].is_call() || phases_.is_backward(node)) continue;
       if (is_marked_.get(node) && graph_[node].tag == Tag::kMustRecompute) {
-        return refused(graph_, node, quoted(node) + " carries ap_must_save and the tag MUST_RECOMPUTE",
+        return refused(graph_, node, quoted(graph_, node) + " carries ap_must_save and the tag MUST_RECOMPUTE",
                        "take one of them away; a partition that marks what it saves takes the tag away");
       }
       decide(node);
@@ -49,8 +49,6 @@ class ReplayChooser {
   }
 
  private:
-  std::string quoted(NodeId node) const { return "'%" + std::string(graph_.name_of(node)) + "'"; }
-
   // Of nodes with one mark the last one: a trace that takes a call apart gives its metadata to all it is made of.
   void find_marked() {
     is_marked_ = IdMap<NodeId, bool>(graph_.num_ids(), false);
@@ -106,10 +104,11 @@ class ReplayChooser {
       if (!graph_[node].is_call() || !phases_.is_backward(node)) continue;
       const ReplayMark mark = replay_mark(graph_, node);
       if (!mark.exists || !mark.name.is_valid() || named_.contains(mark.name)) continue;
-      return refused(graph_, node,
-                     "'" + std::string(graph_.module().text(mark.name)) +
-                         "', which the first partition saved, is computed by backward alone here: " + quoted(node),
-                     "let forward compute it, or take its ap_must_save away");
+      return refused(
+          graph_, node,
+          "'" + std::string(graph_.module().text(mark.name)) +
+              "', which the first partition saved, is computed by backward alone here: " + quoted(graph_, node),
+          "let forward compute it, or take its ap_must_save away");
     }
     return std::nullopt;
   }

@@ -28,7 +28,7 @@ Result<SaveNetwork::Cut> SaveNetwork::solve() const {
       const NodeId node = by_place[vertex / 2];
       if (vertex % 2 != 0 && first.is_valid()) continue;
       if (!first.is_valid()) first = node;
-      way += std::string(way.empty() ? "" : " -> ") + "'%" + std::string(graph_.name_of(node)) + "'";
+      way += std::string(way.empty() ? "" : " -> ") + quoted(graph_, node);
     }
     return refused(
         graph_, first, "backward needs what can neither be saved nor computed again: " + way,

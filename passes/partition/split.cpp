@@ -19,8 +19,6 @@
 namespace fxopt {
 namespace {
 
-std::string quoted(const Graph& graph, NodeId node) { return "'%" + std::string(graph.name_of(node)) + "'"; }
-
 bool is_container(const Value& value) {
   return value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict;
 }
