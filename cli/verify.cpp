@@ -47,11 +47,12 @@ Result<ProofOptions> proof_options(const VerifyFlags& flags) {
     if (found == words.end()) {
       return Error{ErrorCode::kBadOptionValue,
                    "--allow takes no '" + word + "'",
-                   suggestion(word, words, "it takes dead-draws, dead-collectives and dead-assertions"),
+                   suggestion(word, words, "it takes dead-draws, dead-collectives, dead-assertions and no-backward"),
                    {}};
     }
     options.*kProofAllowances[static_cast<size_t>(found - words.begin())].option = true;
   }
+  options.as_step = options.as_step || options.allow_no_backward;
   return options;
 }
 
@@ -239,8 +240,10 @@ CommandBody declare_verify(CLI::App& app) {
                  "prove that each input, or with --step all of them together, computes what this graph does: outputs, "
                  "writes, shared memory, random draws, collectives and other effects (exit 4 where it does not)")
       ->type_name("BEFORE");
-  app.add_option("--allow", flags->allow,
-                 "what inputs may leave out, repeatable: dead-draws, dead-collectives, dead-assertions")
+  app.add_option(
+         "--allow", flags->allow,
+         "what inputs may leave out, repeatable: dead-draws, dead-collectives, dead-assertions, no-backward (of a "
+         "joint graph)")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -28,6 +28,7 @@
 #include "ir/values/values.h"
 #include "passes/clean/cse.h"
 #include "passes/clean/dce.h"
+#include "passes/partition/backward_order.h"
 #include "passes/partition/choice.h"
 #include "passes/partition/refusal.h"
 #include "passes/partition/split.h"
@@ -215,15 +216,44 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
   return prepared;
 }
 
+// Every rank runs the same passes, so that collectives that nobody reads any more are gone on all of them.
+Result<PassResult> keep_forward(Module& module, GraphId joint, PassContext& context, PassResult result) {
+  const Graph& graph = module.graph(joint);
+  const Result<SplitPlan> plan = plan_split(graph, context.facts.of(graph), SplitFor::kInference);
+  if (!plan.ok()) return plan.error();
+  const GraphId forward = extract_forward(module, joint, *plan, result);
+  context.facts.forget();
+  DceOptions dead;
+  dead.collectives = DeadPolicy::kRemove;
+  Result<PassResult> cleaned = dce(module.graph(forward), dead, context);
+  if (!cleaned.ok()) return cleaned;
+  result.merge(std::move(*cleaned));
+  return result;
+}
+
 }  // namespace
 
 Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context) {
+  const bool is_for_inference = options.mode == PartitionMode::kInference;
+  if (is_for_inference && (options.mark_saved || !options.cut)) {
+    Error error = refused(module.main(), NodeId(),
+                          options.mark_saved
+                              ? "'mark-saved' of 'partition' has no effect with mode=inference, which saves nothing"
+                              : "'cut=false' of 'partition' contradicts mode=inference, which is forward alone",
+                          "leave the option out");
+    error.code = ErrorCode::kBadOptionValue;
+    return error;
+  }
+  PassResult result;
+  if (is_for_inference && module.main().kind == GraphKind::kInference) {
+    result.remark(module.main(), module.main().output(), "partitioned", "nothing to do: there is no backward");
+    return result;
+  }
   const Result<Joint> joint = find_joint(module, context);
   if (!joint.ok()) return joint.error();
-  PassResult result;
   if (!joint->graph.is_valid()) {
     result.remark(module.main(), module.main().output(), "partitioned",
-                  "nothing to do: backward is a graph of its own");
+                  "nothing to do: backward is a graph of its own (join makes one graph of both)");
     return result;
   }
   Graph& graph = module.graph(joint->graph);
@@ -232,22 +262,26 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
     write_tangents(graph, joint->tangents, result);
     facts.forget();
   }
+  if (is_for_inference) return keep_forward(module, joint->graph, context, std::move(result));
   // Copies that remat makes read no more than their originals, so that what can be cut now can be cut then.
-  Result<SplitPlan> plan = plan_split(graph, facts);
+  Result<SplitPlan> plan = plan_split(graph, facts, SplitFor::kTraining);
   if (!plan.ok()) return plan.error();
-  Result<PassResult> recomputed = recompute(graph, options, plan->num_forward_outputs, context);
+  Result<PassResult> recomputed = recompute(graph, options, plan->halves.num_forward_outputs, context);
   if (!recomputed.ok()) return recomputed;
   const bool is_changed = recomputed->changed();
   result.merge(std::move(*recomputed));
   if (is_changed) {
     graph.prune_control();
     facts.forget();
-    plan = plan_split(graph, facts);
+    plan = plan_split(graph, facts, SplitFor::kTraining);
     if (!plan.ok()) return plan.error();
   }
   if (options.mark_saved) result.count("marked", static_cast<int64_t>(mark_saved(graph, plan->saved)));
   if (!options.cut) return result;
-  split(module, joint->graph, *plan, result);
+  const GraphId backward = split(module, joint->graph, *plan, result);
+  context.facts.forget();
+  const bool keeps_lower = options.mode != PartitionMode::kMinCut || options.compat != Compat::kTorch;
+  order_backward(module.graph(backward), context.facts.of(module.graph(backward)), keeps_lower, result);
   return result;
 }
 

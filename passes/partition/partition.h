@@ -12,11 +12,14 @@ enum class PartitionMode : uint8_t {
   kDefault,
   kMinCut,
   kSaveAll,
+  kInference,
 };
 template <>
 struct EnumNames<PartitionMode> {
-  static constexpr EnumName<PartitionMode> kAll[] = {
-      {PartitionMode::kDefault, "default"}, {PartitionMode::kMinCut, "min-cut"}, {PartitionMode::kSaveAll, "save-all"}};
+  static constexpr EnumName<PartitionMode> kAll[] = {{PartitionMode::kDefault, "default"},
+                                                     {PartitionMode::kMinCut, "min-cut"},
+                                                     {PartitionMode::kSaveAll, "save-all"},
+                                                     {PartitionMode::kInference, "inference"}};
 };
 
 // What becomes of PREFER_RECOMPUTE on a value that a first partition saved.
@@ -42,7 +45,8 @@ struct PartitionOptions {
     field("mode", self.mode,
           "What is saved. default: all that backward reads, but what the tags say to compute again (PyTorch's "
           "default_partition). min-cut: the fewest bytes, of those choices that compute nothing costly again. "
-          "save-all: what a first partition marked (mark-saved), and nothing else.");
+          "save-all: what a first partition marked (mark-saved), and nothing else. inference: nothing; forward is all "
+          "that is left.");
     field("compat", self.compat,
           "Whose minimal cut: fxopt, or torch (min_cut_rematerialization_partition of 2.15, after dce and cse as "
           "there).");
@@ -60,16 +64,21 @@ struct PartitionOptions {
 //   backward  (saved symbols, saved tensors, saved objects, tangents) -> (gradients)
 //
 // What the tags, or the minimal cut, say to compute again is copied into backward as remat does it (passes/recompute/remat.h),
-// with its counters, verdicts and errors; forward keeps the original only where something of forward reads it. A graph that
-// is partitioned already stays, with the remark `partitioned`.
+// with its counters, verdicts and errors; forward keeps the original only where something of forward reads it. Backward is
+// ordered as autograd runs it, or stays as it is where that has the lower peak (backward_order.h); with mode=min-cut and
+// compat=torch always as autograd runs it. A graph that is partitioned already stays, with the remark `partitioned`.
+//
+// inference leaves forward alone, as a graph of the kind inference, and takes out what forward made for backward: values nobody
+// reads any more, collectives among them. All inputs of forward stay, and so do its effects: writes, draws and assertions.
 //
 // min-cut begins with dce and cse, as PyTorch's does, and chooses by choice.h. With compat=torch what is marked backward and
 // depends on no tangent goes into forward where the cut lies after it.
 //
-// Counters: those of remat; saved (tensors and objects), saved-symbols, graphs; tangents (inferred, where the file gives no
+// Counters: those of remat (inference: of dce); saved (tensors and objects), saved-symbols, graphs, reordered; tangents (inferred, where the file gives no
 // roles); of min-cut those of dce and cse, and into-forward. Notes: cut (what the cut costs: bytes; with compat=torch
 // PyTorch's weights). Remarks: unknown-sizes. Errors: those of remat, of plan_split() and of SaveNetwork::solve();
-// kUnsupportedGraph where no graph, or more than one, is joint, or others stand beside it.
+// kUnsupportedGraph where no graph, or more than one, is joint, or others stand beside it; kBadOptionValue for inference that
+// is to save or not to cut.
 // O(nodes + edges + copies log copies), and min_cut() a bounded number of times.
 Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context);
 

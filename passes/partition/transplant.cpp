@@ -137,7 +137,8 @@ void Transplant::fill(NodeId node, NodeId id) {
   });
   graph_.set_args(id, args, kwargs);
   graph_[id].tag = source.tag;
-  if (graph_.kind == GraphKind::kForward && source.phase == Phase::kBackward) {
+  const bool is_forward = graph_.kind == GraphKind::kForward || graph_.kind == GraphKind::kInference;
+  if (is_forward && source.phase == Phase::kBackward) {
     graph_[id].phase = Phase::kForward;
     graph_[id].phase_markers = 0;
   }

@@ -32,7 +32,7 @@ class Transplant {
   // From here on `node` is what stands there for `as`, which is of the new graph, also what is recorded of its memory.
   void bind(NodeId node, NodeId as);
 
-  // The node, under its uid and, where that is free, its name. In a forward graph it is of forward.
+  // The node, under its uid and, where that is free, its name. In a graph of forward or of inference it is of forward.
   NodeId move(NodeId node);
   // A second one of it, called by `base`.
   NodeId copy(NodeId node, std::string_view base);

@@ -79,6 +79,7 @@ class PipelineProof {
     options_.allow_dead_draws = any(ProofTerm::kDropsDraws);
     options_.allow_dead_collectives = any(ProofTerm::kDropsCollectives);
     options_.allow_dead_assertions = any(ProofTerm::kDropsAssertions);
+    options_.allow_no_backward = any(ProofTerm::kDropsBackward);
     if (module.certificate.has_value()) allow(options_, module, *module.certificate);
     prover_.emplace(module, options_);
     note_views();
@@ -132,6 +133,7 @@ class PipelineProof {
     if (!step.pass->is_on_module) return;
     ProofOptions options = options_;
     options.as_step = true;
+    options.allow_no_backward = step.has(ProofTerm::kDropsBackward);
     step_prover_.emplace(module, options);
   }
 

@@ -33,8 +33,9 @@ enum class ProofTerm : uint8_t {
   kDropsDraws,        // it leaves out random draws, so that those after them draw other numbers
   kDropsCollectives,  // collectives and waits that nobody reads
   kDropsAssertions,
-  kClaims,    // it puts expressions in place of others, and claims that they are equal by laws
-  kImitates,  // it does what another program does, right or wrong: a difference is a warning
+  kDropsBackward,  // backward of a joint graph, with all that it returns and does
+  kClaims,         // it puts expressions in place of others, and claims that they are equal by laws
+  kImitates,       // it does what another program does, right or wrong: a difference is a warning
 };
 struct ProofRule {
   ProofTerm term;

@@ -16,7 +16,7 @@ import importlib
 
 from fxopt.tool import FxoptError, FxoptWarning, explain, find_fxopt, mem, tags, verify
 
-_OF_PARTITION = ("backend", "partition", "partitioner")
+_OF_PARTITION = ("backend", "extract_forward", "partition", "partitioner")
 _OF_TORCH = (
     "ExportError",
     "LoadError",

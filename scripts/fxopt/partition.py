@@ -1,6 +1,7 @@
 """Joint graphs cut in two by fxopt, where AOTAutograd and Dynamo ask for it.
 
     forward, backward = fxopt.partition(joint, num_fwd_outputs=1, passes="cse,sac{policy=full}")
+    forward = fxopt.extract_forward(joint, num_fwd_outputs=1)
     aot_module(model, fw_compiler=..., partition_fn=fxopt.partitioner("sac{policy=full}"))
     torch.compile(model, backend="fxopt", options={"cut": "mode=min-cut"})
 
@@ -16,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, GraphModule
 from torch.utils._python_dispatch import _disable_current_modes
 
 from fxopt import bridge, form, tool
@@ -24,7 +25,7 @@ from fxopt.form import Json
 from fxopt.reader import ArgReader
 from fxopt.writer import Exporter
 
-__all__ = ["backend", "partition", "partitioner"]
+__all__ = ["backend", "extract_forward", "partition", "partitioner"]
 
 
 def partition(
@@ -44,34 +45,48 @@ def partition(
     told: roles, outputs as of save(), where the graph does not say them itself. Inputs named tangents_1, ... are tangents.
 
     Nodes keep their names and metadata. Errors and warnings are those of apply(); FxoptError, with FX0803, for a graph that cannot
-    be cut.
+    be cut. ValueError for mode=inference, which gives one graph: extract_forward().
     """
+    if "inference" in cut:
+        raise ValueError("partition gives two graphs; extract_forward() gives forward alone")
     told = {"kind": "joint", "num_forward_outputs": num_fwd_outputs, **told}
     program = tool.require_fxopt(fxopt, "partition")
     # What partition begins with, here on the nodes themselves: the rest of it moves them and makes none.
     uncut = f"partition{{{','.join(filter(None, (cut, 'cut=false')))}}}"
     bridge.apply(joint, ",".join(filter(None, (passes, uncut))), fxopt=program, **told)
     with _disable_current_modes(), form.no_collection():
-        forward, backward = _cut(joint, program, told)
-        live = {node.name: node for node in joint.graph.nodes}
-        return _half(joint, forward, live), _half(joint, backward, live)
+        graphs = _cut(joint, program, "partition", told)
+        return _half(joint, graphs["GRAPH_KIND_FORWARD"]), _half(joint, graphs["GRAPH_KIND_BACKWARD"])
 
 
-def _cut(joint: GraphModule, program: str, told: Mapping[str, Any]) -> tuple[Json, Json]:
+def extract_forward(joint: GraphModule, *, num_fwd_outputs: int, fxopt: str | None = None, **told: Any) -> GraphModule:
+    """The forward graph of a joint graph for inference: all inputs but tangents, and nothing that only backward needs. What
+    forward writes, draws and asserts stays. The joint graph stays as it is.
+
+    Arguments and errors as of partition().
+    """
+    told = {"kind": "joint", "num_forward_outputs": num_fwd_outputs, **told}
+    with _disable_current_modes(), form.no_collection():
+        graphs = _cut(joint, tool.require_fxopt(fxopt, "extract_forward"), "partition{mode=inference}", told)
+        return _half(joint, graphs["GRAPH_KIND_INFERENCE"])
+
+
+def _cut(joint: GraphModule, program: str, cut: str, told: Mapping[str, Any]) -> dict[str, Json]:
+    """The graphs by kind that the pass makes, of nodes of the joint graph alone."""
     module = Exporter(pathlib.Path("module.json"), is_lenient=True).module(joint, **told)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         source, target = folder / "joint.json", folder / "pair.json"
         form.write_json(module, source)
-        tool.call(program, ["opt", str(source), "-o", str(target), "--passes", "partition"], folder)
+        tool.call(program, ["opt", str(source), "-o", str(target), "--passes", cut], folder)
         graphs = json.loads(target.read_text(encoding="utf-8"))["module"]["graphs"]
-    by_kind = {graph.get("kind"): graph for graph in reversed(graphs)}
-    return by_kind["GRAPH_KIND_FORWARD"], by_kind["GRAPH_KIND_BACKWARD"]
+    return {graph.get("kind"): graph for graph in reversed(graphs)}
 
 
-def _half(joint: GraphModule, record: Json, live: Mapping[str, Node]) -> GraphModule:
-    """One of the two graphs, of copies of the joint graph's nodes."""
+def _half(joint: GraphModule, record: Json) -> GraphModule:
+    """One of these graphs, of copies of the joint graph's nodes."""
     graph, copies = Graph(), {}
+    live = {node.name: node for node in joint.graph.nodes}
     for message in record["nodes"]:
         name, kind = message["name"], message["kind"]
         if kind == "NODE_KIND_OUTPUT":

@@ -5,9 +5,10 @@
 
 NAME is a joint graph of testdata, or the path of a file of one. default_partition is compared with `partition`,
 min_cut_rematerialization_partition with `partition{mode=min-cut,compat=torch}`, by name and in order: what forward returns, what
-backward takes; also the value of the minimal cut. Seconds are those of PyTorch's function, of fxopt with the start of the program
+backward takes; also the value of the minimal cut, and whether both graphs make the same calls in the same order. Seconds are those of PyTorch's function, of fxopt with the start of the program
 and the proof, of the pass alone; the ratio is of the first two. Of fxopt: join(partition(graph)) and partition of that give the
-same lists. Graphs called NAME_twin run on the CPU: forward, then backward on what it saves, against the joint graph with the same
+same lists. `partition{mode=inference}` is compared with what forward's outputs and the primals reach, as in autoparallel's
+extract_forward_graph: that, and what has effects besides. Graphs called NAME_twin run on the CPU: forward, then backward on what it saves, against the joint graph with the same
 generator state; outputs and gradients bit by bit. A graph that cannot run on made inputs, or whose own runs differ, is not
 compared, and its row says why.
 
@@ -24,10 +25,12 @@ from __future__ import annotations
 
 import argparse
 import copy
+import operator
 import pathlib
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -116,8 +119,19 @@ def static_inputs(module: Json) -> list[int]:
     return [i for i, spec in enumerate(primals) if spec.get("static_address") or spec.get("role") in roles]
 
 
-def by_torch(partition: Partition, joint: GraphModule, count: int) -> tuple[Lists, int | None, float]:
-    """The lists, the value of the minimal cut where there is one, the seconds."""
+def order(graph_module: GraphModule) -> list[str]:
+    """Its calls, but for getitems, which PyTorch moves."""
+    return [str(node.target) for node in graph_module.graph.nodes if node.op == "call_function" and node.target is not operator.getitem]
+
+
+def compared_calls(theirs: GraphModule, ours: GraphModule) -> str:
+    a, b = order(theirs), order(ours)
+    others = (Counter(a) - Counter(b)) + (Counter(b) - Counter(a))
+    return "same" if a == b else f"{others.total()} others" if others else "another order"
+
+
+def by_torch(partition: Partition, joint: GraphModule, count: int) -> tuple[tuple[GraphModule, GraphModule], int | None, float]:
+    """The pair, the value of the minimal cut where there is one, the seconds."""
     solve, cuts = partitioners.minimum_cut, []
 
     def noted(*args: object) -> object:
@@ -129,7 +143,7 @@ def by_torch(partition: Partition, joint: GraphModule, count: int) -> tuple[List
         start = time.perf_counter()
         pair = partition(joint, None, num_fwd_outputs=count)
         seconds = time.perf_counter() - start
-    return lists(*pair), cuts[-1] if cuts else None, seconds
+    return pair, cuts[-1] if cuts else None, seconds
 
 
 def run(graph_module: GraphModule, values: list[object]) -> list[object]:
@@ -144,7 +158,11 @@ def is_same(a: object, b: object) -> bool:
     return torch.equal(a.contiguous().view(-1).view(torch.uint8), b.contiguous().view(-1).view(torch.uint8))
 
 
-def executed(joint: GraphModule, forward: GraphModule, backward: GraphModule, count: int) -> str:
+Run = Callable[[dict[str, object]], list[object]]  # on inputs by name
+
+
+def executed(joint: GraphModule, ours: Run) -> str:
+    """What ours gives, beside what the joint graph returns first."""
     names = [node.name for node in inputs_of(joint)]
 
     def fresh() -> dict[str, object]:
@@ -161,13 +179,20 @@ def executed(joint: GraphModule, forward: GraphModule, backward: GraphModule, co
     if not all(map(is_same, *runs)):
         return "own runs differ"
     torch.manual_seed(0)
-    own = fresh()
-    first = run(forward, [own[node.name] for node in inputs_of(forward)])
-    saved = dict(zip([leaf.name for leaf in outputs_of(forward)[count:]], first[count:], strict=True))
-    second = run(backward, [saved[node.name] if node.name in saved else own[node.name] for node in inputs_of(backward)])
-    found = first[:count] + second
-    wrong = [i for i, (a, b) in enumerate(zip(runs[0], found, strict=True)) if not is_same(a, b)]
+    found = ours(fresh())
+    wrong = [i for i, (a, b) in enumerate(zip(runs[0], found)) if not is_same(a, b)]
     return f"{len(found)} equal" if not wrong else f"WRONG: outputs {wrong[:5]}"
+
+
+def executed_pair(joint: GraphModule, forward: GraphModule, backward: GraphModule, count: int) -> str:
+    def ours(own: dict[str, object]) -> list[object]:
+        first = run(forward, [own[node.name] for node in inputs_of(forward)])
+        own |= dict(zip([leaf.name for leaf in outputs_of(forward)[count:]], first[count:], strict=True))
+        return first[:count] + run(backward, [own[node.name] for node in inputs_of(backward)])
+
+    return executed(joint, ours)
+
+
 
 
 def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Iterator[tuple[str, bool]]:
@@ -177,8 +202,9 @@ def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Iterator[tuple[st
     joint = load(copy.deepcopy(module), folder)
     for mode, (partition, passes) in SAME.items():
         partition = partial(partition, static_lifetime_input_indices=static_inputs(module))
-        theirs, their_cut, torch_seconds = by_torch(partition, load(copy.deepcopy(module), folder), count)
+        their_pair, their_cut, torch_seconds = by_torch(partition, load(copy.deepcopy(module), folder), count)
         pair = by_fxopt(fxopt, name, passes, folder)
+        theirs = lists(*their_pair)
         ours, our_cut = lists(pair.forward, pair.backward), pair.first_pass["notes"].get("cut")
         joined = by_fxopt(fxopt, name, f"{passes},join,partition", folder)
         is_back = ours == lists(joined.forward, joined.backward)
@@ -186,13 +212,36 @@ def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Iterator[tuple[st
         same = "same lists" if ours == theirs else "another order"
         if only:
             same = f"{len(only)} saved by one ({', '.join(only[:6])})"
-        result = executed(joint, pair.forward, pair.backward, count) if name.endswith("_twin") else "-"
+        result = executed_pair(joint, pair.forward, pair.backward, count) if name.endswith("_twin") else "-"
         cells = [pathlib.Path(name).name, mode, len(joint.graph.nodes), len(theirs[0]) - count, len(ours[0]) - count, same]
+        cells += [compared_calls(a, b) for a, b in zip(their_pair, (pair.forward, pair.backward), strict=True)]
         cells += ["-" if value is None else value for value in (their_cut, our_cut)]
         cells += ["same" if is_back else "differs", result, f"{torch_seconds:.2f}", f"{pair.seconds:.3f}"]
         cells += [f"{pair.first_pass['seconds']:.4f}", f"{torch_seconds / pair.seconds:.0f}"]
         is_wrong = ours != theirs or their_cut != our_cut or not is_back or result.startswith("WRONG")
         yield f"| {' | '.join(map(str, cells))} |", is_wrong
+    yield inference_row(fxopt, name, joint, count, folder)
+
+
+def inference_row(fxopt: Fxopt, name: str, joint: GraphModule, count: int, folder: pathlib.Path) -> tuple[str, bool]:
+    target = folder / "forward.pb"
+    start = time.perf_counter()
+    report = fxopt.opt(file_of(name), target, "partition{mode=inference}", "--strict", "--timing")
+    seconds = time.perf_counter() - start
+    ours = load(as_json(fxopt, target, folder), folder)
+    kept = {leaf for leaf in outputs_of(joint)[:count] if isinstance(leaf, Node)}
+    for node in reversed(joint.graph.nodes):
+        kept |= set(node.all_input_nodes) if node in kept else set()
+    theirs = {node.name for node in kept if node.op != "placeholder"}
+    names = [node.name for node in ours.graph.nodes if node.op not in ("placeholder", "output")]
+    lost, more = sorted(theirs - set(names)), [item for item in names if item not in theirs]
+    same = f"LOST: {lost[:6]}" if lost else f"{len(more)} more ({', '.join(more[:4])})" if more else "same nodes"
+    result = "-"
+    if name.endswith("_twin"):
+        result = executed(joint, lambda own: run(ours, [own[node.name] for node in inputs_of(ours)]))
+    cells = [pathlib.Path(name).name, "inference", len(joint.graph.nodes), len(theirs), len(names), same, *"-----", result, "-"]
+    cells += [f"{seconds:.3f}", f"{report['passes'][0]['seconds']:.4f}", "-"]
+    return f"| {' | '.join(map(str, cells))} |", bool(lost) or result.startswith("WRONG")
 
 
 def lists_table(fxopt: Fxopt, names: list[str]) -> bool:
@@ -200,10 +249,11 @@ def lists_table(fxopt: Fxopt, names: list[str]) -> bool:
     with tempfile.TemporaryDirectory() as folder:  # PyTorch imports what it needs at its first cut
         list(compared(fxopt, NAMES[-1], pathlib.Path(folder)))
     print(
-        "| graph | mode | nodes | saved, PyTorch | saved, fxopt | saved values and order | cut, PyTorch | cut, fxopt"
+        "| graph | mode | nodes | saved, PyTorch | saved, fxopt | saved values and order"
+        " | forward's calls | backward's calls | cut, PyTorch | cut, fxopt"
         " | join, partition | executed | s, PyTorch | s, fxopt | s, the pass | ratio |"
     )
-    print(f"|{'---|' * 14}")
+    print(f"|{'---|' * 16}")
     is_wrong = False
     for name in names:
         with tempfile.TemporaryDirectory() as folder:

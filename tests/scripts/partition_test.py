@@ -244,6 +244,25 @@ class PartitionTest(unittest.TestCase):
                 if node.op != "output":
                     self.assertIs(node.meta.get("val"), values[node.name])
 
+    def test_forward_alone_gives_what_forward_gives(self) -> None:
+        def function(x: Tensor, weight: Tensor) -> Tensor:
+            return torch.tanh(F.dropout(x @ weight)).sin().sum()
+
+        inputs = [torch.randn(4, 16, requires_grad=True), torch.randn(16, 16)]
+        joint, count = joint_of(function, *inputs)
+        before = [node.name for node in joint.graph.nodes]
+        forward = fxopt.extract_forward(joint, num_fwd_outputs=count)
+        self.assertEqual(before, [node.name for node in joint.graph.nodes])
+        self.assertEqual(len(names(forward)[0]), 2)
+        called = {str(node.target) for node in forward.graph.nodes}
+        self.assertFalse(any("cos" in name or "backward" in name for name in called), called)
+        torch.manual_seed(3)
+        expected = joint(inputs, [torch.ones(())])[0]
+        torch.manual_seed(3)
+        self.assertTrue(torch.equal(forward(*inputs)[0], expected[0]))
+        with self.assertRaisesRegex(ValueError, "extract_forward"):
+            fxopt.partition(joint, num_fwd_outputs=count, cut="mode=inference")
+
     def test_a_graph_without_tangents_is_refused(self) -> None:
         graph_module = torch.fx.symbolic_trace(lambda x: x + 1)
         with self.assertRaises(fxopt.FxoptError) as caught:

@@ -11,8 +11,10 @@
 #include "ir/graph/top_level.h"
 #include "ir/step/autograd.h"
 #include "ir/step/compose.h"
+#include "ir/step/halves.h"
 #include "ir/step/phases.h"
 #include "ir/step/step.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {
@@ -221,8 +223,30 @@ struct ProofStep {
   const Graph& graph() const { return module->graph(step.graph); }
 };
 
-Result<ProofStep> step_of(const Module& module) {
+// Leaves the graph its forward half. A call of forward that reads one of backward keeps that.
+void keep_forward_half(Graph& graph) {
+  const JointHalves halves = joint_halves(graph, resolve_phases(graph), infer_roles(graph));
+  const NodeId output = graph.output();
+  std::vector<Arg> kept = leaves_of(graph, graph[output].args);
+  kept.resize(halves.num_forward_outputs);
+  ArgStack stack(graph.pool());
+  for (const Arg& leaf : kept) stack.push(leaf);
+  stack.close(ArgKind::kTuple, 0);
+  graph.set_args(output, stack.take(0), ArgRange());
+  if (graph.outputs.size() > kept.size()) graph.outputs.resize(kept.size());
+  for (NodeId node = graph.last(), before; node.is_valid(); node = before) {
+    before = graph.prev(node);
+    if (halves.in_backward[node] && !graph.has_users(node)) graph.erase(node);
+  }
+  graph.prune_control();
+}
+
+// `forward_only`: of joint graphs the forward half.
+Result<ProofStep> step_of(const Module& module, bool forward_only = false) {
   std::unique_ptr<Module> copy = module.clone();
+  for (const GraphId id : forward_only ? top_level_graphs(*copy) : std::vector<GraphId>()) {
+    if (is_joint(copy->graph(id)) && copy->graph(id).output().is_valid()) keep_forward_half(copy->graph(id));
+  }
   Result<Step> step = find_step(*copy);
   if (!step.ok()) return std::move(step).error();
   StepGraph graph = compose_for_proof(*copy, *step);
@@ -338,7 +362,7 @@ struct Prover::State {
   }
 
   void add_step(const Module& module) {
-    const Result<ProofStep> step = step_of(module);
+    const Result<ProofStep> step = step_of(module, options.allow_no_backward);
     if (!step.ok()) {
       no_step = step.error().message;
       return;

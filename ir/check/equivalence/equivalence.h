@@ -65,6 +65,8 @@ struct ProofOptions {
   bool allow_dead_draws = false;
   bool allow_dead_collectives = false;
   bool allow_dead_assertions = false;
+  // With as_step: of joint graphs before, what is compared is the forward half (joint_halves()): its inputs, outputs and effects.
+  bool allow_no_backward = false;
   // The two modules were recorded apart: what one records and the other does not is no difference.
   bool recorded_apart = false;
   // Of the names of calls: fewer, up to 64, show what collisions do.
@@ -84,7 +86,8 @@ struct ProofAllowance {
 };
 inline constexpr ProofAllowance kProofAllowances[] = {{"dead-draws", &ProofOptions::allow_dead_draws},
                                                       {"dead-collectives", &ProofOptions::allow_dead_collectives},
-                                                      {"dead-assertions", &ProofOptions::allow_dead_assertions}};
+                                                      {"dead-assertions", &ProofOptions::allow_dead_assertions},
+                                                      {"no-backward", &ProofOptions::allow_no_backward}};
 
 // Allows what a certificate says was allowed.
 void allow(ProofOptions& options, const Module& module, const Certificate& certificate);

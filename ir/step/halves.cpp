@@ -1,0 +1,147 @@
+#include "ir/step/halves.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+#include "ir/ops/op.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+bool is_container(const Value& value) {
+  return value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict;
+}
+
+class Halver {
+ public:
+  Halver(const Graph& graph, const PhaseMap& phases, const RoleMap& roles)
+      : graph_(graph), phases_(phases), roles_(roles) {
+    halves_.in_backward = IdMap<NodeId, bool>(graph.num_ids(), false);
+  }
+
+  JointHalves run() {
+    sort_calls();
+    sort_inputs();
+    count_outputs();
+    return std::move(halves_);
+  }
+
+ private:
+  void sort_calls() {
+    for (const NodeId node : graph_.nodes()) {
+      const bool is_tangent =
+          graph_[node].kind == NodeKind::kPlaceholder && recorded_role(graph_, node) == InputRole::kTangent;
+      halves_.in_backward[node] =
+          is_tangent || (graph_[node].runs() && phases_.is_backward(node) && !is_forward_part(node));
+    }
+  }
+
+  void sort_inputs() {
+    std::vector<NodeId> states;
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind != NodeKind::kPlaceholder) continue;
+      const bool is_state = is_state_of_backward(node);
+      (is_state ? states : halves_.in_backward[node] ? halves_.arriving : halves_.primals).push_back(node);
+      halves_.in_backward[node] = halves_.in_backward[node] || is_state;
+    }
+    halves_.arriving.insert(halves_.arriving.end(), states.begin(), states.end());
+  }
+
+  // The state of a generator, and the like, which the runtime hands to backward by itself.
+  bool is_state_of_backward(NodeId node) const {
+    constexpr InputRole kStates[] = {InputRole::kRngState, InputRole::kSeed, InputRole::kRngOffset, InputRole::kToken,
+                                     InputRole::kBackwardState};
+    if (std::find(std::begin(kStates), std::end(kStates), recorded_role(graph_, node)) == std::end(kStates)) {
+      return false;
+    }
+    if (!graph_.has_users(node)) return graph_.name_of(node).starts_with("bwd_");  // as AOTAutograd calls them
+    for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
+      if (!halves_.in_backward[graph_.use(use).user]) return false;
+    }
+    return true;
+  }
+
+  // What backward alone may read, and forward makes.
+  bool is_forward_part(NodeId node) const {
+    const ValueKind kind = graph_.value(node).kind;
+    bool is_part = kind == ValueKind::kSymbolic && graph_.op(node).is_pure() && !is_copy(node);
+    bool is_forward = true;
+    graph_.for_each_input(node, [&](NodeId input) {
+      is_forward = is_forward && !halves_.in_backward[input];
+      is_part = is_part || (takes_part(graph_, node) && may_hold_others(graph_, input));
+    });
+    if (const NodeExtra* extra = graph_.extra(node); extra != nullptr) {
+      for (const ControlDep& dep : extra->control) is_forward = is_forward && !halves_.in_backward[dep.node];
+    }
+    return is_part && is_forward;
+  }
+
+  // That backward is to compute it again has been decided.
+  bool is_copy(NodeId node) const {
+    const NodeExtra* extra = graph_.extra(node);
+    return extra != nullptr && std::any_of(extra->origins.begin(), extra->origins.end(),
+                                           [](const Origin& origin) { return origin.kind == OriginKind::kRecomputed; });
+  }
+
+  void count_outputs() {
+    halves_.leaves = output_leaves(graph_);
+    const std::vector<NodeId>& leaves = halves_.leaves;
+    if (graph_.num_forward_outputs.has_value()) {
+      const auto count = static_cast<size_t>(std::max<int64_t>(*graph_.num_forward_outputs, 0));
+      halves_.num_forward_outputs = std::min(count, leaves.size());
+      return;
+    }
+    size_t most = 0;
+    while (most < leaves.size() && !is_gradient(most)) ++most;
+    // A None before the first gradient may be one. AOTAutograd returns a gradient or None for each input.
+    size_t least = most;
+    while (least > 0 && !leaves[least - 1].is_valid()) --least;
+    const size_t all = leaves.size() < halves_.primals.size() ? 0 : leaves.size() - halves_.primals.size();
+    halves_.num_forward_outputs = all >= least && all <= most ? all : most == leaves.size() ? most : least;
+  }
+
+  bool is_gradient(size_t leaf) const {
+    const NodeId node = halves_.leaves[leaf];
+    return output_role(graph_, roles_, leaf) == OutputRole::kGradient || (node.is_valid() && halves_.in_backward[node]);
+  }
+
+  const Graph& graph_;
+  const PhaseMap& phases_;
+  const RoleMap& roles_;
+  JointHalves halves_;
+};
+
+}  // namespace
+
+bool takes_part(const Graph& graph, NodeId node) {
+  if (!graph[node].is_call() || graph.op(node).view != ViewKind::kProjection) return false;
+  const Arg* key = graph.arg(node, 1);
+  return key != nullptr && (key->is(ArgKind::kInt) || key->is(ArgKind::kString));
+}
+
+bool may_hold_others(const Graph& graph, NodeId node) {
+  const Value& value = graph.value(node);
+  return is_container(value) || (value.kind == ValueKind::kAbsent && graph[node].is_call());
+}
+
+bool holds_others(const Graph& graph, NodeId node) {
+  if (is_container(graph.value(node))) return true;
+  if (!may_hold_others(graph, node)) return false;
+  for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
+    if (takes_part(graph, graph.use(use).user)) return true;
+  }
+  return false;
+}
+
+OutputRole output_role(const Graph& graph, const RoleMap& roles, size_t leaf) {
+  const OutputRole recorded = leaf < graph.outputs.size() ? graph.outputs[leaf].role : OutputRole::kUnspecified;
+  return recorded == OutputRole::kUnspecified ? roles.outputs[leaf].role : recorded;
+}
+
+JointHalves joint_halves(const Graph& graph, const PhaseMap& phases, const RoleMap& roles) {
+  return Halver(graph, phases, roles).run();
+}
+
+}  // namespace fxopt

@@ -1,0 +1,99 @@
+#include "passes/partition/backward_order.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ir/alias/dependence.h"
+#include "ir/memory/memory.h"
+#include "ir/ops/op.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+bool reads_tangent(const Graph& graph, NodeId node) {
+  bool reads = false;
+  graph.for_each_input(node,
+                       [&](NodeId input) { reads = reads || recorded_role(graph, input) == InputRole::kTangent; });
+  return reads;
+}
+
+class Order {
+ public:
+  Order(const Graph& graph, Facts& facts)
+      : graph_(graph), facts_(facts), dependences_(facts.dependences()), is_placed_(graph.num_ids(), false) {}
+
+  std::vector<NodeId> run() {
+    const std::vector<NodeId> nodes(graph_.nodes().begin(), graph_.nodes().end());
+    const auto begin =
+        std::find_if(nodes.begin(), nodes.end(), [this](NodeId node) { return reads_tangent(graph_, node); });
+    if (begin == nodes.end()) return {};
+    IdMap<NodeId, bool> is_needed(graph_.num_ids(), false);
+    for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
+      const auto followers = dependences_.followers(*at);
+      is_needed[*at] =
+          at < std::make_reverse_iterator(begin) ||
+          std::any_of(followers.begin(), followers.end(), [&](const Dependence& next) { return is_needed[next.on]; });
+    }
+    for (const NodeId node : nodes) {
+      if (graph_[node].kind == NodeKind::kPlaceholder) place(node);
+    }
+    for (auto at = nodes.begin(); at != begin; ++at) {
+      if (!is_needed[*at] || has_effect(facts_.effects().of(*at), Effect::kMutates)) place(*at);
+    }
+    for (auto at = begin; at != nodes.end(); ++at) place(*at);
+    return std::move(order_);
+  }
+
+ private:
+  // After all that it depends on, in the order in which that stands.
+  void place(NodeId last) {
+    std::vector<NodeId> open = {last}, found;
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      if (is_placed_[node]) continue;
+      is_placed_[node] = true;
+      found.push_back(node);
+      for (const Dependence& dependence : dependences_.of(node)) open.push_back(dependence.on);
+    }
+    std::sort(found.begin(), found.end(),
+              [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
+    order_.insert(order_.end(), found.begin(), found.end());
+  }
+
+  const Graph& graph_;
+  Facts& facts_;
+  const DependenceMap& dependences_;
+  IdMap<NodeId, bool> is_placed_;
+  std::vector<NodeId> order_;
+};
+
+int64_t peak_of(const Graph& graph, Facts& facts) {
+  MemoryOptions options;
+  options.inputs = InputLifetime::kBoxed;
+  return analyze_memory(graph, facts.storages(), options, &facts.phases()).peak_bytes();
+}
+
+}  // namespace
+
+std::vector<NodeId> autograd_order(const Graph& backward, Facts& facts) { return Order(backward, facts).run(); }
+
+void order_backward(Graph& backward, Facts& facts, bool keeps_lower, PassResult& result) {
+  const std::vector<NodeId> old(backward.nodes().begin(), backward.nodes().end());
+  const std::vector<NodeId> order = autograd_order(backward, facts);
+  if (order.empty() || order == old) return;
+  const int64_t before = keeps_lower ? peak_of(backward, facts) : 0;
+  IdMap<NodeId, NodeId> after(backward.num_ids(), NodeId());
+  for (size_t i = 1; i < old.size(); ++i) after[old[i]] = old[i - 1];
+  backward.set_schedule(order);
+  facts.forget();
+  if (keeps_lower && before < peak_of(backward, facts)) {
+    backward.set_schedule(old);
+    facts.forget();
+    return;
+  }
+  for (size_t i = 1; i < order.size(); ++i) result.count("reordered", after[order[i]] == order[i - 1] ? 0 : 1);
+}
+
+}  // namespace fxopt
