@@ -244,15 +244,15 @@ void deliver_report(Console& console, const OptFlags& flags, const OptReport& re
   if (flags.explain) print_remarks(console.notes(), report.steps);
 }
 
-// The remarks that nobody should have to ask for: what an option names and no graph has is the caller's slip, and where a
-// result is not exact the caller must know.
+// The remarks that nobody should have to ask for: those that passes make so; what an option names and no graph has, which is the
+// caller's slip; and where a result is not exact.
 // Under --strict-tags what a selection of tags names, and nothing has, is an error: false then.
 bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string& path, const Module& module,
                      const std::vector<StepReport>& steps) {
   bool ok = true;
   for (const StepReport& step : steps) {
     for (const PassRemark& remark : step.result.remarks()) {
-      if (remark.code != kNamesNothing && remark.code != kNotExact) continue;
+      if (!remark.is_warning && remark.code != kNamesNothing && remark.code != kNotExact) continue;
       Where where;
       where.file = shown_input(path);
       where.graph = module.text(remark.graph);

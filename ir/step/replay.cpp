@@ -77,7 +77,7 @@ ReplayMark replay_mark(const Graph& graph, NodeId node) {
     if (!items[i].is(ArgKind::kString)) continue;
     const std::string_view key = graph.module().text(items[i].as_string());
     const Arg& value = items[i + 1];
-    if (key == kMark) mark.exists = value.is(ArgKind::kBool) && value.as_bool();
+    if (key == kMark) mark.exists = !value.is(ArgKind::kNone) && (!value.is(ArgKind::kBool) || value.as_bool());
     if (key == kName && value.is(ArgKind::kString)) mark.name = value.as_string();
     if (key == kTotal && value.is(ArgKind::kInt)) mark.total = value.as_int();
     if (key != kParts || !value.has_children()) continue;

@@ -9,7 +9,7 @@
 // Marks on what a partition saves, by which a second compilation of the same step saves the same. A trace keeps a node's metadata
 // `custom` and nothing else of its own, so they are there, under the keys of autoparallel:
 //
-//   ap_must_save                   True
+//   ap_must_save                   True, or anything but False and None
 //   ap_must_save_getitem_indices   of a call of several parts: those that are saved. Parts lose their metadata in a trace, or get
 //                                  the call's
 // and two of ours, which say of the first partition

@@ -206,7 +206,7 @@ class Joiner {
 Result<PassResult> join_pair(Module& module, const JoinOptions& /*options*/, PassContext& context) {
   PassResult result;
   if (is_joint(module.main())) {
-    result.remark(module.main(), module.main().output(), "joined", "nothing to do: this is a joint graph");
+    result.warn(module.main(), "joined", "nothing to do: this is a joint graph");
     return result;
   }
   const Result<Step> step = find_step(module);

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/hash_table.h"
 #include "ir/graph/top_level.h"
 #include "ir/step/infer_roles.h"
 #include "ir/step/phases.h"
@@ -180,12 +181,33 @@ Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, 
   if (!result.ok()) return result;
   result->note("marked", choice->num_marked);
   if (choice->num_lost > 0) {
-    result->remark(graph, graph.output(), "marks-lost",
-                   std::to_string(choice->num_lost) + " of " + std::to_string(choice->num_marked + choice->num_lost) +
-                       " values that the first partition saved carry no mark here, and are computed again where "
-                       "backward needs them");
+    result->warn(graph, "marks-lost",
+                 std::to_string(choice->num_lost) + " of " + std::to_string(choice->num_marked + choice->num_lost) +
+                     " values that the first partition saved carry no mark here, and are computed again where "
+                     "backward needs them");
   }
   return result;
+}
+
+// What a first partition saved, and this one does not, as nobody in backward reads it.
+void say_unread(const Graph& graph, Facts& facts, const SplitPlan& plan, PassResult& result) {
+  IdMap<NodeId, bool> is_saved(graph.num_ids(), false);
+  HashSet<StringId> saved;  // nodes with one name stand for one value
+  for (const NodeId node : plan.saved) {
+    is_saved[node] = true;
+    saved.insert(replay_mark(graph, node).name);
+  }
+  std::vector<NodeId> unread;
+  for (const NodeId node : graph.nodes()) {
+    if (!graph[node].is_call() || facts.phases().is_backward(node) || is_saved[node]) continue;
+    const StringId name = replay_mark(graph, node).name;
+    if (!is_marked_saved(graph, node) || graph[node].tag == Tag::kPreferRecompute) continue;
+    if (!name.is_valid() || !saved.contains(name)) unread.push_back(node);
+  }
+  if (unread.empty()) return;
+  result.warn(graph, "marks-unread",
+              "not saved here, as backward does not read them: " + std::to_string(unread.size()) +
+                  " of the values that the first partition saved, first " + quoted(graph, unread.front()));
 }
 
 // Backward gets what the mode does not save.
@@ -208,10 +230,9 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
   result.merge(std::move(*recomputed));
   if (choice->cost.has_value()) result.note("cut", *choice->cost);
   if (choice->num_unknown > 0) {
-    result.remark(
-        graph, graph.output(), "unknown-sizes",
-        std::to_string(choice->num_unknown) +
-            " storages have sizes that are not known, and cost nothing in the cut: name symbols with --symbol");
+    result.warn(graph, "unknown-sizes",
+                std::to_string(choice->num_unknown) +
+                    " storages have sizes that are not known, and cost nothing in the cut: name symbols with --symbol");
   }
   return prepared;
 }
@@ -246,14 +267,14 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
   }
   PassResult result;
   if (is_for_inference && module.main().kind == GraphKind::kInference) {
-    result.remark(module.main(), module.main().output(), "partitioned", "nothing to do: there is no backward");
+    result.warn(module.main(), "partitioned", "nothing to do: there is no backward");
     return result;
   }
   const Result<Joint> joint = find_joint(module, context);
   if (!joint.ok()) return joint.error();
   if (!joint->graph.is_valid()) {
-    result.remark(module.main(), module.main().output(), "partitioned",
-                  "nothing to do: backward is a graph of its own (join makes one graph of both)");
+    result.warn(module.main(), "partitioned",
+                "nothing to do: backward is a graph of its own (join makes one graph of both)");
     return result;
   }
   Graph& graph = module.graph(joint->graph);
@@ -276,6 +297,7 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
     plan = plan_split(graph, facts, SplitFor::kTraining);
     if (!plan.ok()) return plan.error();
   }
+  if (options.mode == PartitionMode::kSaveAll) say_unread(graph, facts, *plan, result);
   if (options.mark_saved) result.count("marked", static_cast<int64_t>(mark_saved(graph, plan->saved)));
   if (!options.cut) return result;
   const GraphId backward = split(module, joint->graph, *plan, result);

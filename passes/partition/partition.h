@@ -74,11 +74,11 @@ struct PartitionOptions {
 // min-cut begins with dce and cse, as PyTorch's does, and chooses by choice.h. With compat=torch what is marked backward and
 // depends on no tangent goes into forward where the cut lies after it.
 //
-// Counters: those of remat (inference: of dce); saved (tensors and objects), saved-symbols, graphs, reordered; tangents (inferred, where the file gives no
-// roles); of min-cut those of dce and cse, and into-forward. Notes: cut (what the cut costs: bytes; with compat=torch
-// PyTorch's weights). Remarks: unknown-sizes. Errors: those of remat, of plan_split() and of SaveNetwork::solve();
-// kUnsupportedGraph where no graph, or more than one, is joint, or others stand beside it; kBadOptionValue for inference that
-// is to save or not to cut.
+// Counters: those of remat (inference: of dce); saved (tensors and objects), saved-symbols, graphs, reordered; tangents
+// (inferred, where the file gives no roles); of min-cut those of dce and cse, and into-forward. Notes: cut (what the cut costs:
+// bytes; with compat=torch PyTorch's weights). Warnings: partitioned, unknown-sizes; of save-all marks-lost and marks-unread.
+// Errors: those of remat, of plan_split() and of SaveNetwork::solve(); kUnsupportedGraph where no graph, or more than one, is
+// joint, or others stand beside it; kBadOptionValue for inference that is to save or not to cut.
 // O(nodes + edges + copies log copies), and min_cut() a bounded number of times.
 Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context);
 

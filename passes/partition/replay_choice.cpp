@@ -9,6 +9,7 @@
 #include "core/hash_table.h"
 #include "ir/alias/effects.h"
 #include "ir/graph/module.h"
+#include "ir/step/halves.h"
 #include "ir/step/replay.h"
 #include "ir/values/values.h"
 #include "passes/partition/choice.h"
@@ -38,13 +39,20 @@ class ReplayChooser {
       }
       decide(node);
     }
+    if (num_marked_ == 0 && without_part_.is_valid()) {
+      return refused(graph_, without_part_,
+                     quoted(graph_, without_part_) +
+                         " carries ap_must_save for parts that nothing here takes of it, and no "
+                         "other value of forward carries it",
+                     "the marks are those of another graph: take over what the first compilation of this model wrote");
+    }
     if (num_marked_ == 0) {
       return refused(graph_, NodeId(), "no value of forward carries ap_must_save, so there is nothing to repeat",
                      "let the first partition mark what it saves: partition{mark-saved=true}");
     }
     if (std::optional<Error> error = check_backward()) return *std::move(error);
     choice_.num_marked = num_marked_;
-    if (total_ > num_marked_) choice_.num_lost = total_ - num_marked_;
+    choice_.num_lost = std::max(total_ - num_marked_, num_untaken_);
     return std::move(choice_);
   }
 
@@ -54,7 +62,9 @@ class ReplayChooser {
     is_marked_ = IdMap<NodeId, bool>(graph_.num_ids(), false);
     HashMap<StringId, NodeId> last;
     for (const NodeId node : graph_.nodes()) {
-      if (!graph_[node].is_call() || phases_.is_backward(node) || !is_marked_saved(graph_, node)) continue;
+      if (!graph_[node].is_call() || phases_.is_backward(node)) continue;
+      count_untaken(node);
+      if (!is_marked_saved(graph_, node)) continue;
       const ReplayMark mark = replay_mark(graph_, node);
       total_ = std::max(total_, mark.total);
       const bool is_part = view_of_call(graph_, node) == ViewKind::kProjection;
@@ -70,6 +80,23 @@ class ReplayChooser {
       is_marked_[node] = true;
       ++num_marked_;
     }
+  }
+
+  // Parts of a marked call that the first partition saved, and that nobody takes here.
+  void count_untaken(NodeId node) {
+    const ReplayMark mark = replay_mark(graph_, node);
+    if (!mark.exists || !mark.has_parts || view_of_call(graph_, node) == ViewKind::kProjection) return;
+    const auto taken = [&](int64_t part) {
+      for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
+        const Arg* key = graph_.arg(graph_.use(use).user, 1);
+        if (takes_part(graph_, graph_.use(use).user) && key->is(ArgKind::kInt) && key->as_int() == part) return true;
+      }
+      return false;
+    };
+    const int64_t untaken =
+        std::count_if(mark.parts.begin(), mark.parts.end(), [&](int64_t part) { return !taken(part); });
+    if (untaken > 0 && !without_part_.is_valid()) without_part_ = node;
+    num_untaken_ += untaken;
   }
 
   void decide(NodeId node) {
@@ -119,7 +146,8 @@ class ReplayChooser {
   bool recomputes_preferred_;
   IdMap<NodeId, bool> is_marked_;
   HashSet<StringId> named_;
-  int64_t num_marked_ = 0, total_ = 0;
+  int64_t num_marked_ = 0, total_ = 0, num_untaken_ = 0;
+  NodeId without_part_;  // the first call with a part that is not taken
   Choice choice_;
 };
 

@@ -28,6 +28,7 @@ struct PassRemark {
   std::string node_name;
   std::string code;  // stable, dashed: "untagged-alias"
   std::string text;
+  bool is_warning = false;  // said without being asked for
 };
 
 // What one run of a pass did. `changed` is derived from the counters, and the pass manager checks it against a
@@ -44,6 +45,10 @@ class PassResult {
   }
   void remark(const Graph& graph, NodeId node, std::string_view code, std::string text) {
     remarks_.push_back({graph.name(), node, std::string(graph.name_of(node)), std::string(code), std::move(text)});
+  }
+  // The same of the whole graph, which nobody should have to ask for: the pass did nothing, or not all that it was asked to.
+  void warn(const Graph& graph, std::string_view code, std::string text) {
+    remarks_.push_back({graph.name(), NodeId(), std::string(), std::string(code), std::move(text), true});
   }
 
   // Remarks at the output, code kNamesNothing, on each of the names given to `option` for which matches(node, name)

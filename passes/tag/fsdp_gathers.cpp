@@ -50,8 +50,7 @@ class Tagger {
     }
     result_.note("gathers", gathers);
     if (gathers == 0) {
-      result_.remark(graph_, graph_.output(), "no-gathers",
-                     "no all-gather of forward is given parameters alone: nothing is tagged");
+      result_.warn(graph_, "no-gathers", "no all-gather of forward is given parameters alone: nothing is tagged");
       return;
     }
     mark_shards();

@@ -45,7 +45,7 @@ struct FsdpGathersOptions {
 // casts and views before them and what follows. `save` tags the values on whose memory the last of it lies. MUST_SAVE that
 // is there stays, with a remark; other tags give way.
 //
-// Counters: tagged-recompute, tagged-save. Notes: gathers (found). Remarks: no-gathers, kept-tag. Phases are derived where the
+// Counters: tagged-recompute, tagged-save. Notes: gathers (found). Warnings: no-gathers. Remarks: kept-tag. Phases are derived where the
 // graph marks none. Rule and reach after autoparallel's force_recompute_fsdp_all_gather and torchtitan's reshard-after-forward.
 // O(nodes + edges).
 Result<PassResult> fsdp_gathers(Graph& graph, const FsdpGathersOptions& options, PassContext& context);
