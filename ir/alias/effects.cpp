@@ -94,6 +94,11 @@ ViewKind view_of_call(const Graph& graph, NodeId node) {
   return view == ViewKind::kProjection ? view_of_getitem(graph, node) : view;
 }
 
+NodeId whole_of(const Graph& graph, NodeId node) {
+  if (!graph[node].is_call() || view_of_call(graph, node) != ViewKind::kProjection) return NodeId();
+  return first_argument(graph, node);
+}
+
 void collect_metadata_changes(const Graph& graph, NodeId node, std::vector<uint8_t>& positions) {
   positions.clear();
   const Op& op = graph.op(node);

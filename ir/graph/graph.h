@@ -63,11 +63,12 @@ struct Node {
   RegionId region;
   SourceId source;
   ExtraId extra;
-  uint32_t phase_markers = 0;  // bit i: PhaseMarker i
+  uint32_t phase_markers = 0;  // of marker_bit()
   uint64_t uid = 0;
   int64_t seq_nr = 0;
 
   bool is_call() const { return kind == NodeKind::kCallFunction; }
+  bool has(PhaseMarker marker) const { return (phase_markers & marker_bit(marker)) != 0; }
   // It reads the attribute that its target names, or calls it.
   bool names_attribute() const { return kind == NodeKind::kGetAttr || kind == NodeKind::kCallModule; }
   // A call, also one of a method or a module.

@@ -213,6 +213,7 @@ enum class PhaseMarker : uint8_t {
   kApBackward = 10,
   kInferred = 11,
 };
+constexpr uint32_t marker_bit(PhaseMarker marker) { return uint32_t{1} << static_cast<uint32_t>(marker); }
 template <>
 struct EnumNames<PhaseMarker> {
   static constexpr EnumName<PhaseMarker> kAll[] = {

@@ -124,7 +124,7 @@ class Composer {
     Node& node = graph_[id];
     node.tag = source.tag;
     node.phase = is_backward ? Phase::kBackward : phase;
-    node.phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kInferred);
+    node.phase_markers = marker_bit(PhaseMarker::kInferred);
     copy_rare(at, graph, original, id, is_backward && phase == Phase::kForward);
     if (source.names_attribute()) share_attribute(graph, id);
     return id;

@@ -242,11 +242,8 @@ class Inference {
 
   // A getitem is part of the node it takes from, wherever it stands.
   void follow_parent(NodeId node) {
-    if (!graph_[node].is_call() || view_of_call(graph_, node) != ViewKind::kProjection || in_closure(node)) return;
-    const Arg* parent = graph_.arg(node, 0);
-    if (parent != nullptr && parent->is(ArgKind::kNode)) {
-      map_.phase[node] = map_.phase.get(parent->as_node());
-    }
+    const NodeId whole = whole_of(graph_, node);
+    if (whole.is_valid() && !in_closure(node)) map_.phase[node] = map_.phase.get(whole);
   }
 
   const Graph& graph_;

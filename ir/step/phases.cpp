@@ -27,12 +27,6 @@ Phase default_phase(const Graph& graph) {
   }
 }
 
-// The parent of an unmarked getitem.
-NodeId projected(const Graph& graph, NodeId node) {
-  if (!graph[node].is_call() || view_of_call(graph, node) != ViewKind::kProjection) return NodeId();
-  return first_argument(graph, node);
-}
-
 // Storages of the graph, made when they are first needed.
 class OwnStorages {
  public:
@@ -74,7 +68,7 @@ PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages) {
       if (inside && (mark == Phase::kForward || mark == Phase::kLoss)) map.conflicts.push_back(node);
     } else if (inside) {
       map.phase[node] = Phase::kBackward;
-    } else if (const NodeId parent = projected(graph, node); parent.is_valid()) {
+    } else if (const NodeId parent = whole_of(graph, node); parent.is_valid()) {
       map.phase[node] = map.phase.get(parent);
     }
   }
@@ -140,7 +134,7 @@ size_t mark_phases(Graph& graph, const PhaseMap& phases) {
   for (const NodeId node : graph.nodes()) {
     if (graph[node].kind == NodeKind::kOutput) continue;
     graph[node].phase = phases.phase.get(node);
-    graph[node].phase_markers |= 1U << static_cast<uint32_t>(PhaseMarker::kInferred);
+    graph[node].phase_markers |= marker_bit(PhaseMarker::kInferred);
     ++marked;
   }
   return marked;

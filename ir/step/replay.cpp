@@ -21,7 +21,7 @@ constexpr std::string_view kName = "ap_must_save_as", kTotal = "ap_must_save_of"
 
 // `value[1]`: the number. Nothing for others.
 std::optional<int64_t> part_number(const Graph& graph, NodeId node) {
-  if (!graph[node].is_call() || view_of_call(graph, node) != ViewKind::kProjection) return std::nullopt;
+  if (!whole_of(graph, node).is_valid()) return std::nullopt;
   const Arg* key = graph.arg(node, 1);
   return key != nullptr && key->is(ArgKind::kInt) ? std::optional<int64_t>(key->as_int()) : std::nullopt;
 }
@@ -94,8 +94,7 @@ bool is_marked_saved(const Graph& graph, NodeId node) {
   const std::optional<int64_t> part = part_number(graph, node);
   ReplayMark mark = replay_mark(graph, node);
   if (!part.has_value()) return mark.exists && !mark.has_parts;
-  const NodeId whole = first_argument(graph, node);
-  if (ReplayMark of_whole = whole.is_valid() ? replay_mark(graph, whole) : ReplayMark(); of_whole.exists) {
+  if (ReplayMark of_whole = replay_mark(graph, whole_of(graph, node)); of_whole.exists) {
     mark = std::move(of_whole);
   }
   return mark.exists && (!mark.has_parts || std::binary_search(mark.parts.begin(), mark.parts.end(), *part));
@@ -109,8 +108,8 @@ size_t mark_saved(Graph& graph, std::span<const NodeId> saved) {
     const ValueKind kind = graph.value(node).kind;
     if (!graph[node].is_call() || kind == ValueKind::kSymbolic || kind == ValueKind::kScalar) continue;
     const std::optional<int64_t> part = part_number(graph, node);
-    const NodeId whole = part.has_value() ? first_argument(graph, node) : node;
-    const NodeId marked = whole.is_valid() && graph[whole].is_call() ? whole : node;
+    const NodeId whole = part.has_value() ? whole_of(graph, node) : node;
+    const NodeId marked = graph[whole].is_call() ? whole : node;
     ReplayMark& mark = marks[marked];
     if (!mark.exists) order.push_back(marked);
     mark.exists = true;

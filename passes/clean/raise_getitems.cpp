@@ -31,10 +31,8 @@ class Finder {
   std::vector<NodeId> run() {
     std::vector<NodeId> getitems;
     for (const NodeId node : graph_.nodes()) {
-      if (!graph_[node].is_call() || view_of_call(graph_, node) != ViewKind::kProjection) continue;
-      const Arg* parent = graph_.arg(node, 0);
-      if (parent == nullptr || !parent->is(ArgKind::kNode)) continue;
-      if (is_free(node, parent->as_node())) getitems.push_back(node);
+      const NodeId whole = whole_of(graph_, node);
+      if (whole.is_valid() && is_free(node, whole)) getitems.push_back(node);
     }
     return getitems;
   }

@@ -140,7 +140,7 @@ class Joiner {
     Node& node = joint_.graph()[id];
     if (node.phase == Phase::kBackward) return;
     node.phase = Phase::kBackward;
-    node.phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kAutogradBackward);
+    node.phase_markers = marker_bit(PhaseMarker::kAutogradBackward);
     result_.count("phase-marks");
   }
 

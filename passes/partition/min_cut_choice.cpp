@@ -134,26 +134,23 @@ class MinCutChooser {
     const std::span<const BufferId> made = storages_.buffers(node);
     if (made.size() != 1 || !made[0].is_valid()) return NodeId();
     const Buffer& buffer = storages_.buffer(made[0]);
-    const bool is_other = buffer.source == BufferSource::kNode && buffer.producer != node && !whole_of(node).is_valid();
+    const bool is_other = buffer.source == BufferSource::kNode && buffer.producer != node && !outermost_of(node).is_valid();
     if (!is_other || storages_.buffers(buffer.producer).size() != 1) return NodeId();
     const TagDecision& base = decisions_.of.get(buffer.producer);
     return is_told(base) && base.recompute ? NodeId() : buffer.producer;
   }
 
-  // The call of several parts from which the node is taken, through parts of parts; invalid for what is no part.
-  NodeId whole_of(NodeId node) const {
+  // whole_of(), through parts of parts.
+  NodeId outermost_of(NodeId node) const {
     NodeId whole;
-    while (graph_[node].is_call() && view_of_call(graph_, node) == ViewKind::kProjection) {
-      node = whole = first_argument(graph_, node);
-      if (!node.is_valid()) break;
-    }
+    for (NodeId next = whole_of(graph_, node); next.is_valid(); next = whole_of(graph_, next)) whole = next;
     return whole;
   }
 
   // Parts go with the call that they are taken from, where that is not computed again.
   void keep_parts_of_kept() {
     for (const NodeId node : graph_.nodes()) {
-      const NodeId whole = phases_.is_backward(node) ? NodeId() : whole_of(node);
+      const NodeId whole = phases_.is_backward(node) ? NodeId() : outermost_of(node);
       if (!whole.is_valid() || !graph_[whole].is_call() || phases_.is_backward(whole)) continue;
       TagDecision& part = decisions_.of[node];
       const TagDecision& decision = decisions_.of.get(whole);
@@ -198,7 +195,7 @@ class MinCutChooser {
   int64_t cost(NodeId node) {
     const ValueKind kind = graph_.value(node).kind;
     if (!graph_[node].is_call() || kind == ValueKind::kSymbolic || kind == ValueKind::kScalar) return 0;
-    const NodeId whole = whole_of(node);
+    const NodeId whole = outermost_of(node);
     const bool is_taken = whole.is_valid();
     const bool can_have = !is_taken || can_repeat_.get(whole);
     int64_t bytes = 0;

@@ -167,7 +167,7 @@ void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nod
   for (const NodeId node : moved) graph.move_before(node, begin);
   for (const NodeId node : nodes) {
     graph[node].phase = Phase::kForward;
-    graph[node].phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kIsForward);
+    graph[node].phase_markers = marker_bit(PhaseMarker::kIsForward);
   }
   result.count("into-forward", static_cast<int64_t>(nodes.size()));
   facts.forget();

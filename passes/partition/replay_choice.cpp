@@ -67,7 +67,7 @@ class ReplayChooser {
       if (!is_marked_saved(graph_, node)) continue;
       const ReplayMark mark = replay_mark(graph_, node);
       total_ = std::max(total_, mark.total);
-      const bool is_part = view_of_call(graph_, node) == ViewKind::kProjection;
+      const bool is_part = whole_of(graph_, node).is_valid();
       if (mark.name.is_valid()) named_.insert(mark.name);
       if (mark.name.is_valid() && !is_part) {
         NodeId& known = last[mark.name];
@@ -85,7 +85,7 @@ class ReplayChooser {
   // Parts of a marked call that the first partition saved, and that nobody takes here.
   void count_untaken(NodeId node) {
     const ReplayMark mark = replay_mark(graph_, node);
-    if (!mark.exists || !mark.has_parts || view_of_call(graph_, node) == ViewKind::kProjection) return;
+    if (!mark.exists || !mark.has_parts || whole_of(graph_, node).is_valid()) return;
     const auto taken = [&](int64_t part) {
       for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
         const Arg* key = graph_.arg(graph_.use(use).user, 1);

@@ -69,7 +69,7 @@ class TorchChooser {
     TagDecision& decision = decisions_.of[node];
     if (decision.rule == TagRule::kNone) decision.rule = TagRule::kCut;
     decision.recompute = is_after;
-    const NodeId whole = view_of_call(graph_, node) == ViewKind::kProjection ? first_argument(graph_, node) : NodeId();
+    const NodeId whole = whole_of(graph_, node);
     if (whole.is_valid() && decisions_.of.get(whole).rule == TagRule::kUnrepeatable) decision.recompute = false;
     const std::string_view reason = is_after ? why_unrepeatable(graph_, node, effects_) : std::string_view();
     if (reason.empty()) return;
@@ -139,12 +139,9 @@ class TorchChooser {
     return graph_[node].is_call() && graph_.op(node).schema.has_value() && graph_.op(node).schema->mutates();
   }
 
-  bool is_marked(NodeId node, PhaseMarker marker) const {
-    return (graph_[node].phase_markers >> static_cast<uint32_t>(marker) & 1U) != 0;
-  }
   bool must_be_in_backward(NodeId node) const {
-    return is_marked(node, PhaseMarker::kMustBeInBackward) ||
-           (is_marked(node, PhaseMarker::kIsBackward) && is_mutable(node));
+    return graph_[node].has(PhaseMarker::kMustBeInBackward) ||
+           (graph_[node].has(PhaseMarker::kIsBackward) && is_mutable(node));
   }
 
   // Bytes; of symbols 1, of what nothing is recorded 0.
@@ -255,8 +252,8 @@ class TorchChooser {
       const NodeId target = first_argument(graph_, node);
       const Arg* source = graph_.arg(node, 1);
       if (!target.is_valid() || source == nullptr || !source->is(ArgKind::kNode)) continue;
-      if (is_marked(node, PhaseMarker::kMustBeInBackward)) is_target[target] = true;
-      if (is_marked(node, PhaseMarker::kMustBeInForward) && is_target.get(target)) force(source->as_node());
+      if (graph_[node].has(PhaseMarker::kMustBeInBackward)) is_target[target] = true;
+      if (graph_[node].has(PhaseMarker::kMustBeInForward) && is_target.get(target)) force(source->as_node());
     }
   }
 

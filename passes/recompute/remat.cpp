@@ -99,7 +99,7 @@ class Writer {
     copied_.push_back(original);
     Node& node = graph_[id];
     node.phase = Phase::kBackward;
-    node.phase_markers = 1U << static_cast<uint32_t>(PhaseMarker::kAutogradBackward);
+    node.phase_markers = marker_bit(PhaseMarker::kAutogradBackward);
     node.value = own_value(original);
     note_origin(id, original);
     result_.count("recomputed");

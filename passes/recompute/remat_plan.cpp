@@ -13,10 +13,6 @@
 namespace fxopt {
 namespace {
 
-bool has_marker(const Node& node, PhaseMarker marker) {
-  return (node.phase_markers >> static_cast<uint32_t>(marker) & 1U) != 0;
-}
-
 class Planner {
  public:
   enum class OnError { kStop, kPassOver };
@@ -98,7 +94,7 @@ class Planner {
   bool any_custom_phase() const {
     if (compat_ != Compat::kTorch) return false;
     for (const NodeId node : graph_.nodes()) {
-      if (has_marker(graph_[node], PhaseMarker::kCustomPhaseBackward)) return true;
+      if (graph_[node].has(PhaseMarker::kCustomPhaseBackward)) return true;
     }
     return false;
   }
@@ -107,7 +103,7 @@ class Planner {
     if (compat_ == Compat::kFxopt || !phases_.has_markers) return phases_.is_backward(node);
     const PhaseMarker marker =
         use_phase_annotation ? PhaseMarker::kCustomPhaseBackward : PhaseMarker::kAutogradBackward;
-    return has_marker(graph_[node], marker) || has_marker(graph_[node], PhaseMarker::kInferred);
+    return graph_[node].has(marker) || graph_[node].has(PhaseMarker::kInferred);
   }
 
   bool reads_copy(NodeId consumer) const {
@@ -214,8 +210,7 @@ class Planner {
 
   // A part goes with the call it is taken from.
   bool is_part_of_saved(NodeId node, NodeId consumer) {
-    if (!graph_[node].is_call() || view_of_call(graph_, node) != ViewKind::kProjection) return false;
-    const NodeId whole = first_argument(graph_, node);
+    const NodeId whole = whole_of(graph_, node);
     return whole.is_valid() && graph_[whole].is_call() &&
            (!decisions_.of[whole].recompute || !is_legal(whole, consumer));
   }

@@ -24,7 +24,7 @@ NodeId handed_on(const Graph& graph, const StorageMap& storages, NodeId node) {
   const bool shares = std::any_of(made.begin(), made.end(), [&given](BufferId id) {
     return id.is_valid() && std::find(given.begin(), given.end(), id) != given.end();
   });
-  return shares || view_of_call(graph, node) == ViewKind::kProjection ? input : NodeId();
+  return shares || whole_of(graph, node).is_valid() ? input : NodeId();
 }
 
 // The values that nodes which are readers read, by themselves or through what hands them on.

@@ -6,8 +6,8 @@
 NAME is a joint graph of testdata, or the path of a file of one. default_partition is compared with `partition`,
 min_cut_rematerialization_partition with `partition{mode=min-cut,compat=torch}`, by name and in order: what forward returns, what
 backward takes; also the value of the minimal cut, and whether both graphs make the same calls in the same order. Seconds are those of PyTorch's function, of fxopt with the start of the program
-and the proof, of the pass alone; the ratio is of the first two. Of fxopt: join(partition(graph)) and partition of that give the
-same lists. `partition{mode=inference}` is compared with what forward's outputs and the primals reach, as in autoparallel's
+and the proof, of the pass alone; the ratio is of the first two. Of fxopt: join(partition(graph)) and partition of that, by the same
+mode or, where the first marked what it saves, by save-all, give the same lists. `partition{mode=inference}` is compared with what forward's outputs and the primals reach, as in autoparallel's
 extract_forward_graph: that, and what has effects besides. Graphs called NAME_twin run on the CPU: forward, then backward on what it saves, against the joint graph with the same
 generator state; outputs and gradients bit by bit. A graph that cannot run on made inputs, or whose own runs differ, is not
 compared, and its row says why.
@@ -56,7 +56,7 @@ Partition = Callable[..., tuple[GraphModule, GraphModule]]
 NAMES = (*JOINT, *(f"{name}_twin" for name in JOINT))
 DEFAULT, MIN_CUT = partitioners.default_partition, partitioners.min_cut_rematerialization_partition
 SAME: dict[str, tuple[Partition, str]] = {
-    "default": (DEFAULT, "partition"), "min-cut": (MIN_CUT, "partition{mode=min-cut,compat=torch}"),
+    "default": (DEFAULT, "mode=default"), "min-cut": (MIN_CUT, "mode=min-cut,compat=torch"),
 }  # fmt: skip
 CUTTERS: dict[str, Partition | str] = {
     "PyTorch default": DEFAULT, "PyTorch min-cut": MIN_CUT,
@@ -200,14 +200,17 @@ def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Iterator[tuple[st
     module = with_groups(fxopt, name, folder)
     count = int(module["graphs"][0]["num_forward_outputs"])
     joint = load(copy.deepcopy(module), folder)
-    for mode, (partition, passes) in SAME.items():
+    for mode, (partition, options) in SAME.items():
+        passes = f"partition{{{options}}}"
         partition = partial(partition, static_lifetime_input_indices=static_inputs(module))
         their_pair, their_cut, torch_seconds = by_torch(partition, load(copy.deepcopy(module), folder), count)
         pair = by_fxopt(fxopt, name, passes, folder)
         theirs = lists(*their_pair)
         ours, our_cut = lists(pair.forward, pair.backward), pair.first_pass["notes"].get("cut")
         joined = by_fxopt(fxopt, name, f"{passes},join,partition", folder)
-        is_back = ours == lists(joined.forward, joined.backward)
+        marked = f"partition{{{options},mark-saved=true}}"
+        again = by_fxopt(fxopt, name, f"{marked},join,partition{{mode=save-all}}", folder)
+        is_back = ours == lists(joined.forward, joined.backward) == lists(again.forward, again.backward)
         only = sorted(set(theirs[0][count:]) ^ set(ours[0][count:]))
         same = "same lists" if ours == theirs else "another order"
         if only:
@@ -251,7 +254,7 @@ def lists_table(fxopt: Fxopt, names: list[str]) -> bool:
     print(
         "| graph | mode | nodes | saved, PyTorch | saved, fxopt | saved values and order"
         " | forward's calls | backward's calls | cut, PyTorch | cut, fxopt"
-        " | join, partition | executed | s, PyTorch | s, fxopt | s, the pass | ratio |"
+        " | join, partition, and save-all | executed | s, PyTorch | s, fxopt | s, the pass | ratio |"
     )
     print(f"|{'---|' * 16}")
     is_wrong = False
