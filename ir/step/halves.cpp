@@ -65,17 +65,29 @@ class Halver {
 
   // What backward alone may read, and forward makes.
   bool is_forward_part(NodeId node) const {
-    const ValueKind kind = graph_.value(node).kind;
-    bool is_part = kind == ValueKind::kSymbolic && graph_.op(node).is_pure() && !is_copy(node);
-    bool is_forward = true;
+    const bool is_symbol = is_symbolic(node) && graph_.op(node).is_pure() && !is_copy(node);
+    bool is_part = false, is_forward = true;
     graph_.for_each_input(node, [&](NodeId input) {
       is_forward = is_forward && !halves_.in_backward[input];
-      is_part = is_part || (takes_part(graph_, node) && may_hold_others(graph_, input));
+      is_part = is_part || (is_symbol && backward_reads_sizes_of(input)) ||
+                (takes_part(graph_, node) && may_hold_others(graph_, input));
     });
     if (const NodeExtra* extra = graph_.extra(node); extra != nullptr) {
       for (const ControlDep& dep : extra->control) is_forward = is_forward && !halves_.in_backward[dep.node];
     }
     return is_part && is_forward;
+  }
+
+  bool is_symbolic(NodeId node) const { return graph_.value(node).kind == ValueKind::kSymbolic; }
+
+  // A tensor need not be saved for its sizes.
+  bool backward_reads_sizes_of(NodeId node) const {
+    if (graph_.value(node).kind != ValueKind::kTensor) return false;
+    for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
+      const NodeId user = graph_.use(use).user;
+      if (graph_[user].runs() && phases_.is_backward(user) && !is_symbolic(user)) return false;
+    }
+    return true;
   }
 
   // That backward is to compute it again has been decided.

@@ -13,8 +13,8 @@ namespace fxopt {
 
 // The two halves as PyTorch's partitioners cut them, whatever is computed again. `in_backward` holds of calls and inputs:
 //
-//   calls     what PhaseMap says is backward, but getitems of forward values and sizes of forward tensors, which forward
-//             makes wherever they stand. Attributes are of neither
+//   calls     what PhaseMap says is backward, but what forward makes wherever it stands: getitems of forward values, and sizes
+//             of forward tensors of which backward reads nothing else. Attributes are of neither
 //   inputs    tangents; states (of a generator, tokens, ...) that backward alone reads
 //   outputs   forward's come first: as many as the graph records; else those up to the first gradient
 struct JointHalves {

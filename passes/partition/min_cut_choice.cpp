@@ -134,7 +134,8 @@ class MinCutChooser {
     const std::span<const BufferId> made = storages_.buffers(node);
     if (made.size() != 1 || !made[0].is_valid()) return NodeId();
     const Buffer& buffer = storages_.buffer(made[0]);
-    const bool is_other = buffer.source == BufferSource::kNode && buffer.producer != node && !outermost_of(node).is_valid();
+    const bool is_other =
+        buffer.source == BufferSource::kNode && buffer.producer != node && !outermost_of(node).is_valid();
     if (!is_other || storages_.buffers(buffer.producer).size() != 1) return NodeId();
     const TagDecision& base = decisions_.of.get(buffer.producer);
     return is_told(base) && base.recompute ? NodeId() : buffer.producer;

@@ -29,6 +29,7 @@
 #include "ir/values/values.h"
 #include "passes/clean/cse.h"
 #include "passes/clean/dce.h"
+#include "passes/clean/raise_getitems.h"
 #include "passes/partition/backward_order.h"
 #include "passes/partition/choice.h"
 #include "passes/partition/refusal.h"
@@ -67,7 +68,9 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
     });
     std::vector<NodeId> tangents;
     if (!has_tangents) tangents = inferred_tangents(graph, context.facts.of(graph));
-    if (has_tangents ? !is_joint(graph) : tangents.empty()) continue;
+    // A graph whose outputs need no gradient has none: it says itself that it is joint, and where gradients begin.
+    const bool is_said = graph.kind == GraphKind::kJoint && graph.num_forward_outputs.has_value();
+    if (has_tangents ? !is_joint(graph) : tangents.empty() && !is_said) continue;
     if (joint.graph.is_valid()) {
       return refused(graph, NodeId(),
                      "'" + std::string(module.text(module.graph(joint.graph).name())) + "' and '" +
@@ -173,6 +176,20 @@ void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nod
   facts.forget();
 }
 
+bool is_as_torch(const PartitionOptions& options) {
+  return options.mode == PartitionMode::kMinCut && options.compat == Compat::kTorch;
+}
+
+// Marks sizes of forward tensors that backward asks for as forward's: no tensor is kept, or computed again, for its sizes.
+void put_sizes_into_forward(Graph& graph, Facts& facts, const JointHalves& halves, PassResult& result) {
+  std::vector<NodeId> sizes;
+  for (const NodeId node : graph.nodes()) {
+    const bool is_size = graph[node].runs() && graph.value(node).kind == ValueKind::kSymbolic;
+    if (is_size && facts.phases().is_backward(node) && !halves.in_backward[node]) sizes.push_back(node);
+  }
+  put_into_forward(graph, facts, sizes, result);
+}
+
 Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, PassContext& context) {
   const bool recomputes_preferred = options.prefer_recompute == PreferRecompute::kRecompute;
   Result<Choice> choice = choose_marked(graph, context.facts.of(graph), recomputes_preferred);
@@ -215,7 +232,7 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
                              PassContext& context) {
   if (options.mode == PartitionMode::kDefault) return remat(graph, RematOptions(), context);
   if (options.mode == PartitionMode::kSaveAll) return repeat_choice(graph, options, context);
-  const bool is_torch = options.compat == Compat::kTorch;
+  const bool is_torch = is_as_torch(options);
   Result<PassResult> prepared = prepare_cut(graph, options.compat, num_forward_outputs, context);
   if (!prepared.ok()) return prepared;
   PassResult& result = *prepared;
@@ -287,10 +304,13 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
   // Copies that remat makes read no more than their originals, so that what can be cut now can be cut then.
   Result<SplitPlan> plan = plan_split(graph, facts, SplitFor::kTraining);
   if (!plan.ok()) return plan.error();
+  PassResult changes;
+  if (!is_as_torch(options)) put_sizes_into_forward(graph, facts, plan->halves, changes);
   Result<PassResult> recomputed = recompute(graph, options, plan->halves.num_forward_outputs, context);
   if (!recomputed.ok()) return recomputed;
-  const bool is_changed = recomputed->changed();
-  result.merge(std::move(*recomputed));
+  changes.merge(std::move(*recomputed));
+  const bool is_changed = changes.changed();
+  result.merge(std::move(changes));
   if (is_changed) {
     graph.prune_control();
     facts.forget();
@@ -302,8 +322,13 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
   if (!options.cut) return result;
   const GraphId backward = split(module, joint->graph, *plan, result);
   context.facts.forget();
-  const bool keeps_lower = options.mode != PartitionMode::kMinCut || options.compat != Compat::kTorch;
-  order_backward(module.graph(backward), context.facts.of(module.graph(backward)), keeps_lower, result);
+  order_backward(module.graph(backward), context.facts.of(module.graph(backward)), !is_as_torch(options), result);
+  if (!is_as_torch(options)) return result;
+  for (const GraphId id : top_level_graphs(module)) {
+    Result<PassResult> raised = raise_getitems(module.graph(id), RaiseGetitemsOptions(), context);
+    if (!raised.ok()) return raised;
+    result.merge(std::move(*raised));
+  }
   return result;
 }
 

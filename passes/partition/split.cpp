@@ -202,6 +202,9 @@ class Planner {
   // calculated from symbols.
   void sort_symbols() {
     const Module& module = graph_.module();
+    for (const Symbol& symbol : module.symbols) {
+      if (symbol.kind == SymbolKind::kUnbacked) unbacked_.insert(symbol.name);
+    }
     std::vector<NodeId> bindings, calculated;
     HashSet<StringId> known;
     for (const NodeId node : plan_.saved_symbols) {
@@ -228,12 +231,15 @@ class Planner {
     plan_.saved_symbols = std::move(bindings);
     plan_.saved_symbols.insert(plan_.saved_symbols.end(), calculated.begin(), calculated.end());
   }
-  // The symbol that the value of the node is; invalid for what is calculated.
+  // The symbol that the node brings into the graph: of an input, or of a call by which its size is known at run time. Invalid for
+  // what is calculated, the size of a tensor among it.
   StringId symbol_of(NodeId node) const {
     const Value& value = graph_.value(node);
     if (value.kind != ValueKind::kSymbolic) return StringId();
     const Expr& expr = graph_.module().exprs[ExprId(value.first)];
-    return expr.kind == ExprKind::kSymbol ? expr.name : StringId();
+    const bool is_symbol = expr.kind == ExprKind::kSymbol;
+    const bool is_brought = graph_[node].kind == NodeKind::kPlaceholder || unbacked_.contains(expr.name);
+    return is_symbol && is_brought ? expr.name : StringId();
   }
   // Those that were not asked for before.
   std::vector<StringId> symbols_in(NodeId node) {
@@ -259,6 +265,7 @@ class Planner {
   Facts& facts_;
   IdMap<NodeId, bool> is_saved_;
   std::vector<NodeId> objects_;
+  HashSet<StringId> unbacked_;  // symbols that are known at run time
   HashSet<ExprId> seen_exprs_;
   HashSet<DimsId> seen_dims_;
   SplitPlan plan_;

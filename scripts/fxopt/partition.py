@@ -17,7 +17,10 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torch.fx import Graph, GraphModule
+from torch import Tensor
+from torch._functorch._aot_autograd import descriptors
+from torch._functorch._aot_autograd.utils import _is_primal
+from torch.fx import Graph, GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
 from fxopt import bridge, form, tool
@@ -51,21 +54,26 @@ def partition(
         raise ValueError("partition gives two graphs; extract_forward() gives forward alone")
     told = {"kind": "joint", "num_forward_outputs": num_fwd_outputs, **told}
     program = tool.require_fxopt(fxopt, "partition")
+    _put_inputs_first(joint)
     # What partition begins with, here on the nodes themselves: the rest of it moves them and makes none.
     uncut = f"partition{{{','.join(filter(None, (cut, 'cut=false')))}}}"
     bridge.apply(joint, ",".join(filter(None, (passes, uncut))), fxopt=program, **told)
     with _disable_current_modes(), form.no_collection():
-        graphs = _cut(joint, program, "partition", told)
-        return _half(joint, graphs["GRAPH_KIND_FORWARD"]), _half(joint, graphs["GRAPH_KIND_BACKWARD"])
+        graphs = _cut(joint, program, "partition,raise-getitems" if "compat=torch" in cut else "partition", told)
+        forward, backward = _half(joint, graphs["GRAPH_KIND_FORWARD"]), _half(joint, graphs["GRAPH_KIND_BACKWARD"])
+        _move_unchecked_last(forward, backward, num_fwd_outputs)
+        _describe_outputs(joint, forward, backward, num_fwd_outputs)
+        return forward, backward
 
 
 def extract_forward(joint: GraphModule, *, num_fwd_outputs: int, fxopt: str | None = None, **told: Any) -> GraphModule:
     """The forward graph of a joint graph for inference: all inputs but tangents, and nothing that only backward needs. What
-    forward writes, draws and asserts stays. The joint graph stays as it is.
+    forward writes, draws and asserts stays. So does the joint graph, but for inputs after calls, which go first.
 
     Arguments and errors as of partition().
     """
     told = {"kind": "joint", "num_forward_outputs": num_fwd_outputs, **told}
+    _put_inputs_first(joint)
     with _disable_current_modes(), form.no_collection():
         graphs = _cut(joint, tool.require_fxopt(fxopt, "extract_forward"), "partition{mode=inference}", told)
         return _half(joint, graphs["GRAPH_KIND_INFERENCE"])
@@ -83,6 +91,17 @@ def _cut(joint: GraphModule, program: str, cut: str, told: Mapping[str, Any]) ->
     return {graph.get("kind"): graph for graph in reversed(graphs)}
 
 
+def _put_inputs_first(joint: GraphModule) -> None:
+    """AOTAutograd adds the tokens of backward's effects after calls."""
+    nodes = list(joint.graph.nodes)
+    first = next(node for node in nodes if node.op != "placeholder")
+    late = [node for node in nodes[nodes.index(first) :] if node.op == "placeholder"]
+    for node in late:
+        first.prepend(node)
+    if late:
+        joint.recompile()
+
+
 def _half(joint: GraphModule, record: Json) -> GraphModule:
     """One of these graphs, of copies of the joint graph's nodes."""
     graph, copies = Graph(), {}
@@ -90,7 +109,7 @@ def _half(joint: GraphModule, record: Json) -> GraphModule:
     for message in record["nodes"]:
         name, kind = message["name"], message["kind"]
         if kind == "NODE_KIND_OUTPUT":
-            graph.output(ArgReader(None, None).argument(message["args"][0], copies))
+            graph.output(tuple(ArgReader(None, None).argument(message["args"][0], copies)))
             continue
         node = live[name]
         if kind == "NODE_KIND_PLACEHOLDER" and node.op != "placeholder":
@@ -102,13 +121,68 @@ def _half(joint: GraphModule, record: Json) -> GraphModule:
     return GraphModule(joint, graph)
 
 
+def _is_unchecked(node: Node) -> bool:
+    """Whether an autograd.Function that Dynamo traced keeps it, not by save_for_backward. It may be written then."""
+    return bool(node.meta.get("saved_tensor_with_no_vc_check"))
+
+
+def _move_unchecked_last(forward: GraphModule, backward: GraphModule, num_fwd_outputs: int) -> None:
+    """AOTAutograd counts the saved tensors that it is not to check for writes, and takes the last ones for them."""
+    output = forward.graph.output_node()
+    leaves = list(output.args[0])
+    places = [i for i in range(num_fwd_outputs, len(leaves)) if isinstance(leaves[i].meta.get("val"), Tensor)]
+    saved = sorted((leaves[i] for i in places), key=_is_unchecked)
+    if not any(map(_is_unchecked, saved)):
+        return
+    for place, leaf in zip(places, saved, strict=True):
+        leaves[place] = leaf
+    output.args = (type(output.args[0])(leaves),)
+    names = {leaf.name for leaf in saved}
+    inputs = [node for node in backward.graph.find_nodes(op="placeholder") if node.name in names]
+    after = inputs[-1].next
+    for node in sorted(inputs, key=_is_unchecked):
+        after.prepend(node)
+    for half in (forward, backward):
+        half.recompile()
+
+
+def _describe_outputs(joint: GraphModule, forward: GraphModule, backward: GraphModule, num_fwd_outputs: int) -> None:
+    """What AOTAutograd's tools and Inductor ask of an output: descriptors of its leaves, and the lines they come from."""
+    known = joint.graph.output_node().meta.get("desc")
+    checked = descriptors.SavedForBackwardsAOTOutput
+    unchecked = getattr(descriptors, "SavedForBackwardsNoVcCheckAOTOutput", checked)
+    for half, found in ((forward, slice(num_fwd_outputs)), (backward, slice(num_fwd_outputs, None))):
+        output = half.graph.output_node()
+        leaves = output.args[0]
+        output.meta["output_stack_traces"] = [leaf.meta.get("stack_trace") if isinstance(leaf, Node) else None for leaf in leaves]
+        if known is not None:
+            saved = leaves[num_fwd_outputs:] if half is forward else ()
+            more = [(unchecked if _is_unchecked(leaf) else checked)(i) for i, leaf in enumerate(saved)]
+            output.meta["desc"] = [*known[found], *more]
+
+
+def _mark_static_inputs(joint: GraphModule, places: Sequence[int]) -> dict[str, Json]:
+    """Marks the primals at these places as of one address, for Inductor, which takes what backward reads for that where nothing
+    is said. Gives their roles."""
+    primals = [node for node in joint.graph.find_nodes(op="placeholder") if _is_primal(node)]
+    for place, node in enumerate(primals):
+        node.meta["is_static_input"] = place in places
+    return {node.name: {"static_address": True} for node in primals if node.meta["is_static_input"]}
+
+
 def partitioner(passes: str | None = None, *, cut: str = "", fxopt: str | None = None) -> Callable[..., tuple[GraphModule, GraphModule]]:
     """partition() with these arguments as a `partition_fn` of aot_module, aot_function and the aot backends of Dynamo."""
 
     def partition_fn(
-        joint_module: GraphModule, joint_inputs: object = None, *, num_fwd_outputs: int, **_: object
+        joint_module: GraphModule,
+        joint_inputs: object = None,
+        *,
+        num_fwd_outputs: int,
+        static_lifetime_input_indices: Sequence[int] | None = None,
+        **_: object,
     ) -> tuple[GraphModule, GraphModule]:
-        return partition(joint_module, num_fwd_outputs=num_fwd_outputs, passes=passes, cut=cut, fxopt=fxopt)
+        roles = _mark_static_inputs(joint_module, static_lifetime_input_indices or ())
+        return partition(joint_module, num_fwd_outputs=num_fwd_outputs, passes=passes, cut=cut, fxopt=fxopt, roles=roles)
 
     return partition_fn
 

@@ -62,6 +62,12 @@ def has_unknown_storage(tensor: torch.Tensor) -> bool:
     return getattr(tensor, _UNKNOWN_STORAGE, False)
 
 
+def was_emptied(tensor: torch.Tensor) -> bool:
+    """Whether the graph takes the memory of a tensor away (resize_storage_bytes_, as FSDP does), which tracing did as well."""
+    storage = tensor.untyped_storage().nbytes()
+    return type(storage) is int and storage == 0 and (tensor._has_symbolic_sizes_strides or tensor.numel() > 0)
+
+
 def find_group(name: str) -> object | None:
     """The process group that collectives find under that name; None where this process has none, or knows no ranks of it."""
     dist = torch.distributed
@@ -102,7 +108,9 @@ class ValueWriter:
         return text if is_symbolic(value) else int(value.node.expr)
 
     def _has_known_storage(self, tensor: torch.Tensor) -> bool:
-        return not isinstance(tensor, FakeTensor) or (tensor.fake_mode is self.mode and not has_unknown_storage(tensor))
+        if not isinstance(tensor, FakeTensor):
+            return True
+        return tensor.fake_mode is self.mode and not has_unknown_storage(tensor) and not was_emptied(tensor)
 
     def _storage(self, tensor: torch.Tensor) -> int:
         storage = tensor.untyped_storage()
