@@ -41,6 +41,38 @@ class OwnStorages {
   std::optional<StorageMap> storages_;
 };
 
+// Of a joint graph: unmarked calls after all that is marked forward, which no forward output needs, but writes.
+void find_made_for_backward(const Graph& graph, PhaseMap& map) {
+  constexpr uint32_t kForwardMarkers = marker_bit(PhaseMarker::kIsForward) | marker_bit(PhaseMarker::kMustBeInForward) |
+                                       marker_bit(PhaseMarker::kCustomPhaseForward) |
+                                       marker_bit(PhaseMarker::kApForward);
+  const auto is_marked_forward = [&graph](NodeId node) {
+    const Phase mark = graph[node].phase;
+    return mark == Phase::kForward || mark == Phase::kLoss || (graph[node].phase_markers & kForwardMarkers) != 0;
+  };
+  const auto nodes = graph.nodes();
+  const auto is_unmarked = [&graph](NodeId node) {
+    return graph[node].is_call() && graph[node].phase == Phase::kUnspecified && graph[node].phase_markers == 0;
+  };
+  const bool is_told = std::any_of(nodes.begin(), nodes.end(), is_marked_forward);
+  if (!is_told || !graph.num_forward_outputs.has_value()) return;
+  IdMap<NodeId, bool> is_needed(graph.num_ids(), false);
+  const std::vector<NodeId> leaves = output_leaves(graph);
+  for (size_t i = 0; i < leaves.size() && static_cast<int64_t>(i) < *graph.num_forward_outputs; ++i) {
+    if (leaves[i].is_valid()) is_needed[leaves[i]] = true;
+  }
+  for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
+    if (is_marked_forward(node)) break;
+    if (is_needed.get(node)) graph.for_each_input(node, [&](NodeId input) { is_needed[input] = true; });
+    const bool writes = has_effect(graph.op(node).effects, Effect::kMutates | Effect::kUnknownWrites);
+    if (is_unmarked(node) && !writes && !is_needed.get(node)) map.phase[node] = Phase::kBackward;
+  }
+  for (const NodeId node : nodes) {
+    const NodeId whole = is_unmarked(node) ? whole_of(graph, node) : NodeId();
+    if (whole.is_valid() && map.is_backward(whole)) map.phase[node] = Phase::kBackward;
+  }
+}
+
 }  // namespace
 
 PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages) {
@@ -72,6 +104,7 @@ PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages) {
       map.phase[node] = map.phase.get(parent);
     }
   }
+  if (!map.seeds.empty() && map.has_markers) find_made_for_backward(graph, map);
   return map;
 }
 

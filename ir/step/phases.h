@@ -28,7 +28,8 @@ struct PhaseMap {
 };
 
 // Joint graphs: what depends on a tangent placeholder is backward, markers add to it, a forward mark inside the closure
-// is a conflict. Other graphs: the markers; without a mark a getitem follows what it takes from, a backward graph is
+// is a conflict. Unmarked calls that stand after all forward marks, and that no forward output needs, are backward,
+// too, but writes: passes of the framework make such for gradients, and so does what Dynamo traced of a backward function. Other graphs: the markers; without a mark a getitem follows what it takes from, a backward graph is
 // backward, an optimizer graph optimizer, everything else forward. O(nodes + edges).
 PhaseMap analyze_phases(const Graph& graph);
 PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages);  // when the caller has them

@@ -53,7 +53,7 @@ struct Merge {
 
 class Planner {
  public:
-  Planner(Facts& facts, const CseOptions& options, const IdMap<NodeId, bool>* classes, PassResult& result)
+  Planner(Facts& facts, const CseOptions& options, const IdMap<NodeId, uint32_t>* classes, PassResult& result)
       : graph_(facts.graph()),
         classes_(classes),
         options_(options),
@@ -273,7 +273,7 @@ class Planner {
   }
 
   const Graph& graph_;
-  const IdMap<NodeId, bool>* classes_;  // in place of phases; null: none
+  const IdMap<NodeId, uint32_t>* classes_;  // in place of phases; null: none
   const CseOptions& options_;
   PassResult& result_;
   const PhaseMap& phases_;
@@ -291,7 +291,8 @@ class Planner {
   std::vector<Merge> plan_;
 };
 
-PassResult merge(Graph& graph, const CseOptions& options, const IdMap<NodeId, bool>* classes, PassContext& context) {
+PassResult merge(Graph& graph, const CseOptions& options, const IdMap<NodeId, uint32_t>* classes,
+                 PassContext& context) {
   PassResult result;
   const std::vector<Merge> plan = Planner(context.facts.of(graph), options, classes, result).run();
   Replacer replacer(graph, kPass);
@@ -311,7 +312,7 @@ Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& con
   return merge(graph, options, nullptr, context);
 }
 
-Result<PassResult> cse_within(Graph& graph, const IdMap<NodeId, bool>& classes, const CseOptions& options,
+Result<PassResult> cse_within(Graph& graph, const IdMap<NodeId, uint32_t>& classes, const CseOptions& options,
                               PassContext& context) {
   return merge(graph, options, &classes, context);
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/result.h"
 #include "passes/pass/context.h"
 #include "passes/pass/pass.h"
@@ -27,7 +29,7 @@ struct CseOptions {
 Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context);
 
 // The same between nodes of one class, in place of one phase.
-Result<PassResult> cse_within(Graph& graph, const IdMap<NodeId, bool>& classes, const CseOptions& options,
+Result<PassResult> cse_within(Graph& graph, const IdMap<NodeId, uint32_t>& classes, const CseOptions& options,
                               PassContext& context);
 
 }  // namespace fxopt

@@ -107,18 +107,32 @@ void write_tangents(Graph& graph, const std::vector<NodeId>& tangents, PassResul
   }
 }
 
-// What gradients are made of.
-IdMap<NodeId, bool> needed_by_gradients(const Graph& graph, size_t num_forward_outputs) {
-  IdMap<NodeId, bool> is_needed(graph.num_ids(), false);
+// Which nodes fx_graph_cse of PyTorch merges: those that gradients need, and those that they do not, each among themselves. Each
+// in a class of its own: what is on the memory of an output, and memory that nobody has written.
+IdMap<NodeId, uint32_t> classes_of_torch(const Graph& graph, const StorageMap& storages, size_t num_forward_outputs) {
+  constexpr uint32_t kNeeded = 1, kFirstOwn = 2;
+  IdMap<NodeId, uint32_t> classes(graph.num_ids(), 0);
+  IdMap<BufferId, bool> is_returned(storages.num_buffers(), false);
   const std::vector<NodeId> leaves = output_leaves(graph);
-  for (size_t i = num_forward_outputs; i < leaves.size(); ++i) {
-    if (leaves[i].is_valid()) is_needed[leaves[i]] = true;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (!leaves[i].is_valid()) continue;
+    if (i >= num_forward_outputs) classes[leaves[i]] = kNeeded;
+    for (const BufferId id : storages.buffers(leaves[i])) {
+      if (id.is_valid()) is_returned[id] = true;
+    }
   }
   for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
-    if (!is_needed.get(node)) continue;
-    graph.for_each_input(node, [&](NodeId input) { is_needed[input] = true; });
+    if (classes[node] != kNeeded) continue;
+    graph.for_each_input(node, [&](NodeId input) { classes[input] = kNeeded; });
   }
-  return is_needed;
+  uint32_t next = kFirstOwn;
+  for (const NodeId node : graph.nodes()) {
+    const std::span<const BufferId> made = storages.buffers(node);
+    const bool is_output =
+        graph.value(node).kind == ValueKind::kTensor && made.size() == 1 && made[0].is_valid() && is_returned[made[0]];
+    if (is_output || graph.op(node).name.starts_with("aten.empty.")) classes[node] = next++;
+  }
+  return classes;
 }
 
 // Dead code goes and equal values become one, so that none is saved twice. PyTorch merges forward with backward, but nothing
@@ -135,9 +149,11 @@ Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_o
   forget();
   CseOptions equal;
   equal.collectives = compat == Compat::kTorch;
-  Result<PassResult> merged = compat == Compat::kTorch
-                                  ? cse_within(graph, needed_by_gradients(graph, num_forward_outputs), equal, context)
-                                  : cse(graph, equal, context);
+  Result<PassResult> merged =
+      compat == Compat::kTorch
+          ? cse_within(graph, classes_of_torch(graph, context.facts.of(graph).storages(), num_forward_outputs), equal,
+                       context)
+          : cse(graph, equal, context);
   if (!merged.ok()) return merged;
   result->merge(std::move(*merged));
   forget();

@@ -71,7 +71,8 @@ class TorchChooser {
     decision.recompute = is_after;
     const NodeId whole = whole_of(graph_, node);
     if (whole.is_valid() && decisions_.of.get(whole).rule == TagRule::kUnrepeatable) decision.recompute = false;
-    const std::string_view reason = is_after ? why_unrepeatable(graph_, node, effects_) : std::string_view();
+    const bool is_copied = is_after && (required_fw_.get(node) || !phases_.is_backward(node));
+    const std::string_view reason = is_copied ? why_unrepeatable(graph_, node, effects_) : std::string_view();
     if (reason.empty()) return;
     if (graph_[node].tag == Tag::kMustRecompute) {
       decisions_.unrepeatable.push_back({node, reason});
@@ -202,11 +203,12 @@ class TorchChooser {
     }
   }
 
+  // A draw of backward stays there, as under Dynamo, where draws do not count as impure.
   bool is_impure(NodeId node) {
     if (!graph_[node].is_call()) return false;
-    constexpr Effect kImpure =
-        Effect::kMutates | Effect::kRandom | Effect::kWaits | Effect::kAsserts | Effect::kBarrier;
-    return has_effect(graph_.op(node).effects, kImpure);
+    constexpr Effect kImpure = Effect::kMutates | Effect::kWaits | Effect::kAsserts | Effect::kBarrier;
+    const Effect effects = graph_.op(node).effects;
+    return has_effect(effects, kImpure) || (has_effect(effects, Effect::kRandom) && !phases_.is_backward(node));
   }
 
   void measure_distances() {

@@ -15,6 +15,7 @@ with setting.imports_torch():
 setting.need_program()
 
 import fxopt  # noqa: E402
+import partition_reports  # noqa: E402
 from functorch.compile import make_boxed_func  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._functorch.partitioners import (  # noqa: E402
@@ -24,6 +25,11 @@ from torch._functorch.partitioners import (  # noqa: E402
 from torch.fx import GraphModule  # noqa: E402
 
 STEPS = 20
+
+
+def setUpModule() -> None:
+    unittest.addModuleCleanup(torch.set_num_threads, torch.get_num_threads())
+    torch.set_num_threads(1)
 
 
 class Encoder(nn.Module):
@@ -66,13 +72,14 @@ class Residual(nn.Module):
 SIZES = {Encoder: (6, 32), Dropped: (16,), Residual: (3, 8, 8)}
 
 
-def losses(
+def trained(
     kind: type[nn.Module],
     backend: Callable,
     *,
     dynamic: bool = False,
     options: dict | None = None,
-) -> list[float]:
+) -> tuple[list[float], dict[str, object]]:
+    """The losses, and what is in parameters and buffers at the end."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     model = kind()
@@ -92,7 +99,7 @@ def losses(
         optimizer.step()
         optimizer.zero_grad()
         found.append(loss.item())
-    return found
+    return found, {name: value.tolist() for name, value in model.state_dict().items()}
 
 
 def by(partition_fn: Callable) -> Callable:
@@ -127,11 +134,12 @@ class PartitionTest(unittest.TestCase):
         for kind, dynamic in (
             (Encoder, False),
             (Residual, False),
+            (Residual, True),
             (Dropped, False),
             (Dropped, True),
         ):
             with self.subTest(kind=kind.__name__, dynamic=dynamic):
-                expected = losses(kind, by(default_partition), dynamic=dynamic)
+                expected = trained(kind, by(default_partition), dynamic=dynamic)
                 for cut in (
                     "",
                     "mode=min-cut",
@@ -139,10 +147,10 @@ class PartitionTest(unittest.TestCase):
                 ):
                     partition_fn = fxopt.partitioner(cut=cut)
                     self.assertEqual(
-                        losses(kind, by(partition_fn), dynamic=dynamic), expected, cut
+                        trained(kind, by(partition_fn), dynamic=dynamic), expected, cut
                     )
                 self.assertEqual(
-                    losses(
+                    trained(
                         kind,
                         fxopt.backend,
                         dynamic=dynamic,
@@ -150,6 +158,44 @@ class PartitionTest(unittest.TestCase):
                     ),
                     expected,
                 )
+
+    def test_whole_models_are_trained_as_with_pytorchs_partitioner(self) -> None:
+        try:
+            import training_loops as loops
+        except ImportError as error:
+            self.skipTest(f"a model is missing: {error}")
+        for kind in (loops.Gpt2, loops.Resnet18, loops.T5):
+            expected = loops.run(kind, loops.REFERENCE, STEPS, dynamic=False)
+            for way in ("partition_fn sac{policy=full}", "backend cse,dce mode=min-cut"):
+                with self.subTest(kind=kind.__name__, way=way):
+                    loop = loops.run(kind, way, STEPS, dynamic=False)
+                    self.assertEqual(loop.difference(expected), "")
+
+    def test_reported_programs_give_what_eager_execution_does(self) -> None:
+        for program in partition_reports.PROGRAMS:
+            for name, result, is_wrong in partition_reports.judged(program, None):
+                with self.subTest(program.name, by=name):
+                    self.assertFalse(is_wrong, result.text)
+
+    def test_what_a_function_keeps_unchecked_comes_last(self) -> None:
+        (program,) = (
+            each
+            for each in partition_reports.PROGRAMS
+            if each.forward is partition_reports.keeps_and_saves
+        )
+        found = []
+
+        def note(partition_fn: Callable) -> Callable:
+            def noted(*inputs: object, **told: object) -> tuple[GraphModule, GraphModule]:
+                halves = partition_fn(*inputs, **told)
+                found.append([names(half) for half in halves])
+                return halves
+
+            return noted
+
+        for partition_fn in (default_partition, fxopt.partitioner()):
+            program.run(program.compiled(note(partition_fn)))
+        self.assertEqual(found[0], found[1])
 
     def test_what_the_tags_recompute_is_not_saved_and_gradients_stay(self) -> None:
         x = torch.randn(4, 16, requires_grad=True)
@@ -263,10 +309,50 @@ class PartitionTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "extract_forward"):
             fxopt.partition(joint, num_fwd_outputs=count, cut="mode=inference")
 
-    def test_a_graph_without_tangents_is_refused(self) -> None:
+    def test_halves_say_what_inductor_asks(self) -> None:
+        def function(x: Tensor, weight: Tensor) -> Tensor:
+            return torch.tanh(x @ weight).sin().sum()
+
+        inputs = [torch.randn(4, 16, requires_grad=True), torch.randn(16, 16)]
+        expected = default_partition(
+            joint_of(function, *inputs)[0], None, num_fwd_outputs=1, static_lifetime_input_indices=[1]
+        )
+        found = fxopt.partitioner()(
+            joint_of(function, *inputs)[0], None, num_fwd_outputs=1, static_lifetime_input_indices=[1]
+        )
+        for theirs, ours in zip(expected, found):
+            static = [
+                [node.meta.get("is_static_input") for node in half.graph.find_nodes(op="placeholder")]
+                for half in (theirs, ours)
+            ]
+            self.assertEqual(*static)
+            outputs = [half.graph.output_node() for half in (theirs, ours)]
+            self.assertIs(type(outputs[1].args[0]), type(outputs[0].args[0]))
+            for key in ("desc", "output_stack_traces"):
+                self.assertEqual(outputs[0].meta[key], outputs[1].meta[key])
+
+    def test_inputs_after_calls_come_first(self) -> None:
+        joint, count = joint_of(lambda x: x.exp().sum(), torch.randn(4, requires_grad=True))
+        tangent = joint.graph.find_nodes(op="placeholder")[-1]
+        next(node for node in joint.graph.nodes if node.op == "call_function").append(tangent)
+        joint.recompile()
+        backward = fxopt.partition(joint, num_fwd_outputs=count)[1]
+        self.assertIn("tangents_1", names(backward)[0])
+
+    def test_a_graph_without_tangents_has_nothing_in_backward(self) -> None:
         graph_module = torch.fx.symbolic_trace(lambda x: x + 1)
+        forward, backward = fxopt.partition(graph_module, num_fwd_outputs=1)
+        self.assertEqual([names(forward), names(backward)], [(["x"], ["add"]), ([], [])])
+
+    def test_a_draw_of_forward_after_one_of_backward_is_refused(self) -> None:
+        def function(x: Tensor, tangents_1: Tensor) -> tuple[Tensor, Tensor]:
+            return torch.rand_like(tangents_1) * tangents_1, x * torch.rand_like(x)
+
+        drawn = torch.fx.symbolic_trace(function)
+        output = drawn.graph.output_node()
+        output.args = (tuple(reversed(output.args[0])),)
         with self.assertRaises(fxopt.FxoptError) as caught:
-            fxopt.partition(graph_module, num_fwd_outputs=1)
+            fxopt.partition(drawn, num_fwd_outputs=1)
         self.assertEqual(caught.exception.code, "FX0803")
 
     def test_an_unknown_option_of_the_backend_is_an_error(self) -> None:
