@@ -49,6 +49,15 @@ std::vector<NodeId> inferred_tangents(const Graph& graph, Facts& facts) {
   return tangents;
 }
 
+// Whether the graph says of itself that it is joint, and none of its gradients is anything but None: no output needs one.
+bool has_no_gradients(const Graph& graph) {
+  if (graph.kind != GraphKind::kJoint || !graph.num_forward_outputs.has_value()) return false;
+  const std::vector<NodeId> leaves = output_leaves(graph);
+  const auto count = static_cast<int64_t>(leaves.size());
+  const int64_t first = std::clamp<int64_t>(*graph.num_forward_outputs, 0, count);
+  return std::none_of(leaves.begin() + first, leaves.end(), [](NodeId leaf) { return leaf.is_valid(); });
+}
+
 struct Joint {
   GraphId graph;                 // invalid: the module is a forward and a backward graph already
   std::vector<NodeId> tangents;  // that are to be written as such
@@ -68,9 +77,7 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
     });
     std::vector<NodeId> tangents;
     if (!has_tangents) tangents = inferred_tangents(graph, context.facts.of(graph));
-    // A graph whose outputs need no gradient has none: it says itself that it is joint, and where gradients begin.
-    const bool is_said = graph.kind == GraphKind::kJoint && graph.num_forward_outputs.has_value();
-    if (has_tangents ? !is_joint(graph) : tangents.empty() && !is_said) continue;
+    if (has_tangents ? !is_joint(graph) : tangents.empty() && !has_no_gradients(graph)) continue;
     if (joint.graph.is_valid()) {
       return refused(graph, NodeId(),
                      "'" + std::string(module.text(module.graph(joint.graph).name())) + "' and '" +

@@ -16,7 +16,10 @@ What the proof stops is executed without it: WRONG where it differs, ALARM where
 --judge makes inputs like the values that the file records, and asks for gradients where the file may be differentiated. --reduce
 needs a difference that --judge sees; it gives a placeholder the value that its name had in the whole program.
 
-Left out, because another result is their purpose: `compat` of every pass, dce{random=remove}, dce{assertions=remove},
+Forward and backward graphs are executed one after the other; new values of inputs that forward returns are written in between, as
+PyTorch's runtime does, so that backward would read them.
+
+Left out, because another result is their purpose: `compat` of every pass but of the minimal cut, dce{random=remove}, dce{assertions=remove},
 dce{collectives=remove}, and passes that are not of class exact. Collectives are simulated: what other ranks hold differs from
 what this one holds, and a result is there only after its wait. Strides of dimensions of size 1 are not compared.
 

@@ -1,26 +1,32 @@
 #!/usr/bin/env python3
 """Wrong edits of training graphs: `fxopt verify --against` must not prove one that PyTorch executes otherwise.
 
-    scripts/peers/edits.py [--fxopt PROGRAM] [--edits N] [--seeds A:B] [--each N] [--only CLASS]... [GRAPH...]
+    scripts/peers/edits.py [--fxopt PROGRAM] [--edits N] [--seeds A:B] [--each N] [--only CLASS]... [--pairs] [GRAPH...]
 
 Edits of about thirty classes (edit_parts/classes.py) are made on random programs (those of differential.py, a seed each) or on
 graph files, one place at a time. Each edited graph is written with what was recorded of the one before, compared by the prover,
 and executed on the CPU as differential.py does. Printed by class: how many edits; of those that change a result how many were
 not proved; of those that change nothing how many were proved all the same; undecided. MISSED: proved, and differs when
 executed (what a call raises that nobody reads does not count); a wrong proof, which --keep FOLDER keeps as before.json and after.json. Exits with 1 when there is one. Needs torch; no GPU.
+
+With --pairs the programs are joint graphs (of files: those that are), each cut in a random mode, and the edits those of
+edit_parts/pairs.py: of one place of the forward and the backward graph, which are compared with the joint graph and executed one
+after the other. The pair as it was cut must be proved, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
@@ -28,16 +34,19 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "script
 import torch  # noqa: E402
 from torch.fx import Node  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
-from differential_parts import campaign, families, files, observe, optimize  # noqa: E402
+from differential_parts import campaign, families, files, observe, optimize, pipelines  # noqa: E402
 from differential_parts.programs import (  # noqa: E402
     FAILING, METADATA_CHANGES, Dice, Program, Unusable, is_random, op_name, schema_of, writes,
 )  # fmt: skip
 from edit_parts.classes import EDITS  # noqa: E402
-from fxopt import tool  # noqa: E402
+from edit_parts.pairs import PAIR_EDITS, UNCHANGED, Pair  # noqa: E402
+from fxopt import form, tool  # noqa: E402
 from fxopt.form import FormError  # noqa: E402
+from fxopt.reader import LoadError  # noqa: E402
 from fxopt.writer import ExportError  # noqa: E402
 from fxopt_program import Fxopt  # noqa: E402
 
+CUTS = (*pipelines.CUTS, *pipelines.MARKING, f"fsdp-gathers,{pipelines.CUTS[0]}", *(f"{pipelines.MARKING[0]},join,{again}" for again in pipelines.AGAIN))
 EXECUTION_LIMIT = 4  # times that the original is executed before a result is called another one
 
 
@@ -116,6 +125,8 @@ class _Surviving(torch.fx.Interpreter):
 class Subject:
     """A graph to be edited, with its file and how it ends."""
 
+    flags: tuple[str, ...] = ()  # of verify
+
     def __init__(self, name: str, program: Program, fxopt: str, folder: pathlib.Path) -> None:
         self.name, self.program, self.fxopt, self.folder = name, program, fxopt, folder
         self.seen = campaign.run_graph(program, program.graph_module)
@@ -139,6 +150,9 @@ class Subject:
             after = self._write(edited)
         except (ExportError, FormError, RuntimeError):
             return None
+        return self._judged(after, edited)
+
+    def _judged(self, after: pathlib.Path, edited: torch.fx.GraphModule) -> tuple[str, list[str]] | None:
         verdict = self._verdict(after)
         differences = observe.differences(self.seen, campaign.run_graph(self.program, edited))
         if differences and differences[0].startswith("raises"):  # perhaps in a call that nobody reads: that is not proved
@@ -155,24 +169,55 @@ class Subject:
 
     def _verdict(self, after: pathlib.Path) -> str:
         try:
-            told = tool.run_fxopt(self.fxopt, ["verify", str(after), "--against", str(self.source)], self.folder)
+            command = ["verify", str(after), "--against", str(self.source), *self.flags]
+            told = tool.run_fxopt(self.fxopt, command, self.folder)
         except tool.FxoptError as error:
             return "differs" if error.code == campaign.NOT_EQUIVALENT else f"refused {error.code}"
-        return str(told["files"][0]["proof"])
+        return str((told["step"] if self.flags else told["files"][0])["proof"])
+
+
+class PairSubject(Subject):
+    """A joint graph that is cut, and the pair to be edited."""
+
+    flags = ("--step",)
+
+    def __init__(self, name: str, program: Program, fxopt: str, folder: pathlib.Path) -> None:
+        super().__init__(name, program, fxopt, folder)
+        self.passes = Dice(name).choice(CUTS)
+        self.name += f", {self.passes}"
+        target = folder / "pair.json"
+        try:
+            tool.run_fxopt(fxopt, ["opt", str(self.source), "-o", str(target), "--passes", self.passes, optimize.NO_REPRODUCER], folder)
+        except tool.FxoptError as error:
+            raise Unusable(f"not cut: {error.code}") from error
+        self.module = json.loads(target.read_text(encoding="utf-8"))["module"]
+
+    def judge(self, name: str, dice: Dice) -> tuple[str, list[str]] | None:
+        pair = Pair(self.module)
+        if not PAIR_EDITS[name](pair, dice):
+            return None
+        after = self.folder / "after.json"
+        form.write_json(pair.module, after)
+        try:
+            edited = optimize.runnable(pair.module, after)
+        except (LoadError, FormError, RuntimeError):
+            return None
+        return self._judged(after, edited)
 
 
 def subjects(options: argparse.Namespace, folder: pathlib.Path) -> Iterator[Subject | str]:
     """A text in place of one that cannot be used."""
+    make = PairSubject if options.pairs else Subject
     for path in options.graphs:
         with _no_crash() as reason:
             _, program = files.runnable(path, folder / "source.json", options.fxopt)
-            yield Subject(path.name, program, options.fxopt, folder)
+            yield make(path.name, program, options.fxopt, folder)
         if reason:
             yield f"{path.name}: {reason[0]}"
     for seed in range(*options.seeds) if not options.graphs else ():
         with _no_crash() as reason:
-            program, _ = families.make(seed)
-            yield Subject(f"seed {seed}", program, options.fxopt, folder)
+            program, _ = families.make(seed, "joint" if options.pairs else None)
+            yield make(f"seed {seed}", program, options.fxopt, folder)
         if reason:
             yield reason[0]
 
@@ -187,36 +232,46 @@ def _no_crash() -> Iterator[list[str]]:
 
 
 class Table:
-    def __init__(self) -> None:
+    def __init__(self, classes: Sequence[str]) -> None:
+        self.classes = classes
+        self.width = 70 if UNCHANGED in classes else 42
         self.rows: dict[str, Counter[str]] = defaultdict(Counter)
         self.missed: list[str] = []
 
-    def add(self, subject: Subject, name: str, verdict: str, differences: list[str]) -> bool:
-        """True for a wrong proof."""
+    def add(self, subject: Subject | PairSubject, name: str, verdict: str, differences: list[str]) -> bool:
+        """True for a wrong proof, and where what nobody edited is not proved."""
+        if name == UNCHANGED:
+            self.rows[f"  {re.sub('partition|mode=', '', subject.passes) or 'default'}"][f"{'other' if differences else 'equal'} {verdict.split()[0]}"] += 1
         how = "other" if differences else "equal"
         self.rows[name][f"{how} {verdict.split()[0]}"] += 1
-        if how != "other" or verdict != "proved":
+        if name == UNCHANGED and (differences or verdict != "proved"):
+            self.missed.append(f"MISSED {subject.name}: {name}: {verdict}; {'; '.join(differences[:2])}")
+        elif how == "other" and verdict == "proved":
+            self.missed.append(f"MISSED {subject.name}: {name}: {'; '.join(differences[:2])}")
+        else:
             return False
-        self.missed.append(f"MISSED {subject.name}: {name}: {'; '.join(differences[:2])}")
         return True
 
     def text(self) -> str:
         columns = ("other differs", "other undecided", "other refused", "other proved", "equal proved", "equal differs",
                    "equal undecided", "equal refused")  # fmt: skip
-        lines = [f"{'edit':42}{'edits':>7}" + "".join(f"{column.replace(' ', chr(10)).splitlines()[0]:>11}" for column in columns),
-                 " " * 49 + "".join(f"{column.split()[1]:>11}" for column in columns)]  # fmt: skip
+        lines = [f"{'edit':{self.width}}{'edits':>7}" + "".join(f"{column.replace(' ', chr(10)).splitlines()[0]:>11}" for column in columns),
+                 " " * (self.width + 7) + "".join(f"{column.split()[1]:>11}" for column in columns)]  # fmt: skip
         total: Counter[str] = Counter()
-        for name in EDITS:
+        for name in self.classes:
             total.update(self.rows[name])
             lines.append(self._line(name, self.rows[name], columns))
+            if name == UNCHANGED:
+                lines += [self._line(cut, self.rows[cut], columns) for cut in sorted(self.rows) if cut.startswith("  ")]
         return "\n".join([*lines, self._line("all", total, columns)])
 
     def _line(self, name: str, row: Counter[str], columns: tuple[str, ...]) -> str:
-        return f"{name:42}{row.total():7}" + "".join(f"{row[column]:11}" for column in columns)
+        return f"{name:{self.width}}{row.total():7}" + "".join(f"{row[column]:11}" for column in columns)
 
 
 def run(options: argparse.Namespace) -> int:
-    table, started, made, skipped = Table(), time.monotonic(), 0, 0
+    classes = PAIR_EDITS if options.pairs else EDITS
+    table, started, made, skipped = Table(list(classes)), time.monotonic(), 0, 0
     dice = Dice(1)
     with tempfile.TemporaryDirectory() as name:
         for subject in subjects(options, pathlib.Path(name)):
@@ -225,9 +280,9 @@ def run(options: argparse.Namespace) -> int:
                 if options.graphs:
                     print(f"skipped {subject}", flush=True)
                 continue
-            rare = sorted(options.only or EDITS, key=lambda each: (table.rows[each].total(), dice.random()))
+            rare = sorted(options.only or classes, key=lambda each: (each != UNCHANGED, table.rows[each].total(), dice.random()))
             done = 0
-            for each in rare:  # those made least often so far
+            for each in rare:  # none, then those made least often so far
                 judged = subject.judge(each, dice)
                 if judged is None:
                     continue
@@ -265,7 +320,8 @@ def main() -> int:
     parser.add_argument("--edits", type=int, default=2500, metavar="N", help="edits in all (default: 2500)")
     parser.add_argument("--seeds", type=seed_range, default=(0, 10**9), metavar="A:B", help="of random programs (default: from 0)")
     parser.add_argument("--each", type=int, default=8, metavar="N", help="edits of each graph, rare classes first (default: 8)")
-    parser.add_argument("--only", action="append", choices=sorted(EDITS), metavar="CLASS", help="edits of this class, repeatable")
+    parser.add_argument("--only", action="append", choices=sorted(EDITS | PAIR_EDITS), metavar="CLASS", help="edits of this class, repeatable")
+    parser.add_argument("--pairs", action="store_true", help="edit the forward and the backward graph of joint programs")
     parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="keep the files of wrong proofs")
     parser.add_argument("graphs", nargs="*", type=pathlib.Path, metavar="GRAPH")
     options = parser.parse_args()

@@ -4,6 +4,7 @@
     scripts/peers/planted_bugs.py --build FOLDER                   copy the sources, build one program with all of them
     scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt [--runs N] [--jobs N] [--only NAME] [--json FILE]
     scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt --proof [--runs N] [--only NAME] [--json FILE]
+    scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt --choices [--only NAME] [--json FILE]
 
 The mistakes are those of differential_parts/planted.py, each of them a legality rule that no longer holds. The program makes the
 one whose number FXOPT_PLANTED gives, and none without it. Each campaign stops at its first find, whose graph and pipeline
@@ -13,6 +14,9 @@ scripts/setup.sh installs; the rest needs torch.
 With --proof nothing is executed: the same programs go through `fxopt opt`, one after another through every mistake that is left.
 A mistake is stopped when the proof refuses (FX0420) what the program without the mistake lets pass. Printed: the runs up to
 there, in how many of them the mistake changed the end, and where it was not stopped, what else was said (unproved: a warning).
+
+With --choices the mistakes are those that no execution shows, but what is saved. Found: a case of tests/cases/passes whose pipeline
+writes another file, or is refused otherwise, than without the mistake.
 """
 
 from __future__ import annotations
@@ -31,13 +35,15 @@ from typing import TYPE_CHECKING
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent)]
 
-from differential_parts.planted import PLANTED, Edit, Planted
+from differential_parts.planted import CHOICES, PLANTED, Edit, Planted
 
 if TYPE_CHECKING:
     from differential_parts import proving
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ("CMakeLists.txt", "CMakePresets.json", "cli", "core", "ir", "passes", "runtime", "schemas", "scripts")
+ALL = PLANTED + CHOICES  # a mistake's number is its place here, from 1
+CASES = ROOT / "tests" / "cases" / "passes"
 ENOUGH_NODES = 12
 SWITCH = """#pragma once
 #include <cstdlib>
@@ -58,7 +64,7 @@ def build(folder: pathlib.Path) -> int:
         path = ROOT / name
         (shutil.copytree if path.is_dir() else shutil.copy2)(path, folder / name)
     (folder / "core" / "planted.h").write_text(SWITCH, encoding="utf-8")
-    edits = [(number, edit) for number, planted in enumerate(PLANTED, 1) for edit in planted.edits]
+    edits = [(number, edit) for number, planted in enumerate(ALL, 1) for edit in planted.edits]
     for file in sorted({edit.file for _, edit in edits}):
         path = folder / file
         text = plant(path.read_text(encoding="utf-8"), [(number, edit) for number, edit in edits if edit.file == file])
@@ -92,13 +98,15 @@ def plant(text: str, edits: list[tuple[int, Edit]]) -> str:
 def hunt(planted: Planted, options: argparse.Namespace, folder: pathlib.Path) -> dict[str, object]:
     """One campaign with the mistake, and its find reduced."""
     script = [sys.executable, str(pathlib.Path(__file__).resolve().parent / "differential.py"), "--fxopt", options.fxopt]
-    environment = {**os.environ, "FXOPT_PLANTED": str(PLANTED.index(planted) + 1)}
+    environment = {**os.environ, "FXOPT_PLANTED": str(ALL.index(planted) + 1)}
+    script += ["--family", planted.family] if planted.family else []
+    only = ["--passes", planted.passes] if planted.passes else []
     told = ["--stop-at-first", "--pipelines", "1", "--runs", str(options.runs), "--jobs", str(options.jobs)]
     report, small = folder / "report.json", folder / "small.fxg"
-    subprocess.run([*script, *told, "--json", str(report)], env=environment, stdout=subprocess.DEVNULL)
+    subprocess.run([*script, *told, *only, "--json", str(report)], env=environment, stdout=subprocess.DEVNULL)
     result = json.loads(report.read_text(encoding="utf-8"))
     row: dict[str, object] = {"name": planted.name, "rule": planted.rule, "runs": result["runs"], "found": result["wrong"] > 0}
-    for line in result["disagreements"]:
+    for line in [line for line in result["disagreements"] if line.startswith("WRONG")]:
         seed, passes = re.match(r"WRONG seed (\d+) .* --passes '(.*?)'", line).groups()
         row |= {"seed": int(seed), "passes": passes, "seen": line.rpartition("': ")[2] or line}
         small.unlink(missing_ok=True)
@@ -130,7 +138,7 @@ def ask_proof(chosen: list[Planted], options: argparse.Namespace) -> int:
     sys.path[:0] = [str(ROOT / "scripts")]
     from differential_parts import proving
 
-    rows = {PLANTED.index(planted) + 1: proving.Row(planted.name, planted.rule) for planted in chosen}
+    rows = {ALL.index(planted) + 1: proving.Row(planted.name, planted.rule) for planted in chosen}
     for row in proving.judge(rows, options.fxopt, options.runs):
         print(shown_proof(row), flush=True)
     if options.json is not None:
@@ -140,11 +148,40 @@ def ask_proof(chosen: list[Planted], options: argparse.Namespace) -> int:
     return 0 if stopped == len(rows) else 1
 
 
+def ask_cases(chosen: list[Planted], options: argparse.Namespace, folder: pathlib.Path) -> int:
+    """Which cases tell."""
+    cases: list[tuple[str, pathlib.Path, str]] = []
+    for source in sorted(CASES.glob("*/*.fxg")):
+        text = source.read_text(encoding="utf-8").partition("\n=====")[0]
+        if (found := re.search(r"^# passes: (.*?)(?:  |$)", text, re.MULTILINE)) and "\n-----" not in text:
+            cases.append((f"{source.parent.name}/{source.stem}", folder / f"{len(cases)}.fxg", found[1]))
+            cases[-1][1].write_text(text + "\n", encoding="utf-8")
+    without = [_end(options.fxopt, path, passes, 0) for _, path, passes in cases]
+    rows = []
+    for planted in chosen:
+        number = ALL.index(planted) + 1
+        told = [name for (name, path, passes), end in zip(cases, without) if _end(options.fxopt, path, passes, number) != end]
+        rows.append({"name": planted.name, "rule": planted.rule, "cases": told})
+        print(f"{planted.name:34}{f'found by {len(told)} cases, {told[0]}' if told else 'NOT FOUND'}", flush=True)
+    if options.json is not None:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    found = sum(bool(row["cases"]) for row in rows)
+    print(f"{found} of {len(rows)} found by {len(cases)} cases")
+    return 0 if found == len(rows) else 1
+
+
+def _end(fxopt: str, path: pathlib.Path, passes: str, number: int) -> tuple[int, list[str], str]:
+    command = [fxopt, "opt", str(path), "-o", "-", "--passes", passes, "--no-reproducer"]
+    done = subprocess.run(command, env={**os.environ, "FXOPT_PLANTED": str(number)}, capture_output=True, text=True)
+    return done.returncode, re.findall(r"error\[\w+\]", done.stderr), done.stdout
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Asks whether differential.py finds mistakes that are planted in fxopt.")
     parser.add_argument("--build", type=pathlib.Path, metavar="FOLDER", help="build the program with the mistakes here")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the program with the mistakes")
     parser.add_argument("--proof", action="store_true", help="execute nothing: what does the proof stop?")
+    parser.add_argument("--choices", action="store_true", help="the mistakes that no execution shows: do the cases?")
     parser.add_argument("--runs", type=int, default=2000, metavar="N", help="at most, for each mistake (default: 2000)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes of a campaign (default: 1)")
     parser.add_argument("--only", metavar="NAME", help="only the mistakes whose name holds this")
@@ -154,9 +191,13 @@ def main() -> int:
         return build(options.build.resolve())
     if options.fxopt is None:
         parser.error("--build FOLDER or --fxopt PROGRAM")
-    chosen = [planted for planted in PLANTED if options.only is None or options.only in planted.name]
+    known = CHOICES if options.choices else PLANTED
+    chosen = [planted for planted in known if options.only is None or options.only in planted.name]
     if options.proof:
         return ask_proof(chosen, options)
+    if options.choices:
+        with tempfile.TemporaryDirectory() as folder:
+            return ask_cases(chosen, options, pathlib.Path(folder))
     rows = []
     for planted in chosen:
         with tempfile.TemporaryDirectory() as folder:

@@ -14,9 +14,11 @@ from setting import imports_torch, need_program
 
 with imports_torch():
     import differential
+    import edits
     import torch
     from differential_parts import campaign, collectives, families, files, observe, pipelines, soup, tables
     from differential_parts.programs import Program
+    from edit_parts.pairs import PAIR_EDITS, UNCHANGED
     from fxopt.tool import FxoptError
     from torch.fx.experimental.proxy_tensor import make_fx
 need_program()
@@ -135,7 +137,15 @@ class Programs(unittest.TestCase):
         self.assertNotIn("compat", text)
         self.assertNotIn("=remove", text)
         for item in known:
-            self.assertIn(item.name, text)
+            self.assertEqual(item.name in text, item.name not in pipelines.FOR_JOINT, item.name)
+
+    def test_joint_graphs_are_cut_in_every_mode_but_inference(self):
+        known = pipelines.known_passes(differential.tool.find_fxopt())
+        graph_module = make_fx(lambda x: x + 1)(torch.ones(2))
+        drawn = [pipelines.random_pipelines(pipelines.Dice(seed), known, graph_module, 20, tagged=True, joint=True) for seed in range(40)]
+        for part in (*pipelines.CUTS, *pipelines.MARKING, *pipelines.AGAIN, "cut=false", "join", "fsdp-gathers{policy=save"):
+            self.assertIn(part, str(drawn))
+        self.assertNotIn("inference", str(drawn))
 
     def test_variations_keep_what_a_graph_computes(self):
         def function(x):
@@ -221,6 +231,52 @@ class Files(unittest.TestCase):
             code, text = self.main("--judge", self.path, "--passes", "cse")
         self.assertEqual(code, 1)
         self.assertIn("output 1: sizes (2,) became (4,)", text)
+
+
+STATE = """graph @main {kind=joint, num_forward_outputs=2} {
+  output_spec {role=mutation, of="s"}
+  output_spec {role=user}
+  output_spec {role=gradient, of="x"}
+  %x: f32[4] = placeholder() {input={role=input}}
+  %s: f32[4] = placeholder() {input={role=buffer}}
+  %d: f32[4] = placeholder() {input={role=tangent}}
+  %n: f32[4] = aten.add.Tensor(%s, %x)
+  %c: f32[4] = aten.clone.default(%s)
+  %y: f32[4] = aten.mul.Tensor(%x, %c)
+  %g: f32[4] = aten.mul.Tensor(%d, %c)
+  return (%n, %y, %g)
+}
+"""
+
+
+class Pairs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path, self.fxopt = pathlib.Path(folder.name) / "state.fxg", differential.tool.find_fxopt()
+        path.write_text(STATE, encoding="utf-8")
+        _, program = files.runnable(path, path.with_name("source.json"), self.fxopt)
+        roles = {"x": {"role": "input"}, "s": {"role": "buffer"}, "d": {"role": "tangent"}}
+        outputs = [{"role": "mutation", "of": "s"}, "user", {"role": "gradient", "of": "x"}]
+        program.told |= {"roles": roles, "outputs": outputs, "num_forward_outputs": 2}
+        self.subject = edits.PairSubject("state", program, self.fxopt, path.parent)
+
+    def test_a_pair_is_proved_and_equal_as_it_was_cut_and_not_when_it_was_edited(self):
+        self.assertEqual(self.subject.judge(UNCHANGED, pipelines.Dice(0)), ("proved", []))
+        for name in ("user outputs exchanged", "an input returned in place of its new value", "another value saved by an op after it"):
+            self.assertIn(name, PAIR_EDITS)
+            verdict, found = self.subject.judge(name, pipelines.Dice(0))
+            self.assertEqual((verdict, bool(found)), ("differs", True), name)
+
+    def test_a_new_value_of_an_input_is_written_between_the_two_graphs(self):
+        module = edits.Pair(self.subject.module)
+        (saved,) = [leaf for leaf in module.saved_leaves if leaf["node"] == "c"]
+        saved["node"] = "s"
+        after = self.subject.folder / "late.json"
+        edits.form.write_json(module.module, after)
+        late = edits.optimize.runnable(module.module, after)
+        found = observe.differences(self.subject.seen, campaign.run_graph(self.subject.program, late))
+        self.assertEqual(found, ["output 2: data"])
 
 
 class Campaign(unittest.TestCase):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import unittest
 
 import planted_bugs
-from differential_parts.planted import PLANTED
+from planted_bugs import ALL
 from setting import ROOT
 
 
 class Places(unittest.TestCase):
     def test_every_mistake_fits_the_sources(self):
-        edits = [(number, edit) for number, planted in enumerate(PLANTED, 1) for edit in planted.edits]
+        edits = [(number, edit) for number, planted in enumerate(ALL, 1) for edit in planted.edits]
         numbers = set()
         for file in sorted({edit.file for _, edit in edits}):
             with self.subTest(file=file):
@@ -20,14 +20,14 @@ class Places(unittest.TestCase):
                 for number, edit in here:
                     self.assertIn(f"is_planted({number}) ? ({edit.instead}) : (", text)
                     numbers.add(number)
-        self.assertEqual(numbers, set(range(1, len(PLANTED) + 1)))
+        self.assertEqual(numbers, set(range(1, len(ALL) + 1)))
 
     def test_names_and_rules_differ(self):
-        for texts in ([planted.name for planted in PLANTED], [planted.rule for planted in PLANTED]):
+        for texts in ([planted.name for planted in ALL], [planted.rule for planted in ALL]):
             self.assertEqual(len(texts), len(set(texts)))
 
     def test_a_place_that_is_not_there_or_not_alone_is_refused(self):
-        known = PLANTED[0].edits[0]
+        known = ALL[0].edits[0]
         for text in ("int a = 0;", 2 * "Effect allowed = Effect::kHostSync | Effect::kNondeterministic;\n"):
             with self.assertRaisesRegex(ValueError, "places, not one"):
                 planted_bugs.plant(text, [(1, known)])

@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-from differential_parts.programs import aten
+from differential_parts.collectives import join_group
+from differential_parts.programs import WORLD, aten
 
 WIDTH = 4
 CLASSES = 4
@@ -28,6 +29,7 @@ class Block:
 
 SQUARE = (WIDTH, WIDTH)
 ROW = (WIDTH,)
+ROWS, COLUMNS = (WIDTH // WORLD, WIDTH), (WIDTH, WIDTH // WORLD)  # what one rank has of a square
 
 
 class WritesItsView(torch.autograd.Function):
@@ -43,6 +45,21 @@ class WritesItsView(torch.autograd.Function):
     def backward(ctx, gradient):
         ctx.result.mul_(3.0)
         return gradient * ctx.view.view(gradient.shape)
+
+
+class WritesWhatItHasRead(torch.autograd.Function):
+    """Reads what forward saved, and writes it then, both before any gradient is read."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.result = x.sin()
+        return ctx.result * 2.0
+
+    @staticmethod
+    def backward(ctx, gradient):
+        side = ctx.result.exp()
+        ctx.result.mul_(3.0)
+        return gradient * side * ctx.result
 
 
 class WritesWhatItSaved(torch.autograd.Function):
@@ -109,6 +126,38 @@ class FusedCrossEntropy(torch.autograd.Function):
             softmax.index_put_((torch.arange(target.shape[0]), target), torch.full(target.shape, -1.0), accumulate=True)
         softmax.mul_(gradient / target.shape[0])
         return (ctx.view.view(softmax.shape) if ctx.how == "sub" else softmax), None, None
+
+
+class Gathers(torch.autograd.Function):
+    """The whole of a parameter of which each rank has a part, and the sum of its gradients."""
+
+    @staticmethod
+    def forward(ctx, shard):
+        c10d = torch.ops._c10d_functional
+        return c10d.wait_tensor(c10d.all_gather_into_tensor(shard, WORLD, _group()))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        c10d = torch.ops._c10d_functional
+        return c10d.wait_tensor(c10d.reduce_scatter_tensor(gradient.contiguous(), "sum", WORLD, _group()))
+
+
+def _group() -> str:
+    join_group(WORLD)
+    return torch.distributed.group.WORLD.group_name
+
+
+def _gathered_columns(h: Tensor, shard: Tensor) -> Tensor:
+    return torch.tanh(h @ torch.cat(Gathers.apply(shard).chunk(WORLD), 1))
+
+
+def _gathered_cast(h: Tensor, shard: Tensor) -> Tensor:
+    return F.silu(F.linear(h, Gathers.apply(shard.to(torch.float64)).to(h.dtype)))
+
+
+def _gathered_twice(h: Tensor, shard: Tensor) -> Tensor:
+    w = Gathers.apply(shard)
+    return torch.sigmoid(h @ w) @ w.t()
 
 
 def _attention(h: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -250,6 +299,13 @@ BACKWARD_WRITING = (
     Block(WritesItsGradient.apply),
     Block(lambda h, w: WritesItsView.apply(h @ w), (SQUARE,)),
 )
+GATHERING = (
+    Block(lambda h, w: h + torch.sin(h @ Gathers.apply(w)), (ROWS,)),
+    Block(_gathered_columns, (COLUMNS,)),
+    Block(_gathered_cast, (ROWS,)),
+    Block(_gathered_twice, (ROWS,)),
+)
+READING_FIRST = (Block(WritesWhatItHasRead.apply),)
 CHECKPOINTED = (Block(_checkpointed, (SQUARE,)),)
 TAGGING = (Block(_selective(_save_products), (SQUARE,)), Block(_selective(_recompute_all), (SQUARE,)))
 

@@ -120,7 +120,7 @@ class Subject:
     def _execute(self, run: Run, result: Optimized) -> None:
         run.changed, run.recomputed = result.changed, result.recomputed
         after = run_graph(self.program, result.graph_module)
-        run.differences = observe.differences(self.seen, after, same_collectives=keeps_collectives(run.passes))
+        run.differences = differences(self.seen, after, run.passes)
         if not run.differences:
             return
         for _ in range(AGAIN):  # memory that nobody wrote is mostly the same twice
@@ -129,9 +129,14 @@ class Subject:
                 return
 
 
-def keeps_collectives(passes: str) -> bool:
-    """Recomputed collectives are launched again, and merging them is what that option is for."""
-    return "remat" not in passes and "collectives=true" not in passes
+def differences(before: Seen, after: Seen, passes: str) -> list[str]:
+    """Of what a pipeline gives. Recomputed collectives are launched again; merging them is what that option is for, and
+    compat=torch does it, too."""
+    may_merge = "collectives=true" in passes or "compat=torch" in passes
+    may_repeat = "remat" in passes or "partition" in passes
+    return observe.differences(
+        before, after, same_collectives=not may_merge and not may_repeat, all_collectives=not may_merge
+    )
 
 
 def _sharing(seen: Seen) -> set[str]:

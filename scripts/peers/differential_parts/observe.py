@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import operator
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -123,9 +124,9 @@ def described(value: object) -> object:
     return _tensor(value) if isinstance(value, Tensor) else f"{type(value).__name__} {value!r}"
 
 
-def differences(before: Seen, after: Seen, *, same_collectives: bool = False) -> list[str]:
+def differences(before: Seen, after: Seen, *, same_collectives: bool = False, all_collectives: bool = False) -> list[str]:
     """What a caller of the second execution sees otherwise than of the first, in short words. same_collectives: other
-    ranks wait for the same collectives in the same order."""
+    ranks wait for the same collectives in the same order; all_collectives: for these at least, and as often."""
     if before.error or after.error:
         return [] if before.error == after.error else [f"raises {after.error}" if after.error else "raises no more"]
     lines = [f"{name}: {part}" for name in before.tensors for part in _parts(name, before, after)]
@@ -145,6 +146,8 @@ def differences(before: Seen, after: Seen, *, same_collectives: bool = False) ->
         lines.append("what is printed")
     if same_collectives and before.collectives != after.collectives:
         lines.append(f"{len(before.collectives)} collectives became {len(after.collectives)}, or others")
+    if all_collectives and (lost := Counter(before.collectives) - Counter(after.collectives)):
+        lines.append(f"of the collectives {lost.total()} are lost")
     return lines + _gradient_lines(before.gradients, after.gradients)
 
 

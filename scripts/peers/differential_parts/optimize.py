@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.fx import GraphModule
 
 from differential_parts.observe import attributes_of
-from differential_parts.programs import Program
+from differential_parts.programs import Program, aten
 
 NO_REPRODUCER = "--no-reproducer"
 
@@ -56,10 +56,7 @@ class Optimizer:
         refuses."""
         target = self.folder / "after.json"
         report = self._call(passes, target, prove=prove, stop_after=stop_after)
-        with form.no_collection():
-            module = json.loads(target.read_text(encoding="utf-8"))["module"]
-            loaded = _Runnable(module, target, None).runnable()
-        return _optimized(loaded, report)
+        return _optimized(runnable(json.loads(target.read_text(encoding="utf-8"))["module"], target), report)
 
     def apply(self, passes: str) -> Optimized:
         """The same by bridge.apply, on a copy."""
@@ -88,20 +85,28 @@ class _Runnable(Importer):
         return self.graph_module(self.module["graphs"][0]["name"])
 
     def _pair(self, first: str, second: str) -> GraphModule:
-        """Forward, then backward on what forward saved for it, as one graph that is called as the joint graph was."""
+        """Forward, then backward on what forward saved for it, as one graph that is called as the joint graph was. New values
+        of inputs, which forward returns, are written in between, as the runtime does, and taken back in the end: the
+        joint graph leaves them to its caller."""
         forward, backward = self.graph_module(first), self.graph_module(second)
         count = int(self._records[first]["num_forward_outputs"])
         graph, values = torch.fx.Graph(), {}
         returned = graph.graph_copy(forward.graph, values)
-        saved = {
-            message["name"]: int(message["input"]["saved_from_output"])
-            for message in self._records[second]["nodes"]
-            if "saved_from_output" in message.get("input", {})
-        }
-        given = {
-            node: returned[saved[node.name]] for node in backward.graph.find_nodes(op="placeholder") if node.name in saved
-        }
+        inputs = {node.name: node for node in graph.find_nodes(op="placeholder")}
+        written = [
+            (inputs[spec["of"]], value)
+            for spec, value in zip(self._records[first].get("outputs", ()), returned)
+            if spec.get("role") == "OUTPUT_ROLE_MUTATION" and spec.get("of") in inputs and isinstance(value, torch.fx.Node)
+        ]
+        old = [(node, graph.call_function(aten.clone.default, (node,))) for node, _ in written]
+        for pair in written:
+            graph.call_function(aten.copy_.default, pair)
+        placeholders = backward.graph.find_nodes(op="placeholder")
+        bindings = self.module["invocations"][-1].get("bindings", ())
+        given = {placeholders[item.get("input", 0)]: returned[item.get("output", 0)] for item in bindings}
         gradients = graph.graph_copy(backward.graph, given)
+        for pair in old:
+            graph.call_function(aten.copy_.default, pair)
         graph.output([*returned[:count], *gradients])
         root = torch.nn.Module()
         for half in (forward, backward):
@@ -109,6 +114,12 @@ class _Runnable(Importer):
                 if not _has(root, node.target):
                     _put(root, node.target, _get(half, node.target))
         return GraphModule(root, graph)
+
+
+def runnable(module: Json, path: pathlib.Path) -> GraphModule:
+    """The module of that file as a graph that can be run: a forward and a backward graph as one."""
+    with form.no_collection():
+        return _Runnable(module, path, None).runnable()
 
 
 def copy_of(graph_module: GraphModule) -> GraphModule:
@@ -160,6 +171,7 @@ def _put(root: torch.nn.Module, path: str, item: object) -> None:
 def _optimized(graph_module: GraphModule, report: Json) -> Optimized:
     changed: dict[str, bool] = {}
     for step in report["passes"]:
-        changed[step["pass"]] = changed.get(step["pass"], False) or step["changed"]
+        name = step["pass"].partition("{")[0]
+        changed[name] = changed.get(name, False) or step["changed"]
     recomputed = report["after"]["recomputed"] - report["before"]["recomputed"]
     return Optimized(graph_module, changed, recomputed)

@@ -14,6 +14,9 @@ from differential_parts.programs import Dice, schema_of
 # Options whose documented purpose is another result. They are left out by construction; `compat` of every pass is, too.
 EXCLUDED = {"dce": {"random": "remove", "assertions": "remove", "collectives": "remove"}}
 CUTS = ("partition", "partition{mode=min-cut}", "partition{mode=min-cut,compat=torch}")
+MARKING = ("partition{mode=default,mark-saved=true}", "partition{mode=min-cut,mark-saved=true}")
+AGAIN = ("partition{mode=save-all,prefer-recompute=save}", "partition{mode=save-all,prefer-recompute=recompute}")
+KEEP_MARKS = ("cse", "dce", "canonicalize", "raise-getitems", "canonicalize,cse", "cse,dce", "remat")  # between two cuts
 FOR_JOINT = frozenset({"partition", "join"})  # passes that refuse graphs which are not cut, or cannot be
 README = (
     "canonicalize,cse,sac{policy=per-op},remat,dce",
@@ -68,8 +71,17 @@ def random_pipelines(
 
 
 def _with_cut(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, text: str) -> str:
-    """The pipeline, and mostly the graph cut in two after it; then other passes on both halves; then joined, and cut again."""
-    parts = [text]
+    """Mostly the pipeline, and the graph cut in two after it; then other passes on both halves; then joined, and cut again. At
+    times cut and joined, and nothing else; or cut twice, as two compilations of one step do, the second by the marks of the
+    first."""
+    kind = dice.random()
+    if kind < 0.1:
+        return f"{dice.choice(CUTS + MARKING)},join"
+    if kind < 0.4 and dice.chance(0.7):
+        text = ""
+    parts = [_with_gathers(dice, text) if dice.chance(0.3) else text]
+    if kind < 0.4:
+        return ",".join(part for part in [*parts, *_cut_twice(dice)] if part)
     if dice.chance(0.7):
         parts.append(dice.choice(CUTS))
     after = [item for item in passes if not item.needs]  # of phases and tags partition has decided
@@ -80,6 +92,23 @@ def _with_cut(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, tex
     if dice.chance(0.3):
         parts.append(dice.choice(CUTS))
     return ",".join(parts)
+
+
+def _with_gathers(dice: Dice, text: str) -> str:
+    """fsdp-gathers as early as it may stand: after infer-phase."""
+    gathers = f"fsdp-gathers{{policy={dice.choice(['recompute', 'save'])},through={dice.choice(['chain', 'wait'])}}}"
+    names = text.split(",")
+    place = max((place for place, name in enumerate(names, 1) if name == "infer-phase"), default=0)
+    if any(name.startswith("remat") for name in names[:place]):
+        return text
+    return ",".join(name for name in [*names[:place], gathers, *names[place:]] if name)
+
+
+def _cut_twice(dice: Dice) -> list[str]:
+    """What the first cut saves is saved by the second one, which finds one graph: not cut, or joined again."""
+    first, between = dice.choice(MARKING), [[dice.choice(KEEP_MARKS)] if dice.chance(0.35) else [] for _ in range(2)]
+    cut = [first, *between[0], "join"] if dice.chance(0.6) else [first.replace("}", ",cut=false}"), *between[0]]
+    return [*cut, *between[1], dice.choice(AGAIN), *(["join"] if dice.chance(0.3) else [])]
 
 
 def _pipeline(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, tagged: bool, unmarked: bool) -> str:

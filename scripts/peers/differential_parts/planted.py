@@ -5,6 +5,9 @@
 Not planted, as no execution on one machine can show them: control dependencies, events and streams (what runs when), phases that
 are never mixed, tags, regions and the place of copies (when memory is freed), equal results whose recorded symbols differ, a
 symbol's definition that nothing reads as a value, offloads, and what a partitioner moves (tests/scripts/known_bugs_test.py).
+
+CHOICES are mistakes in what `partition` chooses to save, in its marks, in the order of its symbols, and in rules that another one
+stands behind: what the two graphs compute is right all the same. The cases of tests/cases tell, and partitions.py, which compares with PyTorch.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ class Planted:
     name: str
     rule: str  # which no longer holds
     edits: tuple[Edit, ...]
+    family: str | None = None  # of the programs that can show it; None: of all kinds
+    passes: str | None = None  # that can show it; None: of all kinds
 
 
 CSE, DCE = "passes/clean/cse.cpp", "passes/clean/dce.cpp"
@@ -31,10 +36,21 @@ CANONICALIZE, RAISE = "passes/clean/canonicalize.cpp", "passes/clean/raise_getit
 REPEAT, TAGS = "ir/step/repeat.cpp", "ir/step/tag_rules.cpp"
 STORAGES, EFFECTS, EFFECT_MAP = "ir/alias/storages.cpp", "ir/alias/effects.cpp", "ir/alias/effect_map.cpp"
 TABLE = "ir/ops/table.cpp"
+PARTITION, SPLIT, JOIN = "passes/partition/partition.cpp", "passes/partition/split.cpp", "passes/partition/join.cpp"
+TRANSPLANT, NETWORK = "passes/partition/transplant.cpp", "passes/partition/save_network.h"
+MIN_CUT, TORCH = "passes/partition/min_cut_choice.cpp", "passes/partition/torch_choice.cpp"
+REPLAY_CHOICE, REPLAY = "passes/partition/replay_choice.cpp", "ir/step/replay.cpp"
+REMAT, REMAT_PLAN, VERDICTS = "passes/recompute/remat.cpp", "passes/recompute/remat_plan.cpp", "passes/recompute/verdicts.cpp"
+ORDER = "passes/partition/backward_order.cpp"
 
 
 def _one(name: str, rule: str, file: str, code: str, instead: str) -> Planted:
     return Planted(name, rule, (Edit(file, code, instead),))
+
+
+def _cut(name: str, rule: str, file: str, code: str, instead: str, passes: str | None = None) -> Planted:
+    """A mistake that joint graphs show, cut or joined."""
+    return Planted(name, rule, (Edit(file, code, instead),), "joint", passes)
 
 
 _PURE = "Effect allowed = «Effect::kHostSync | Effect::kNondeterministic»;"
@@ -119,7 +135,7 @@ PLANTED: tuple[Planted, ...] = (
     _one("canonicalize-stands-for-returned", "canonicalize: what stands for a returned view, or for an input, is one that the caller has", CANONICALIZE, "if («known_.get(one)») known_[other] = true;", "false"),
     _one("canonicalize-transpose", "canonicalize: unrecorded, only a transpose of a transpose is its base", CANONICALIZE, "«graph_.op(inner).name == kTranspose» &&", "true"),
     _one("canonicalize-slice", "canonicalize: unrecorded, only a slice of everything is its base", CANONICALIZE, "|| «!is_default(call_argument(graph, view, 4), 1)») return false;", "false"),
-    _one("raise-getitems-tensor", "raise-getitems: a getitem of a tensor stays", RAISE, "|| «view_of_call(graph_, node) != ViewKind::kProjection») continue;", "graph_.op(node).view != ViewKind::kProjection"),
+    _one("raise-getitems-tensor", "raise-getitems: a getitem of a tensor stays", RAISE, "const NodeId whole = «whole_of(graph_, node)»;", "graph_[node].is_call() && graph_.op(node).view == ViewKind::kProjection ? graph_.arg(node, 0)->as_node() : NodeId()"),
     _one("raise-getitems-metadata", "raise-getitems: unrecorded, a getitem stays after what changes sizes of its input", RAISE, "if («!facts_.storages().input_metadata_changes(node, parent, node)») return true;", "true"),
     _one("remat-random", "remat: a copy repeats no draw from an unrecorded slot", TAGS, "if («has_effect(effects, Effect::kRandom)») {", "false"),
     _one("remat-writes", "remat: a copy repeats no write", TAGS, "if («has_effect(effects, Effect::kMutates)») return", "false"),
@@ -136,4 +152,56 @@ PLANTED: tuple[Planted, ...] = (
     _one("inputs-alias", "all: inputs on one storage share memory", STORAGES, "const Held shared = «carried.is_valid() ? placeholders_.get(carried) : Held()»;", "Held()"),
     _one("subgraphs", "all: a call has the effects of the graphs it runs", EFFECT_MAP, "return effects | «inner»;", "Effect::kNone"),
     _one("statistics", "all: batch norm in training writes its statistics", EFFECTS, "!training->is(ArgKind::kBool) || «training->as_bool()»;", "false"),
+    _cut("partition-order", "partition: forward may run before all of backward", SPLIT, "if («!found.has_value()») return std::nullopt;", "true"),
+    _cut("partition-outputs", "partition: no forward output is one of backward", SPLIT, "if («!halves_.leaves[i].is_valid() || !halves_.in_backward[halves_.leaves[i]]») continue; return refused( graph_, halves_.leaves[i],", "true"),
+    _cut("partition-runtime-writes", "partition: backward reads no input that the runtime writes before it", SPLIT, "const NodeId node = find_written_by_runtime(graph_, facts_.storages(), plan_.saved); if («!node.is_valid()») return std::nullopt;", "true"),
+    _cut("partition-saved", "partition: a saved value is bound to its output", SPLIT, "backward.receive(plan.saved[i], «count + i»);", "count + (i + 1) % plan.saved.size()"),
+    _cut("partition-symbols", "partition: a saved symbol is bound to its output", SPLIT, "backward.receive(plan.saved_symbols[i], «count + plan.saved.size() + i»);", "count + plan.saved.size() + (i + 1) % plan.saved_symbols.size()"),
+    _cut("partition-bindings", "partition: the module's bindings say what saved_from_output does", SPLIT, "0U, «static_cast<uint32_t>(*spec->saved_from_output)», {}", "static_cast<uint32_t>(std::max<int64_t>(*spec->saved_from_output - 1, 0))"),
+    _cut("partition-gradients", "partition: backward returns every gradient", SPLIT, "for (size_t i = «count»; i < backward.num_leaves(); ++i) backward.give_back(i);", "count + 1"),
+    _cut("partition-forward-outputs", "partition: forward returns its outputs at their places", SPLIT, "++i) forward.give_back(«i»);", "plan.halves.num_forward_outputs - 1 - i"),
+    _cut("partition-plans-again", "partition: what is saved is found out again once copies are there", PARTITION, "if («is_changed») {", "false"),
+    _cut("partition-kwargs", "partition: calls keep their keyword arguments", TRANSPLANT, "graph_.set_args(id, args, «kwargs»);", "ArgRange()"),
+    _cut("partition-attributes", "partition: each of the two graphs reads the attributes that it names", SPLIT, "if («in_forward[node] || !in_backward[node]») plan_.forward.push_back(node);", "!in_backward[node]"),
+    _cut("join-outputs", "join: backward takes the output that its binding names", JOIN, "given = step.runs[0].outputs[«input.place»];", "(input.place + 1) % step.runs[0].outputs.size()"),
+    _cut("join-inputs", "join: what forward saves is no input", JOIN, "if («!given_[i].is_valid()») joint_.move(second_.placeholders[i]);", "true"),
+    _cut("join-saved", "join: what forward saves is no output", JOIN, "return «Step::is_saved(forward_, output) || (first_.is_taken[output] && Step::is_for_later_run(forward_, output))»;", "false"),
+    _cut("min-cut-repeats", "min-cut: what draws or writes is not computed again", MIN_CUT, "return «why_unrepeatable(graph_, node, effects_).empty()» &&", "true", "partition{mode=min-cut}"),
+    _cut("min-cut-decides", "min-cut: what the cut saves is not computed again", MIN_CUT, "{Tag::kNone, «cut->is_after[node]», TagRule::kCut}", "true", "partition{mode=min-cut}"),
+    _cut("min-cut-of-torch-repeats", "min-cut as PyTorch's: what draws or writes is saved all the same", TORCH, "if («reason.empty()») return;", "true", "partition{mode=min-cut,compat=torch}"),
+    _cut("network-forbids", "min-cut: what must not be computed again is not", NETWORK, "{ add(source_, in(value), «Arc::kNoLimit»); }", "0", "partition{mode=min-cut}"),
+    _cut("network-cut", "min-cut: what lies on the cut is saved, not computed again", "passes/partition/save_network.cpp", "cut.is_after[node] = «found->is_sink_side[in(node)]»;", "found->is_sink_side[out(node)]", "partition{mode=min-cut}"),
+    _cut("remat-legal", "remat: a copy that memory forbids is not made", REMAT_PLAN, "if («obstacle.rule == TagRule::kNone») return true;", "true"),
+    _cut("remat-unrepeatable", "remat: what must be computed again, and draws or writes, is an error", REMAT_PLAN, "if («!unrepeatable_.get(node).empty()») {", "false"),
+    _cut("remat-place", "remat: a copy stands before its first reader", REMAT, "graph_.clone_node(original, «before», base, mapped_);", "graph_.next(before)"),
+)  # fmt: skip
+
+CHOICES: tuple[Planted, ...] = (
+    _cut("replay-repeats", "save-all: what draws or writes without a mark is an error", REPLAY_CHOICE, "if («!reason.empty()») choice_.decisions.unrepeatable.push_back({node, reason});", "false"),
+    _cut("remat-runtime-writes", "remat: an input that the runtime writes is not read again by a copy in backward", REPEAT, "note(storages_->buffers(input), «std::numeric_limits<uint32_t>::max()»);", "0U"),
+    Planted(
+        "min-cut-cheap",
+        "min-cut: a product is not computed again",
+        (
+            Edit(MIN_CUT, "if («op.in(OpSet::kComputeIntensive) || op.has_subgraphs») return false;", "false"),
+            Edit(MIN_CUT, "return «graph_.op(node).view == ViewKind::kProjection»; } }", "true"),
+        ),
+    ),
+    _cut("min-cut-tags", "min-cut: a tag decides where there is one", MIN_CUT, "!phases_.is_backward(node) && «!is_told(decisions_.of.get(node))»;", "true"),
+    _cut("min-cut-bytes", "min-cut: a value costs its bytes", MIN_CUT, "bytes = saturating_add(bytes, «bytes_of(id)»);", "1"),
+    _cut("min-cut-parts", "min-cut: parts go with the call that they are taken from", MIN_CUT, "if (!part.recompute || «!is_kept») continue;", "true"),
+    _cut("network-feeds", "min-cut: what a copy reads is there for it", NETWORK, "{ add(out(value), in(reader), «Arc::kNoLimit»); }", "0"),
+    _cut("network-backward", "min-cut: backward has what it makes itself", NETWORK, "{ add(in(value), sink_, «Arc::kNoLimit»); }", "0"),
+    _cut("torch-weights", "min-cut as PyTorch's: what would be fused costs twice", TORCH, "return is_materialized(node) ? bytes : «2 * bytes»;", "bytes"),
+    _cut("torch-static", "min-cut as PyTorch's: parameters are free to save", TORCH, "if («is_static(node)») return 0;", "false"),
+    _cut("torch-reductions", "min-cut as PyTorch's: what makes a quarter of what it reads is saved", TORCH, "return «made < given / 4 || (made == given / 4 && given % 4 != 0)»;", "false"),
+    _cut("replay-parts", "mark-saved: of a call of several parts those that are saved are marked", REPLAY, "mark.parts.push_back(«*part»);", "0"),
+    _cut("replay-tags", "mark-saved: a saved value tagged for recompute becomes MUST_SAVE", REPLAY, "if («wants_recompute(graph[node].tag)») graph[node].tag = Tag::kMustSave;", "false"),
+    _cut("replay-merged", "cse: a mark stays where two nodes become one", REPLAY, "if («!mark.exists») return write(graph, kept, other);", "false"),
+    _cut("replay-must-save", "save-all: MUST_SAVE is saved besides", REPLAY_CHOICE, "if («graph_[node].tag == Tag::kMustSave») {", "false"),
+    _cut("symbols-order", "partition: symbols come before what is calculated from them", SPLIT, "(«name.is_valid()» ? bindings : calculated).push_back(node);", "false"),
+    _cut("symbols-of-sizes", "partition: symbols that only sizes of backward's inputs hold are saved", SPLIT, "if («found != bound.end()») bindings.push_back(found->second);", "false"),
+    _cut("order-peak", "partition: backward keeps its order where that has the lower peak", ORDER, "if («keeps_lower && before < peak_of(backward, facts)») {", "false"),
+    _cut("remat-views", "remat: a view of what is saved is not copied", VERDICTS, "return buffer.producer != node && «is_kept»;", "false"),
+    _cut("partition-backward-order", "partition: backward is ordered by all dependences, not by values alone", ORDER, "for (const Dependence& dependence : dependences_.of(node)) «open.push_back(dependence.on)»;", "dependence.why == DependenceKind::kValue ? open.push_back(dependence.on) : void()"),
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -128,7 +128,7 @@ def vary(program: Program, dice: Dice, bare: float) -> None:
     if is_bare or dice.chance(0.4):
         _by_indexes(program, dice)
     if dice.chance(0.2):
-        _attributes_for_inputs(program, dice)
+        attributes_for_inputs(program, dice)
     if dice.chance(0.45) and not program.has_gradients:  # what has a backward is not differentiated again
         _mark(program, dice)
     if is_bare:
@@ -202,14 +202,14 @@ def _mark(program: Program, dice: Dice) -> None:
     program.told["kind"] = "forward_loss_backward"
 
 
-def _attributes_for_inputs(program: Program, dice: Dice) -> None:
-    """Puts buffers in the place of some inputs, one tensor at times under two names."""
+def attributes_for_inputs(program: Program, dice: Dice, places: Sequence[int] | None = None) -> None:
+    """Puts buffers in the place of some inputs, or of some of those at these places."""
     graph_module = program.graph_module
     placeholders = graph_module.graph.find_nodes(op="placeholder")
     given = program.inputs()
     if share_memory(given):
         return
-    chosen = [place for place in range(len(placeholders)) if dice.chance(0.5)]
+    chosen = [place for place in (range(len(placeholders)) if places is None else places) if dice.chance(0.5)]
     for place in chosen:
         node = placeholders[place]
         graph_module.register_buffer(f"buffer_{place}", given[place].detach().clone())

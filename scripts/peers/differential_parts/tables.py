@@ -40,6 +40,7 @@ class Tables:
         self.skipped: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.by_pass: dict[str, Counter[str]] = defaultdict(Counter)
+        self.by_cut: dict[str, Counter[str]] = defaultdict(Counter)
         self.by_feature: dict[str, Counter[str]] = defaultdict(Counter)
         self.lines: list[str] = []
 
@@ -72,9 +73,11 @@ class Tables:
             self.lines.append(line(outcome, run))
         for feature in features:
             self.by_feature[feature].update({"runs": 1, "changed": run.has_changed, "wrong": is_wrong})
+        row = {"runs": 1, "wrong": is_wrong, "refused": run.refused is not None}
         for name in {re.match(r"[\w-]+", item)[0] for item in re.sub(r"\{[^}]*\}", "", run.passes).split(",")}:
-            row = {"runs": 1, "changed": run.changed.get(name, False), "wrong": is_wrong}
-            self.by_pass[name].update(row)
+            self.by_pass[name].update({**row, "changed": run.changed.get(name, False)})
+        for cut in set(re.findall(r"partition(?:\{[^}]*\})?", run.passes)):
+            self.by_cut[cut].update({**row, "changed": run.changed.get("partition", False)})
 
     def json(self) -> dict[str, object]:
         return {
@@ -88,7 +91,7 @@ class Tables:
             "kinds": dict(self.kinds),
             "skipped": dict(self.skipped),
             "refused": {code: count for code, count in self.refused.items() if code},
-            "passes": {name: dict(row) for name, row in self.by_pass.items()},
+            "passes": {name: dict(row) for name, row in (self.by_pass | self.by_cut).items()},
             "features": {name: dict(row) for name, row in self.by_feature.items()},
             "disagreements": self.lines,
         }
@@ -104,11 +107,10 @@ class Tables:
             f"{self.changed} runs changed the graph, {self.recomputed} carried recompute tags out",
             f"{seconds:.0f} s, {rate:.1f} runs/s in {jobs} {'process' if jobs == 1 else 'processes'}",
             "",
-            f"{'pass':24}{'runs':>8}{'changed':>9}{'wrong':>7}",
+            f"{'pass':56}{'runs':>8}{'changed':>9}{'refused':>9}{'wrong':>7}",
         ]
-        for name in self.passes:
-            row = self.by_pass[name]
-            lines.append(f"{name:24}{row['runs']:8}{row['changed']:9}{row['wrong']:7}")
+        for name, row in [*((name, self.by_pass[name]) for name in self.passes), *sorted(self.by_cut.items())]:
+            lines.append(f"{name:56}{row['runs']:8}{row['changed']:9}{row['refused']:9}{row['wrong']:7}")
         lines += ["", f"{'feature':36}{'programs':>9}{'share':>8}{'runs':>8}{'changed':>9}{'wrong':>7}"]
         others = sorted(set(self.by_feature) - set(WANTED))
         lines += [self._feature(name) for name in [*WANTED, *others]]

@@ -14,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from differential_parts import blocks
 from differential_parts.blocks import CLASSES, WIDTH, Block
 from differential_parts.programs import Dice, Program, Unusable, features_of, give_marks
-from differential_parts.soup import trace
+from differential_parts.soup import attributes_for_inputs, trace
 
 MODES = ("fake", "fake", "fake", "real", "symbolic")
 ENDS = ("gradients", "update", "accumulate", "clip", "foreach", "reuse")
@@ -42,12 +42,14 @@ class BackwardNodes:
 class Step:
     """A model of random blocks, its loss, and what is done with the gradients."""
 
-    def __init__(self, dice: Dice) -> None:
+    def __init__(self, dice: Dice, *, others: Sequence[Block] = ()) -> None:
+        """others: blocks that are drawn besides."""
         self.dice = dice
         self.batch = dice.choice([3, 4, 5])
         kinds = [*blocks.PLAIN, *dice.sample(blocks.WRITING, 3), *dice.sample(blocks.BACKWARD_WRITING, 2)]
         kinds += [dice.choice(blocks.DRAWING)] if dice.chance(0.3) else []
         kinds += blocks.CHECKPOINTED if dice.chance(0.4) else ()
+        kinds += others
         self.is_tagging = dice.chance(0.2)
         self.blocks: list[Block] = dice.choices(kinds, k=dice.randint(1, 4))
         if self.is_tagging:
@@ -190,33 +192,55 @@ def _step_features(step: Step) -> set[str]:
 def joint(dice: Dice) -> Program:
     """A joint graph: gradients of the outputs for given tangents, in-place writes kept."""
     torch.fx.traceback.current_meta.clear()
-    step = Step(dice)
+    gathering, drawing = 2 * blocks.GATHERING if dice.chance(0.4) else (), 2 * blocks.DRAWING if dice.chance(0.3) else ()
+    step = Step(dice, others=gathering + drawing + (2 * blocks.READING_FIRST if dice.chance(0.3) else ()))
     step.chunks = 1
+    averages = [dice.tensor((WIDTH,))] if dice.chance(0.2) else []  # state whose new value is an output
+    step.state += averages
+    read = dice.choice([torch.Tensor.detach, torch.tanh, torch.tanh, None, None, None])  # by backward, too; the first is refused
 
     def function(primals: list[Tensor], tangents: list[Tensor]) -> tuple:
         parameters, state, target, xs, _ = step._parts(primals)
         h, kept = step.forward(xs[0], parameters, state)
+        new = [state[-1] * 0.9 + h.detach().mean(0) * 0.1] if averages else []
+        if averages:
+            h = h * read(state[-1]) if read else h + state[-1]
         wanted = list(parameters) or [xs[0]]
         outputs = [h, blocks.LOSSES[step.loss](h, target)]
         with step.backward:
             found = torch.autograd.grad(outputs, wanted, tangents, allow_unused=True)
-        return (*outputs, *step._extra(kept)), found
+        return (*new, *outputs, *step._extra(kept)), found
 
     tangents = [dice.tensor((step.batch, WIDTH)), dice.tensor(())]
-    graph_module = trace(function, [step.traced_inputs(), tangents], dice.choice(MODES), False)
+    mode = dice.choice(MODES)
+    graph_module = trace(function, [step.traced_inputs(), tangents], mode, False)
 
     def inputs() -> list[object]:
         return [*step.inputs(), *(tangent.clone() for tangent in tangents)]
 
     program = _flat(graph_module, inputs)
-    last = graph_module.graph.find_nodes(op="placeholder")[-2:]
+    placeholders = graph_module.graph.find_nodes(op="placeholder")
+    last = placeholders[-2:]
     if not all("tangent" in node.name for node in last):
         raise Unusable("a tangent has no such name")
-    program.told |= {"kind": "joint", "roles": {node.name: {"role": "tangent"} for node in last}}
+    average = placeholders[len(step.parameters) + len(step.state) - 1]
+    if dice.chance(0.2):
+        buffers = [len(step.parameters) + place for place in range(len(step.state) + 2) if not averages or place != len(step.state) - 1]
+        attributes_for_inputs(program, dice, buffers)
+        graph_module.recompile()
+    roles = {node.name: {"role": "tangent"} for node in last}
+    if dice.chance(0.7):
+        kept = set(graph_module.graph.find_nodes(op="placeholder"))
+        roles |= {node.name: {"role": role} for node, role in zip(placeholders, step.roles()) if node in kept}
+    program.told |= {"kind": "joint", "roles": roles}
+    if averages:
+        forward, gradients = 3 + len(step._extra(torch.zeros(2))), len(step.parameters) or 1
+        outputs = [{"role": "mutation", "of": average.name}, *["user"] * (forward - 1), *["gradient"] * gradients]
+        program.told |= {"outputs": outputs, "num_forward_outputs": forward}
     backward = {node for node in graph_module.graph.nodes if node.name in step.backward.names}
     marks = dice.chance(0.5)
-    give_marks(graph_module, dice, backward, marks=marks)
-    program.features |= {"joint", *_step_features(step)} | features_of(graph_module)
+    give_marks(graph_module, dice, backward, marks=marks, tags=dice.chance(0.7))
+    program.features |= {"joint", f"make_fx {mode}", *_step_features(step)} | features_of(graph_module)
     program.features |= _tag_features(program.features, marks=marks)
     return program
 

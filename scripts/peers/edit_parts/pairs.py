@@ -1,0 +1,400 @@
+"""Mistakes that a partitioner could make, by class: each changes one place of a forward and a backward graph, in the JSON form.
+
+As in classes.py, none of them asks whether what it changes matters.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+
+from fxopt.form import Json, floating, leaves
+
+from differential_parts.programs import Dice
+
+Edit = Callable[["Pair", Dice], bool]  # False: there is no place for it
+PAIR_EDITS: dict[str, Edit] = {}
+UNCHANGED = "nothing: the pair as it was cut"
+
+
+class Half:
+    """One graph of a pair. A leaf is an argument of its output, in place."""
+
+    def __init__(self, record: Json) -> None:
+        self.record = record
+        self.nodes: list[Json] = record["nodes"]
+        self.by_name = {node["name"]: node for node in self.nodes}
+        self.output = next(node for node in self.nodes if node["kind"] == "NODE_KIND_OUTPUT")
+        self.leaves = [leaf for arg in self.output["args"] for leaf in leaves(arg)]
+
+    @property
+    def calls(self) -> list[Json]:
+        return [node for node in self.nodes if node["kind"] == "NODE_KIND_CALL_FUNCTION"]
+
+    @property
+    def inputs(self) -> list[Json]:
+        return [node for node in self.nodes if node["kind"] == "NODE_KIND_PLACEHOLDER"]
+
+    def before(self, node: Json) -> list[Json]:
+        return self.nodes[: self.nodes.index(node)]
+
+    def of(self, leaf: Json) -> Json:
+        return self.by_name[leaf["node"]]
+
+
+class Pair:
+    """A module of a forward and a backward graph."""
+
+    def __init__(self, module: Json) -> None:
+        self.module = copy.deepcopy(module)
+        self.module.pop("certificate", None)
+        by_kind = {graph.get("kind"): graph for graph in self.module["graphs"]}
+        self.forward, self.backward = Half(by_kind["GRAPH_KIND_FORWARD"]), Half(by_kind["GRAPH_KIND_BACKWARD"])
+        self.count = int(self.forward.record["num_forward_outputs"])
+        self.bindings: list[Json] = self.module["invocations"][-1].get("bindings", [])
+
+    @property
+    def user_leaves(self) -> list[Json]:
+        return [leaf for leaf in self.forward.leaves[: self.count] if "node" in leaf]
+
+    @property
+    def saved_leaves(self) -> list[Json]:
+        return self.forward.leaves[self.count :]
+
+    @property
+    def saved_inputs(self) -> list[Json]:
+        """Of backward, in order."""
+        return [node for node in self.backward.inputs if "saved_from_output" in node.get("input", {})]
+
+    def call(self, half: Half, before: Json, target: str, args: list[Json], like: Json) -> Json:
+        """A new call at that place, whose value is like that of another node."""
+        value = copy.deepcopy(like.get("value", {}))
+        for tensor in _tensors(value):
+            tensor.pop("storage", None)
+        uid = int(self.module["counters"]["next_uid"])
+        self.module["counters"]["next_uid"] = uid + 1
+        node = {"kind": "NODE_KIND_CALL_FUNCTION", "name": f"edited_{uid}", "target": target, "args": args, "value": value, "uid": uid}
+        half.nodes.insert(half.nodes.index(before), node)
+        half.by_name[node["name"]] = node
+        return node
+
+
+def _tensors(message: object) -> Iterator[Json]:
+    if isinstance(message, dict):
+        if "dtype" in message:
+            yield message
+        for item in message.values():
+            yield from _tensors(item)
+    if isinstance(message, list):
+        for item in message:
+            yield from _tensors(item)
+
+
+def _references(message: object) -> Iterator[Json]:
+    """The arguments that are nodes."""
+    if isinstance(message, dict):
+        if isinstance(message.get("node"), str):
+            yield message
+        for item in message.values():
+            yield from _references(item)
+    if isinstance(message, list):
+        for item in message:
+            yield from _references(item)
+
+
+def _reads(node: Json) -> list[Json]:
+    return [*_references(node.get("args", [])), *_references(node.get("kwargs", []))]
+
+
+def _type(node: Json) -> object:
+    """What two tensors have in common of which one could be given for the other; None for what is none."""
+    tensor = node.get("value", {}).get("tensor")
+    return None if tensor is None else str([tensor["dtype"], tensor.get("sizes"), tensor.get("symbolic_sizes")])
+
+
+def _is_float(node: Json) -> bool:
+    return node.get("value", {}).get("tensor", {}).get("dtype", "").startswith("DTYPE_FLOAT")
+
+
+def _alike(nodes: Iterable[Json]) -> list[tuple[Json, Json]]:
+    """Pairs of different nodes or of leaves' nodes of one type."""
+    known = list(nodes)
+    return [
+        (one, other)
+        for i, one in enumerate(known)
+        for other in known[i + 1 :]
+        if one is not other and _type(one) is not None and _type(one) == _type(other)
+    ]
+
+
+def _name(node: Json) -> str:
+    return node["target"].split(".")[1] if node.get("target", "").count(".") else ""
+
+
+def _writes(node: Json) -> bool:
+    return _name(node).endswith("_") and not _name(node).startswith("_")
+
+
+def edit(name: str) -> Callable[[Edit], Edit]:
+    def add(function: Edit) -> Edit:
+        PAIR_EDITS[name] = function
+        return function
+
+    return add
+
+
+@edit(UNCHANGED)
+def change_nothing(pair: Pair, dice: Dice) -> bool:
+    return True
+
+
+@edit("another value saved")
+def save_another(pair: Pair, dice: Dice) -> bool:
+    half = pair.forward
+    places = [
+        (leaf, node)
+        for leaf in pair.saved_leaves
+        for node in half.before(half.output)
+        if node is not half.of(leaf) and _type(node) is not None and _type(node) == _type(half.of(leaf))
+    ]
+    return _point(places, dice)
+
+
+def _point(places: list[tuple[Json, Json]], dice: Dice) -> bool:
+    """One argument is another node."""
+    if places:
+        reference, node = dice.choice(places)
+        reference["node"] = node["name"]
+    return bool(places)
+
+
+def _exchange(references: list[Json], half: Half, dice: Dice, *, alike: bool) -> bool:
+    places = [
+        (one, other)
+        for i, one in enumerate(references)
+        for other in references[i + 1 :]
+        if one["node"] != other["node"] and (not alike or _type(half.of(one)) == _type(half.of(other)))
+    ]
+    if places:
+        one, other = dice.choice(places)
+        one["node"], other["node"] = other["node"], one["node"]
+    return bool(places)
+
+
+@edit("two saved outputs exchanged")
+def exchange_saved(pair: Pair, dice: Dice) -> bool:
+    return _exchange(pair.saved_leaves, pair.forward, dice, alike=True)
+
+
+@edit("two saved outputs of other types exchanged")
+def exchange_any_saved(pair: Pair, dice: Dice) -> bool:
+    return _exchange(pair.saved_leaves, pair.forward, dice, alike=False)
+
+
+@edit("two inputs of backward exchanged")
+def exchange_bindings(pair: Pair, dice: Dice) -> bool:
+    found = _alike(pair.saved_inputs)
+    if not found:
+        return False
+    chosen = dice.choice(found)
+    inputs = [node["name"] for node in pair.backward.inputs]
+    one, other = (
+        next(item for item in pair.bindings if item.get("input", 0) == inputs.index(node["name"])) for node in chosen
+    )
+    one["output"], other["output"] = other.get("output", 0), one.get("output", 0)
+    specs = [node["input"] for node in chosen]
+    specs[0]["saved_from_output"], specs[1]["saved_from_output"] = specs[1]["saved_from_output"], specs[0]["saved_from_output"]
+    return True
+
+
+@edit("a saved input read in place of another")
+def read_another_saved(pair: Pair, dice: Dice) -> bool:
+    by_name = {node["name"]: node for node in pair.saved_inputs}
+    places = [
+        (reference, other)
+        for node in pair.backward.calls
+        for reference in _reads(node)
+        if reference["node"] in by_name
+        for other in by_name.values()
+        if other["name"] != reference["node"] and _type(other) == _type(by_name[reference["node"]])
+    ]
+    return _point(places, dice)
+
+
+@edit("user outputs exchanged")
+def exchange_outputs(pair: Pair, dice: Dice) -> bool:
+    return _exchange(pair.user_leaves, pair.forward, dice, alike=False)
+
+
+@edit("a saved value returned to the user")
+def return_saved(pair: Pair, dice: Dice) -> bool:
+    places = [(leaf, pair.forward.of(saved)) for leaf in pair.user_leaves for saved in pair.saved_leaves if leaf["node"] != saved["node"]]
+    return _point(places, dice)
+
+
+@edit("gradients exchanged")
+def exchange_gradients(pair: Pair, dice: Dice) -> bool:
+    return _exchange([leaf for leaf in pair.backward.leaves if "node" in leaf], pair.backward, dice, alike=dice.chance(0.5))
+
+
+@edit("a gradient left out")
+def drop_gradient(pair: Pair, dice: Dice) -> bool:
+    found = [leaf for leaf in pair.backward.leaves if "node" in leaf]
+    if found:
+        leaf = dice.choice(found)
+        leaf.clear()
+        leaf["none"] = True
+    return bool(found)
+
+
+@edit("a tangent read in place of another")
+def read_another_tangent(pair: Pair, dice: Dice) -> bool:
+    names = [node["name"] for node in pair.backward.inputs if node.get("input", {}).get("role") == "INPUT_ROLE_TANGENT"]
+    places = [
+        (reference, pair.backward.by_name[other])
+        for node in pair.backward.calls
+        for reference in _reads(node)
+        for other in names
+        if reference["node"] in names and other != reference["node"]
+    ]
+    return _point(places, dice)
+
+
+@edit("another value saved by an op after it")
+def change_saved(pair: Pair, dice: Dice) -> bool:
+    half = pair.forward
+    found = [leaf for leaf in pair.saved_leaves if _is_float(half.of(leaf))]
+    if found:
+        leaf = dice.choice(found)
+        leaf["node"] = pair.call(half, half.output, "aten.neg.default", [{"node": leaf["node"]}], half.of(leaf))["name"]
+    return bool(found)
+
+
+@edit("a saved value changed in place at forward's end")
+def write_saved(pair: Pair, dice: Dice) -> bool:
+    half = pair.forward
+    found = [leaf for leaf in pair.saved_leaves if _is_float(half.of(leaf))]
+    if found:
+        leaf = dice.choice(found)
+        pair.call(half, half.output, "aten.neg_.default", [{"node": leaf["node"]}], half.of(leaf))
+    return bool(found)
+
+
+@edit("a saved value changed in place at backward's begin")
+def write_received(pair: Pair, dice: Dice) -> bool:
+    found = [node for node in pair.saved_inputs if _is_float(node)]
+    if found and pair.backward.calls:
+        node = dice.choice(found)
+        pair.call(pair.backward, pair.backward.calls[0], "aten.neg_.default", [{"node": node["name"]}], node)
+    return bool(found and pair.backward.calls)
+
+
+@edit("a copy saved in place of the value")
+def save_copy(pair: Pair, dice: Dice) -> bool:
+    half = pair.forward
+    found = [leaf for leaf in pair.saved_leaves if _type(half.of(leaf)) is not None]
+    if found:
+        leaf = dice.choice(found)
+        leaf["node"] = pair.call(half, half.output, "aten.clone.default", [{"node": leaf["node"]}], half.of(leaf))["name"]
+    return bool(found)
+
+
+@edit("a write of forward lost")
+def drop_forward_write(pair: Pair, dice: Dice) -> bool:
+    return _drop_write(pair.forward, dice)
+
+
+@edit("a write of backward lost")
+def drop_backward_write(pair: Pair, dice: Dice) -> bool:
+    return _drop_write(pair.backward, dice)
+
+
+def _drop_write(half: Half, dice: Dice) -> bool:
+    found = [node for node in half.calls if _writes(node) and "node" in node["args"][0]]
+    if not found:
+        return False
+    gone = dice.choice(found)
+    half.nodes.remove(gone)
+    for node in half.nodes:
+        for reference in _reads(node):
+            if reference["node"] == gone["name"]:
+                reference["node"] = gone["args"][0]["node"]
+    return True
+
+
+@edit("an input returned in place of its new value")
+def return_old_value(pair: Pair, dice: Dice) -> bool:
+    specs = pair.forward.record.get("outputs", [])
+    places = [
+        (leaf, pair.forward.by_name[spec["of"]])
+        for leaf, spec in zip(pair.forward.leaves, specs)
+        if spec.get("role") == "OUTPUT_ROLE_MUTATION" and "node" in leaf
+    ]
+    return _point(places, dice)
+
+
+@edit("a recomputed copy reads another value")
+def copy_reads_another(pair: Pair, dice: Dice) -> bool:
+    half = pair.backward
+    copies = [node for node in half.calls if any(origin.get("kind") == "ORIGIN_RECOMPUTED" for origin in node.get("origins", []))]
+    places = [
+        (reference, other)
+        for node in copies
+        for reference in _reads(node)
+        for other in half.before(node)
+        if other["name"] != reference["node"] and _type(other) is not None and _type(other) == _type(half.by_name[reference["node"]])
+    ]
+    return _point(places, dice)
+
+
+@edit("a saved value computed again of another value")
+def recompute_otherwise(pair: Pair, dice: Dice) -> bool:
+    """The call in backward that forward saved, of inputs that backward has and that are alike."""
+    places = []
+    by_type: dict[object, list[Json]] = {}
+    for node in pair.backward.inputs:
+        by_type.setdefault(_type(node), []).append(node)
+    for node in pair.saved_inputs:
+        call = pair.forward.of(pair.forward.leaves[int(node["input"]["saved_from_output"])])
+        given = [pair.forward.by_name[reference["node"]] for reference in _reads(call)] if "target" in call else []
+        if call["kind"] == "NODE_KIND_CALL_FUNCTION" and given and all(_type(each) in by_type for each in given) and not _writes(call):
+            places.append((node, call))
+    if not places or not pair.backward.calls:
+        return False
+    node, call = dice.choice(places)
+    again = pair.call(pair.backward, pair.backward.calls[0], call["target"], copy.deepcopy(call.get("args", [])), call)
+    again["kwargs"] = copy.deepcopy(call.get("kwargs", []))
+    for reference in _reads(again):
+        reference["node"] = dice.choice(by_type[_type(pair.forward.by_name[reference["node"]])])["name"]
+    _read_instead(pair.backward, node, again)
+    return True
+
+
+def _read_instead(half: Half, old: Json, new: Json) -> None:
+    for node in half.nodes[half.nodes.index(new) + 1 :]:
+        for reference in _reads(node):
+            if reference["node"] == old["name"]:
+                reference["node"] = new["name"]
+
+
+@edit("what forward drew drawn anew by backward")
+def draw_again(pair: Pair, dice: Dice) -> bool:
+    found = [node for node in pair.saved_inputs if _is_float(node) and _is_drawn(pair, node)]
+    if not found or not pair.backward.calls:
+        return False
+    node = dice.choice(found)
+    half = [{"node": node["name"]}, floating(0.5)]
+    _read_instead(pair.backward, node, pair.call(pair.backward, pair.backward.calls[0], "aten.bernoulli.p", half, node))
+    return True
+
+
+def _is_drawn(pair: Pair, node: Json) -> bool:
+    """Whether the value is a draw, or one that was then written in place or cut out of a call's results."""
+    value = pair.forward.of(pair.forward.leaves[int(node["input"]["saved_from_output"])])
+    while value["kind"] == "NODE_KIND_CALL_FUNCTION":
+        if any(word in value["target"] for word in ("rand", "bernoulli", "dropout")):
+            return True
+        if not _writes(value) and not value["target"].startswith("operator.getitem"):
+            return False
+        value = pair.forward.by_name[value["args"][0]["node"]]
+    return False
