@@ -23,15 +23,18 @@ class ReplayChooser {
   ReplayChooser(const Graph& graph, Facts& facts, bool recomputes_preferred)
       : graph_(graph),
         phases_(facts.phases()),
+        storages_(facts.storages()),
         effects_(facts.effects()),
         recomputes_preferred_(recomputes_preferred) {}
 
   Result<Choice> run() {
+    const TagDecisions of_tags = decide_tags(graph_, phases_, storages_, effects_, TagRules::kFxopt);
     choice_.decisions.of = IdMap<NodeId, TagDecision>(graph_.num_ids());
     choice_.decisions.wanted = "carries no ap_must_save";
     choice_.decisions.remedy = "mark it, or partition the first graph in a way that saves it";
     find_marked();
     for (const NodeId node : graph_.nodes()) {
+      if (phases_.is_backward(node)) choice_.decisions.of[node] = of_tags.of.get(node);
       if (!graph_[node].is_call() || phases_.is_backward(node)) continue;
       if (is_marked_.get(node) && graph_[node].tag == Tag::kMustRecompute) {
         return refused(graph_, node, quoted(graph_, node) + " carries ap_must_save and the tag MUST_RECOMPUTE",
@@ -142,6 +145,7 @@ class ReplayChooser {
 
   const Graph& graph_;
   const PhaseMap& phases_;
+  const StorageMap& storages_;
   EffectMap& effects_;
   bool recomputes_preferred_;
   IdMap<NodeId, bool> is_marked_;
