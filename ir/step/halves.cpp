@@ -14,6 +14,29 @@ bool is_container(const Value& value) {
   return value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict;
 }
 
+// That backward is to compute it again has been decided.
+bool is_copy(const Graph& graph, NodeId node) {
+  const NodeExtra* extra = graph.extra(node);
+  return extra != nullptr && std::any_of(extra->origins.begin(), extra->origins.end(),
+                                         [](const Origin& origin) { return origin.kind == OriginKind::kRecomputed; });
+}
+
+bool is_symbolic(const Graph& graph, NodeId node) { return graph.value(node).kind == ValueKind::kSymbolic; }
+
+bool is_size(const Graph& graph, NodeId node) {
+  return is_symbolic(graph, node) && graph.op(node).is_pure() && !is_copy(graph, node);
+}
+
+// A tensor need not be saved for its sizes.
+bool backward_reads_sizes_of(const Graph& graph, const PhaseMap& phases, NodeId node) {
+  if (graph.value(node).kind != ValueKind::kTensor) return false;
+  for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
+    const NodeId user = graph.use(use).user;
+    if (graph[user].runs() && phases.is_backward(user) && !is_symbolic(graph, user)) return false;
+  }
+  return true;
+}
+
 class Halver {
  public:
   Halver(const Graph& graph, const PhaseMap& phases, const RoleMap& roles)
@@ -65,36 +88,17 @@ class Halver {
 
   // What backward alone may read, and forward makes.
   bool is_forward_part(NodeId node) const {
-    const bool is_symbol = is_symbolic(node) && graph_.op(node).is_pure() && !is_copy(node);
+    const bool is_symbol = is_size(graph_, node);
     bool is_part = false, is_forward = true;
     graph_.for_each_input(node, [&](NodeId input) {
       is_forward = is_forward && !halves_.in_backward[input];
-      is_part = is_part || (is_symbol && backward_reads_sizes_of(input)) ||
+      is_part = is_part || (is_symbol && backward_reads_sizes_of(graph_, phases_, input)) ||
                 (takes_part(graph_, node) && may_hold_others(graph_, input));
     });
     if (const NodeExtra* extra = graph_.extra(node); extra != nullptr) {
       for (const ControlDep& dep : extra->control) is_forward = is_forward && !halves_.in_backward[dep.node];
     }
     return is_part && is_forward;
-  }
-
-  bool is_symbolic(NodeId node) const { return graph_.value(node).kind == ValueKind::kSymbolic; }
-
-  // A tensor need not be saved for its sizes.
-  bool backward_reads_sizes_of(NodeId node) const {
-    if (graph_.value(node).kind != ValueKind::kTensor) return false;
-    for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
-      const NodeId user = graph_.use(use).user;
-      if (graph_[user].runs() && phases_.is_backward(user) && !is_symbolic(user)) return false;
-    }
-    return true;
-  }
-
-  // That backward is to compute it again has been decided.
-  bool is_copy(NodeId node) const {
-    const NodeExtra* extra = graph_.extra(node);
-    return extra != nullptr && std::any_of(extra->origins.begin(), extra->origins.end(),
-                                           [](const Origin& origin) { return origin.kind == OriginKind::kRecomputed; });
   }
 
   void count_outputs() {
@@ -145,6 +149,16 @@ bool holds_others(const Graph& graph, NodeId node) {
     if (takes_part(graph, graph.use(use).user)) return true;
   }
   return false;
+}
+
+bool asks_for_sizes_alone(const Graph& graph, const PhaseMap& phases, NodeId node) {
+  if (!graph[node].runs() || !phases.is_backward(node) || !is_size(graph, node)) return false;
+  bool asks = false, is_forward = true;
+  graph.for_each_input(node, [&](NodeId input) {
+    is_forward = is_forward && !phases.is_backward(input);
+    asks = asks || backward_reads_sizes_of(graph, phases, input);
+  });
+  return asks && is_forward;
 }
 
 OutputRole output_role(const Graph& graph, const RoleMap& roles, size_t leaf) {

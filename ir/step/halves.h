@@ -31,6 +31,9 @@ bool takes_part(const Graph& graph, NodeId node);
 bool may_hold_others(const Graph& graph, NodeId node);
 // Whether it does: a container; one of which nothing is recorded, and of which parts are taken. O(users).
 bool holds_others(const Graph& graph, NodeId node);
+// Whether a call of backward asks forward tensors for sizes, of which backward reads nothing else, or calculates with such: so
+// that it may run in forward, and nothing is kept or computed again for it. O(users of its inputs).
+bool asks_for_sizes_alone(const Graph& graph, const PhaseMap& phases, NodeId node);
 // What the leaf of the output is for: as recorded, else as `roles` (infer_roles()) shows. O(1).
 OutputRole output_role(const Graph& graph, const RoleMap& roles, size_t leaf);
 

@@ -203,15 +203,11 @@ bool is_as_torch(const PartitionOptions& options) {
   return options.mode == PartitionMode::kMinCut && options.compat == Compat::kTorch;
 }
 
-// Marks as forward's what forward makes wherever it stands (joint_halves()): whoever chooses what is saved goes by phases. Where
-// tags alone choose, sizes, so that no tensor is kept, or computed again, for them; parts go with what they are taken from.
-void put_parts_into_forward(Graph& graph, Facts& facts, const PartitionOptions& options, const JointHalves& halves,
-                            PassResult& result) {
+// Marks as forward's what forward makes wherever it stands (joint_halves()), for those who choose by phases what is saved.
+void put_parts_into_forward(Graph& graph, Facts& facts, const JointHalves& halves, PassResult& result) {
   std::vector<NodeId> parts;
   for (const NodeId node : graph.nodes()) {
-    if (!graph[node].runs() || !facts.phases().is_backward(node) || halves.in_backward[node]) continue;
-    const bool is_size = graph.value(node).kind == ValueKind::kSymbolic;
-    if (is_size || options.mode != PartitionMode::kDefault) parts.push_back(node);
+    if (graph[node].runs() && facts.phases().is_backward(node) && !halves.in_backward[node]) parts.push_back(node);
   }
   put_into_forward(graph, facts, parts, result);
 }
@@ -331,7 +327,8 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
   Result<SplitPlan> plan = plan_split(graph, facts, SplitFor::kTraining);
   if (!plan.ok()) return plan.error();
   PassResult changes;
-  if (!is_as_torch(options)) put_parts_into_forward(graph, facts, options, plan->halves, changes);
+  const bool has_own_choice = options.mode != PartitionMode::kDefault && !is_as_torch(options);
+  if (has_own_choice) put_parts_into_forward(graph, facts, plan->halves, changes);
   Result<PassResult> recomputed = recompute(graph, options, plan->halves.num_forward_outputs, context);
   if (!recomputed.ok()) return recomputed;
   changes.merge(std::move(*recomputed));

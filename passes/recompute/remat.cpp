@@ -39,6 +39,7 @@
 
 #include "core/text.h"
 #include "ir/alias/effects.h"
+#include "ir/alias/order.h"
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
 #include "passes/pass/ledger.h"
@@ -71,6 +72,7 @@ class Writer {
   void run(const RematPlan& plan) {
     mapped_ = IdMap<NodeId, NodeId>(graph_.num_ids());
     buffers_ = IdMap<BufferId, StorageId>(storages_.num_buffers());
+    put_into_forward(plan.sizes);
     for (const RematRegion& region : plan.regions) {
       for (const RematStep& step : region.steps) {
         for (const NodeId link : step.hoisted) hoist(link, step.consumer);
@@ -114,6 +116,30 @@ class Writer {
     origin.kind = OriginKind::kRecomputed;
     origin.pass = pass_;
     graph_.mutable_extra(copied).origins.push_back(origin);
+  }
+
+  // Each right after what it reads. Where that has other sizes by then it stays, and keeps what it reads so long.
+  void put_into_forward(const std::vector<NodeId>& sizes) {
+    if (sizes.empty()) return;
+    IdMap<NodeId, uint32_t> places(graph_.num_ids(), 0);
+    for (const NodeId node : graph_.nodes()) places[node] = graph_.position(node);
+    for (const NodeId node : sizes) put_into_forward(node, places);
+  }
+
+  void put_into_forward(NodeId node, IdMap<NodeId, uint32_t>& places) {
+    NodeId last;
+    graph_.for_each_input(node, [&](NodeId input) {
+      if (!last.is_valid() || places[input] > places[last]) last = input;
+    });
+    NodeId next = graph_.next(last);
+    while (graph_[next].kind == NodeKind::kPlaceholder) next = graph_.next(next);
+    if (is_held(graph_, node) || storages_.input_metadata_changes(node, last, node)) return;
+    if (next != node) hoist(node, next);
+    places[node] = places[last];
+    if (graph_[node].phase == Phase::kUnspecified && graph_[node].phase_markers == 0) return;
+    graph_[node].phase = Phase::kForward;
+    graph_[node].phase_markers = marker_bit(PhaseMarker::kIsForward);
+    result_.count("into-forward");
   }
 
   void hoist(NodeId link, NodeId before) {

@@ -32,7 +32,8 @@ struct RematOptions {
 // again right before its first reader in backward, and the forward copy dies.
 //
 // Counters: recomputed (copies made), redirected (edges that now read a copy), erased (forward nodes left without
-// users), hoisted (reloads and waits of offloaded values, moved before a copy that reads them), own-subgraphs. Notes:
+// users), hoisted (reloads and waits of offloaded values, moved before a copy that reads them; sizes), into-forward (calls of
+// backward that ask what would be computed again for its size alone), own-subgraphs. Notes:
 // regions (backward regions that needed copies). Every tagged node gets a verdict (verdicts.h). Phases are derived
 // where the graph marks none; with copies they are written into it (counter phase-marks). Recompute tags in a graph
 // without any backward node are a remark, kNoBackward.

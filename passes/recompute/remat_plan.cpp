@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "ir/alias/effects.h"
+#include "ir/step/halves.h"
 #include "ir/values/values.h"
 #include "passes/recompute/verdicts.h"
 
@@ -30,7 +31,9 @@ class Planner {
     plan_.blocked = IdMap<NodeId, TagRule>(graph.num_ids(), TagRule::kNone);
     plan_.excluded = IdMap<NodeId, bool>(graph.num_ids(), false);
     copied_in_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
+    plan_.is_size = IdMap<NodeId, bool>(graph.num_ids(), false);
     exclude_modules(options.exclude);
+    if (compat_ == Compat::kFxopt) find_sizes();
     for (const Unrepeatable& entry : decisions_.unrepeatable) unrepeatable_[entry.node] = entry.reason;
   }
 
@@ -39,13 +42,15 @@ class Planner {
       ++region_number_;
       RematRegion plan;
       for (const NodeId consumer : region) {
-        if (plan_.excluded[consumer]) continue;
+        if (plan_.excluded[consumer] || plan_.is_size[consumer]) continue;
         Result<RematStep> step = plan_step(consumer);
         if (!step.ok()) return std::move(step).error();
         if (!step->copies.empty() || reads_copy(consumer)) plan.steps.push_back(std::move(*step));
       }
       if (plan.steps.empty()) continue;
-      plan.nodes = region;
+      for (const NodeId node : region) {
+        if (!plan_.is_size[node]) plan.nodes.push_back(node);
+      }
       plan_.regions.push_back(std::move(plan));
     }
     if (compat_ == Compat::kTorch && plan_.regions.size() > 1 && on_error_ == OnError::kStop) {
@@ -67,6 +72,17 @@ class Planner {
       plan_.excluded[node] = phases_.is_backward(node) &&
                              std::any_of(modules.begin(), modules.end(),
                                          [path](const std::string& module) { return is_within(path, module); });
+    }
+  }
+
+  void find_sizes() {
+    for (const NodeId node : graph_.nodes()) {
+      if (plan_.excluded[node] || !asks_for_sizes_alone(graph_, phases_, node)) continue;
+      bool is_wanted = false;
+      graph_.for_each_input(node, [&](NodeId input) { is_wanted = is_wanted || decisions_.of[input].recompute; });
+      if (!is_wanted) continue;
+      plan_.sizes.push_back(node);
+      plan_.is_size[node] = true;
     }
   }
 

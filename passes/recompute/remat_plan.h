@@ -27,6 +27,9 @@ struct RematPlan {
   IdMap<NodeId, bool> recomputed;  // original -> some region copies it
   IdMap<NodeId, TagRule> blocked;  // recompute wanted, and what held it back
   IdMap<NodeId, bool> excluded;    // backward nodes of excluded modules
+  // Backward calls that ask what would be computed again for sizes alone: they run in forward instead.
+  std::vector<NodeId> sizes;
+  IdMap<NodeId, bool> is_size;
   std::vector<TagRemark> blocked_remarks;
 };
 

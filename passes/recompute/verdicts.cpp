@@ -45,9 +45,11 @@ class Judge {
       : graph_(graph),
         plan_(plan),
         facts_(facts),
-        read_(find_read(graph, facts, [&facts](NodeId node) { return facts.phases.is_backward(node); })),
+        read_(find_read(graph, facts,
+                        [&](NodeId node) { return facts.phases.is_backward(node) && !plan.is_size[node]; })),
         read_in_plan_(find_read(graph, facts, [&](NodeId node) {
-          return plan.recomputed[node] || (facts.phases.is_backward(node) && !plan.excluded[node]);
+          return plan.recomputed[node] ||
+                 (facts.phases.is_backward(node) && !plan.excluded[node] && !plan.is_size[node]);
         })) {}
 
   // What decides about the node, tagged or not.
