@@ -33,7 +33,7 @@ with imports_torch():
 need_program()
 
 FXOPT = find_fxopt()
-ALONE = tuple(item.name for item in pipelines.known_passes(FXOPT))
+ALONE = tuple(item.name for item in pipelines.known_passes(FXOPT) if item.name not in pipelines.FOR_JOINT)
 PIPELINES = tuple(dict.fromkeys(ALONE + pipelines.README))
 REMAT = "remat,dce"
 JOINT_ROUTES = {True: "joint, writes in the graph", False: "joint, writes after it"}
