@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "ir/ops/op.h"
+#include "ir/step/origins.h"
 #include "ir/values/values.h"
 
 namespace fxopt {
@@ -14,17 +15,11 @@ bool is_container(const Value& value) {
   return value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict;
 }
 
-// That backward is to compute it again has been decided.
-bool is_copy(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  return extra != nullptr && std::any_of(extra->origins.begin(), extra->origins.end(),
-                                         [](const Origin& origin) { return origin.kind == OriginKind::kRecomputed; });
-}
-
 bool is_symbolic(const Graph& graph, NodeId node) { return graph.value(node).kind == ValueKind::kSymbolic; }
 
+// That backward is to compute a copy has been decided.
 bool is_size(const Graph& graph, NodeId node) {
-  return is_symbolic(graph, node) && graph.op(node).is_pure() && !is_copy(graph, node);
+  return is_symbolic(graph, node) && graph.op(node).is_pure() && !is_recomputed(graph, node);
 }
 
 // A tensor need not be saved for its sizes.

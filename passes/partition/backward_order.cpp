@@ -18,9 +18,10 @@ bool reads_tangent(const Graph& graph, NodeId node) {
   return reads;
 }
 
-class Order {
+// The order of the header; empty: nothing reads a tangent.
+class AutogradOrder {
  public:
-  Order(const Graph& graph, Facts& facts)
+  AutogradOrder(const Graph& graph, Facts& facts)
       : graph_(graph), facts_(facts), dependences_(facts.dependences()), is_placed_(graph.num_ids(), false) {}
 
   std::vector<NodeId> run() {
@@ -77,11 +78,9 @@ int64_t peak_of(const Graph& graph, Facts& facts) {
 
 }  // namespace
 
-std::vector<NodeId> autograd_order(const Graph& backward, Facts& facts) { return Order(backward, facts).run(); }
-
 void order_backward(Graph& backward, Facts& facts, bool keeps_lower, PassResult& result) {
   const std::vector<NodeId> old(backward.nodes().begin(), backward.nodes().end());
-  const std::vector<NodeId> order = autograd_order(backward, facts);
+  const std::vector<NodeId> order = AutogradOrder(backward, facts).run();
   if (order.empty() || order == old) return;
   const int64_t before = keeps_lower ? peak_of(backward, facts) : 0;
   IdMap<NodeId, NodeId> after(backward.num_ids(), NodeId());

@@ -28,11 +28,10 @@ struct Choice {
 // keep the fewest bytes alive for backward. Tags decide where they say something. Rules:
 //
 //   costs      the bytes of the storage a value makes; nothing for inputs, attributes and symbols, which are there anyway. A
-//              view that can be made again is never saved by itself: what it is a view of is
-//              View that a tag saves: likewise, and that is not computed again
+//              view that can be made again is never saved by itself: what it is a view of is. Of a view that a tag saves, too,
+//              and that is not computed again then
 //   not again  matrix products, convolutions, attention, sorting, scattering, subgraphs, collectives and waits, draws, writes, what
-//              RepeatRules forbid, what nobody described; a value with several parts is saved by its parts,
-//              which go with it
+//              RepeatRules forbid, what nobody described; a value with several parts is saved by its parts, which go with it
 //   tags       RECOMPUTE where backward needs the value, SAVE always
 //
 // Of equal choices the one that saves the latest values. What is computed again and is there at the peak all the same is saved
@@ -41,12 +40,12 @@ struct Choice {
 Result<Choice> choose_min_cut(const Graph& graph, Facts& facts, const PassContext& context);
 
 // What min_cut_rematerialization_partition of PyTorch 2.15 chooses, with its defaults and without a memory budget, on a graph
-// that dce and cse have made ready as there: its rules for what is not computed again, its weights (bytes,
-// times 1.1 for each step from backward, twice for what would be fused), its heuristics on uses far apart and on long chains.
-// Inputs that are parameters,
+// that dce and cse have made ready as there: its rules for what is not computed again, its weights (bytes, times 1.1 for each step
+// from backward, twice for what would be fused), its heuristics on uses far apart and on long chains. Inputs that are parameters,
 // buffers or of one address are free to save, as AOTAutograd tells it. What memory forbids, a draw, a write stay saved, with a
 // remark, where PyTorch computes them again. Not known here: what its fused Triton kernels and auto_functionalized calls take
-// along, inputs whose mutation runs after the graph. `num_forward_outputs` of the output's leaves are forward's. Costs are such weights. Errors: as above.
+// along, inputs whose mutation runs after the graph. `num_forward_outputs` of the output's leaves are forward's. Costs are such
+// weights. Errors: as above.
 // O((nodes + edges) log nodes), and min_cut().
 Result<Choice> choose_as_torch(const Graph& graph, Facts& facts, const PassContext& context,
                                size_t num_forward_outputs);

@@ -69,7 +69,7 @@ class Pair:
     def call(self, half: Half, before: Json, target: str, args: list[Json], like: Json) -> Json:
         """A new call at that place, whose value is like that of another node."""
         value = copy.deepcopy(like.get("value", {}))
-        for tensor in _tensors(value):
+        for tensor in _records(value, lambda message: "dtype" in message):
             tensor.pop("storage", None)
         uid = int(self.module["counters"]["next_uid"])
         self.module["counters"]["next_uid"] = uid + 1
@@ -79,31 +79,21 @@ class Pair:
         return node
 
 
-def _tensors(message: object) -> Iterator[Json]:
-    if isinstance(message, dict):
-        if "dtype" in message:
-            yield message
-        for item in message.values():
-            yield from _tensors(item)
-    if isinstance(message, list):
-        for item in message:
-            yield from _tensors(item)
+def _records(message: object, is_wanted: Callable[[Json], bool]) -> Iterator[Json]:
+    """The records in a message, at any depth."""
+    if isinstance(message, dict) and is_wanted(message):
+        yield message
+    for item in message.values() if isinstance(message, dict) else message if isinstance(message, list) else ():
+        yield from _records(item, is_wanted)
 
 
-def _references(message: object) -> Iterator[Json]:
-    """The arguments that are nodes."""
-    if isinstance(message, dict):
-        if isinstance(message.get("node"), str):
-            yield message
-        for item in message.values():
-            yield from _references(item)
-    if isinstance(message, list):
-        for item in message:
-            yield from _references(item)
+def _is_reference(message: Json) -> bool:
+    """Whether an argument is a node."""
+    return isinstance(message.get("node"), str)
 
 
 def _reads(node: Json) -> list[Json]:
-    return [*_references(node.get("args", [])), *_references(node.get("kwargs", []))]
+    return [reference for key in ("args", "kwargs") for reference in _records(node.get(key, []), _is_reference)]
 
 
 def _type(node: Json) -> object:
