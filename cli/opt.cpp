@@ -252,11 +252,11 @@ bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string&
   bool ok = true;
   for (const StepReport& step : steps) {
     for (const PassRemark& remark : step.result.remarks()) {
-      if (!remark.is_warning && remark.code != kNamesNothing && remark.code != kNotExact) continue;
+      if (!remark.is_warning) continue;
       Where where;
       where.file = shown_input(path);
       where.graph = module.text(remark.graph);
-      if (remark.code == kNotExact) where.node = remark.node_name;
+      where.node = remark.node_name;
       if (flags.strict_tags && remark.code == kNamesNothing) {
         console.error(Error{ErrorCode::kTagConflict, step.pass + ": " + remark.text, "correct the option", where});
         ok = false;

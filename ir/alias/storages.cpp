@@ -196,9 +196,9 @@ class StorageMap::Builder {
   void visit_placeholder(NodeId node) {
     // Autograd hands over memory of its own, whatever tensor AOTAutograd traced in the tangent's place: that of an input whose
     // new value is returned is the input itself.
-    const bool is_tangent = recorded_role(graph_, node) == InputRole::kTangent;
+    const bool is_own = is_tangent(graph_, node);
     for (size_t i = 0; i < leaves_.size(); ++i) {
-      if (is_tangent) leaves_[i].carried = StorageId();
+      if (is_own) leaves_[i].carried = StorageId();
       const StorageId carried = leaves_[i].carried;
       const Held shared = carried.is_valid() ? placeholders_.get(carried) : Held();
       result_[i].buffer = shared.buffer.is_valid() ? shared.buffer : make(node, leaves_[i], BufferSource::kPlaceholder);

@@ -194,7 +194,7 @@ class Composer {
   }
 
   Phase phase_of(size_t at, NodeId placeholder) const {
-    return recorded_role(graph_of(at), placeholder) == InputRole::kTangent ? Phase::kBackward : Phase::kForward;
+    return is_tangent(graph_of(at), placeholder) ? Phase::kBackward : Phase::kForward;
   }
 
   // -- what a run returns

@@ -49,10 +49,8 @@ class Halver {
  private:
   void sort_calls() {
     for (const NodeId node : graph_.nodes()) {
-      const bool is_tangent =
-          graph_[node].kind == NodeKind::kPlaceholder && recorded_role(graph_, node) == InputRole::kTangent;
       halves_.in_backward[node] =
-          is_tangent || (graph_[node].runs() && phases_.is_backward(node) && !is_forward_part(node));
+          is_tangent(graph_, node) || (graph_[node].runs() && phases_.is_backward(node) && !is_forward_part(node));
     }
   }
 

@@ -81,7 +81,7 @@ class Inference {
 
   void find_seeds() {
     for (const NodeId node : graph_.nodes()) {
-      if (recorded_role(graph_, node) == InputRole::kTangent) map_.seeds.push_back(node);
+      if (is_tangent(graph_, node)) map_.seeds.push_back(node);
     }
     is_joint_ = !map_.seeds.empty();
     if (is_joint_) return;

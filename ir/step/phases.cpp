@@ -14,8 +14,6 @@
 namespace fxopt {
 namespace {
 
-bool is_tangent(const Graph& graph, NodeId node) { return recorded_role(graph, node) == InputRole::kTangent; }
-
 Phase default_phase(const Graph& graph) {
   switch (graph.kind) {
     case GraphKind::kBackward:
@@ -116,8 +114,7 @@ PhaseMap analyze_phases(const Graph& graph) {
 bool is_joint(const Graph& graph) {
   if (graph.kind != GraphKind::kUnspecified) return graph.kind == GraphKind::kJoint;
   const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [&graph](NodeId node) { return recorded_role(graph, node) == InputRole::kTangent; });
+  return std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return is_tangent(graph, node); });
 }
 
 std::vector<NodeId> inputs_written_by_runtime(const Graph& graph) {

@@ -51,8 +51,8 @@ constexpr TagRuleText kRules[] = {
      "it is a view of memory that stays live anyway: a copy would free nothing", "tag what it is a view of"},
     {TagRule::kExcluded, "read only by modules that the option `exclude` of remat names", "saved",
      "only modules that `exclude` names read it", "take the module out of `exclude`"},
-    {TagRule::kCut, "a value that the partitioner's minimal cut decides about", "as the cut has it",
-     "the minimal cut decides about it", "tag it MUST_SAVE or MUST_RECOMPUTE"},
+    {TagRule::kCut, "a value that the partitioner decides about (a minimal cut, or compat=torch)",
+     "as the partitioner has it", "the partitioner decides about it", "tag it MUST_SAVE or MUST_RECOMPUTE"},
     {TagRule::kMerged, "two tagged nodes that cse merges", "the stronger tag", "it was merged with another node", ""},
 };
 

@@ -236,6 +236,8 @@ InputRole recorded_role(const Graph& graph, NodeId node) {
   return spec == nullptr ? InputRole::kUnspecified : spec->role;
 }
 
+bool is_tangent(const Graph& graph, NodeId node) { return recorded_role(graph, node) == InputRole::kTangent; }
+
 NodeId first_argument(const Graph& graph, NodeId node) {
   const Arg* arg = graph.arg(node, 0);
   return arg != nullptr && arg->is(ArgKind::kNode) ? arg->as_node() : NodeId();

@@ -81,6 +81,7 @@ const InputSpec* recorded_input(const Graph& graph, NodeId node);
 
 // What the file says an input is; kUnspecified where it does not, and for other nodes.
 InputRole recorded_role(const Graph& graph, NodeId node);
+bool is_tangent(const Graph& graph, NodeId node);
 
 // The node that the first argument of `node` is; invalid when it is something else or missing. O(1).
 NodeId first_argument(const Graph& graph, NodeId node);

@@ -13,8 +13,7 @@ namespace {
 
 bool reads_tangent(const Graph& graph, NodeId node) {
   bool reads = false;
-  graph.for_each_input(node,
-                       [&](NodeId input) { reads = reads || recorded_role(graph, input) == InputRole::kTangent; });
+  graph.for_each_input(node, [&](NodeId input) { reads = reads || is_tangent(graph, input); });
   return reads;
 }
 

@@ -47,8 +47,13 @@ Result<Choice> choose_min_cut(const Graph& graph, Facts& facts, const PassContex
 // along, inputs whose mutation runs after the graph. `num_forward_outputs` of the output's leaves are forward's. Costs are such
 // weights. Errors: as above.
 // O((nodes + edges) log nodes), and min_cut().
-Result<Choice> choose_as_torch(const Graph& graph, Facts& facts, const PassContext& context,
-                               size_t num_forward_outputs);
+Result<Choice> choose_min_cut_as_torch(const Graph& graph, Facts& facts, const PassContext& context,
+                                       size_t num_forward_outputs);
+
+// What default_partition of PyTorch 2.15 chooses: saved is what backward reads and no tag says to compute again. Not as by our
+// default, a view that is not tagged is saved where what it is a view of is computed again; and what a checkpoint region says
+// nothing about goes with the region where only the region reads it. What memory forbids, a draw, a write: as above. O(nodes + edges).
+Choice choose_default_as_torch(const Graph& graph, Facts& facts);
 
 // What the marks of a first partition say (ir/step/replay.h): marked values are saved, everything else is computed again, but
 // for symbols, MUST_SAVE (with a remark) and what memory forbids (remat's remarks). `recomputes_preferred`: PREFER_RECOMPUTE

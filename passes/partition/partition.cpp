@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@
 #include "ir/step/infer_roles.h"
 #include "ir/step/phases.h"
 #include "ir/step/replay.h"
+#include "ir/step/tags.h"
 #include "ir/values/values.h"
 #include "passes/clean/cse.h"
 #include "passes/clean/dce.h"
@@ -72,9 +74,8 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
     has_backward = has_backward || graph.kind == GraphKind::kBackward;
     others += graph.kind == GraphKind::kForward || graph.kind == GraphKind::kBackward ? 1 : 0;
     const auto nodes = graph.nodes();
-    const bool has_tangents = std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) {
-      return recorded_role(graph, node) == InputRole::kTangent;
-    });
+    const bool has_tangents =
+        std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return is_tangent(graph, node); });
     std::vector<NodeId> tangents;
     if (!has_tangents) tangents = inferred_tangents(graph, context.facts.of(graph));
     if (has_tangents ? !is_joint(graph) : tangents.empty() && !has_no_gradients(graph)) continue;
@@ -199,8 +200,9 @@ void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nod
   facts.forget();
 }
 
-bool is_as_torch(const PartitionOptions& options) {
-  return options.mode == PartitionMode::kMinCut && options.compat == Compat::kTorch;
+bool has_tags(const Graph& graph) {
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return wants_recompute(graph[node].tag); });
 }
 
 // Marks as forward's what forward makes wherever it stands (joint_halves()), for those who choose by phases what is saved.
@@ -252,15 +254,19 @@ void say_unread(const Graph& graph, Facts& facts, const SplitPlan& plan, PassRes
 // Backward gets what the mode does not save.
 Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size_t num_forward_outputs,
                              PassContext& context) {
-  if (options.mode == PartitionMode::kDefault) return remat(graph, RematOptions(), context);
+  const bool is_torch = options.compat == Compat::kTorch;
+  if (options.mode == PartitionMode::kDefault) {
+    if (!is_torch) return remat(graph, RematOptions(), context);
+    Choice choice = choose_default_as_torch(graph, context.facts.of(graph));
+    return remat_as_decided(graph, std::move(choice.decisions), RematOptions(), context);
+  }
   if (options.mode == PartitionMode::kSaveAll) return repeat_choice(graph, options, context);
-  const bool is_torch = is_as_torch(options);
   Result<PassResult> prepared = prepare_cut(graph, options.compat, num_forward_outputs, context);
   if (!prepared.ok()) return prepared;
   PassResult& result = *prepared;
   Facts& facts = context.facts.of(graph);
-  Result<Choice> choice =
-      is_torch ? choose_as_torch(graph, facts, context, num_forward_outputs) : choose_min_cut(graph, facts, context);
+  Result<Choice> choice = is_torch ? choose_min_cut_as_torch(graph, facts, context, num_forward_outputs)
+                                   : choose_min_cut(graph, facts, context);
   if (!choice.ok()) return std::move(choice).error();
   choice->decisions.copies_views = is_torch;
   put_into_forward(graph, facts, choice->into_forward, result);
@@ -291,16 +297,30 @@ Result<PassResult> keep_forward(Module& module, GraphId joint, PassContext& cont
   return result;
 }
 
+// What is wrong with options that do not go together; else empty.
+std::string_view without_effect(const PartitionOptions& options) {
+  const bool is_for_inference = options.mode == PartitionMode::kInference;
+  if (is_for_inference && options.mark_saved) {
+    return "'mark-saved' of 'partition' has no effect with mode=inference, which saves nothing";
+  }
+  if (is_for_inference && !options.cut) {
+    return "'cut=false' of 'partition' contradicts mode=inference, which is forward alone";
+  }
+  if (options.compat == Compat::kTorch && (is_for_inference || options.mode == PartitionMode::kSaveAll)) {
+    return "'compat=torch' of 'partition' is for mode=default and mode=min-cut";
+  }
+  if (options.prefer_recompute != PreferRecompute::kSave && options.mode != PartitionMode::kSaveAll) {
+    return "'prefer-recompute' of 'partition' is for mode=save-all";
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context) {
   const bool is_for_inference = options.mode == PartitionMode::kInference;
-  if (is_for_inference && (options.mark_saved || !options.cut)) {
-    Error error = refused(module.main(), NodeId(),
-                          options.mark_saved
-                              ? "'mark-saved' of 'partition' has no effect with mode=inference, which saves nothing"
-                              : "'cut=false' of 'partition' contradicts mode=inference, which is forward alone",
-                          "leave the option out");
+  if (const std::string_view wrong = without_effect(options); !wrong.empty()) {
+    Error error = refused(module.main(), NodeId(), std::string(wrong), "leave the option out");
     error.code = ErrorCode::kBadOptionValue;
     return error;
   }
@@ -327,7 +347,9 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
   Result<SplitPlan> plan = plan_split(graph, facts, SplitFor::kTraining);
   if (!plan.ok()) return plan.error();
   PassResult changes;
-  const bool has_own_choice = options.mode != PartitionMode::kDefault && !is_as_torch(options);
+  const bool is_torch = options.compat == Compat::kTorch;
+  const bool orders_backward = !is_torch || options.mode == PartitionMode::kMinCut || has_tags(graph);
+  const bool has_own_choice = options.mode != PartitionMode::kDefault && !is_torch;
   if (has_own_choice) put_parts_into_forward(graph, facts, plan->halves, changes);
   Result<PassResult> recomputed = recompute(graph, options, plan->halves.num_forward_outputs, context);
   if (!recomputed.ok()) return recomputed;
@@ -345,8 +367,10 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
   if (!options.cut) return result;
   const GraphId backward = split(module, joint->graph, *plan, result);
   context.facts.forget();
-  order_backward(module.graph(backward), context.facts.of(module.graph(backward)), !is_as_torch(options), result);
-  if (!is_as_torch(options)) return result;
+  if (orders_backward) {
+    order_backward(module.graph(backward), context.facts.of(module.graph(backward)), !is_torch, result);
+  }
+  if (!is_torch) return result;
   for (const GraphId id : top_level_graphs(module)) {
     Result<PassResult> raised = raise_getitems(module.graph(id), RaiseGetitemsOptions(), context);
     if (!raised.ok()) return raised;

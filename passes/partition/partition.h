@@ -48,8 +48,8 @@ struct PartitionOptions {
           "save-all: what a first partition marked (mark-saved), and nothing else. inference: nothing; forward is all "
           "that is left.");
     field("compat", self.compat,
-          "Whose minimal cut: fxopt, or torch (min_cut_rematerialization_partition of 2.15, after dce and cse as "
-          "there).");
+          "Whose choice by default and min-cut: fxopt, or torch (default_partition and "
+          "min_cut_rematerialization_partition of 2.15, the latter after dce and cse as there).");
     field("prefer-recompute", self.prefer_recompute,
           "What save-all does with a marked value that is tagged PREFER_RECOMPUTE: save or recompute it.");
     field("mark-saved", self.mark_saved,
@@ -65,20 +65,21 @@ struct PartitionOptions {
 //
 // What the tags, or the minimal cut, say to compute again is copied into backward as remat does it (passes/recompute/remat.h),
 // with its counters, verdicts and errors; forward keeps the original only where something of forward reads it. Backward is
-// ordered as autograd runs it, or stays as it is where that has the lower peak (backward_order.h); with mode=min-cut and
-// compat=torch always as autograd runs it. A graph that is partitioned already stays, with the remark `partitioned`.
+// ordered as autograd runs it, or stays as it is where that has the lower peak (backward_order.h); with compat=torch always as
+// autograd runs it, but with mode=default and no tags, where it stays. A graph that is partitioned already stays, with the remark `partitioned`.
 //
 // inference leaves forward alone, as a graph of the kind inference, and takes out what forward made for backward: values nobody
 // reads any more, collectives among them. All inputs of forward stay, and so do its effects: writes, draws and assertions.
 //
-// min-cut begins with dce and cse, as PyTorch's does, and chooses by choice.h. With compat=torch what is marked backward and
+// min-cut begins with dce and cse, as PyTorch's does, and chooses by choice.h; so does default with compat=torch. By
+// compat=torch's minimal cut what is marked backward and
 // depends on no tangent goes into forward where the cut lies after it.
 //
 // Counters: those of remat (inference: of dce); saved (tensors and objects), saved-symbols, graphs, reordered; tangents
 // (inferred, where the file gives no roles); of min-cut those of dce and cse, and into-forward. Notes: cut (what the cut costs:
 // bytes; with compat=torch PyTorch's weights). Warnings: partitioned, unknown-sizes; of save-all marks-lost and marks-unread.
 // Errors: those of remat, of plan_split() and of SaveNetwork::solve(); kUnsupportedGraph where no graph, or more than one, is
-// joint, or others stand beside it; kBadOptionValue for inference that is to save or not to cut.
+// joint, or others stand beside it; kBadOptionValue for options that do not go together.
 // O(nodes + edges + copies log copies), and min_cut() a bounded number of times.
 Result<PassResult> partition(Module& module, const PartitionOptions& options, PassContext& context);
 

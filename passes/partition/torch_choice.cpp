@@ -1,5 +1,5 @@
-// PyTorch's min-cut partitioner (torch/_functorch/partitioners.py, 2.15: classify_nodes, solve_min_cut), in linear time where
-// the original searches:
+// PyTorch's partitioners (torch/_functorch/partitioners.py, 2.15): default_partition, and the minimal cut (classify_nodes,
+// solve_min_cut), in linear time where the original searches:
 //
 //   is_materialized_backwards   a search through views from each node         -> one sweep from the end
 //   find_first_unfusible        a heap from each node's users                 -> one sweep from the end
@@ -25,6 +25,34 @@
 
 namespace fxopt {
 namespace {
+
+// The originals ask nothing about writes, for their graphs are functional, and give draws a state of their own.
+void save_unrepeatable(const Graph& graph, EffectMap& effects, NodeId node, bool is_forward, TagDecisions& decisions) {
+  const std::string_view reason = why_unrepeatable(graph, node, effects);
+  if (reason.empty()) return;
+  if (graph[node].tag == Tag::kMustRecompute) {
+    decisions.unrepeatable.push_back({node, reason});
+    return;
+  }
+  decisions.of[node].recompute = false;
+  decisions.of[node].rule = TagRule::kUnrepeatable;
+  if (is_forward) {
+    decisions.remarks.push_back(
+        {node, "unrepeatable", "saved where PyTorch computes it again: it " + std::string(reason)});
+  }
+}
+
+// Not tagged for recompute, and not saved all the same: what is of a checkpoint region, and read by nothing outside of forward but
+// for its size.
+bool goes_with_its_region(const Graph& graph, const PhaseMap& phases, NodeId node) {
+  if (graph[node].tag == Tag::kMustSave || !region_key(graph, node, TagRules::kTorch).exists) return false;
+  bool is_read = false;
+  for (const NodeId user : graph.users(node)) {
+    const bool is_outside = graph[user].kind == NodeKind::kOutput || phases.is_backward(user);
+    is_read = is_read || (is_outside && graph.value(user).kind != ValueKind::kSymbolic);
+  }
+  return !is_read;
+}
 
 constexpr int64_t kFar = 1'000'000'000;  // dist_from_bw of what backward does not need
 constexpr uint32_t kNowhere = std::numeric_limits<uint32_t>::max();
@@ -64,7 +92,6 @@ class TorchChooser {
   }
 
  private:
-  // The original asks nothing about writes, for its graphs are functional, and gives draws a state of their own.
   void decide(NodeId node, bool is_after) {
     TagDecision& decision = decisions_.of[node];
     if (decision.rule == TagRule::kNone) decision.rule = TagRule::kCut;
@@ -72,18 +99,7 @@ class TorchChooser {
     const NodeId whole = whole_of(graph_, node);
     if (whole.is_valid() && decisions_.of.get(whole).rule == TagRule::kUnrepeatable) decision.recompute = false;
     const bool is_copied = is_after && (required_fw_.get(node) || !phases_.is_backward(node));
-    const std::string_view reason = is_copied ? why_unrepeatable(graph_, node, effects_) : std::string_view();
-    if (reason.empty()) return;
-    if (graph_[node].tag == Tag::kMustRecompute) {
-      decisions_.unrepeatable.push_back({node, reason});
-      return;
-    }
-    decision.recompute = false;
-    decision.rule = TagRule::kUnrepeatable;
-    if (!phases_.is_backward(node)) {
-      decisions_.remarks.push_back(
-          {node, "unrepeatable", "saved where PyTorch computes it again: it " + std::string(reason)});
-    }
+    if (is_copied) save_unrepeatable(graph_, effects_, node, !phases_.is_backward(node), decisions_);
   }
 
   // What forward computes for what it saves, all the way back.
@@ -169,8 +185,7 @@ class TorchChooser {
     for (const NodeId node : graph_.nodes()) {
       const NodeKind kind = graph_[node].kind;
       if (kind == NodeKind::kOutput) continue;
-      bool is_backward = kind == NodeKind::kPlaceholder ? recorded_role(graph_, node) == InputRole::kTangent
-                                                        : must_be_in_backward(node);
+      bool is_backward = kind == NodeKind::kPlaceholder ? is_tangent(graph_, node) : must_be_in_backward(node);
       bool can_be_forward = kind != NodeKind::kPlaceholder || !is_backward;
       if (kind != NodeKind::kPlaceholder && must_be_in_backward(node)) can_be_forward = false;
       graph_.for_each_input(node, [&](NodeId input) {
@@ -410,8 +425,30 @@ class TorchChooser {
 
 }  // namespace
 
-Result<Choice> choose_as_torch(const Graph& graph, Facts& facts, const PassContext& context,
-                               size_t num_forward_outputs) {
+Choice choose_default_as_torch(const Graph& graph, Facts& facts) {
+  const PhaseMap& phases = facts.phases();
+  Choice choice;
+  choice.decisions = decide_tags(graph, phases, facts.storages(), facts.effects(), TagRules::kTorch);
+  choice.decisions.copies_views = true;
+  for (const NodeId node : graph.nodes()) {
+    TagDecision& decision = choice.decisions.of[node];
+    const bool is_decided =
+        graph[node].is_call() && !phases.is_backward(node) && graph.value(node).kind != ValueKind::kSymbolic;
+    if (!is_decided) {
+      decision.recompute = false;
+      continue;
+    }
+    if (!decision.recompute && goes_with_its_region(graph, phases, node)) {
+      decision.recompute = true;
+      decision.rule = TagRule::kCut;
+    }
+    if (decision.recompute) save_unrepeatable(graph, facts.effects(), node, true, choice.decisions);
+  }
+  return choice;
+}
+
+Result<Choice> choose_min_cut_as_torch(const Graph& graph, Facts& facts, const PassContext& context,
+                                       size_t num_forward_outputs) {
   return TorchChooser(graph, facts, context, num_forward_outputs).run();
 }
 

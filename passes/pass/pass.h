@@ -46,22 +46,25 @@ class PassResult {
   void remark(const Graph& graph, NodeId node, std::string_view code, std::string text) {
     remarks_.push_back({graph.name(), node, std::string(graph.name_of(node)), std::string(code), std::move(text)});
   }
-  // The same of the whole graph, which nobody should have to ask for: the pass did nothing, or not all that it was asked to.
+  // The same of what nobody should have to ask for: the pass did nothing, or not all that it was asked to, or not exactly.
+  void warn(const Graph& graph, NodeId node, std::string_view code, std::string text) {
+    remark(graph, node, code, std::move(text));
+    remarks_.back().is_warning = true;
+  }
   void warn(const Graph& graph, std::string_view code, std::string text) {
     remarks_.push_back({graph.name(), NodeId(), std::string(), std::string(code), std::move(text), true});
   }
 
-  // Remarks at the output, code kNamesNothing, on each of the names given to `option` for which matches(node, name)
-  // holds of no node: most likely a slip. O(nodes * names).
+  // Warns, code kNamesNothing, of each of the names given to `option` for which matches(node, name) holds of no node: most
+  // likely a slip. O(nodes * names).
   template <class Matches>
   void remark_unmatched(const Graph& graph, std::string_view option, const std::vector<std::string>& names,
                         const Matches& matches) {
-    const NodeId output = graph.output();
     for (const std::string& name : names) {
       bool is_met = false;
       for (const NodeId node : graph.nodes()) is_met = is_met || matches(node, name);
-      if (is_met || !output.is_valid()) continue;
-      remark(graph, output, kNamesNothing, "no node of this graph matches '" + name + "' of " + std::string(option));
+      if (is_met) continue;
+      warn(graph, kNamesNothing, "no node of this graph matches '" + name + "' of " + std::string(option));
     }
   }
 

@@ -296,7 +296,13 @@ Result<PassResult> carry_out(Graph& graph, const RematFacts& facts, const RematO
     return is_within(graph.module().text(graph[node].module_path), name);
   });
   for (const TagRemark& remark : facts.decisions.remarks) result.remark(graph, remark.node, remark.code, remark.text);
-  for (const TagRemark& remark : plan->blocked_remarks) result.remark(graph, remark.node, remark.code, remark.text);
+  for (const TagRemark& remark : plan->blocked_remarks) {
+    if (remark.code == kNotExact) {
+      result.warn(graph, remark.node, remark.code, remark.text);
+    } else {
+      result.remark(graph, remark.node, remark.code, remark.text);
+    }
+  }
   write_verdicts(graph, *plan, facts, result);
   if (!plan->regions.empty() && !facts.phases.has_markers && graph.kind != GraphKind::kBackward) {
     result.count("phase-marks", static_cast<int64_t>(mark_phases(graph, facts.phases)));

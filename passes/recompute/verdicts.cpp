@@ -61,8 +61,12 @@ class Judge {
   TagVerdict judge(NodeId node) const {
     const TagRule decided = rule(node);
     if (decided == TagRule::kBackwardTag) return verdict(Verdict::kOverridden, decided);
-    if (!wants_recompute(graph_[node].tag))
+    const bool asks_for_recompute = wants_recompute(graph_[node].tag);
+    if (!asks_for_recompute) {
+      const bool is_overridden = plan_.recomputed[node] && facts_.decisions.of[node].recompute;
+      if (is_overridden) return verdict(Verdict::kOverridden, decided);
       return verdict(is_needed(node) ? Verdict::kHonoured : Verdict::kMoot, decided);
+    }
     if (plan_.recomputed[node]) return verdict(Verdict::kHonoured, decided);
     if (!is_needed(node)) return verdict(Verdict::kMoot, decided);
     if (plan_.blocked[node] == TagRule::kUnrepeatable) return verdict(Verdict::kConflicting, decided);

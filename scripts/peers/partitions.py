@@ -3,7 +3,7 @@
 
     scripts/peers/partitions.py [--fxopt PROGRAM] [--table] [NAME...]
 
-NAME is a joint graph of testdata, or the path of a file of one. default_partition is compared with `partition`,
+NAME is a joint graph of testdata, or the path of a file of one. default_partition is compared with `partition{compat=torch}`,
 min_cut_rematerialization_partition with `partition{mode=min-cut,compat=torch}`, by name and in order: what forward returns, what
 backward takes; also the value of the minimal cut, and whether both graphs make the same calls in the same order. Seconds are those of PyTorch's function, of fxopt with the start of the program
 and the proof, of the pass alone; the ratio is of the first two. Of fxopt: join(partition(graph)) and partition of that, by the same
@@ -56,7 +56,7 @@ Partition = Callable[..., tuple[GraphModule, GraphModule]]
 NAMES = (*JOINT, *(f"{name}_twin" for name in JOINT))
 DEFAULT, MIN_CUT = partitioners.default_partition, partitioners.min_cut_rematerialization_partition
 SAME: dict[str, tuple[Partition, str]] = {
-    "default": (DEFAULT, "mode=default"), "min-cut": (MIN_CUT, "mode=min-cut,compat=torch"),
+    "default": (DEFAULT, "mode=default,compat=torch"), "min-cut": (MIN_CUT, "mode=min-cut,compat=torch"),
 }  # fmt: skip
 CUTTERS: dict[str, Partition | str] = {
     "PyTorch default": DEFAULT, "PyTorch min-cut": MIN_CUT,
@@ -89,6 +89,12 @@ def half(module: Json, kind: str, folder: pathlib.Path) -> GraphModule:
 def lists(forward: GraphModule, backward: GraphModule) -> Lists:
     leaves = [leaf.name if isinstance(leaf, Node) else repr(leaf) for leaf in outputs_of(forward)]
     return leaves, [node.name for node in inputs_of(backward)]
+
+
+def without_unread(of: Lists, backward: GraphModule, count: int) -> Lists:
+    """Less what is saved and not read: PyTorch keeps what tagged collectives read, and takes those out of backward afterwards."""
+    unread = {node.name for node in inputs_of(backward) if not node.users} & set(of[0][count:])
+    return of[0][:count] + [item for item in of[0][count:] if item not in unread], [item for item in of[1] if item not in unread]
 
 
 @dataclass
@@ -205,9 +211,10 @@ def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Iterator[tuple[st
         partition = partial(partition, static_lifetime_input_indices=static_inputs(module))
         their_pair, their_cut, torch_seconds = by_torch(partition, load(copy.deepcopy(module), folder), count)
         pair = by_fxopt(fxopt, name, passes, folder)
-        theirs = lists(*their_pair)
+        theirs = without_unread(lists(*their_pair), their_pair[1], count)
+        num_unread = len(lists(*their_pair)[1]) - len(theirs[1])
         ours, our_cut = lists(pair.forward, pair.backward), pair.first_pass["notes"].get("cut")
-        joined = by_fxopt(fxopt, name, f"{passes},join,partition", folder)
+        joined = by_fxopt(fxopt, name, f"{passes},join,partition{{compat=torch}}", folder)
         marked = f"partition{{{options},mark-saved=true}}"
         again = by_fxopt(fxopt, name, f"{marked},join,partition{{mode=save-all}}", folder)
         is_back = ours == lists(joined.forward, joined.backward) == lists(again.forward, again.backward)
@@ -215,6 +222,8 @@ def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Iterator[tuple[st
         same = "same lists" if ours == theirs else "another order"
         if only:
             same = f"{len(only)} saved by one ({', '.join(only[:6])})"
+        if num_unread > 0:
+            same += f"; PyTorch saves {num_unread} more that backward does not read"
         result = executed_pair(joint, pair.forward, pair.backward, count) if name.endswith("_twin") else "-"
         cells = [pathlib.Path(name).name, mode, len(joint.graph.nodes), len(theirs[0]) - count, len(ours[0]) - count, same]
         cells += [compared_calls(a, b) for a, b in zip(their_pair, (pair.forward, pair.backward), strict=True)]

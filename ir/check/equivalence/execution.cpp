@@ -197,8 +197,7 @@ class Execution {
     const Hash128 name = input_name(inputs_.size());
     const ValueShape& shape = believed_shape(node, name, axioms_.inputs);
     HashMap<uint32_t, uint32_t> own;  // no tangent is on the memory of another input: see StorageMap
-    const bool is_tangent = recorded_role(graph_, node) == InputRole::kTangent;
-    values_.give(node, make_external(shape, name, is_tangent ? own : shared_inputs_));
+    values_.give(node, make_external(shape, name, is_tangent(graph_, node) ? own : shared_inputs_));
     inputs_.push_back(node);
   }
 

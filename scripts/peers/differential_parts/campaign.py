@@ -18,6 +18,7 @@ from torch.fx import GraphModule
 from differential_parts import families, observe, pipelines
 from differential_parts.observe import Seen
 from differential_parts.optimize import Optimized, Optimizer
+from differential_parts.pipelines import INFERENCE
 from differential_parts.programs import FAILING, Dice, Program, Unusable
 
 NOT_EQUIVALENT = "FX0420"  # the proof after a pass
@@ -119,20 +120,23 @@ class Subject:
 
     def _execute(self, run: Run, result: Optimized) -> None:
         run.changed, run.recomputed = result.changed, result.recomputed
-        after = run_graph(self.program, result.graph_module)
-        run.differences = differences(self.seen, after, run.passes)
+        program, seen = self.program, self.seen
+        if INFERENCE in run.passes:
+            program = program.forward()
+            seen = run_graph(program, program.graph_module)
+        run.differences = differences(seen, run_graph(program, result.graph_module), run.passes)
         if not run.differences:
             return
         for _ in range(AGAIN):  # memory that nobody wrote is mostly the same twice
-            if observe.differences(self.seen, run_graph(self.program, self.program.graph_module)):
+            if observe.differences(seen, run_graph(program, program.graph_module)):
                 run.differences, run.refused = [], "two runs of the original differ"
                 return
 
 
 def differences(before: Seen, after: Seen, passes: str) -> list[str]:
     """Of what a pipeline gives. Recomputed collectives are launched again; merging them is what that option is for, and
-    compat=torch does it, too."""
-    may_merge = "collectives=true" in passes or "compat=torch" in passes
+    compat=torch does it, too; forward alone keeps those that it reads."""
+    may_merge = "collectives=true" in passes or "compat=torch" in passes or INFERENCE in passes
     may_repeat = "remat" in passes or "partition" in passes
     return observe.differences(
         before, after, same_collectives=not may_merge and not may_repeat, all_collectives=not may_merge

@@ -82,6 +82,8 @@ class _Runnable(Importer):
         by_kind = {graph.get("kind"): graph["name"] for graph in reversed(self.module["graphs"])}
         if "GRAPH_KIND_BACKWARD" in by_kind and "GRAPH_KIND_FORWARD" in by_kind:
             return self._pair(by_kind["GRAPH_KIND_FORWARD"], by_kind["GRAPH_KIND_BACKWARD"])
+        if "GRAPH_KIND_INFERENCE" in by_kind:
+            return self.graph_module(by_kind["GRAPH_KIND_INFERENCE"])
         return self.graph_module(self.module["graphs"][0]["name"])
 
     def _pair(self, first: str, second: str) -> GraphModule:

@@ -13,7 +13,8 @@ from differential_parts.programs import Dice, schema_of
 
 # Options whose documented purpose is another result. They are left out by construction; `compat` of every pass is, too.
 EXCLUDED = {"dce": {"random": "remove", "assertions": "remove", "collectives": "remove"}}
-CUTS = ("partition", "partition{mode=min-cut}", "partition{mode=min-cut,compat=torch}")
+CUTS = ("partition", "partition{compat=torch}", "partition{mode=min-cut}", "partition{mode=min-cut,compat=torch}")
+INFERENCE = "partition{mode=inference}"
 MARKING = ("partition{mode=default,mark-saved=true}", "partition{mode=min-cut,mark-saved=true}")
 AGAIN = ("partition{mode=save-all,prefer-recompute=save}", "partition{mode=save-all,prefer-recompute=recompute}")
 KEEP_MARKS = ("cse", "dce", "canonicalize", "raise-getitems", "canonicalize,cse", "cse,dce", "remat")  # between two cuts
@@ -82,14 +83,16 @@ def _with_cut(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, tex
     parts = [_with_gathers(dice, text) if dice.chance(0.3) else text]
     if kind < 0.4:
         return ",".join(part for part in [*parts, *_cut_twice(dice)] if part)
-    if dice.chance(0.7):
+    if dice.chance(0.15):
+        parts.append(INFERENCE)
+    elif dice.chance(0.7):
         parts.append(dice.choice(CUTS))
     after = [item for item in passes if not item.needs]  # of phases and tags partition has decided
     if dice.chance(0.4):
         parts.append(_text(dice, dice.choice(after), graph_module))
     if dice.chance(0.5):
         parts += ["join"] if any(part in CUTS for part in parts) else []
-    if dice.chance(0.3):
+    if dice.chance(0.3) and INFERENCE not in parts:
         parts.append(dice.choice(CUTS))
     return ",".join(parts)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import random
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
+from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import CheckpointPolicy
 
 aten = torch.ops.aten
@@ -33,6 +35,25 @@ class Program:
     told: dict[str, Any] = field(default_factory=dict)
     has_gradients: bool = False  # autograd runs through it: its gradients are compared
     parameters: Sequence[str] = ()  # attributes that gradients are asked for
+    backward: frozenset[str] = frozenset()  # of a joint graph: names of what computes gradients
+    num_forward_outputs: int = 0  # of a joint graph
+
+    def forward(self) -> Program:
+        """The joint graph without its gradients and tangents, which are the last inputs."""
+        graph_module = GraphModule(self.graph_module, copy.deepcopy(self.graph_module.graph))
+        graph = graph_module.graph
+        graph.output_node().args = (tuple(leaves_of(graph_module)[: self.num_forward_outputs]),)
+        for node in reversed(graph.nodes):
+            if node.name in self.backward and node.op != "output":
+                graph.erase_node(node)
+        graph_module.recompile()
+        count = len(graph.find_nodes(op="placeholder"))
+        return replace(self, graph_module=graph_module, inputs=lambda: self.inputs()[:count])
+
+
+def leaves_of(graph_module: GraphModule) -> list[object]:
+    """What the graph returns, None among it."""
+    return pytree.tree_leaves(graph_module.graph.output_node().args, is_leaf=lambda leaf: leaf is None)
 
 
 class Dice(random.Random):

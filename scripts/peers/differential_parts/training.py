@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from differential_parts import blocks
 from differential_parts.blocks import CLASSES, WIDTH, Block
-from differential_parts.programs import Dice, Program, Unusable, features_of, give_marks
+from differential_parts.programs import Dice, Program, Unusable, features_of, give_marks, leaves_of
 from differential_parts.soup import attributes_for_inputs, trace
 
 MODES = ("fake", "fake", "fake", "real", "symbolic")
@@ -162,7 +162,8 @@ def flb(dice: Dice) -> Program:
     marks = dice.chance(0.5)
     backward = {node for node in graph_module.graph.nodes if node.name in step.backward.names}
     if dice.chance(0.85) and not step.is_tagging or marks:
-        give_marks(graph_module, dice, backward, marks=marks, tags=not step.is_tagging or dice.chance(0.5))
+        program.backward = frozenset(node.name for node in (*backward, *last))
+    give_marks(graph_module, dice, backward, marks=marks, tags=not step.is_tagging or dice.chance(0.5))
     program.features |= {"forward-loss-backward", f"make_fx {mode}", *_step_features(step)} | features_of(graph_module)
     program.features |= _tag_features(program.features, marks=marks)
     if any(node in backward and "in-place" in features_of_one(node) for node in graph_module.graph.nodes):
@@ -233,8 +234,9 @@ def joint(dice: Dice) -> Program:
         kept = set(graph_module.graph.find_nodes(op="placeholder"))
         roles |= {node.name: {"role": role} for node, role in zip(placeholders, step.roles()) if node in kept}
     program.told |= {"kind": "joint", "roles": roles}
+    gradients = len(step.parameters) or 1
+    program.num_forward_outputs = forward = len(leaves_of(graph_module)) - gradients
     if averages:
-        forward, gradients = 3 + len(step._extra(torch.zeros(2))), len(step.parameters) or 1
         outputs = [{"role": "mutation", "of": average.name}, *["user"] * (forward - 1), *["gradient"] * gradients]
         program.told |= {"outputs": outputs, "num_forward_outputs": forward}
     backward = {node for node in graph_module.graph.nodes if node.name in step.backward.names}
