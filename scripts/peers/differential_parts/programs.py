@@ -44,7 +44,7 @@ class Program:
         graph = graph_module.graph
         graph.output_node().args = (tuple(leaves_of(graph_module)[: self.num_forward_outputs]),)
         for node in reversed(graph.nodes):
-            if node.name in self.backward and node.op != "output":
+            if node.name in self.backward and node.op != "output" and not node.users:
                 graph.erase_node(node)
         graph_module.recompile()
         count = len(graph.find_nodes(op="placeholder"))

@@ -162,8 +162,7 @@ def flb(dice: Dice) -> Program:
     marks = dice.chance(0.5)
     backward = {node for node in graph_module.graph.nodes if node.name in step.backward.names}
     if dice.chance(0.85) and not step.is_tagging or marks:
-        program.backward = frozenset(node.name for node in (*backward, *last))
-    give_marks(graph_module, dice, backward, marks=marks, tags=not step.is_tagging or dice.chance(0.5))
+        give_marks(graph_module, dice, backward, marks=marks, tags=not step.is_tagging or dice.chance(0.5))
     program.features |= {"forward-loss-backward", f"make_fx {mode}", *_step_features(step)} | features_of(graph_module)
     program.features |= _tag_features(program.features, marks=marks)
     if any(node in backward and "in-place" in features_of_one(node) for node in graph_module.graph.nodes):
@@ -241,6 +240,9 @@ def joint(dice: Dice) -> Program:
         program.told |= {"outputs": outputs, "num_forward_outputs": forward}
     backward = {node for node in graph_module.graph.nodes if node.name in step.backward.names}
     marks = dice.chance(0.5)
+    program.backward = frozenset(node.name for node in (*backward, *last))
+    if marks and step.extra == "late view" and "num_forward_outputs" not in program.told:
+        program.num_forward_outputs -= 1  # by its mark the view is a gradient, and nothing says otherwise
     give_marks(graph_module, dice, backward, marks=marks, tags=dice.chance(0.7))
     program.features |= {"joint", f"make_fx {mode}", *_step_features(step)} | features_of(graph_module)
     program.features |= _tag_features(program.features, marks=marks)
