@@ -17,7 +17,7 @@ with imports_torch():
     import edits
     import torch
     from differential_parts import campaign, collectives, families, files, observe, pipelines, soup, tables
-    from differential_parts.programs import Program
+    from differential_parts.programs import Program, Unusable, leaves_of
     from edit_parts.pairs import PAIR_EDITS, UNCHANGED
     from fxopt.tool import FxoptError
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -139,13 +139,29 @@ class Programs(unittest.TestCase):
         for item in known:
             self.assertEqual(item.name in text, item.name not in pipelines.FOR_JOINT, item.name)
 
-    def test_joint_graphs_are_cut_in_every_mode_but_inference(self):
+    def test_joint_graphs_are_cut_in_every_mode(self):
         known = pipelines.known_passes(differential.tool.find_fxopt())
         graph_module = make_fx(lambda x: x + 1)(torch.ones(2))
         drawn = [pipelines.random_pipelines(pipelines.Dice(seed), known, graph_module, 20, tagged=True, joint=True) for seed in range(40)]
+        texts = [text for drawing in drawn for text in drawing]
         for part in (*pipelines.CUTS, *pipelines.MARKING, *pipelines.AGAIN, "cut=false", "join", "fsdp-gathers{policy=save"):
-            self.assertIn(part, str(drawn))
-        self.assertNotIn("inference", str(drawn))
+            self.assertTrue(any(part in text for text in texts), part)
+        after = [text.split(pipelines.INFERENCE)[1] for text in texts if pipelines.INFERENCE in text]
+        self.assertTrue(after)
+        self.assertFalse([text for text in after if "partition" in text or "join" in text])
+
+    def test_forward_of_a_joint_graph_has_no_tangents_and_no_gradients(self):
+        programs = []
+        for seed in range(8):
+            with contextlib.suppress(Unusable):
+                programs.append(families.make(seed, "joint")[0])
+        self.assertGreater(len(programs), 4)
+        for program in programs:
+            forward = program.forward()
+            names = {node.name for node in forward.graph_module.graph.nodes}
+            self.assertEqual(len(leaves_of(forward.graph_module)), program.num_forward_outputs)
+            self.assertLess(len(forward.inputs()), len(program.inputs()))
+            self.assertFalse([name for name in names if "tangent" in name])
 
     def test_variations_keep_what_a_graph_computes(self):
         def function(x):
