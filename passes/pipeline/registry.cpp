@@ -7,6 +7,7 @@
 #include "passes/clean/dce.h"
 #include "passes/clean/infer_phase.h"
 #include "passes/clean/raise_getitems.h"
+#include "passes/collective/bucket.h"
 #include "passes/partition/join.h"
 #include "passes/partition/partition.h"
 #include "passes/pipeline/entry.h"
@@ -23,6 +24,8 @@ constexpr ProofRule kAsTorch = {ProofTerm::kImitates, "compat", "torch"};
 // The only list of passes.
 std::vector<PassInfo> make_registry() {
   std::vector<PassInfo> passes = {
+      entry<bucket>("bucket", Numerics::kExact, "Make one collective of several.",
+                    {.needs = {}, .ends = {}, .proof = {{ProofTerm::kClaims, "", ""}, kAsTorch}}),
       entry<canonicalize>("canonicalize", Numerics::kExact,
                           "Remove aliases, identity views and views that undo each other.",
                           {.needs = {}, .ends = {}, .proof = {kAsTorch}}),

@@ -10,7 +10,7 @@
 // none. `error: FX0411` in their place: the pipeline must be refused with that code, naming a node, and there is no
 // output. The word `not-idempotent` behind them allows a second run to change the graph. Further comment lines are
 // free. Every case is also verified before and after, printed and parsed back, run a second time, run twice from the
-// start, and run pass by pass through text. FXOPT_BLESS=1 rewrites counts and outputs, to be reviewed like code.
+// start, and run pass by pass through text. `numerics: reorders-reductions` lets laws change as much. FXOPT_BLESS=1 rewrites counts and outputs, to be reviewed like code.
 
 #include <algorithm>
 #include <cstdlib>
@@ -43,6 +43,7 @@ struct Case {
   std::map<std::string, int64_t> counters, remarks;
   std::string error;  // the code the pipeline must be refused with; empty: it must run
   bool idempotent = true;
+  Numerics numerics = Numerics::kExact;  // how far the laws that passes claim may change results
 };
 
 std::string read_text(const std::filesystem::path& path) {
@@ -85,6 +86,12 @@ Case parse_case(const std::string& text) {
       if (word == "remarks:") parsed.remarks = parse_counts(words);
       if (word == "error:") words >> parsed.error;
       if (word == "not-idempotent") parsed.idempotent = false;
+      if (word == "numerics:") {
+        words >> word;
+        const std::optional<Numerics> numerics = parse_enum<Numerics>(word);
+        REQUIRE(numerics.has_value());
+        parsed.numerics = *numerics;
+      }
     }
   }
   REQUIRE_FALSE(parsed.comments.empty());
@@ -106,15 +113,17 @@ void check_valid(const Module& module) {
   for (const Error& error : verify(module)) FAIL_CHECK(format_error(error));
 }
 
-Result<RunReport> try_run(Module& module, const std::string& passes) {
+Result<RunReport> try_run(Module& module, const std::string& passes, Numerics numerics) {
   const Result<Pipeline> pipeline = parse_pipeline(passes);
   INFO((pipeline.ok() ? std::string() : format_error(pipeline.error())));
   REQUIRE(pipeline.ok());
-  return run_pipeline(module, *pipeline);
+  RunOptions options;
+  options.numerics = numerics;
+  return run_pipeline(module, *pipeline, options);
 }
 
-RunReport run(Module& module, const std::string& passes) {
-  Result<RunReport> report = try_run(module, passes);
+RunReport run(Module& module, const std::string& passes, Numerics numerics) {
+  Result<RunReport> report = try_run(module, passes, numerics);
   INFO((report.ok() ? std::string() : format_error(report.error())));
   REQUIRE(report.ok());
   return std::move(*report);
@@ -187,18 +196,19 @@ void bless(const std::filesystem::path& path, const Case& parsed, const Counts& 
   if (!counts.remarks.empty()) file << "  remarks: " << print_counts(counts.remarks);
   if (!error.empty()) file << "  error: " << error;
   if (!parsed.idempotent) file << "  not-idempotent";
+  if (parsed.numerics != Numerics::kExact) file << "  numerics: " << name_of(parsed.numerics);
   file << "\n" << parsed.input;
   if (error.empty()) file << kSeparator << output;
 }
 
 // The same passes one at a time, each reading what the one before wrote.
-std::string run_in_pieces(const std::string& input, const std::string& passes) {
-  const Result<Pipeline> pipeline = parse_pipeline(passes);
+std::string run_in_pieces(const std::string& input, const Case& parsed) {
+  const Result<Pipeline> pipeline = parse_pipeline(parsed.passes);
   REQUIRE(pipeline.ok());
   std::string text = input;
   for (const PipelineStep& step : pipeline->steps) {
     const std::unique_ptr<Module> module = parse_input(text);
-    run(*module, step.text);
+    run(*module, step.text, parsed.numerics);
     text = print_text(*module);
   }
   return text;
@@ -209,7 +219,7 @@ void check_case(const std::filesystem::path& path) {
   const std::unique_ptr<Module> module = parse_input(parsed.input);
   check_valid(*module);
   const bool blessing = std::getenv("FXOPT_BLESS") != nullptr;
-  const Result<RunReport> report = try_run(*module, parsed.passes);
+  const Result<RunReport> report = try_run(*module, parsed.passes, parsed.numerics);
   if (!report.ok()) {
     INFO(format_error(report.error()));
     const std::string code = code_name(report.error().code);
@@ -234,12 +244,12 @@ void check_case(const std::filesystem::path& path) {
 
   const std::string full = print_text(*module);
   CHECK(print_text(*parse_input(full)) == full);
-  CHECK(run_in_pieces(parsed.input, parsed.passes) == full);
+  CHECK(run_in_pieces(parsed.input, parsed) == full);
   const std::unique_ptr<Module> again = parse_input(parsed.input);
-  run(*again, parsed.passes);
+  run(*again, parsed.passes, parsed.numerics);
   CHECK(print_text(*again) == full);
   if (!parsed.idempotent) return;
-  for (const StepReport& step : run(*module, parsed.passes).steps) {
+  for (const StepReport& step : run(*module, parsed.passes, parsed.numerics).steps) {
     INFO(step.pass << " in a second run: " << print_counts(step.result.counters()));
     CHECK_FALSE(step.result.changed());
   }

@@ -31,6 +31,7 @@ constexpr std::pair<std::string_view, Special> kSpecial[] = {{"aten.sym_size.int
                                                              {"ao.reload.default", Special::kReload},
                                                              {"aten.full.default", Special::kFull},
                                                              {"aten.scalar_tensor.default", Special::kScalarTensor},
+                                                             {"aten.clone.default", Special::kClone},
                                                              {"aten.add.Tensor", Special::kSum},
                                                              {"aten.sub.Tensor", Special::kSum}};
 

@@ -27,7 +27,8 @@ struct CallRule {
     kReload,
     kFull,
     kScalarTensor,  // `full` of no sizes
-    kSum,           // of a tensor and a number, which may be 0
+    kClone,
+    kSum,  // of a tensor and a number, which may be 0
   };
   const Op* op = nullptr;
   Special special = Special::kNone;

@@ -5,7 +5,10 @@ namespace fxopt {
 Numerics numerics_of(Law law) {
   switch (law) {
     case Law::kPart:
+    case Law::kBucket:
       return Numerics::kExact;
+    case Law::kBucketedReduction:
+      return Numerics::kReordersReductions;
   }
   return Numerics::kChangesNumerics;
 }

@@ -33,10 +33,17 @@ enum class Law : uint8_t {
   // What is cut from tensors put side by side, by `cat` along dimension 0 or by `copy_` into parts of a buffer, is the
   // tensor that was put there.
   kPart,
+  // An all-gather of tensors put side by side is one of each; what is cut from every rank's part of the result, and put
+  // together, is what an all-gather of the one gives.
+  kBucket,
+  // The same of a reduction: an all-reduce, or a reduce-scatter of tensors put side by side in rows, one for each rank. The
+  // order of the sums may be another: a ring's hangs on where an element stands.
+  kBucketedReduction,
 };
 template <>
 struct EnumNames<Law> {
-  static constexpr EnumName<Law> kAll[] = {{Law::kPart, "part"}};
+  static constexpr EnumName<Law> kAll[] = {
+      {Law::kPart, "part"}, {Law::kBucket, "bucket"}, {Law::kBucketedReduction, "bucketed-reduction"}};
 };
 Numerics numerics_of(Law law);
 

@@ -12,6 +12,7 @@
 #include "ir/alias/collectives.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/view_geometry.h"
+#include "ir/check/equivalence/buckets.h"
 #include "ir/check/equivalence/contents.h"
 #include "ir/check/equivalence/memory.h"
 #include "ir/check/equivalence/named_values.h"
@@ -1019,7 +1020,10 @@ class Execution {
   void run_general(NodeId node, const Op& op, Effect effects, const Hash128& key) {
     const std::vector<uint32_t>& given = given_;
     make_result(node, op, key);
-    if (rule_->special == Special::kConcatenation) lay_side_by_side(node);
+    if (rule_->special == Special::kConcatenation) {
+      lay_side_by_side(node);
+      if (!claims_.empty()) note_rows(node);
+    }
     if (rule_->special == Special::kSum && !is_differentiated_) rename_sum(node);
     if (rule_->only_computes && effects == Effect::kNone && !is_differentiated_) return;
     // A dropout that draws nothing hands back what it is given.
@@ -1397,7 +1401,13 @@ class Execution {
   void apply_claim(NodeId node) {
     const auto claim = claims_.find(graph_[node].uid);
     if (claim == claims_.end()) return;
-    if (const std::string why = name_by_part(node); !why.empty()) out_.refused.push_back({node, claim->second, why});
+    std::string why;
+    if (claim->second == Law::kPart) {
+      why = name_by_part(node);
+    } else if (!graph_.op(node).has(Effect::kCollective)) {  // the call itself: issue()
+      why = name_by_bucket(node);
+    }
+    if (!why.empty()) out_.refused.push_back({node, claim->second, why});
   }
 
   // Law::kPart. The value lies on a storage of its own from here on, which may be the one it lay on; so any write to
@@ -1418,11 +1428,129 @@ class Execution {
     const std::string why =
         check_part(*memory_.known_geometry(object), *axioms_.geometries.find(source->second.geometry));
     if (!why.empty()) return why;
-    const uint32_t part = memory_.make_storage(source->second.data);
-    memory_.storage(part).stands_on = memory_.real_storage(storage) + 1;
-    const uint32_t named = memory_.make_object(part, source->second.geometry);
+    stand_for(node, object, source->second.data, source->second.geometry);
+    return "";
+  }
+
+  // The node yields a value of that name from here on, on a storage of its own that may be the one it lay on.
+  void stand_for(NodeId node, uint32_t object, const Hash128& data, GeometryId geometry) {
+    const uint32_t part = memory_.make_storage(data);
+    memory_.storage(part).stands_on = memory_.real_storage(memory_.object(object).storage) + 1;
+    const uint32_t named = memory_.make_object(part, geometry);
     memory_.join_objects(object, named);
     values_.give(node, NamedValues::tensor(named));
+  }
+
+  // Of `cat`: what lies in the rows of what it gives. Along dimension 0 of vectors, one row; along dimension 1 of matrices, theirs.
+  void note_rows(NodeId node) {
+    const std::vector<uint32_t>& made = result_objects(node);
+    const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
+    const Arg* dim = call_argument(graph_, node, 1);
+    const SymInt along = dim == nullptr ? SymInt(0) : integer_of(*dim).value_or(SymInt(-1));
+    if (to == nullptr || to->rank() < 1 || to->rank() > 2 || !along.is(static_cast<int64_t>(to->rank()) - 1)) return;
+    if (!is_row_major(*to) || !to->offset.is(0)) return;
+    SideBySide rows;
+    if (to->rank() == 2) {
+      if (!to->sizes[0].is_static() || to->sizes[0].value() < 1) return;
+      rows.rows = to->sizes[0].value();
+    }
+    for (const uint32_t object : given_) {
+      const Geometry* from = memory_.known_geometry(object);
+      const std::optional<Hash128> elements = elements_key(object, *to);
+      const bool fits = from != nullptr && elements.has_value() && from->rank() == to->rank() &&
+                        from->sizes.back().is_static() && (from->rank() == 1 || from->sizes[0] == to->sizes[0]);
+      if (!fits) return;
+      const auto inside = rows_.find(memory_.data_key(object));
+      rows.add({*elements, from->sizes.back().value()}, inside == rows_.end() ? nullptr : &inside->second);
+    }
+    if (!to->sizes.back().is(rows.width())) return;
+    rows_.emplace(memory_.data_key(made[0]), std::move(rows));
+  }
+
+  // Laws kBucket and kBucketedReduction, of the call: it fills its result from what lies side by side in what it is given, and
+  // counts as one call for each. Returns what stands against it.
+  std::string issue_as_members(NodeId node, const Op& op, const Hash128& group, const std::vector<uint32_t>& given,
+                               const std::vector<uint32_t>& made) {
+    if (is_differentiated_) return "autograd may run through the graph";
+    const CollectiveKind kind = collective_kind(op);
+    const Law law = claims_.find(graph_[node].uid)->second;
+    const bool is_gather = kind == CollectiveKind::kAllGather;
+    const bool is_scatter = kind == CollectiveKind::kReduceScatter;
+    if (is_gather != (law == Law::kBucket) || (!is_gather && !is_scatter && kind != CollectiveKind::kAllReduce)) {
+      return "the law is of another kind of collective";
+    }
+    if (given.size() != 1 || made.size() != 1 || !op.writes.empty()) return "it does not make one tensor of one";
+    const Geometry* from = memory_.known_geometry(given[0]);
+    const Geometry* to = memory_.known_geometry(made[0]);
+    const std::optional<Hash128> elements = from == nullptr ? std::nullopt : elements_key(given[0], *from);
+    if (to == nullptr || !elements.has_value() || !is_row_major(*to) || !to->offset.is(0)) {
+      return "what it is given or makes is not laid out row by row";
+    }
+    const SymInt count = from->num_elements(), made_count = to->num_elements();
+    if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() < 1) {
+      return "its sizes are not known";
+    }
+    const int64_t more = is_gather ? made_count.value() : count.value();
+    const int64_t less = is_gather ? count.value() : made_count.value();
+    if (more % less != 0 || (!is_gather && !is_scatter && more != less)) return "its sizes are no multiples";
+    const int64_t ranks = more / less;
+    SideBySide bucket;
+    bucket.rows = is_scatter ? ranks : 1;
+    const auto inside = from->offset.is(0) ? rows_.find(memory_.data_key(given[0])) : rows_.end();
+    bucket.add({*elements, count.value() / bucket.rows}, inside == rows_.end() ? nullptr : &inside->second);
+    const Hash128 taking_part = ranks_key(node);
+    words_.clear();
+    words_.add(key_tag(KeyKind::kMember, static_cast<uint64_t>(kind)));
+    words_.add(group);
+    words_.add(taking_part);
+    words_.add(world_);
+    words_.add(static_cast<uint64_t>(ranks));
+    if (op.schema.has_value()) {
+      for (size_t i = 0; i < op.schema->args.size(); ++i) {
+        const Arg* arg = call_argument(graph_, node, i);
+        if (arg != nullptr && arg->is(ArgKind::kString) && op.schema->args[i].name == "reduce_op") {
+          words_.add(keys_.text(arg->as_string()));
+        }
+      }
+    }
+    const size_t size = words_.size();
+    for (SideBySide::Part& part : bucket.parts) {
+      words_.cut(size);
+      words_.add(part.name);
+      words_.add(static_cast<uint64_t>(part.width));
+      part.name = make_key(words_.all());
+      members_[group].push_back(part.name);
+    }
+    bucket.rows = is_gather ? ranks : 1;
+    bucketed_[memory_.object(made[0]).storage] = {std::move(bucket), Hash128()};
+    return "";
+  }
+
+  // The same of what is cut from the result. A copy of columns lies as one of its own.
+  std::string name_by_bucket(NodeId node) {
+    const Cell* cell = values_.find_tensor(node);
+    if (cell == nullptr) return "it is not a tensor";
+    const uint32_t object = cell->first;
+    const bool is_copy = rules_.of(graph_, node).special == Special::kClone && given_.size() == 1;
+    const uint32_t seen = is_copy ? given_[0] : object;
+    const uint32_t storage = memory_.real_storage(memory_.object(seen).storage);
+    const auto found = bucketed_.find(storage);
+    if (found == bucketed_.end()) return "it is not cut from such a collective's result";
+    if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
+      return "nobody has waited for it, or it was written to";
+    }
+    const Geometry* geometry = memory_.known_geometry(seen);
+    if (geometry == nullptr) return "its sizes are not known";
+    const std::optional<std::vector<SideBySide::Part>> parts = parts_seen(found->second.buffer, *geometry);
+    if (!parts.has_value()) return "it is not what lies there of whole tensors";
+    Geometry own = *memory_.known_geometry(object);
+    if (!is_row_major(own)) return "it is not laid out row by row";
+    words_.clear();
+    words_.add(key_tag(KeyKind::kMember));
+    for (const SideBySide::Part& part : *parts) words_.add(part.name);
+    own.offset = SymInt(0);
+    own.strides = row_major_strides(own.sizes);
+    stand_for(node, object, make_key(words_.all()), axioms_.geometries.add(own));
     return "";
   }
 
@@ -1602,17 +1730,29 @@ class Execution {
     const Hash128 pending = memory_.seen_all_of(storage);
     item.is_pending = false;
     if (item.is_transfer) return;
-    out_.waits.push_back(pending);
     memory_.end_filling(storage, make_key(KeyKind::kReady, {pending.high, pending.low}));
+    if (auto found = bucketed_.find(storage); found != bucketed_.end()) {
+      found.value().filled = memory_.all_of(storage);
+      for (const SideBySide::Part& part : found->second.buffer.parts) out_.waits.push_back(part.name);
+    } else {
+      out_.waits.push_back(pending);
+    }
   }
 
   // Of the group that call_key() found.
   void issue(NodeId node, const Op& op, const Hash128& key, const std::vector<uint32_t>& given,
              const std::vector<uint32_t>& made) {
-    if (issued_.insert(key).second) {
-      Hash128 name;
-      if (group_.uid.is_valid()) name = keys_.text(group_.uid);
-      if (group_.expr.is_valid()) name = keys_.integer(group_.expr).key();
+    Hash128 name;
+    if (group_.uid.is_valid()) name = keys_.text(group_.uid);
+    if (group_.expr.is_valid()) name = keys_.integer(group_.expr).key();
+    bool is_bucket = false;
+    if (const auto claim = claims_.find(graph_[node].uid); claim != claims_.end() && claim->second != Law::kPart) {
+      const std::string why =
+          name == Hash128() ? "its group cannot be told" : issue_as_members(node, op, name, given, made);
+      is_bucket = why.empty();
+      if (!is_bucket) out_.refused.push_back({node, claim->second, why});
+    }
+    if (!is_bucket && issued_.insert(key).second) {
       if (name == Hash128()) {
         // It may be any group: what is issued before and after it on each of them counts.
         for (const auto& [other, calls] : collectives_) {
@@ -1764,9 +1904,21 @@ class Execution {
     out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
                                           is_differentiated_ ? gradient_mode_.low : 0});
     for (auto& [group, calls] : collectives_) out_.collectives.emplace_back(group, std::move(calls));
+    // In any order: which of them are one call, and when, is what the law lets change.
+    for (auto& [group, members] : members_) {
+      std::sort(members.begin(), members.end());
+      members.erase(std::unique(members.begin(), members.end()), members.end());
+      out_.collectives.emplace_back(make_key(KeyKind::kMember, {group.high, group.low}), std::move(members));
+    }
     for (uint32_t i = 0; i < memory_.num_storages(); ++i) {
       const NamedStorage& storage = memory_.storage(i);
-      if (storage.is_pending && !storage.is_transfer) out_.pending.push_back(memory_.all_of(i));
+      if (storage.is_pending && !storage.is_transfer) {
+        if (const auto found = bucketed_.find(i); found != bucketed_.end()) {
+          for (const SideBySide::Part& part : found->second.buffer.parts) out_.pending.push_back(part.name);
+        } else {
+          out_.pending.push_back(memory_.all_of(i));
+        }
+      }
       if (axioms_.is_open) axioms_.made.push_back(storage.made);
     }
     std::sort(out_.changes.begin(), out_.changes.end());
@@ -1794,6 +1946,15 @@ class Execution {
   HashMap<StringId, Hash128> ranks_;                 // of process groups, by uid
   HashMap<uint64_t, Law> claims_;                    // by uid
   HashMap<Hash128, Source, Hash128Hash> sources_;    // whose elements they are, while there are claims
+  // While there are claims: what lies in buffers, by what they hold; and in results of collectives that are claimed, by storage,
+  // with what the storage holds once it is filled.
+  struct BucketResult {
+    SideBySide buffer;
+    Hash128 filled;
+  };
+  HashMap<Hash128, SideBySide, Hash128Hash> rows_;
+  HashMap<uint32_t, BucketResult> bucketed_;
+  std::map<Hash128, std::vector<Hash128>> members_;                                   // by group
   std::map<std::tuple<uint32_t, int64_t, uint32_t, Hash128>, uint32_t> elements_of_;  // cell, index, storage, geometry
   std::vector<NodeId> inputs_;
   HashMap<uint32_t, uint32_t> shared_inputs_, shared_attributes_;  // storages by the number that shapes give them

@@ -52,6 +52,7 @@ enum class KeyKind : uint8_t {
   kPiece,
   kElements,
   kSide,
+  kMember,
 };
 
 // A word that begins what is named, with up to 56 bits more.

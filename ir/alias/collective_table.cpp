@@ -1,0 +1,212 @@
+#include "ir/alias/collective_table.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ir/alias/effects.h"
+#include "ir/alias/sizes.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+// How many placeholders the data of each node come from: none, one, which, or several.
+class Sources {
+ public:
+  explicit Sources(const Graph& graph) : of_(graph.num_ids()) {
+    for (const NodeId node : graph.nodes()) {
+      if (graph[node].kind == NodeKind::kPlaceholder) {
+        of_[node] = {node, false};
+        continue;
+      }
+      Source& all = of_[node];
+      graph.for_each_input(node, [&](NodeId input) {
+        const Source& one = of_[input];
+        all.is_many =
+            all.is_many || one.is_many || (all.only.is_valid() && one.only.is_valid() && one.only != all.only);
+        if (!all.only.is_valid()) all.only = one.only;
+      });
+    }
+  }
+
+  // Invalid: none, or several.
+  NodeId only(NodeId node) const { return of_.get(node).is_many ? NodeId() : of_.get(node).only; }
+
+ private:
+  struct Source {
+    NodeId only;
+    bool is_many = false;
+  };
+  IdMap<NodeId, Source> of_;
+};
+
+// Whether every node reached from each reads one node alone, the output aside.
+IdMap<NodeId, bool> unary_to_the_end(const Graph& graph) {
+  IdMap<NodeId, bool> is_unary(graph.num_ids(), false);
+  IdMap<NodeId, bool> reads_one(graph.num_ids(), false);
+  for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
+    NodeId first;
+    bool is_one = true;
+    graph.for_each_input(node, [&](NodeId input) {
+      is_one = is_one && (!first.is_valid() || input == first);
+      first = input;
+    });
+    reads_one[node] = is_one && first.is_valid();
+    bool holds = true;
+    for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
+      const NodeId user = graph.use(use).user;
+      holds = holds && (graph[user].kind == NodeKind::kOutput || (reads_one[user] && is_unary[user]));
+    }
+    is_unary[node] = holds;
+  }
+  return is_unary;
+}
+
+// Whether every result that is made of each is handed to the caller through nodes that read it alone.
+IdMap<NodeId, bool> returned_alone(const Graph& graph, const IdMap<NodeId, bool>& is_unary) {
+  IdMap<NodeId, bool> is_returned(graph.num_ids(), false);
+  for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
+    bool holds = is_unary.get(node) && graph.has_users(node);
+    for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
+      const NodeId user = graph.use(use).user;
+      holds = holds && (graph[user].kind == NodeKind::kOutput || is_returned[user]);
+    }
+    is_returned[node] = holds;
+  }
+  return is_returned;
+}
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const SymbolValues& values)
+      : graph_(graph), values_(values), sources_(graph), is_returned_(returned_alone(graph, unary_to_the_end(graph))) {
+    for (const ProcessGroup& group : graph.module().groups) {
+      if (group.uid.is_valid()) listed_.emplace(group.uid, &group);
+    }
+  }
+
+  std::vector<Collective> run() {
+    std::vector<Collective> found;
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].is_call() && graph_.op(node).has(Effect::kCollective)) found.push_back(describe(node));
+    }
+    return found;
+  }
+
+ private:
+  Collective describe(NodeId node) {
+    Collective collective;
+    collective.start = node;
+    collective.kind = collective_kind(graph_.op(node));
+    collective.group = group_of_call(graph_, node);
+    if (const auto found = listed_.find(collective.group.uid); found != listed_.end())
+      collective.listed = found->second;
+    read_arguments(collective);
+    find_waits(collective);
+    const NodeId given = first_argument(graph_, node);
+    const Tensor* input = given.is_valid() ? single_tensor(graph_, given) : nullptr;
+    const Tensor* output = single_tensor(graph_, node);
+    if (input != nullptr) collective.input = *input;
+    if (output != nullptr) collective.output = *output;
+    if (input != nullptr) collective.input_bytes = bytes_of(*input);
+    if (output != nullptr) collective.output_bytes = bytes_of(*output);
+    collective.of = class_of(collective);
+    return collective;
+  }
+
+  void read_arguments(Collective& collective) {
+    const Op& op = graph_.op(collective.start);
+    if (collective.listed != nullptr) collective.ranks = static_cast<int64_t>(collective.listed->ranks.size());
+    if (!op.schema.has_value()) return;
+    for (size_t i = 0; i < op.schema->args.size(); ++i) {
+      const Arg* arg = call_argument(graph_, collective.start, i);
+      if (arg == nullptr) continue;
+      if (op.schema->args[i].name == "group_size" && arg->is(ArgKind::kInt)) collective.ranks = arg->as_int();
+      if (op.schema->args[i].name == "reduce_op" && arg->is(ArgKind::kString)) collective.reduce_op = arg->as_string();
+    }
+  }
+
+  // Through getitems: those of coalesced calls are waited for one by one.
+  void find_waits(Collective& collective) {
+    for (const NodeId user : graph_.users(collective.start)) {
+      if (is_wait(user)) collective.waits.push_back(user);
+      if (!graph_[user].is_call() || view_of_call(graph_, user) != ViewKind::kProjection) continue;
+      for (const NodeId reader : graph_.users(user)) {
+        if (is_wait(reader)) collective.waits.push_back(reader);
+      }
+    }
+    std::sort(collective.waits.begin(), collective.waits.end(),
+              [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
+  }
+  bool is_wait(NodeId node) const { return graph_[node].is_call() && graph_.op(node).has(Effect::kWaits); }
+
+  std::optional<int64_t> bytes_of(const Tensor& tensor) const {
+    const std::optional<int64_t> elements = tensor_elements(graph_.module(), tensor, values_);
+    int64_t bytes = 0;
+    if (!elements.has_value() || tensor.dtype == DType::kUnspecified ||
+        __builtin_mul_overflow(*elements, element_size(tensor.dtype), &bytes)) {
+      return std::nullopt;
+    }
+    return bytes;
+  }
+
+  CollectiveClass class_of(const Collective& collective) const {
+    switch (collective.kind) {
+      case CollectiveKind::kOther:
+        return CollectiveClass::kPointToPoint;
+      case CollectiveKind::kAllGather: {
+        const NodeId only = sources_.only(collective.start);
+        const InputRole role = only.is_valid() ? recorded_role(graph_, only) : InputRole::kInput;
+        const bool is_parameter = role == InputRole::kParameter || role == InputRole::kUnspecified;
+        return only.is_valid() && is_parameter ? CollectiveClass::kUnshard : CollectiveClass::kOther;
+      }
+      case CollectiveKind::kReduceScatter:
+      case CollectiveKind::kAllReduce: {
+        bool is_returned = !collective.waits.empty();
+        for (const NodeId wait : collective.waits) is_returned = is_returned && is_returned_.get(wait);
+        return is_returned ? CollectiveClass::kGradient : CollectiveClass::kOther;
+      }
+      default:
+        return CollectiveClass::kOther;
+    }
+  }
+
+  const Graph& graph_;
+  const SymbolValues& values_;
+  Sources sources_;
+  IdMap<NodeId, bool> is_returned_;
+  std::map<StringId, const ProcessGroup*> listed_;
+};
+
+}  // namespace
+
+std::string_view collective_class_name(CollectiveClass value) {
+  constexpr std::string_view kNames[] = {"other", "unshard", "gradient", "point-to-point"};
+  return kNames[static_cast<size_t>(value)];
+}
+
+std::vector<Collective> find_collectives(const Graph& graph, const SymbolValues& values) {
+  return Finder(graph, values).run();
+}
+
+FsdpRecognisers fsdp_recognisers(const Graph& graph) {
+  const Sources sources(graph);
+  const IdMap<NodeId, bool> is_unary = unary_to_the_end(graph);
+  FsdpRecognisers found = {IdMap<NodeId, bool>(graph.num_ids(), false), IdMap<NodeId, bool>(graph.num_ids(), false)};
+  for (const NodeId node : graph.nodes()) {
+    if (!graph[node].is_call()) continue;
+    if (graph.op(node).name == "_c10d_functional.all_gather_into_tensor.default") {
+      found.is_fsdp_all_gather[node] = sources.only(node).is_valid();
+    }
+    const NodeId start = first_argument(graph, node);
+    if (graph.op(node).name != "_c10d_functional.wait_tensor.default" || !start.is_valid() || !graph[start].is_call()) {
+      continue;
+    }
+    if (graph.op(start).name == "_c10d_functional.reduce_scatter_tensor.default") {
+      found.is_fsdp_reduce_scatter[node] = graph.has_users(node) && is_unary.get(node);
+    }
+  }
+  return found;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,355 @@
+#include "passes/collective/bucket.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/alias/collective_table.h"
+#include "ir/alias/sizes.h"
+#include "ir/values/values.h"
+#include "passes/collective/bucket_plan.h"
+
+namespace fxopt {
+namespace {
+
+Law law_of(const Collective& one) {
+  return one.kind == CollectiveKind::kAllGather ? Law::kBucket : Law::kBucketedReduction;
+}
+
+// Puts one collective in place of the members of a bucket, whose starts stand together, and so do their waits.
+class Writer {
+ public:
+  Writer(Graph& graph, const StorageMap& storages, PassResult& result)
+      : graph_(graph), storages_(storages), result_(result), pass_(graph.module().intern("bucket")) {
+    find_escaping();
+  }
+
+  void run(const BucketPlan& plan, const std::vector<size_t>& bucket) {
+    members_.clear();
+    for (const size_t member : bucket) members_.push_back(&plan.collectives[member]);
+    ranks_ = members_[0]->ranks;
+    begin_at(first_of([](const Collective& one) { return one.start; }));
+    const NodeId start = issue(pack());
+    begin_at(first_of([](const Collective& one) { return one.waits.front(); }));
+    unpack(wait_for(start));
+    result_.count("buckets");
+    result_.count("bucketed", static_cast<int64_t>(members_.size()));
+  }
+
+ private:
+  NodeId first_of(const std::function<NodeId(const Collective&)>& node_of) const {
+    NodeId first;
+    for (const Collective* one : members_) {
+      const NodeId node = node_of(*one);
+      if (!first.is_valid() || graph_.position(node) < graph_.position(first)) first = node;
+    }
+    return first;
+  }
+  void begin_at(NodeId before) { before_ = before; }
+
+  CollectiveKind kind() const { return members_[0]->kind; }
+  Law law() const { return law_of(*members_[0]); }
+  int64_t elements_in(const Collective& one) const { return *one.input_bytes / element_size(one.input->dtype); }
+  int64_t elements_out(const Collective& one) const { return *one.output_bytes / element_size(one.output->dtype); }
+
+  // -- nodes
+
+  DimsId sizes(std::initializer_list<int64_t> numbers) {
+    std::vector<Dim> dims;
+    for (const int64_t number : numbers) dims.push_back(Dim{number, ExprId()});
+    return graph_.module().dims(dims);
+  }
+
+  // On memory of its own, row by row, of the dtype and device of the first member's output.
+  Tensor own_tensor(DimsId sizes) {
+    Tensor tensor;
+    tensor.dtype = members_[0]->output->dtype;
+    tensor.device = members_[0]->output->device;
+    tensor.sizes = sizes;
+    tensor.strides = graph_.module().contiguous_strides(sizes);
+    int64_t bytes = element_size(tensor.dtype);
+    for (const Dim& dim : graph_.module().dims(sizes)) bytes *= dim.value;
+    tensor.storage = graph_.module().fresh_storage(Integer::of(bytes), tensor.device);
+    return tensor;
+  }
+  Tensor view_of(const Tensor& base, DimsId sizes, DimsId strides, Dim offset) {
+    Tensor tensor = base;
+    tensor.sizes = sizes;
+    tensor.strides = strides;
+    tensor.offset = offset;
+    return tensor;
+  }
+
+  // Like `like` in phase, module, region and tag; `fill` pushes its arguments.
+  NodeId call(std::string_view target, std::string_view base, NodeId like, ValueId value,
+              const std::function<void(ArgStack&)>& fill, ArgRange kwargs = ArgRange()) {
+    const NodeId id = graph_.insert_node(before_, NodeKind::kCallFunction, base, graph_.module().target(target));
+    Node& node = graph_[id];
+    const Node& from = graph_[like];
+    node.phase = from.phase;
+    node.phase_markers = from.phase_markers;
+    node.module_path = from.module_path;
+    node.module_path_source = from.module_path_source;
+    node.region = from.region;
+    node.source = from.source;
+    node.has_seq_nr = from.has_seq_nr;
+    node.seq_nr = from.seq_nr;
+    node.tag = from.tag;
+    node.value = value;
+    ArgStack stack(graph_.pool());
+    fill(stack);
+    graph_.set_args(id, stack.take(0), kwargs);
+    Origin origin;
+    origin.graph = graph_.name();
+    origin.uid = from.uid;
+    origin.kind = OriginKind::kReplaced;
+    origin.pass = pass_;
+    graph_.mutable_extra(id).origins.push_back(origin);
+    return id;
+  }
+  ValueId value(const Tensor& tensor) { return graph_.pool().append_value(graph_.pool().tensor_value(tensor)); }
+
+  static void push_sizes(ArgStack& stack, std::initializer_list<int64_t> numbers) {
+    const size_t mark = stack.mark();
+    for (const int64_t number : numbers) stack.push(Arg::integer(number));
+    stack.close(ArgKind::kList, mark);
+  }
+
+  // The node under other sizes.
+  NodeId view(NodeId node, NodeId like, DimsId sizes) {
+    const Tensor seen = *single_tensor(graph_, node);
+    if (seen.sizes == sizes) return node;
+    const Tensor tensor = view_of(seen, sizes, graph_.module().contiguous_strides(sizes), seen.offset);
+    return call("aten.view.default", "view", like, value(tensor), [&](ArgStack& stack) {
+      stack.push(Arg::node(node));
+      const size_t mark = stack.mark();
+      for (const Dim& dim : graph_.module().dims(sizes)) stack.push(Arg::integer(dim.value));
+      stack.close(ArgKind::kList, mark);
+    });
+  }
+
+  // -- before the collective
+
+  // Row g holds what rank g is to have of each member: one row, but for a reduce-scatter.
+  NodeId pack() {
+    const bool has_rows = kind() == CollectiveKind::kReduceScatter;
+    std::vector<NodeId> parts;
+    int64_t sum = 0;
+    for (const Collective* one : members_) {
+      const int64_t count = elements_in(*one);
+      const DimsId shape = has_rows ? sizes({ranks_, count / ranks_}) : sizes({count});
+      parts.push_back(view(first_argument(graph_, one->start), one->start, shape));
+      sum += count;
+    }
+    const DimsId all = has_rows ? sizes({ranks_, sum / ranks_}) : sizes({sum});
+    Tensor tensor = own_tensor(all);
+    tensor.dtype = members_[0]->input->dtype;
+    const NodeId packed = call("aten.cat.default", "cat", members_[0]->start, value(tensor), [&](ArgStack& stack) {
+      const size_t mark = stack.mark();
+      for (const NodeId part : parts) stack.push(Arg::node(part));
+      stack.close(ArgKind::kList, mark);
+      if (has_rows) stack.push(Arg::integer(1));
+    });
+    return has_rows ? view(packed, members_[0]->start, sizes({sum})) : packed;
+  }
+
+  // The first member's call, given the buffer.
+  NodeId issue(NodeId packed) {
+    const NodeId old = members_[0]->start;
+    int64_t sum = 0;
+    for (const Collective* one : members_) sum += elements_out(*one);
+    const NodeId start = call(graph_.module().text(graph_.module().target(graph_[old].target).name),
+                              graph_.name_of(old), old, value(own_tensor(sizes({sum}))), [&](ArgStack& stack) {
+                                stack.push(Arg::node(packed));
+                                const std::vector<Arg> rest = arguments_after_the_first(old);
+                                for (const Arg& arg : rest) stack.push(arg);
+                              });
+    for (const Collective* one : members_) note(one->start, start);
+    result_.claim(graph_, start, law());
+    return start;
+  }
+  std::vector<Arg> arguments_after_the_first(NodeId node) const {
+    const std::span<const Arg> args = graph_.pool().args(graph_[node].args);
+    return std::vector<Arg>(args.begin() + 1, args.end());
+  }
+
+  NodeId wait_for(NodeId start) {
+    const NodeId old = members_[0]->waits.front();
+    return call("_c10d_functional.wait_tensor.default", "wait_tensor", old, value(*single_tensor(graph_, start)),
+                [start](ArgStack& stack) { stack.push(Arg::node(start)); });
+  }
+
+  // -- after it
+
+  void unpack(NodeId wait) {
+    const bool has_rows = kind() == CollectiveKind::kAllGather;
+    const int64_t rows = has_rows ? ranks_ : 1;
+    int64_t sum = 0;
+    std::vector<int64_t> widths;
+    for (const Collective* one : members_) {
+      widths.push_back(elements_out(*one) / rows);
+      sum += widths.back();
+    }
+    const NodeId like = members_[0]->waits.front();
+    const NodeId whole = has_rows ? view(wait, like, sizes({ranks_, sum})) : wait;
+    const Tensor seen = *single_tensor(graph_, whole);
+    std::vector<Tensor> parts;
+    int64_t at = 0;
+    for (const int64_t width : widths) {
+      const DimsId shape = has_rows ? sizes({ranks_, width}) : sizes({width});
+      parts.push_back(view_of(seen, shape, seen.strides, Dim{at, ExprId()}));
+      at += width;
+    }
+    const NodeId split =
+        call("aten.split_with_sizes.default", "split_with_sizes", like, list_value(parts), [&](ArgStack& stack) {
+          stack.push(Arg::node(whole));
+          const size_t mark = stack.mark();
+          for (const int64_t width : widths) stack.push(Arg::integer(width));
+          stack.close(ArgKind::kList, mark);
+          if (has_rows) stack.push(Arg::integer(1));
+        });
+    for (size_t i = 0; i < members_.size(); ++i) hand_out(*members_[i], split, i, parts[i]);
+    for (const Collective* one : members_) {
+      for (const NodeId old : one->waits) graph_.erase(old);
+      graph_.erase(one->start);
+    }
+  }
+
+  ValueId list_value(const std::vector<Tensor>& parts) {
+    std::vector<Value> values;
+    for (const Tensor& part : parts) values.push_back(graph_.pool().tensor_value(part));
+    Value list;
+    list.kind = ValueKind::kTuple;
+    list.first = graph_.pool().append_values(values).index();
+    list.count = static_cast<uint32_t>(values.size());
+    return graph_.pool().append_value(list);
+  }
+
+  void hand_out(const Collective& one, NodeId split, size_t place, const Tensor& part) {
+    const NodeId like = one.waits.front();
+    NodeId node = call("operator.getitem", "getitem", like, value(part), [&](ArgStack& stack) {
+      stack.push(Arg::node(split));
+      stack.push(Arg::integer(static_cast<int64_t>(place)));
+    });
+    // What was gathered lies apart. What was reduced does not; but results that are handed out, or written to, must not share
+    // memory that they had to themselves.
+    const bool is_copied = kind() == CollectiveKind::kAllGather || escapes(one);
+    if (is_copied) node = clone(node, like, part);
+    const NodeId out = view(node, like, one.output->sizes);
+    result_.claim(graph_, is_copied ? node : out, law());
+    for (const NodeId wait : one.waits) {
+      result_.claim(graph_, wait, law());
+      note(wait, out);
+      graph_.replace_all_uses(wait, out);
+    }
+  }
+
+  NodeId clone(NodeId node, NodeId like, const Tensor& part) {
+    ArgStack keywords(graph_.pool());
+    keywords.push(Arg::string(graph_.module().intern("memory_format")));
+    keywords.push(Arg::memory_format(MemoryFormat::kContiguous));
+    const ArgRange kwargs = keywords.take(0);
+    return call(
+        "aten.clone.default", "clone", like, value(own_tensor(part.sizes)),
+        [node](ArgStack& stack) { stack.push(Arg::node(node)); }, kwargs);
+  }
+
+  bool escapes(const Collective& one) const {
+    for (const NodeId node : {one.start, one.waits.front()}) {
+      for (const BufferId id : storages_.buffers(node)) {
+        if (!id.is_valid() || escapes_.get(id)) return true;
+      }
+    }
+    return false;
+  }
+
+  // Memory that the graph hands out, and that somebody writes to.
+  void find_escaping() {
+    escapes_ = IdMap<BufferId, bool>(storages_.num_buffers(), false);
+    const auto note_all = [this](NodeId node) {
+      for (const BufferId id : storages_.buffers(node)) {
+        if (id.is_valid()) escapes_[id] = true;
+      }
+    };
+    for (const NodeId node : graph_.nodes()) {
+      const bool is_output = graph_[node].kind == NodeKind::kOutput;
+      if (is_output || (graph_[node].runs() && !graph_.op(node).is_pure() &&
+                        !graph_.op(node).has(Effect::kCollective) && !graph_.op(node).has(Effect::kWaits))) {
+        graph_.for_each_input(node, note_all);
+      }
+    }
+  }
+
+  // The node stands for the other, too.
+  void note(NodeId old, NodeId by) {
+    if (graph_[old].uid == graph_.extra(by)->origins.front().uid) return;
+    Origin origin = graph_.extra(by)->origins.front();
+    origin.uid = graph_[old].uid;
+    graph_.mutable_extra(by).origins.push_back(origin);
+  }
+
+  Graph& graph_;
+  const StorageMap& storages_;
+  PassResult& result_;
+  StringId pass_;
+  std::vector<const Collective*> members_;
+  int64_t ranks_ = 0;
+  NodeId before_;
+  IdMap<BufferId, bool> escapes_;
+};
+
+// One line for everybody, and a remark on each.
+void say_what_stays(const Graph& graph, const BucketPlan& plan, PassResult& result) {
+  int64_t alone = 0;
+  const Collective* first = nullptr;
+  std::string why;
+  for (size_t i = 0; i < plan.collectives.size(); ++i) {
+    if (plan.alone[i].code.empty()) continue;
+    result.remark(graph, plan.collectives[i].start, plan.alone[i].code, plan.alone[i].text);
+    if (alone++ == 0) {
+      first = &plan.collectives[i];
+      why = plan.alone[i].text;
+    }
+  }
+  if (first == nullptr) return;
+  result.warn(graph, "left-alone",
+              std::to_string(alone) + " of " + std::to_string(plan.collectives.size()) +
+                  " collectives stay alone, first %" + std::string(graph.name_of(first->start)) + ": " + why);
+}
+
+}  // namespace
+
+Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContext& context) {
+  PassResult result;
+  Facts& facts = context.facts.of(graph);
+  if (facts.is_differentiated()) {
+    result.warn(graph, "left-alone",
+                "autograd may run through the graph, and has a history of every collective: nothing is merged");
+    return result;
+  }
+  const BucketPlan plan =
+      plan_buckets(graph, facts, options, symbol_values(graph.module(), context.measure.memory.symbols));
+  say_what_stays(graph, plan, result);
+  if (plan.buckets.empty()) return result;
+  const std::vector<NodeId> order = order_for(graph, facts, plan);
+  if (order.size() != graph.num_nodes()) {
+    Error error;
+    error.code = ErrorCode::kUnsupportedGraph;
+    error.message = "buckets of 'bucket' depend on each other";
+    error.hint = "leave out compat=torch, which does not look at how buckets depend on one another";
+    error.where.graph = graph.module().text(graph.name());
+    return error;
+  }
+  graph.set_schedule(order);
+  // Those that stay may stand elsewhere among the others of their group, as members of buckets do.
+  for (size_t i = 0; i < plan.collectives.size(); ++i) {
+    if (plan.is_free[i]) result.claim(graph, plan.collectives[i].start, law_of(plan.collectives[i]));
+  }
+  Writer writer(graph, facts.storages(), result);
+  for (const std::vector<size_t>& members : plan.buckets) writer.run(plan, members);
+  return result;
+}
+
+}  // namespace fxopt

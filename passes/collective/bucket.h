@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/result.h"
+#include "passes/pass/context.h"
+#include "passes/pass/options.h"
+#include "passes/pass/pass.h"
+
+namespace fxopt {
+
+enum class BucketGroups : uint8_t {
+  kPrimary,
+  kAll,
+};
+template <>
+struct EnumNames<BucketGroups> {
+  static constexpr EnumName<BucketGroups> kAll[] = {{BucketGroups::kPrimary, "primary"}, {BucketGroups::kAll, "all"}};
+};
+
+struct BucketOptions {
+  Bytes all_gather = {int64_t{200} << 20};
+  Bytes reduce_scatter = {0};
+  Bytes all_reduce = {0};
+  BucketGroups groups = BucketGroups::kPrimary;
+  int64_t max_span = 1500;
+  Compat compat = Compat::kFxopt;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("all-gather", self.all_gather,
+          "At most so many bytes come out of the all-gathers of one bucket; 0 leaves all-gathers alone.");
+    field(
+        "reduce-scatter", self.reduce_scatter,
+        "At most so many bytes go into the reduce-scatters of one bucket; 0 leaves them alone. Sums may be added up in "
+        "another order: needs --numerics reorders-reductions.");
+    field("all-reduce", self.all_reduce,
+          "At most so many bytes go through the all-reduces of one bucket; 0 leaves them alone. Sums as for "
+          "reduce-scatter.");
+    field("groups", self.groups,
+          "primary: of each kind those of the group on which most gather parameters or reduce gradients; all: of every "
+          "group.");
+    field("max-span", self.max_span,
+          "Members of a bucket stand at most so many nodes apart in the schedule; 0: any distance.");
+    field("compat", self.compat,
+          "Whose choice: fxopt, or torch (bucket_fsdp_all_gather, _reduce_scatter and _all_reduce of 2.15: neighbours "
+          "of one key "
+          "that its recognisers take for FSDP's).");
+  }
+};
+
+// Makes one collective of several of one kind, group, reduction, dtype and phase, that need not stand next to each other:
+// inputs are put side by side, results are cut out again.
+//
+//   %a = all_gather_into_tensor(%x, 2, "g")        %v = cat([view(%x, [n]), view(%y, [m])])
+//   %w = wait_tensor(%a)                           %b = all_gather_into_tensor(%v, 2, "g")
+//   %c = all_gather_into_tensor(%y, 2, "g")   =>   %p = split_with_sizes(view(wait_tensor(%b), [2, n + m]), [n, m], 1)
+//   %z = wait_tensor(%c)                           %w = view(clone(getitem(%p, 0)), sizes of %w), and so for %z
+//
+// A bucket's bytes are the sum over its members of the larger of input and output, and never above the cap. No member depends on
+// another, directly or through another bucket: tested on the dependence relation with every bucket of the plan made one. Other
+// nodes keep their order as far as the buckets let them (a heap by the old place). A collective whose group is not listed, whose
+// sizes are not known numbers, whose input is not laid out row by row, that is read before its wait or held by a control dependency
+// or an event, stays.
+//
+// Counters: buckets, bucketed (members). Remarks on every collective of these kinds that stays: alone, with what stood against the
+// last merge that was tried. Warning: left-alone, where something stayed. Numerics: all-gathers are exact; reduce-scatters and
+// all-reduces may add up in another order, as a ring's order hangs on where an element stands in the buffer.
+//
+// O((nodes + dependences) log nodes).
+Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContext& context);
+
+}  // namespace fxopt

@@ -1,0 +1,547 @@
+#include "passes/collective/bucket_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "core/text.h"
+#include "ir/alias/order.h"
+#include "ir/values/geometry.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+
+int64_t cap_of(const BucketOptions& options, CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+      return options.all_gather.value;
+    case CollectiveKind::kReduceScatter:
+      return options.reduce_scatter.value;
+    case CollectiveKind::kAllReduce:
+      return options.all_reduce.value;
+    default:
+      return 0;
+  }
+}
+
+bool is_plain(const Graph& graph, NodeId start) {
+  const std::string_view name = graph.op(start).name;
+  return name == "_c10d_functional.all_gather_into_tensor.default" ||
+         name == "_c10d_functional.reduce_scatter_tensor.default" || name == "_c10d_functional.all_reduce.default";
+}
+
+// What members of one bucket have in common.
+struct Key {
+  CollectiveKind kind;
+  GroupKey group;
+  StringId reduce_op;
+  DType dtype;
+  StringId device;
+  Phase phase;
+  Tag tag;
+  auto operator<=>(const Key&) const = default;
+};
+
+// Which collectives may be merged at all.
+class Filter {
+ public:
+  Filter(const Graph& graph, Facts& facts, const BucketOptions& options, const std::vector<Collective>& collectives)
+      : graph_(graph), dependences_(facts.dependences()), options_(options), integers_(graph.module()) {
+    if (options.groups == BucketGroups::kPrimary) find_primary(collectives);
+  }
+
+  // What stands against it; no code: nothing does.
+  Alone obstacle(const Collective& one) {
+    if (options_.groups == BucketGroups::kPrimary && !is_primary(one)) {
+      return {"other-group",
+              "most of its kind that are for parameters and gradients run on another group (groups=all takes it, too)"};
+    }
+    if (one.listed == nullptr) return {"unlisted-group", "its group is not in the table of process groups"};
+    if (!one.bytes().has_value()) return {"unknown-sizes", "its sizes are not recorded"};
+    for (const Tensor* tensor : {&*one.input, &*one.output}) {
+      for (const Dim& dim : graph_.module().dims(tensor->sizes)) {
+        if (!dim.is_static()) return {"symbolic-sizes", "its sizes depend on symbols"};
+      }
+    }
+    if (*one.bytes() == 0) return {"empty", "it is empty"};
+    if (one.kind == CollectiveKind::kReduceScatter && *one.input_bytes != *one.output_bytes * one.ranks) {
+      return {"indivisible", "what it scatters is no multiple of its ranks"};
+    }
+    const std::optional<Geometry> geometry = geometry_of(graph_.module(), integers_, *one.input);
+    const bool is_laid_out = geometry.has_value() && is_row_major(*geometry) && !geometry->conjugate &&
+                             !geometry->negative && geometry->layout == Layout::kStrided && geometry->rank() > 0 &&
+                             !one.input->subclass.is_valid();
+    if (!is_laid_out) return {"not-row-major", "what it is given is not laid out row by row"};
+    return held(one);
+  }
+
+ private:
+  // Of each kind the group with most that are for parameters and gradients; of equals the one met first.
+  void find_primary(const std::vector<Collective>& collectives) {
+    struct Count {
+      size_t calls = 0, first = 0;
+    };
+    std::map<CollectiveKind, std::map<GroupKey, Count>> counts;
+    for (size_t i = 0; i < collectives.size(); ++i) {
+      const Collective& one = collectives[i];
+      if (one.of != CollectiveClass::kUnshard && one.of != CollectiveClass::kGradient) continue;
+      ++counts[one.kind].try_emplace(one.group, Count{0, i}).first->second.calls;
+    }
+    for (const auto& [kind, groups] : counts) {
+      Count most;
+      for (const auto& [group, count] : groups) {
+        if (count.calls < most.calls || (count.calls == most.calls && count.first > most.first)) continue;
+        most = count;
+        primary_[kind] = group;
+      }
+    }
+  }
+  bool is_primary(const Collective& one) const {
+    const auto found = primary_.find(one.kind);
+    return found != primary_.end() && found->second == one.group;
+  }
+
+  Alone held(const Collective& one) const {
+    if (one.waits.empty()) return {"unwaited", "nothing waits for it"};
+    if (is_held(graph_, one.start)) return {"held", "a control dependency or an event holds it"};
+    for (UseId use = graph_.first_use(one.start); use.is_valid(); use = graph_.use(use).next) {
+      if (std::find(one.waits.begin(), one.waits.end(), graph_.use(use).user) == one.waits.end()) {
+        return {"read-early", "%" + std::string(graph_.name_of(graph_.use(use).user)) + " reads it before a wait"};
+      }
+    }
+    for (const NodeId wait : one.waits) {
+      if (is_held(graph_, wait)) return {"held", "a control dependency or an event holds its wait"};
+      for (const Dependence& dependence : dependences_.of(wait)) {
+        if (dependence.on != one.start) {
+          return {"held", "its wait must follow %" + std::string(graph_.name_of(dependence.on)) + " (" +
+                              std::string(name_of(dependence.why)) + ")"};
+        }
+      }
+    }
+    return {};
+  }
+
+  const Graph& graph_;
+  const DependenceMap& dependences_;
+  const BucketOptions& options_;
+  SymInts integers_;
+  std::map<CollectiveKind, GroupKey> primary_;
+};
+
+// The dependences of a graph whose buckets are being made: all but the order of issue of what may be bucketed. Other
+// collectives keep theirs.
+class Order {
+ public:
+  Order(const Graph& graph, Facts& facts, const BucketPlan& plan)
+      : dependences_(facts.dependences()), before_(graph.num_ids()) {
+    std::map<GroupKey, NodeId> last;
+    NodeId last_of_any;  // of a group that cannot be told
+    for (size_t i = 0; i < plan.collectives.size(); ++i) {
+      if (plan.is_free[i]) continue;
+      const Collective& one = plan.collectives[i];
+      const bool is_any = one.group == GroupKey();
+      for (const auto& [group, node] : last) {
+        if (is_any || group == one.group) before_[one.start].push_back(node);
+      }
+      if (!last.contains(one.group) && last_of_any.is_valid()) before_[one.start].push_back(last_of_any);
+      if (is_any) {
+        last.clear();
+        last_of_any = one.start;
+      }
+      last[one.group] = one.start;
+    }
+  }
+
+  template <class Visit>
+  void for_each(NodeId node, const Visit& visit) const {
+    for (const Dependence& dependence : dependences_.of(node)) {
+      if (dependence.why != DependenceKind::kCollective) visit(dependence.on);
+    }
+    for (const NodeId first : before_.get(node)) visit(first);
+  }
+
+ private:
+  const DependenceMap& dependences_;
+  IdMap<NodeId, std::vector<NodeId>> before_;
+};
+
+// One sweep over the schedule. Each node carries the buckets that it depends on, as bits of those that may still grow or
+// that such depend on. A bucket that is given a member depends on all that the member depends on, and so does what depends
+// on the bucket: that is looked up from bucket to bucket when it is asked for, never written into the nodes before.
+class Grower {
+ public:
+  Grower(const Graph& graph, const Order& order, const BucketOptions& options, BucketPlan& plan)
+      : graph_(graph), order_(order), options_(options), plan_(plan) {}
+
+  void run() {
+    masks_ = IdMap<NodeId, uint64_t>(graph_.num_ids(), 0);
+    bits_of_start_ = IdMap<NodeId, uint64_t>(graph_.num_ids(), 0);
+    places_ = IdMap<NodeId, uint32_t>(graph_.num_ids(), 0);
+    size_t next = 0;
+    for (const NodeId node : graph_.nodes()) {
+      places_[node] = ++place_;
+      uint64_t mask = 0;
+      order_.for_each(node, [&](NodeId on) { mask |= alive(on) | bits_of_start_.get(on); });
+      masks_[node] = mask;
+      if (next == plan_.collectives.size() || plan_.collectives[next].start != node) continue;
+      if (plan_.is_free[next]) offer(next);
+      ++next;
+    }
+    for (Slot& slot : slots_)
+      end(slot, {"no-other", "no other of its kind, group, dtype and phase that could join it comes after it"});
+  }
+
+ private:
+  static constexpr size_t kMostOpenOfKey = 4;
+
+  struct Slot {
+    bool is_used = false, is_open = false;
+    uint32_t born = 0;
+    uint64_t depends_on = 0;  // slots
+    Key key;
+    std::vector<size_t> members;
+    int64_t bytes = 0;
+    Alone stood;  // against the last that was not taken
+  };
+
+  // Of a mask that was written when the node was met: slots that were given to other buckets since do not count.
+  uint64_t alive(NodeId node) const {
+    uint64_t mask = masks_.get(node), found = 0;
+    for (; mask != 0; mask &= mask - 1) {
+      const int bit = std::countr_zero(mask);
+      if (slots_[bit].is_used && slots_[bit].born <= places_.get(node)) found |= uint64_t{1} << bit;
+    }
+    return found;
+  }
+
+  uint64_t closure(uint64_t mask) const {
+    for (uint64_t open = mask; open != 0;) {
+      const int bit = std::countr_zero(open);
+      open &= open - 1;
+      const uint64_t more = slots_[bit].depends_on & ~mask;
+      mask |= more;
+      open |= more;
+    }
+    return mask;
+  }
+
+  Key key_of(const Collective& one) const {
+    const Node& node = graph_[one.start];
+    return {one.kind, one.group, one.reduce_op, one.output->dtype, one.output->device, node.phase, node.tag};
+  }
+
+  std::string named(size_t place) const { return "%" + std::string(graph_.name_of(plan_.collectives[place].start)); }
+
+  // To the first open bucket of its key that takes it; else it begins one.
+  void offer(size_t place) {
+    const Collective& one = plan_.collectives[place];
+    const Key key = key_of(one);
+    const uint64_t mask = closure(masks_[one.start]);
+    Alone stood;
+    for (const uint32_t at : open_[key]) {
+      Slot& slot = slots_[at];
+      if (!slot.is_open) continue;
+      const std::string first = named(slot.members.front());
+      const uint32_t span = place_ - places_[plan_.collectives[slot.members.front()].start];
+      const int64_t bytes = slot.bytes + *one.bytes();
+      if (options_.max_span > 0 && span > options_.max_span) {
+        end(slot, {"span", named(place) + " is " + std::to_string(span) + " nodes after it, and max-span is " +
+                               std::to_string(options_.max_span)});
+        stood = {"span", "it is " + std::to_string(span) + " nodes after " + first + ", and max-span is " +
+                             std::to_string(options_.max_span)};
+      } else if (bytes > cap_of(options_, one.kind)) {
+        const std::string sum = " would have " + std::to_string(bytes) + " B together, and the cap is " +
+                                std::to_string(cap_of(options_, one.kind)) + " B";
+        end(slot, {"cap", "with " + named(place) + " it" + sum});
+        stood = {"cap", "with the bucket of " + first + " it" + sum};
+      } else if ((mask & (uint64_t{1} << at)) != 0) {
+        stood = {"dependence", "it depends on the bucket of " + first};
+        slot.stood = {"dependence", named(place) + " depends on it"};
+      } else {
+        join(slot, at, place, mask);
+        return;
+      }
+    }
+    begin(place, key, mask, stood);
+  }
+
+  void join(Slot& slot, uint32_t at, size_t place, uint64_t mask) {
+    const Collective& one = plan_.collectives[place];
+    slot.members.push_back(place);
+    slot.bytes += *one.bytes();
+    slot.depends_on |= mask & ~(uint64_t{1} << at);
+    bits_of_start_[one.start] = uint64_t{1} << at;
+  }
+
+  void begin(size_t place, const Key& key, uint64_t mask, const Alone& stood) {
+    std::vector<uint32_t>& open = open_[key];
+    std::erase_if(open, [&](uint32_t at) { return !slots_[at].is_open || slots_[at].key != key; });
+    if (open.size() >= kMostOpenOfKey) end(slots_[open.front()], {"dependence", "the others of its key depend on it"});
+    const uint32_t at = free_slot();
+    Slot& slot = slots_[at];
+    slot = Slot();
+    slot.is_used = slot.is_open = true;
+    slot.born = place_;
+    slot.key = key;
+    slot.stood = stood;
+    // Of one that had the slot before.
+    masks_[plan_.collectives[place].start] &= ~(uint64_t{1} << at);
+    std::erase(open, at);
+    open.push_back(at);
+    join(slot, at, place, mask & ~(uint64_t{1} << at));
+  }
+
+  // Where none is free the oldest bucket ends, until one is.
+  uint32_t free_slot() {
+    for (;;) {
+      free_dead_slots();
+      uint32_t oldest = 0;
+      for (uint32_t at = 0; at < std::size(slots_); ++at) {
+        if (!slots_[at].is_used) return at;
+        const bool is_older = !slots_[oldest].is_open || slots_[at].born < slots_[oldest].born;
+        if (slots_[at].is_open && is_older) oldest = at;
+      }
+      end(slots_[oldest], {"full", "64 buckets are being filled at a time, and it is the oldest"});
+    }
+  }
+
+  // A bucket ends, and is kept where it has two members.
+  void end(Slot& slot, const Alone& why) {
+    if (!slot.is_open) return;
+    slot.is_open = false;
+    if (slot.members.size() > 1) {
+      plan_.buckets.push_back(slot.members);
+    } else {
+      plan_.alone[slot.members.front()] = slot.stood.code.empty() ? why : slot.stood;
+    }
+  }
+
+  // Ended buckets that depend on no open one tell nothing any more.
+  // One of a single member tells nothing that its nodes do not tell.
+  void free_dead_slots() {
+    uint64_t open = 0;
+    for (uint32_t at = 0; at < std::size(slots_); ++at) open |= slots_[at].is_open ? uint64_t{1} << at : 0;
+    for (uint32_t at = 0; at < std::size(slots_); ++at) {
+      Slot& slot = slots_[at];
+      if (!slot.is_used || slot.is_open || (slot.members.size() > 1 && (closure(slot.depends_on) & open) != 0)) {
+        continue;
+      }
+      slot.is_used = false;
+      for (Slot& other : slots_) other.depends_on &= ~(uint64_t{1} << at);
+      for (const size_t member : slot.members) bits_of_start_[plan_.collectives[member].start] = 0;
+    }
+  }
+
+  const Graph& graph_;
+  const Order& order_;
+  const BucketOptions& options_;
+  BucketPlan& plan_;
+  IdMap<NodeId, uint64_t> masks_, bits_of_start_;
+  IdMap<NodeId, uint32_t> places_;
+  uint32_t place_ = 0;
+  Slot slots_[64];
+  std::map<Key, std::vector<uint32_t>> open_;
+};
+
+// greedy_bucket_collective_by_mb of torch/_inductor/fx_passes/bucketing.py, once for each kind, with the filters of fsdp.py.
+class TorchFormer {
+ public:
+  TorchFormer(const Graph& graph, const BucketOptions& options, BucketPlan& plan)
+      : graph_(graph),
+        options_(options),
+        plan_(plan),
+        recognisers_(fsdp_recognisers(graph)),
+        reached_(graph.num_ids(), 0) {
+    for (size_t i = 0; i < plan.collectives.size(); ++i) {
+      const Collective& one = plan.collectives[i];
+      places_[one.start] = i;
+      if (recognisers_.is_fsdp_all_gather.get(one.start)) groups_.push_back(one.group);
+    }
+  }
+
+  void run() {
+    for (const CollectiveKind kind :
+         {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce}) {
+      if (cap_of(options_, kind) > 0) form(kind);
+    }
+  }
+
+ private:
+  bool is_taken(const Collective& one, NodeId wait) const {
+    switch (one.kind) {
+      case CollectiveKind::kAllGather:
+        return recognisers_.is_fsdp_all_gather.get(one.start);
+      case CollectiveKind::kReduceScatter:
+        return recognisers_.is_fsdp_reduce_scatter.get(wait);
+      default:
+        return std::find(groups_.begin(), groups_.end(), one.group) != groups_.end();
+    }
+  }
+
+  void form(CollectiveKind kind) {
+    std::vector<size_t> run;
+    std::tuple<GroupKey, StringId, DType> key;
+    for (const NodeId wait : graph_.nodes()) {
+      if (!graph_[wait].is_call() || graph_.op(wait).name != "_c10d_functional.wait_tensor.default") continue;
+      const auto found = places_.find(first_argument(graph_, wait));
+      if (found == places_.end()) continue;
+      const Collective& one = plan_.collectives[found->second];
+      if (one.kind != kind || !plan_.is_free[found->second]) continue;
+      if (!is_taken(one, wait)) {
+        plan_.alone[found->second] = {"torch", "PyTorch's recogniser does not take it for FSDP's"};
+        continue;
+      }
+      const std::tuple<GroupKey, StringId, DType> own = {one.group, one.reduce_op, one.output->dtype};
+      if (own != key) form(run);
+      key = own;
+      run.push_back(found->second);
+    }
+    form(run);
+  }
+
+  void form(std::vector<size_t>& run) {
+    std::vector<size_t> members;
+    int64_t bytes = 0;
+    ++generation_;
+    const auto close = [&] {
+      if (members.size() > 1) plan_.buckets.push_back(members);
+      if (members.size() == 1)
+        plan_.alone[members.front()] = {"no-neighbour",
+                                        "no neighbour of its kind, group and dtype fits under the cap with it"};
+      members.clear();
+      bytes = 0;
+      ++generation_;
+    };
+    for (const size_t place : run) {
+      const Collective& one = plan_.collectives[place];
+      if (reached_.get(one.start) == generation_) {
+        plan_.alone[place] = {"dependence", "it depends on a neighbour, and compat=torch tries it once"};
+        continue;
+      }
+      if (!members.empty() && bytes + one.bytes().value_or(0) > cap_of(options_, one.kind)) close();
+      members.push_back(place);
+      bytes += one.bytes().value_or(0);
+      reach(one.start);
+    }
+    close();
+    run.clear();
+  }
+
+  void reach(NodeId start) {
+    std::vector<NodeId> open = {start};
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
+        const NodeId user = graph_.use(use).user;
+        if (reached_[user] == generation_) continue;
+        reached_[user] = generation_;
+        open.push_back(user);
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const BucketOptions& options_;
+  BucketPlan& plan_;
+  FsdpRecognisers recognisers_;
+  IdMap<NodeId, uint32_t> reached_;
+  uint32_t generation_ = 0;
+  std::map<NodeId, size_t> places_;
+  std::vector<GroupKey> groups_;
+};
+
+void find_free(const Graph& graph, const BucketOptions& options, BucketPlan& plan, Facts& facts) {
+  Filter filter(graph, facts, options, plan.collectives);
+  plan.is_free.assign(plan.collectives.size(), false);
+  for (size_t i = 0; i < plan.collectives.size(); ++i) {
+    const Collective& one = plan.collectives[i];
+    if (!is_plain(graph, one.start) || cap_of(options, one.kind) <= 0) continue;
+    plan.alone[i] = filter.obstacle(one);
+    plan.is_free[i] = plan.alone[i].code.empty();
+  }
+}
+
+}  // namespace
+
+BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& options, const SymbolValues& values) {
+  BucketPlan plan;
+  plan.collectives = find_collectives(graph, values);
+  plan.alone.resize(plan.collectives.size());
+  BucketOptions own = options;
+  if (options.compat == Compat::kTorch) own.groups = BucketGroups::kAll;
+  find_free(graph, own, plan, facts);
+  if (options.compat == Compat::kTorch) {
+    TorchFormer(graph, options, plan).run();
+  } else {
+    const Order order(graph, facts, plan);
+    Grower(graph, order, options, plan).run();
+  }
+  std::sort(plan.buckets.begin(), plan.buckets.end());
+  return plan;
+}
+
+std::vector<NodeId> order_for(const Graph& graph, Facts& facts, const BucketPlan& plan) {
+  // Units: a node by itself, the starts of a bucket, its waits. A unit is named by its first node.
+  IdMap<NodeId, NodeId> unit(graph.num_ids());
+  IdMap<NodeId, std::vector<NodeId>> nodes_of(graph.num_ids());
+  IdMap<NodeId, uint32_t> wanted(graph.num_ids(), 0);
+  for (const NodeId node : graph.nodes()) {
+    unit[node] = node;
+    wanted[node] = graph.position(node);
+  }
+  for (const std::vector<size_t>& bucket : plan.buckets) {
+    std::vector<NodeId> starts, waits;
+    for (const size_t member : bucket) {
+      starts.push_back(plan.collectives[member].start);
+      waits.insert(waits.end(), plan.collectives[member].waits.begin(), plan.collectives[member].waits.end());
+    }
+    for (std::vector<NodeId>* nodes : {&starts, &waits}) {
+      std::sort(nodes->begin(), nodes->end(),
+                [&](NodeId a, NodeId b) { return graph.position(a) < graph.position(b); });
+      for (const NodeId node : *nodes) unit[node] = nodes->front();
+    }
+    wanted[starts.front()] = graph.position(starts.back());
+    nodes_of[starts.front()] = starts;
+    nodes_of[waits.front()] = waits;
+  }
+  const Order order(graph, facts, plan);
+  IdMap<NodeId, uint32_t> missing(graph.num_ids(), 0);
+  IdMap<NodeId, std::vector<NodeId>> followers(graph.num_ids());
+  for (const NodeId node : graph.nodes()) {
+    order.for_each(node, [&](NodeId on) {
+      if (unit[on] == unit[node]) return;
+      followers[unit[on]].push_back(unit[node]);
+      ++missing[unit[node]];
+    });
+  }
+  using Ready = std::pair<uint32_t, NodeId>;
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+  for (const NodeId node : graph.nodes()) {
+    if (unit[node] == node && missing[node] == 0 && graph[node].kind != NodeKind::kOutput)
+      ready.emplace(wanted[node], node);
+  }
+  std::vector<NodeId> placed;
+  placed.reserve(graph.num_nodes());
+  while (!ready.empty()) {
+    const NodeId first = ready.top().second;
+    ready.pop();
+    const std::vector<NodeId>& nodes = nodes_of[first];
+    if (nodes.empty()) placed.push_back(first);
+    placed.insert(placed.end(), nodes.begin(), nodes.end());
+    for (const NodeId next : followers[first]) {
+      if (--missing[next] == 0 && graph[next].kind != NodeKind::kOutput) ready.emplace(wanted[next], next);
+    }
+  }
+  if (graph.output().is_valid()) placed.push_back(graph.output());
+  return placed;
+}
+
+}  // namespace fxopt
