@@ -247,7 +247,7 @@ class Grower {
     Alone stood;
     for (const uint32_t at : open_[key]) {
       Slot& slot = slots_[at];
-      if (!slot.is_open) continue;
+      if (!slot.is_open || slot.key != key) continue;  // another bucket has the slot by now
       const std::string first = named(slot.members.front());
       const uint32_t span = place_ - places_[plan_.collectives[slot.members.front()].start];
       const int64_t bytes = slot.bytes + *one.bytes();
