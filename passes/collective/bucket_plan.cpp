@@ -259,7 +259,7 @@ class Grower {
       } else if (bytes > cap_of(options_, one.kind)) {
         const std::string sum = " would have " + std::to_string(bytes) + " B together, and the cap is " +
                                 std::to_string(cap_of(options_, one.kind)) + " B";
-        end(slot, {"cap", "with " + named(place) + " it" + sum});
+        slot.stood = {"cap", "with " + named(place) + " it" + sum};
         stood = {"cap", "with the bucket of " + first + " it" + sum};
       } else if ((mask & (uint64_t{1} << at)) != 0) {
         stood = {"dependence", "it depends on the bucket of " + first};

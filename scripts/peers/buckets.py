@@ -5,15 +5,15 @@
 
 NAME is a graph of testdata, or the path of a file of one. At each cap, for each kind of collective: the members of every bucket of
 bucket_fsdp_all_gather, bucket_fsdp_reduce_scatter and bucket_fsdp_all_reduce (torch/_inductor/fx_passes/fsdp.py of 2.15), which are
-to be those of `bucket{compat=torch}`, bucket by bucket; how many buckets and members our own choice has with
-`max-span=0`, as PyTorch's former knows no span, on the primary group of each kind and on all groups. Seconds: of PyTorch's formers and merges, which is what the pass does; of the pass;
+to be those of `bucket{compat=torch}`, bucket by bucket; how many buckets and members our own choice has on all groups
+with `max-span=0`, as PyTorch's former knows no span: of what its filters take, and of everything. Seconds: of PyTorch's formers and merges, which is what the pass does; of the pass;
 of the program with proof, reading and writing.
 
 The checker reads the written graph and the bytes of the members in the graph before, and nothing that the pass says of itself but
 which collectives stand for which: no bucket above its cap; every member in one bucket, of one kind, group, reduction and dtype; every
 node before its readers; every start waited for before it is read; the bytes that go in and come out are those of the members.
 
-Exits with 1 where members differ, ours has fewer members, or as many in more buckets, or the checker finds something. Needs torch; no GPU.
+Exits with 1 where members differ, ours leaves more launches of what PyTorch's filters take (members less buckets are saved), or the checker finds something. Needs torch; no GPU.
 """
 
 from __future__ import annotations
@@ -51,13 +51,16 @@ ITEM_BYTES = {"FLOAT64": 8, "FLOAT32": 4, "BFLOAT16": 2, "FLOAT16": 2, "INT64": 
 # ---- PyTorch
 
 
-def by_torch(graph_module: GraphModule, cap: float) -> tuple[list[list[str]], float]:
-    """The members of every bucket, by name, and the seconds of forming and merging."""
+def by_torch(graph_module: GraphModule, cap: float) -> tuple[list[list[str]], set[str], float]:
+    """The members of every bucket, by name; all that its filters take; the seconds of forming and merging."""
     found: list[list[str]] = []
+    taken: set[str] = set()
     former = bucketing.greedy_bucket_collective_by_mb
 
-    def noted(*args: Any, **kwargs: Any) -> list[list[torch.fx.Node]]:
-        buckets = former(*args, **kwargs)
+    def noted(gm: GraphModule, cap_of: Any, is_taken: Any, key: Any, is_taken_wait: Any = None) -> list[list[torch.fx.Node]]:
+        buckets = former(gm, cap_of, is_taken, key, is_taken_wait)
+        waits = [node for node in gm.graph.nodes if bucketing.is_wait_tensor(node) and is_taken(node.args[0])]
+        taken.update(node.args[0].name for node in waits if is_taken_wait is None or is_taken_wait(node))
         found.extend([node.name for node in bucket] for bucket in buckets)
         return buckets
 
@@ -68,7 +71,7 @@ def by_torch(graph_module: GraphModule, cap: float) -> tuple[list[list[str]], fl
         fsdp.bucket_fsdp_reduce_scatter(graph_module, lambda _: cap, mode="default")
         fsdp.bucket_fsdp_all_reduce(graph_module, lambda _: cap, fsdp_groups=groups)
         seconds = time.perf_counter() - start
-    return found, seconds
+    return found, taken, seconds
 
 
 def fsdp_groups(graph_module: GraphModule) -> Any:
@@ -203,21 +206,23 @@ def rows(fxopt: Fxopt, name: str, caps: list[float], folder: pathlib.Path) -> It
     for cap in caps:
         size = f"{int(cap * 1024)}KiB" if cap != int(cap) else f"{int(cap)}MiB"
         told = f"all-gather={size},reduce-scatter={size},all-reduce={size}"
-        theirs, seconds = by_torch(load(copy.deepcopy(module), folder), cap)
+        theirs, taken, seconds = by_torch(load(copy.deepcopy(module), folder), cap)
         twin = by_fxopt(fxopt, name, f"{told},compat=torch", module, folder)
-        alike = by_fxopt(fxopt, name, f"{told},max-span=0", module, folder)
         ours = by_fxopt(fxopt, name, f"{told},groups=all,max-span=0", module, folder)
         cells, is_wrong = [name_of(pathlib.Path(name)), f"{cap:g}"], False
         cells += [f"{len(found)} of {sum(map(len, found))}" for found in (theirs, twin.buckets)]
         is_same = sorted(map(sorted, theirs)) == sorted(map(sorted, twin.buckets))
         cells.append("same" if is_same else "differ")
-        cells += [f"{len(item.buckets)} of {sum(map(len, item.buckets))}" for item in (alike, ours)]
-        found = [line for item in (twin, alike, ours) for line in broken(module, item.module, int(cap * (1 << 20)))]
+        alike = [kept for bucket in ours.buckets if (kept := [member for member in bucket if member in taken])]
+        cells += [f"{len(buckets)} of {sum(map(len, buckets))}" for buckets in (alike, ours.buckets)]
+        found = [line for item in (twin, ours) for line in broken(module, item.module, int(cap * (1 << 20)))]
         cells.append("holds" if not found else "; ".join(found[:3]))
         cells += [f"{seconds:.2f}", f"{twin.seconds:.4f}", f"{twin.program_seconds:.3f}"]
         cells += [f"{seconds / twin.seconds:.0f}", f"{seconds / twin.program_seconds:.0f}"]
-        counts = [(sum(map(len, buckets)), -len(buckets)) for buckets in (theirs, alike.buckets)]
-        is_wrong = not is_same or bool(found) or counts[1] < counts[0]
+        saved = [sum(map(len, buckets)) - len(buckets) for buckets in (theirs, alike)]
+        is_worse = saved[1] < saved[0]
+        cells.append(f"{saved[0]}, {saved[1]}{' WORSE' if is_worse else ''}")
+        is_wrong = not is_same or bool(found) or is_worse
         yield f"| {' | '.join(cells)} |", is_wrong
 
 
@@ -229,10 +234,10 @@ def main() -> int:
     options = parser.parse_args()
     fxopt = Fxopt(options.fxopt)
     print(
-        "| graph | MiB | PyTorch: buckets of members | compat=torch | members | ours | ours, all groups | checker"
-        " | s, PyTorch | s, the pass | s, fxopt | ratio, pass | ratio |"
+        "| graph | MiB | PyTorch: buckets of members | compat=torch | members | ours, of what PyTorch's filters take | ours | checker"
+        " | s, PyTorch | s, the pass | s, fxopt | ratio, pass | ratio | launches saved, PyTorch and ours |"
     )
-    print(f"|{'---|' * 13}")
+    print(f"|{'---|' * 14}")
     is_wrong = False
     for name in options.names:
         with tempfile.TemporaryDirectory() as folder:
