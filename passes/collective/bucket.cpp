@@ -21,9 +21,12 @@ Law law_of(const Collective& one) {
 // Puts one collective in place of the members of a bucket, whose starts stand together, and so do their waits.
 class Writer {
  public:
-  Writer(Graph& graph, const StorageMap& storages, PassResult& result)
+  // The graph is in that order.
+  Writer(Graph& graph, const StorageMap& storages, const std::vector<NodeId>& order, PassResult& result)
       : graph_(graph), storages_(storages), result_(result), pass_(graph.module().intern("bucket")) {
     find_escaping();
+    places_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
+    for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = static_cast<uint32_t>(i);
   }
 
   void run(const BucketPlan& plan, const std::vector<size_t>& bucket) {
@@ -43,7 +46,7 @@ class Writer {
     NodeId first;
     for (const Collective* one : members_) {
       const NodeId node = node_of(*one);
-      if (!first.is_valid() || graph_.position(node) < graph_.position(first)) first = node;
+      if (!first.is_valid() || places_[node] < places_[first]) first = node;
     }
     return first;
   }
@@ -298,6 +301,7 @@ class Writer {
   int64_t ranks_ = 0;
   NodeId before_;
   IdMap<BufferId, bool> escapes_;
+  IdMap<NodeId, uint32_t> places_;
 };
 
 // One line for everybody, and a remark on each.
@@ -347,7 +351,7 @@ Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContex
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
     if (plan.is_free[i]) result.claim(graph, plan.collectives[i].start, law_of(plan.collectives[i]));
   }
-  Writer writer(graph, facts.storages(), result);
+  Writer writer(graph, facts.storages(), order, result);
   for (const std::vector<size_t>& members : plan.buckets) writer.run(plan, members);
   return result;
 }

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.fx import Node
 from torch.utils._pytree import tree_map
 
+_TOKENS = 64  # a vocabulary that every model of testdata has
 _SCALE = 0.02  # of random floats: small enough that products of a deep model stay finite
 
 # Ops that read an index: where it stands among the arguments, and the size that bounds it.
@@ -62,6 +63,28 @@ def make_inputs(bound: BoundGraph, seed: int = 0) -> list[object]:
             limit = index_limit(node, bound)
             made.append(tree_map(lambda leaf, limit=limit: _real(leaf, limit, storages), bound.given(node)))
     return made
+
+
+def enliven(values: list[object], seed: int = 0) -> list[object]:
+    """In place of inputs that are zero throughout, by which no result would tell of what comes before: tokens of a small vocabulary,
+    phases, counts of which there is one. In place. A graph may be one that they are no valid inputs for."""
+    generator = torch.Generator().manual_seed(seed)
+    for value in values:
+        if not isinstance(value, Tensor) or value.any():
+            continue
+        if value.is_complex():
+            angles = torch.rand(value.shape, generator=generator) * 6
+            value.copy_(torch.polar(torch.ones_like(angles), angles))
+        elif value.dtype == torch.int64 and value.numel() > 1:
+            value.random_(0, _TOKENS, generator=generator)
+        elif value.dtype != torch.bool and (value.numel() == 1 or (value.dtype == torch.int32 and value.dim() == 3)):
+            value.fill_(1)  # of int32: how many blocks flex_attention looks at
+    return values
+
+
+def is_telling(value: object) -> bool:
+    """Finite numbers, not all of them zero."""
+    return isinstance(value, Tensor) and bool(value.any()) and bool(value.isfinite().all())
 
 
 def _real(value: object, limit: int, storages: dict[int, torch.UntypedStorage]) -> object:

@@ -9,7 +9,7 @@ backward takes; also the value of the minimal cut, and whether both graphs make 
 and the proof, of the pass alone; the ratio is of the first two. Of fxopt: join(partition(graph)) and partition of that, by the same
 mode or, where the first marked what it saves, by save-all, give the same lists. `partition{mode=inference}` is compared with what forward's outputs and the primals reach, as in autoparallel's
 extract_forward_graph: that, and what has effects besides. Graphs called NAME_twin run on the CPU: forward, then backward on what it saves, against the joint graph with the same
-generator state; outputs and gradients bit by bit. A graph that cannot run on made inputs, or whose own runs differ, is not
+generator state; outputs and gradients bit by bit, and how many of them are finite and not zero. A graph that cannot run on made inputs, or whose own runs differ, is not
 compared, and its row says why.
 
 --table compares by cost instead, and has fxopt's own minimal cut: bytes of the storages that are saved and no inputs; FLOPs,
@@ -42,7 +42,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "script
 
 import torch  # noqa: E402
 from bound_values import BoundGraph  # noqa: E402
-from device_inputs import make_inputs  # noqa: E402
+from device_inputs import enliven, is_telling, make_inputs  # noqa: E402
 from fxopt_program import Fxopt  # noqa: E402
 from memory import first_words, load, name_of  # noqa: E402
 from step_memory import JOINT, Pair, as_json, cut, inputs_of, outputs_of, with_groups  # noqa: E402
@@ -170,24 +170,31 @@ Run = Callable[[dict[str, object]], list[object]]  # on inputs by name
 def executed(joint: GraphModule, ours: Run) -> str:
     """What ours gives, beside what the joint graph returns first."""
     names = [node.name for node in inputs_of(joint)]
+    made = make_inputs(BoundGraph(joint))
+    lively = enliven(make_inputs(BoundGraph(joint)))
 
     def fresh() -> dict[str, object]:
         return {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in given.items()}
 
-    runs = []
-    try:
-        given = dict(zip(names, make_inputs(BoundGraph(joint)), strict=True))
-        for _ in range(2):
-            torch.manual_seed(0)
-            runs.append(run(joint, list(fresh().values())))
-    except Exception as error:  # noqa: BLE001  # inputs that are valid for no such graph: whatever an operator raises
-        return f"cannot run: {first_words(error)}"
+    runs: list[list[object]] = []
+    for values in (lively, made):
+        given = dict(zip(names, values, strict=True))
+        try:
+            for _ in range(2):
+                torch.manual_seed(0)
+                runs.append(run(joint, list(fresh().values())))
+            break
+        except Exception as error:  # noqa: BLE001  # inputs that are valid for no such graph: whatever an operator raises
+            runs, failure = [], f"cannot run: {first_words(error)}"
+    if not runs:
+        return failure
     if not all(map(is_same, *runs)):
         return "own runs differ"
     torch.manual_seed(0)
     found = ours(fresh())
     wrong = [i for i, (a, b) in enumerate(zip(runs[0], found)) if not is_same(a, b)]
-    return f"{len(found)} equal" if not wrong else f"WRONG: outputs {wrong[:5]}"
+    telling = sum(map(is_telling, found))
+    return f"{len(found)} equal, {telling} tell" if not wrong else f"WRONG: outputs {wrong[:5]}"
 
 
 def executed_pair(joint: GraphModule, forward: GraphModule, backward: GraphModule, count: int) -> str:
