@@ -49,6 +49,7 @@ const std::vector<Command>& commands() {
       {"explain", "say why a value is live, and what recomputing it would change", declare_explain},
       {"tags", "say what became of every save and recompute tag", declare_tags},
       {"verify", "check the structure of a graph", declare_verify},
+      {"ranks", "say whether the collectives of all ranks fit together", declare_ranks},
       {"show", "print a graph, some of its nodes, a summary, or a drawing", declare_show},
       {"convert", "write a graph in another form", declare_convert},
       {"reduce", "make a failing graph small; a command says whether it still fails", declare_reduce},

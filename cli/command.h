@@ -33,6 +33,7 @@ CommandBody declare_diff(CLI::App& app);
 CommandBody declare_explain(CLI::App& app);
 CommandBody declare_tags(CLI::App& app);
 CommandBody declare_verify(CLI::App& app);
+CommandBody declare_ranks(CLI::App& app);
 CommandBody declare_show(CLI::App& app);
 CommandBody declare_convert(CLI::App& app);
 CommandBody declare_reduce(CLI::App& app);

@@ -17,7 +17,7 @@ constexpr std::string_view kExitCodes =
 4   a result, not a malfunction: broken invariants or another result than --against (verify), a pass's output failed
     the verifier or the proof, a pass refused a tag or a phase mark, or a tag that --strict-tags does not accept
 5   a result, not a malfunction: a limit was exceeded, such as --budget
-6   ranks diverge (unused so far)
+6   a result, not a malfunction: the collectives of ranks do not fit together (ranks)
 7   infeasible (unused so far)
 8   unsupported op, or a size that the request needs is unknown
 9   device, driver or collective failure (unused so far)

@@ -74,6 +74,8 @@ enum class ErrorCode : uint16_t {
   kBudgetExceeded = 501,
   kGrowthExceeded = 502,  // --max-growth, --max-ratio
 
+  kRanksDiverge = 601,  // fxopt ranks
+
   kUnknownSize = 801,
   kUnsupportedOp = 802,
   kUnsupportedGraph = 803,

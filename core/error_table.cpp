@@ -191,6 +191,11 @@ constexpr Row kRows[] = {
      "--max-ratio allow. This is an answer, not a failure. The message names the metric, both figures, and the "
      "storages that grew or are new at the peak. When the growth is meant, write the baseline anew with "
      "--update-baseline."},
+    {ErrorCode::kRanksDiverge, "ranks do not fit together",
+     "Two ranks issue collectives that do not match: others, in another order, of other types or sizes, on a group "
+     "that "
+     "they know differently, or in orders that wait for each other in a circle. A job that runs these files hangs, or "
+     "gives wrong numbers without an error. The message names the first place on each group, with both nodes."},
     {ErrorCode::kUnknownSize, "a size is needed that is not known",
      "The request needs a number of bytes, and a symbol has no value, or an opaque op does not describe its result. "
      "An unknown size is never counted as zero. Give the symbols values on the command line, or add the description "

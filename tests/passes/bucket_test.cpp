@@ -27,7 +27,9 @@ class RandomText {
   explicit RandomText(uint64_t seed) : random_(seed) {}
 
   std::string run() {
-    text_ = "process_group {uid=\"g\", ranks=[0, 1]}\nprocess_group {uid=\"h\", ranks=[0, 1]}\ngraph @main {kind=inference} {\n";
+    text_ =
+        "process_group {uid=\"g\", ranks=[0, 1]}\nprocess_group {uid=\"h\", ranks=[0, 1]}\ngraph @main "
+        "{kind=inference} {\n";
     for (uint64_t i = 0, count = 3 + below(8); i < count; ++i) {
       add(2 * (1 + below(16)), "placeholder()" + std::string(below(3) > 0 ? " {input={role=parameter}}" : ""));
     }
@@ -48,7 +50,9 @@ class RandomText {
     return values_.size() - 1;
   }
   // The later ones more often: long chains.
-  size_t any() { return below(4) > 0 ? below(values_.size()) : values_.size() - 1 - below(std::min<size_t>(values_.size(), 5)); }
+  size_t any() {
+    return below(4) > 0 ? below(values_.size()) : values_.size() - 1 - below(std::min<size_t>(values_.size(), 5));
+  }
 
   void step() {
     const size_t from = any();
@@ -59,7 +63,8 @@ class RandomText {
         return;
       case 1: {
         const size_t other = any();
-        if (values_[other] == values_[from]) add(values_[from], "aten.add.Tensor(" + value + ", %v" + std::to_string(other) + ")");
+        if (values_[other] == values_[from])
+          add(values_[from], "aten.add.Tensor(" + value + ", %v" + std::to_string(other) + ")");
         return;
       }
       default:
@@ -80,7 +85,8 @@ class RandomText {
     }
     const uint64_t made = values_.back();
     values_.pop_back();  // nobody else reads it
-    text_.replace(text_.rfind("%v" + std::to_string(start)), 2 + std::to_string(start).size(), "%c" + std::to_string(++calls_));
+    text_.replace(text_.rfind("%v" + std::to_string(start)), 2 + std::to_string(start).size(),
+                  "%c" + std::to_string(++calls_));
     add(made, call + "wait_tensor.default(%c" + std::to_string(calls_) + ")");
   }
 
@@ -116,7 +122,8 @@ struct Judged {
 void judge_alone(const Graph& graph, Facts& facts, const BucketPlan& plan, int64_t cap, Judged& judged) {
   std::map<std::string, size_t> bucket_of;
   for (size_t i = 0; i < plan.buckets.size(); ++i) {
-    for (const size_t member : plan.buckets[i]) bucket_of["%" + std::string(graph.name_of(plan.collectives[member].start))] = i;
+    for (const size_t member : plan.buckets[i])
+      bucket_of["%" + std::string(graph.name_of(plan.collectives[member].start))] = i;
   }
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
     const Alone& alone = plan.alone[i];

@@ -1,0 +1,168 @@
+// fxopt ranks: whether the collectives that the ranks of a job issue fit together.
+
+#include "ir/check/ranks.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/files.h"
+#include "cli/print/json.h"
+#include "cli/print/table.h"
+
+namespace fxopt {
+namespace {
+
+constexpr size_t kMaxRows = 32;  // of groups that are printed
+constexpr size_t kMaxErrors = 20;
+
+struct RanksFlags {
+  std::vector<std::string> inputs;
+};
+
+std::string_view kind_word(RankConflict::Kind kind) {
+  constexpr std::string_view kWords[] = {"groups", "calls", "length", "pair", "circle", "discipline"};
+  return kWords[static_cast<size_t>(kind)];
+}
+
+// The rank that a file says it is of, else its place among the inputs.
+std::vector<RankTrace> read_traces(Console& console, const RanksFlags& flags) {
+  std::vector<RankTrace> traces;
+  std::map<int64_t, std::string> files;
+  size_t unsaid = 0;
+  for_each_input(console, flags.inputs, [&](size_t i, nlohmann::ordered_json& file) {
+    const std::string shown = shown_input(flags.inputs[i]);
+    const std::unique_ptr<Module> module = import_input(console, flags.inputs[i]);
+    if (module == nullptr) return;
+    const bool is_said = module->rank.has_value() && module->rank->rank.has_value();
+    unsaid += is_said ? 0 : 1;
+    const int64_t rank = is_said ? *module->rank->rank : static_cast<int64_t>(i);
+    file["rank"] = rank;
+    if (const auto [found, is_new] = files.emplace(rank, shown); !is_new) {
+      Error error{ErrorCode::kBadValue,
+                  "this file and '" + found->second + "' are both of rank " + std::to_string(rank),
+                  "give one file for each rank",
+                  {}};
+      error.where.file = shown;
+      return console.error(error);
+    }
+    traces.push_back(trace_rank(*module, rank, shown));
+    file["calls"] = traces.back().calls.size();
+  });
+  if (unsaid > 0 && flags.inputs.size() > 1) {
+    console.warning("rank-by-place", {},
+                    count_text(unsaid, "file") + " of " + std::to_string(flags.inputs.size()) +
+                        " do not say which rank they are of: it is taken from the order of the files, from 0");
+  }
+  std::sort(traces.begin(), traces.end(), [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
+  return traces;
+}
+
+std::string ranks_text(const std::vector<int64_t>& ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i == 8 && ranks.size() > 9) return text + " and " + std::to_string(ranks.size() - i) + " more";
+    text += (text.empty() ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+void print_groups(std::ostream& out, const RankReport& report) {
+  Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kLeft, Align::kLeft});
+  table.add({"group", "calls", "ranks", "", "without a file"});
+  size_t rows = 0;
+  for (const RankReport::Row& row : report.rows) {
+    if (++rows > kMaxRows) continue;
+    table.add({row.group.uid, std::to_string(row.calls), std::to_string(row.group.ranks.size()),
+               ranks_text(row.group.ranks), ranks_text(row.missing)});
+  }
+  table.print(out);
+  if (rows > kMaxRows) out << "  " << rows - kMaxRows << " more groups, which --json lists\n";
+}
+
+void add_json(nlohmann::ordered_json& result, const RankReport& report) {
+  result["groups"] = nlohmann::ordered_json::array();
+  for (const RankReport::Row& row : report.rows) {
+    result["groups"].push_back(
+        {{"uid", row.group.uid}, {"ranks", row.group.ranks}, {"calls", row.calls}, {"without_file", row.missing}});
+  }
+  result["conflicts"] = nlohmann::ordered_json::array();
+  for (const RankConflict& item : report.conflicts) {
+    result["conflicts"].push_back({{"kind", kind_word(item.kind)},
+                                   {"text", item.text},
+                                   {"file", item.file},
+                                   {"graph", item.graph},
+                                   {"node", item.node}});
+  }
+}
+
+void say_conflicts(Console& console, const RankReport& report) {
+  for (size_t i = 0; i < std::min(report.conflicts.size(), kMaxErrors); ++i) {
+    const RankConflict& item = report.conflicts[i];
+    Error error{ErrorCode::kRanksDiverge, item.text, "", {}};
+    error.where.file = item.file;
+    error.where.graph = item.graph;
+    error.where.node = item.node;
+    console.error(error);
+  }
+}
+
+// What was not looked at.
+void say_limits(Console& console, const std::vector<RankTrace>& traces, const RankReport& report) {
+  size_t unknown = 0, hidden = 0;
+  for (const RankTrace& trace : traces) {
+    unknown += trace.unknown;
+    hidden += trace.hidden;
+  }
+  if (unknown > 0) {
+    console.warning("unlisted-groups", {},
+                    count_text(unknown, "call") + " on groups that are not listed, or cannot be told: not compared");
+  }
+  if (hidden > 0) {
+    console.warning("hidden-calls", {}, count_text(hidden, "call") + " in graphs that nodes run: not looked at");
+  }
+  std::set<int64_t> missing;
+  for (const RankReport::Row& row : report.rows) missing.insert(row.missing.begin(), row.missing.end());
+  if (missing.empty()) return;
+  const std::vector<int64_t> ranks(missing.begin(), missing.end());
+  console.warning("without-file", {},
+                  count_text(ranks.size(), "rank") + " of these groups without a file: " + ranks_text(ranks) +
+                      (traces.size() == 1 ? " (of one file the calls are told, and whether each is waited for)" : ""));
+}
+
+}  // namespace
+
+CommandBody declare_ranks(CLI::App& app) {
+  const std::shared_ptr<RanksFlags> flags = std::make_shared<RanksFlags>();
+  app.add_option("IN", flags->inputs, "graph files, one for each rank; '-' is standard input")
+      ->type_name("IN")
+      ->required();
+  return [flags](Console& console) {
+    console.result()["files"] = nlohmann::ordered_json::array();
+    const Status inputs = check_inputs(flags->inputs);
+    if (!inputs.ok()) return console.error(inputs.error());
+    const std::vector<RankTrace> traces = read_traces(console, *flags);
+    if (traces.size() != flags->inputs.size()) return;
+    const RankReport report = compare_ranks(traces);
+    const std::string who =
+        traces.size() == 1 ? "rank " + std::to_string(traces.front().rank) : count_text(traces.size(), "rank");
+    size_t calls = 0;
+    for (const RankTrace& trace : traces) calls += trace.calls.size();
+    console.result()["verdict"] = report.conflicts.empty() ? "ok" : "diverge";
+    console.product() << who << ": " << (report.conflicts.empty() ? "ok" : "do not fit together") << ", "
+                      << count_text(calls, "call") << " on " << count_text(report.rows.size(), "group") << '\n';
+    print_groups(console.product(), report);
+    add_json(console.result(), report);
+    say_limits(console, traces, report);
+    say_conflicts(console, report);
+  };
+}
+
+}  // namespace fxopt

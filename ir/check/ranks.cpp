@@ -1,0 +1,484 @@
+#include "ir/check/ranks.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include "ir/alias/collective_table.h"
+#include "ir/alias/effects.h"
+#include "ir/graph/top_level.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+class Tracer {
+ public:
+  Tracer(const Module& module, int64_t rank, const std::string& file) : module_(module) {
+    trace_.rank = rank;
+    trace_.file = file;
+  }
+
+  RankTrace run() {
+    std::vector<GraphId> graphs;
+    for (const Invocation& invocation : module_.invocations) {
+      if (const GraphId id = module_.find_graph(invocation.graph); id.is_valid()) graphs.push_back(id);
+    }
+    if (graphs.empty()) graphs = top_level_graphs(module_);
+    for (const GraphId id : graphs) read(module_.graph(id));
+    for (const GraphId id : module_.graphs()) {
+      if (std::find(graphs.begin(), graphs.end(), id) != graphs.end()) continue;
+      const Graph& graph = module_.graph(id);
+      for (const NodeId node : graph.nodes()) {
+        trace_.hidden += graph[node].is_call() && graph.op(node).has(Effect::kCollective) ? 1 : 0;
+      }
+    }
+    return std::move(trace_);
+  }
+
+ private:
+  void read(const Graph& graph) {
+    for (const Collective& one : find_collectives(graph, {})) {
+      check_waits(graph, one);
+      const std::optional<uint32_t> group = group_of(one);
+      if (!group.has_value()) {
+        ++trace_.unknown;
+        continue;
+      }
+      add_call(graph, one, *group);
+    }
+  }
+
+  std::optional<uint32_t> group_of(const Collective& one) {
+    if (one.listed == nullptr) return std::nullopt;
+    const RankGroup group = {std::string(module_.text(one.listed->uid)), one.listed->ranks};
+    const auto [found, is_new] = places_.emplace(group, static_cast<uint32_t>(trace_.groups.size()));
+    if (is_new) trace_.groups.push_back(group);
+    return found->second;
+  }
+
+  void check_waits(const Graph& graph, const Collective& one) {
+    const std::string name = "%" + std::string(graph.name_of(one.start));
+    if (graph.op(one.start).has(Effect::kWaits)) return;  // it waits for itself
+    if (one.waits.empty() && !returns_nothing(graph, one.start)) {
+      trace_.undisciplined.push_back(name + ": nobody waits for it");
+    }
+    for (const NodeId user : graph.users(one.start)) {
+      const bool is_wait = graph[user].is_call() && graph.op(user).has(Effect::kWaits);
+      const bool is_part = graph[user].is_call() && view_of_call(graph, user) == ViewKind::kProjection;
+      const bool is_size = graph.value(user).kind == ValueKind::kSymbolic;
+      if (is_wait || is_part || is_size || one.waits.empty()) continue;
+      if (graph[user].kind != NodeKind::kOutput && graph.position(user) > graph.position(one.waits.front())) continue;
+      trace_.undisciplined.push_back("%" + std::string(graph.name_of(user)) + " reads " + name + " before a wait");
+    }
+  }
+  static bool returns_nothing(const Graph& graph, NodeId node) { return graph.value(node).kind == ValueKind::kNone; }
+
+  void add_call(const Graph& graph, const Collective& one, uint32_t group) {
+    RankCall call;
+    call.group = group;
+    call.graph = module_.text(graph.name());
+    call.node = graph.name_of(one.start);
+    const std::string_view name = graph.op(one.start).name;
+    const bool is_uneven = one.kind == CollectiveKind::kAllToAll;
+    call.what = packet_of(name);
+    const Op& op = graph.op(one.start);
+    for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
+      const Arg* arg = call_argument(graph, one.start, i);
+      const std::string_view about = op.schema->args[i].name;
+      if (arg == nullptr || about == "group_name" || about == "group_size" || about == "out") continue;
+      if (is_uneven && (about == "output_split_sizes" || about == "input_split_sizes")) {
+        (about == "input_split_sizes" ? call.given : call.taken) = numbers(graph, *arg);
+      } else if (about == "dst" || about == "src") {
+        read_peer(call, name, *arg);
+        if (call.kind == RankCall::Kind::kCollective) call.what += " " + text(graph, *arg, false);
+      } else if (about == "tag" && arg->is(ArgKind::kInt)) {
+        call.tag = arg->as_int();
+      } else {
+        call.what += " " + text(graph, *arg, is_uneven);
+      }
+    }
+    trace_.calls.push_back(std::move(call));
+  }
+
+  static std::string packet_of(std::string_view name) {
+    const size_t first = name.find('.');
+    if (first == std::string_view::npos) return std::string(name);
+    name.remove_prefix(first + 1);
+    name = name.substr(0, name.rfind('.'));
+    for (const std::string_view ending : {"_out", "_"}) {
+      if (name.ends_with(ending)) name.remove_suffix(ending.size());
+    }
+    return std::string(name);
+  }
+
+  static void read_peer(RankCall& call, std::string_view name, const Arg& arg) {
+    const bool is_send = name.find(".isend") != std::string_view::npos;
+    const bool is_receive = name.find(".irecv") != std::string_view::npos;
+    if (!is_send && !is_receive) return;
+    call.kind = is_send ? RankCall::Kind::kSend : RankCall::Kind::kReceive;
+    if (arg.is(ArgKind::kInt)) call.peer = arg.as_int();
+  }
+
+  std::vector<int64_t> numbers(const Graph& graph, const Arg& arg) const {
+    std::vector<int64_t> found;
+    if (!arg.has_children()) return found;
+    for (const Arg& child : graph.pool().children(arg)) {
+      if (!child.is(ArgKind::kInt)) return {};
+      found.push_back(child.as_int());
+    }
+    return found;
+  }
+
+  // What the argument is, for comparison with another rank's.
+  std::string text(const Graph& graph, const Arg& arg, bool is_uneven) const {
+    if (arg.is(ArgKind::kNode)) return text(graph, graph.value(arg.as_node()), is_uneven);
+    if (arg.is(ArgKind::kInt)) return std::to_string(arg.as_int());
+    if (arg.is(ArgKind::kString)) return std::string(module_.text(arg.as_string()));
+    if (!arg.has_children()) return "?";
+    std::string list = "[";
+    for (const Arg& child : graph.pool().children(arg))
+      list += (list.size() > 1 ? ", " : "") + text(graph, child, is_uneven);
+    return list + "]";
+  }
+  // How many elements of which type: that is what NCCL is told. Of parts of unlike sizes, how many of a row.
+  std::string text(const Graph& graph, const Value& value, bool is_uneven) const {
+    if (value.kind != ValueKind::kTensor) return "?";
+    const Tensor& tensor = graph.pool().tensor(value);
+    const std::vector<Dim>& dims = module_.dims(tensor.sizes);
+    std::string symbols;
+    int64_t count = 1;
+    for (size_t i = is_uneven ? 1 : 0; i < dims.size(); ++i) {
+      if (dims[i].is_static()) {
+        if (__builtin_mul_overflow(count, dims[i].value, &count)) count = -1;
+      } else {
+        symbols += " * " + module_.exprs.to_string(dims[i].expr);
+      }
+    }
+    return std::string(name_of(tensor.dtype)) + (is_uneven ? " rows of " : " x ") + std::to_string(count) + symbols;
+  }
+
+  const Module& module_;
+  RankTrace trace_;
+  std::map<RankGroup, uint32_t> places_;
+};
+
+// A group's call, whoever issues it: a vertex of the order of all calls.
+struct Site {
+  const RankTrace* trace;
+  const RankCall* call;
+};
+
+class Comparer {
+ public:
+  explicit Comparer(const std::vector<RankTrace>& traces) : traces_(traces) {
+    for (const RankTrace& trace : traces) by_rank_.emplace(trace.rank, &trace);
+  }
+
+  RankReport run() {
+    check_discipline();
+    check_groups();
+    collect();
+    for (const auto& [group, members] : calls_) compare(group, members);
+    match_pairs();
+    if (report_.conflicts.empty()) find_circle();
+    return std::move(report_);
+  }
+
+ private:
+  using Calls = std::vector<Site>;
+
+  void conflict(RankConflict::Kind kind, const RankTrace& trace, const RankCall* call, std::string text) {
+    report_.conflicts.push_back(
+        {kind, std::move(text), trace.file, call == nullptr ? "" : call->graph, call == nullptr ? "" : call->node});
+  }
+  static std::string ranks_text(const std::vector<int64_t>& ranks) {
+    std::string text;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (i == 8 && ranks.size() > 9) return text + " and " + std::to_string(ranks.size() - i) + " more";
+      text += (text.empty() ? "" : ", ") + std::to_string(ranks[i]);
+    }
+    return text;
+  }
+  static std::string group_text(const RankGroup& group) {
+    return "group " + quoted(group.uid) + " (ranks " + ranks_text(group.ranks) + ")";
+  }
+  static std::string site_text(const Site& site) {
+    return "rank " + std::to_string(site.trace->rank) + " issues %" + site.call->node + ": " + site.call->what;
+  }
+
+  void check_discipline() {
+    for (const RankTrace& trace : traces_) {
+      if (trace.undisciplined.empty()) continue;
+      const size_t more = trace.undisciplined.size() - 1;
+      conflict(RankConflict::Kind::kDiscipline, trace, nullptr,
+               "rank " + std::to_string(trace.rank) + ": " + trace.undisciplined.front() +
+                   (more > 0 ? ", and " + std::to_string(more) + " more like it" : ""));
+    }
+  }
+
+  // A rank is a member of what it issues calls on, and every member with a file knows the group under that name and in that order.
+  void check_groups() {
+    std::map<std::pair<std::string, int64_t>, std::pair<const RankGroup*, const RankTrace*>>
+        known;  // by name and member
+    for (const RankTrace& trace : traces_) {
+      for (const RankGroup& group : trace.groups) {
+        if (std::find(group.ranks.begin(), group.ranks.end(), trace.rank) == group.ranks.end()) {
+          conflict(RankConflict::Kind::kGroups, trace, first_on(trace, group),
+                   "rank " + std::to_string(trace.rank) + " issues calls on " + group_text(group) +
+                       ", of which it is no member");
+          continue;
+        }
+        for (const int64_t rank : group.ranks) {
+          const auto [found, is_new] = known.try_emplace({group.uid, rank}, std::pair(&group, &trace));
+          if (is_new || *found->second.first == group) continue;
+          conflict(RankConflict::Kind::kGroups, trace, first_on(trace, group),
+                   "rank " + std::to_string(trace.rank) + " knows " + group_text(group) + ", and rank " +
+                       std::to_string(found->second.second->rank) + " " + group_text(*found->second.first));
+          break;
+        }
+      }
+    }
+  }
+  static const RankCall* first_on(const RankTrace& trace, const RankGroup& group) {
+    for (const RankCall& call : trace.calls) {
+      if (trace.groups[call.group] == group) return &call;
+    }
+    return nullptr;
+  }
+
+  void collect() {
+    for (const RankTrace& trace : traces_) {
+      for (const RankGroup& group : trace.groups) calls_[group][trace.rank];
+      for (const RankCall& call : trace.calls) {
+        if (call.kind == RankCall::Kind::kCollective)
+          calls_[trace.groups[call.group]][trace.rank].push_back({&trace, &call});
+      }
+    }
+    // A member that issues nothing on a group has no trace of it.
+    for (auto& [group, members] : calls_) {
+      for (const int64_t rank : group.ranks) {
+        if (by_rank_.contains(rank)) members[rank];
+      }
+    }
+  }
+
+  // Of one group: all members against the first, call by call.
+  void compare(const RankGroup& group, const std::map<int64_t, Calls>& members) {
+    RankReport::Row row;
+    row.group = group;
+    for (const int64_t rank : group.ranks) {
+      if (!members.contains(rank)) row.missing.push_back(rank);
+    }
+    size_t most = 0;
+    for (const auto& [rank, calls] : members) most = std::max(most, calls.size());
+    row.calls = most;
+    report_.rows.push_back(row);
+    for (size_t i = 0; i < most; ++i) {
+      const Site* first = nullptr;
+      const std::pair<const int64_t, Calls>* shorter = nullptr;
+      for (const auto& member : members) {
+        if (i >= member.second.size()) {
+          shorter = &member;
+          continue;
+        }
+        const Site& site = member.second[i];
+        if (first == nullptr) {
+          first = &site;
+        } else if (site.call->what != first->call->what) {
+          conflict(RankConflict::Kind::kCalls, *site.trace, site.call,
+                   group_text(group) + ", call " + std::to_string(i + 1) + ": " + site_text(*first) + ", and " +
+                       site_text(site));
+          return;
+        }
+      }
+      if (shorter != nullptr) {
+        conflict(RankConflict::Kind::kLength, *first->trace, first->call,
+                 group_text(group) + ", call " + std::to_string(i + 1) + ": " + site_text(*first) + ", and rank " +
+                     std::to_string(shorter->first) + " issues no more than " + std::to_string(shorter->second.size()) +
+                     " calls");
+        return;
+      }
+      if (!check_parts(group, members, i)) return;
+    }
+  }
+
+  // An all-to-all: what one gives to another is what that takes.
+  bool check_parts(const RankGroup& group, const std::map<int64_t, Calls>& members, size_t i) {
+    for (const auto& [rank, calls] : members) {
+      for (const auto& [other, others] : members) {
+        const size_t to = place_in(group, other), from = place_in(group, rank);
+        const std::vector<int64_t>& given = calls[i].call->given;
+        const std::vector<int64_t>& taken = others[i].call->taken;
+        if (to >= given.size() || from >= taken.size() || given[to] == taken[from]) continue;
+        conflict(RankConflict::Kind::kCalls, *calls[i].trace, calls[i].call,
+                 group_text(group) + ", call " + std::to_string(i + 1) + ": rank " + std::to_string(rank) +
+                     " gives rank " + std::to_string(other) + " " + std::to_string(given[to]) + " rows by %" +
+                     calls[i].call->node + ", which takes " + std::to_string(taken[from]) + " by %" +
+                     others[i].call->node);
+        return false;
+      }
+    }
+    return true;
+  }
+  static size_t place_in(const RankGroup& group, int64_t rank) {
+    return static_cast<size_t>(std::find(group.ranks.begin(), group.ranks.end(), rank) - group.ranks.begin());
+  }
+
+  // Sends and receives, in order for each group, pair and tag.
+  void match_pairs() {
+    using Lane = std::tuple<RankGroup, int64_t, int64_t, int64_t>;  // group, from, to, tag
+    std::map<Lane, std::pair<Calls, Calls>> lanes;
+    for (const RankTrace& trace : traces_) {
+      for (const RankCall& call : trace.calls) {
+        if (call.kind == RankCall::Kind::kCollective || call.peer < 0) continue;
+        const RankGroup& group = trace.groups[call.group];
+        const bool is_send = call.kind == RankCall::Kind::kSend;
+        const Lane lane = {group, is_send ? trace.rank : call.peer, is_send ? call.peer : trace.rank, call.tag};
+        (is_send ? lanes[lane].first : lanes[lane].second).push_back({&trace, &call});
+      }
+    }
+    for (const auto& [lane, ends] : lanes) {
+      const auto& [sends, receives] = ends;
+      const auto& [group, from, to, tag] = lane;
+      if (!by_rank_.contains(from) || !by_rank_.contains(to)) continue;  // the other end has no file
+      for (size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
+        const bool is_alone = i >= sends.size() || i >= receives.size();
+        if (!is_alone && data_of(sends[i]) == data_of(receives[i])) {
+          pairs_.push_back({sends[i], receives[i]});
+          continue;
+        }
+        const Site& site = i < sends.size() ? sends[i] : receives[i];
+        const std::string about = group_text(group) + ", from rank " + std::to_string(from) + " to rank " +
+                                  std::to_string(to) + ", message " + std::to_string(i + 1) + ": " + site_text(site);
+        conflict(RankConflict::Kind::kPair, *site.trace, site.call,
+                 about + (is_alone ? ", and the other end has none" : ", and " + site_text(receives[i])));
+        break;
+      }
+    }
+  }
+  static std::string_view data_of(const Site& site) {
+    const std::string_view what = site.call->what;
+    return what.substr(std::min(what.size(), what.find(' ')));
+  }
+
+  // Vertices are calls of groups and messages; an edge leads from what a rank issues to what it issues next.
+  void find_circle() {
+    std::map<const RankCall*, uint32_t> vertex_of;
+    uint32_t count = 0;
+    for (const auto& [group, members] : calls_) {
+      size_t most = 0;
+      for (const auto& [rank, calls] : members) {
+        for (size_t i = 0; i < calls.size(); ++i) vertex_of[calls[i].call] = count + static_cast<uint32_t>(i);
+        most = std::max(most, calls.size());
+      }
+      count += static_cast<uint32_t>(most);
+    }
+    for (const auto& [send, receive] : pairs_) vertex_of[send.call] = vertex_of[receive.call] = count++;
+    edges_.assign(count, {});
+    std::vector<uint32_t> missing(count, 0);
+    for (const RankTrace& trace : traces_) {
+      const RankCall* last = nullptr;
+      for (const RankCall& call : trace.calls) {
+        const auto found = vertex_of.find(&call);
+        if (found == vertex_of.end()) continue;
+        if (last != nullptr) {
+          const uint32_t from = vertex_of[last];
+          const bool is_known = std::any_of(edges_[from].begin(), edges_[from].end(),
+                                            [&](const Edge& edge) { return edge.to == found->second; });
+          if (!is_known && from != found->second) {
+            edges_[from].push_back({found->second, {&trace, last}, {&trace, &call}});
+            ++missing[found->second];
+          }
+        }
+        last = &call;
+      }
+    }
+    std::vector<uint32_t> ready, rest;
+    for (uint32_t vertex = 0; vertex < count; ++vertex) {
+      if (missing[vertex] == 0) ready.push_back(vertex);
+    }
+    while (!ready.empty()) {
+      const uint32_t vertex = ready.back();
+      ready.pop_back();
+      for (const Edge& edge : edges_[vertex]) {
+        if (--missing[edge.to] == 0) ready.push_back(edge.to);
+      }
+    }
+    for (uint32_t vertex = 0; vertex < count; ++vertex) {
+      if (missing[vertex] > 0) rest.push_back(vertex);
+    }
+    if (rest.empty()) return;
+    std::vector<const Edge*> shortest;
+    for (size_t i = 0; i < std::min<size_t>(rest.size(), 4096); ++i) {
+      std::vector<const Edge*> circle = circle_from(rest[i], missing);
+      if (!circle.empty() && (shortest.empty() || circle.size() < shortest.size())) shortest = std::move(circle);
+      if (shortest.size() == 2) break;
+    }
+    if (!shortest.empty()) say_circle(shortest);
+  }
+
+  struct Edge {
+    uint32_t to;
+    Site before, after;
+  };
+
+  // The shortest way back to the vertex, among those that have no place in an order.
+  std::vector<const Edge*> circle_from(uint32_t vertex, const std::vector<uint32_t>& missing) const {
+    std::map<uint32_t, std::pair<uint32_t, const Edge*>> reached;
+    std::deque<uint32_t> open = {vertex};
+    while (!open.empty()) {
+      const uint32_t at = open.front();
+      open.pop_front();
+      for (const Edge& edge : edges_[at]) {
+        if (missing[edge.to] == 0 || reached.contains(edge.to)) continue;
+        reached[edge.to] = {at, &edge};
+        if (edge.to != vertex) {
+          open.push_back(edge.to);
+          continue;
+        }
+        std::vector<const Edge*> circle;
+        for (uint32_t back = vertex; circle.empty() || back != vertex; back = reached[back].first) {
+          circle.push_back(reached[back].second);
+        }
+        std::reverse(circle.begin(), circle.end());
+        return circle;
+      }
+    }
+    return {};
+  }
+
+  void say_circle(const std::vector<const Edge*>& circle) {
+    std::string text = "a circle of " + std::to_string(circle.size()) + " calls, each waiting for the next: ";
+    for (size_t i = 0; i < circle.size(); ++i) {
+      const Edge& edge = *circle[i];
+      const RankTrace& trace = *edge.before.trace;
+      text += (i == 0 ? "" : "; ") + std::string("rank ") + std::to_string(trace.rank) + " issues %" +
+              edge.before.call->node + " on " + group_text(trace.groups[edge.before.call->group]) + " before %" +
+              edge.after.call->node + " on " + group_text(trace.groups[edge.after.call->group]);
+    }
+    conflict(RankConflict::Kind::kCircle, *circle[0]->before.trace, circle[0]->before.call, text);
+  }
+
+  const std::vector<RankTrace>& traces_;
+  std::map<int64_t, const RankTrace*> by_rank_;
+  std::map<RankGroup, std::map<int64_t, Calls>> calls_;
+  std::vector<std::pair<Site, Site>> pairs_;
+  std::vector<std::vector<Edge>> edges_;
+  RankReport report_;
+};
+
+}  // namespace
+
+RankTrace trace_rank(const Module& module, int64_t rank, const std::string& file) {
+  return Tracer(module, rank, file).run();
+}
+
+RankReport compare_ranks(const std::vector<RankTrace>& traces) { return Comparer(traces).run(); }
+
+}  // namespace fxopt
