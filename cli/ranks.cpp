@@ -1,6 +1,6 @@
 // fxopt ranks: whether the collectives that the ranks of a job issue fit together.
 
-#include "ir/check/ranks.h"
+#include "ir/ranks/ranks.h"
 
 #include <algorithm>
 #include <map>

@@ -28,6 +28,7 @@ set(rooms_ir/io ir/graph ${rooms_ir/graph})
 set(rooms_ir/check ir/values ${rooms_ir/values})
 set(rooms_ir/alias ir/values ${rooms_ir/values})       # who shares memory, who writes, what must stay in order
 set(rooms_ir/step ir/alias ${rooms_ir/alias})          # what a node is to a training step: phase, role, tag
+set(rooms_ir/ranks ir/alias ${rooms_ir/alias})         # whether the collectives of several ranks fit together
 set(rooms_ir/check/equivalence ir/step ${rooms_ir/step})  # whether two modules compute the same
 set(rooms_ir/device ir/alias ${rooms_ir/alias})
 set(rooms_ir/cost ir/device ir/io ${rooms_ir/device})     # what calls take: work, seconds

@@ -1,4 +1,4 @@
-#include "ir/check/ranks.h"
+#include "ir/ranks/ranks.h"
 
 #include <memory>
 #include <string>
@@ -41,7 +41,7 @@ RankReport compare(const std::vector<Rank>& ranks) {
 
 std::string first_of(const RankReport& report) { return report.conflicts.empty() ? "" : report.conflicts.front().text; }
 
-TEST_CASE("ranks: the same calls in the same order agree", "[check][ranks]") {
+TEST_CASE("ranks: the same calls in the same order agree", "[ranks]") {
   const std::string groups = group("g", "0, 1") + group("h", "0, 1");
   const std::string body = reduce("a", "g") + reduce("b", "h") + reduce("c", "g");
   const RankReport report = compare({{0, groups, body}, {1, groups, body}});
@@ -51,7 +51,7 @@ TEST_CASE("ranks: the same calls in the same order agree", "[check][ranks]") {
   CHECK(report.rows[1].calls == 1);
 }
 
-TEST_CASE("ranks: other calls, types, sizes, reductions and numbers of calls are found", "[check][ranks]") {
+TEST_CASE("ranks: other calls, types, sizes, reductions and numbers of calls are found", "[ranks]") {
   const std::string groups = group("g", "0, 1");
   const std::string own = reduce("a", "g") + reduce("b", "g");
   const auto against = [&](const std::string& body) {
@@ -80,14 +80,14 @@ TEST_CASE("ranks: other calls, types, sizes, reductions and numbers of calls are
             .empty());
 }
 
-TEST_CASE("ranks: a rank that issues nothing on its group is found", "[check][ranks]") {
+TEST_CASE("ranks: a rank that issues nothing on its group is found", "[ranks]") {
   const std::string groups = group("g", "0, 1");
   CHECK(first_of(compare({{0, groups, reduce("a", "g")}, {1, groups, ""}})) ==
         "group 'g' (ranks 0, 1), call 1: rank 0 issues %a: all_reduce f32 x 4 sum, and rank 1 issues no more than 0 "
         "calls");
 }
 
-TEST_CASE("ranks: members without a file are told, and not compared", "[check][ranks]") {
+TEST_CASE("ranks: members without a file are told, and not compared", "[ranks]") {
   const RankReport report =
       compare({{0, group("g", "0, 1, 2"), reduce("a", "g")}, {2, group("g", "0, 1, 2"), reduce("a", "g")}});
   CHECK(first_of(report).empty());
@@ -95,14 +95,14 @@ TEST_CASE("ranks: members without a file are told, and not compared", "[check][r
   CHECK(report.rows[0].missing == std::vector<int64_t>{1});
 }
 
-TEST_CASE("ranks: groups that members know differently, and that a rank is no member of", "[check][ranks]") {
+TEST_CASE("ranks: groups that members know differently, and that a rank is no member of", "[ranks]") {
   CHECK(first_of(compare({{0, group("g", "0, 1"), reduce("a", "g")}, {1, group("g", "1, 0"), reduce("a", "g")}})) ==
         "rank 1 knows group 'g' (ranks 1, 0), and rank 0 group 'g' (ranks 0, 1)");
   CHECK(first_of(compare({{0, group("g", "1, 2"), reduce("a", "g")}})) ==
         "rank 0 issues calls on group 'g' (ranks 1, 2), of which it is no member");
 }
 
-TEST_CASE("ranks: two groups in two orders are a circle", "[check][ranks]") {
+TEST_CASE("ranks: two groups in two orders are a circle", "[ranks]") {
   const std::string groups = group("g", "0, 1") + group("h", "0, 1");
   const RankReport report =
       compare({{0, groups, reduce("a", "g") + reduce("b", "h")}, {1, groups, reduce("b", "h") + reduce("a", "g")}});
@@ -113,7 +113,7 @@ TEST_CASE("ranks: two groups in two orders are a circle", "[check][ranks]") {
 }
 
 // 64 ranks: 62 of them wait on the group of all, two of them first on a group of their own.
-TEST_CASE("ranks: 62 ranks against 2", "[check][ranks]") {
+TEST_CASE("ranks: 62 ranks against 2", "[ranks]") {
   std::string all = "0";
   for (int i = 1; i < 64; ++i) all += ", " + std::to_string(i);
   const std::string groups = group("all", all) + group("two", "62, 63");
@@ -129,7 +129,7 @@ TEST_CASE("ranks: 62 ranks against 2", "[check][ranks]") {
   CHECK(first_of(compare(ranks)).empty());
 }
 
-TEST_CASE("ranks: three groups in a circle that no two ranks see", "[check][ranks]") {
+TEST_CASE("ranks: three groups in a circle that no two ranks see", "[ranks]") {
   const auto rank = [](int64_t number, const std::string& first, const std::string& second, const std::string& groups) {
     return Rank{number, groups, reduce("a", first) + reduce("b", second)};
   };
@@ -139,7 +139,7 @@ TEST_CASE("ranks: three groups in a circle that no two ranks see", "[check][rank
   CHECK(first_of(compare({rank(0, "f", "h", f + h), rank(1, "f", "g", f + g), rank(2, "g", "h", g + h)})).empty());
 }
 
-TEST_CASE("ranks: results that nobody waits for, and that are read before", "[check][ranks]") {
+TEST_CASE("ranks: results that nobody waits for, and that are read before", "[ranks]") {
   const std::string groups = group("g", "0");
   const std::string call = "  %a: f32[4] = _c10d_functional.all_reduce.default(%x, \"sum\", \"g\")\n";
   CHECK(first_of(compare({{0, groups, call}})) == "rank 0: %a: nobody waits for it");
@@ -150,7 +150,7 @@ TEST_CASE("ranks: results that nobody waits for, and that are read before", "[ch
   CHECK(first_of(compare({{0, groups, call + "  %w: f32[4] = _c10d_functional.wait_tensor.default(%a)\n"}})).empty());
 }
 
-TEST_CASE("ranks: what an all-to-all gives is what the other takes", "[check][ranks]") {
+TEST_CASE("ranks: what an all-to-all gives is what the other takes", "[ranks]") {
   const std::string groups = group("g", "0, 1");
   const auto exchange = [](const std::string& taken, const std::string& given) {
     return "  %a: f32[4] = _c10d_functional.all_to_all_single.default(%x, [" + taken + "], [" + given + "], \"g\")\n" +
@@ -161,7 +161,7 @@ TEST_CASE("ranks: what an all-to-all gives is what the other takes", "[check][ra
         "group 'g' (ranks 0, 1), call 1: rank 0 gives rank 1 3 rows by %a, which takes 2 by %a");
 }
 
-TEST_CASE("ranks: sends and receives are matched in order", "[check][ranks]") {
+TEST_CASE("ranks: sends and receives are matched in order", "[ranks]") {
   const std::string groups = group("g", "0, 1");
   const auto message = [](const std::string& name, const std::string& op, int peer, int tag) {
     return collective(name, op + ".default(%x, " + std::to_string(peer) + ", " + std::to_string(tag) + ", \"g\")");

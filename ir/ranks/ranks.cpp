@@ -1,4 +1,4 @@
-#include "ir/check/ranks.h"
+#include "ir/ranks/ranks.h"
 
 #include <algorithm>
 #include <deque>
