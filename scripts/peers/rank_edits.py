@@ -69,8 +69,8 @@ class Source:
         self.world = next(int(match[1]) for line in lines if (match := re.match(r"rank \{.*world_size=(\d+)", line)))
         self.used = {uid: [int(rank) for rank in self.groups[uid].split(",")] for uid in sorted(uids & set(self.groups))}
 
-    def of(self, rank: int) -> list[str]:
-        """That rank's lines."""
+    def of(self, rank: int, world: int = 0) -> list[str]:
+        """That rank's lines, in a world of as many ranks as the file has, or more."""
         lines = []
         for line in self.lines:
             match = GROUP.match(line)
@@ -79,7 +79,7 @@ class Source:
             if match:
                 line = line.replace(f"ranks=[{match[2]}]", f"ranks=[{', '.join(map(str, shifted(self.used[match[1]], rank)))}]")
             lines.append(line)
-        return [lines[0], f"rank {{rank={rank}, world_size={self.world}}}", *lines[1:]]
+        return [lines[0], f"rank {{rank={rank}, world_size={world or self.world}}}", *lines[1:]]
 
 
 def starts(lines: list[str]) -> list[tuple[int, re.Match[str]]]:
@@ -206,12 +206,14 @@ def main() -> int:
             source = sources[0]
             files = [folder / f"many{rank}.fxg" for rank in range(options.world)]
             for rank, file in enumerate(files):
-                file.write_text("\n".join(source.of(rank)) + "\n", encoding="utf-8")
+                file.write_text("\n".join(source.of(rank, options.world)) + "\n", encoding="utf-8")
             for some in (files, files[:1]):
                 start = time.perf_counter()
                 status, said = judged(fxopt, some)
                 print(f"{len(some)} files: exit {status}, {time.perf_counter() - start:.2f} s")
                 wrong += status != 0
+                if status != 0:
+                    print(said[:400])
     print(f"{sum(count for (kind, _), count in counts.items() if kind in KINDS)} edits, {wrong} wrong")
     return 1 if wrong else 0
 
