@@ -1,13 +1,17 @@
 #include "passes/collective/bucket.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/text.h"
 #include "ir/alias/collective_table.h"
 #include "ir/alias/sizes.h"
+#include "ir/memory/memory.h"
 #include "ir/values/values.h"
 #include "passes/collective/bucket_plan.h"
 
@@ -29,8 +33,10 @@ class Writer {
     for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = static_cast<uint32_t>(i);
   }
 
-  void run(const BucketPlan& plan, const std::vector<size_t>& bucket) {
+  // Returns the nodes that it makes.
+  std::vector<NodeId> run(const BucketPlan& plan, const std::vector<size_t>& bucket) {
     members_.clear();
+    made_.clear();
     for (const size_t member : bucket) members_.push_back(&plan.collectives[member]);
     ranks_ = members_[0]->ranks;
     begin_at(first_of([](const Collective& one) { return one.start; }));
@@ -39,6 +45,7 @@ class Writer {
     unpack(wait_for(start));
     result_.count("buckets");
     result_.count("bucketed", static_cast<int64_t>(members_.size()));
+    return std::move(made_);
   }
 
  private:
@@ -104,6 +111,7 @@ class Writer {
     ArgStack stack(graph_.pool());
     fill(stack);
     graph_.set_args(id, stack.take(0), kwargs);
+    made_.push_back(id);
     Origin origin;
     origin.graph = graph_.name();
     origin.uid = from.uid;
@@ -298,6 +306,7 @@ class Writer {
   PassResult& result_;
   StringId pass_;
   std::vector<const Collective*> members_;
+  std::vector<NodeId> made_;
   int64_t ranks_ = 0;
   NodeId before_;
   IdMap<BufferId, bool> escapes_;
@@ -323,6 +332,104 @@ void say_what_stays(const Graph& graph, const BucketPlan& plan, PassResult& resu
                   " collectives stay alone, first %" + std::string(graph.name_of(first->start)) + ": " + why);
 }
 
+// Puts the graph in the plan's order and writes the buckets; gives the nodes of each. Empty where buckets depend on each other.
+std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketPlan& plan, PassResult& result) {
+  const std::vector<NodeId> order = order_for(graph, facts, plan);
+  if (order.size() != graph.num_nodes()) return {};
+  const StorageMap& storages = facts.storages();
+  graph.set_schedule(order);
+  Writer writer(graph, storages, order, result);
+  std::vector<std::vector<NodeId>> made;
+  for (const std::vector<size_t>& members : plan.buckets) made.push_back(writer.run(plan, members));
+  return made;
+}
+
+// Parts buckets until the ideal peak is within bounds, by writing them on copies.
+class PeakKeeper {
+ public:
+  PeakKeeper(const Graph& graph, Facts& facts, const BucketOptions& options, const MemoryOptions& memory)
+      : graph_(graph), facts_(facts), memory_(memory) {
+    before_ = analyze_memory(graph, facts.storages(), memory, &facts.phases()).peak_bytes();
+    const double most = static_cast<double>(before_) * (1 + options.max_growth);
+    limit_ = options.max_growth < 0 || options.compat == Compat::kTorch || most >= 9e18 ? INT64_MAX
+                                                                                        : static_cast<int64_t>(most);
+    limit_ = std::max(limit_, before_);
+  }
+
+  void run(BucketPlan& plan, PassResult& result) {
+    for (;;) {
+      const std::vector<size_t> at_peak = try_plan(plan);
+      if (after_ <= limit_ || at_peak.empty()) break;
+      for (auto at = at_peak.rbegin(); at != at_peak.rend(); ++at) part(plan, *at);
+      std::sort(plan.buckets.begin(), plan.buckets.end());
+    }
+    if (after_ <= before_) return;
+    result.warn(graph_, "peak-grows",
+                "the ideal peak grows from " + std::to_string(before_) + " B to " + std::to_string(after_) + " B, by " +
+                    percent(after_) + (after_ > limit_ ? ", and no bucket is live there" : ""));
+  }
+
+ private:
+  std::string percent(int64_t bytes) const {
+    const double part =
+        100.0 * static_cast<double>(bytes - before_) / static_cast<double>(std::max<int64_t>(before_, 1));
+    return format_double(std::round(part * 100) / 100) + " %";
+  }
+
+  // The buckets with storages that are live at the peak: their own, and inputs that wait for them.
+  std::vector<size_t> try_plan(const BucketPlan& plan) {
+    const std::unique_ptr<Module> copy = graph_.module().clone();
+    Graph& graph = copy->graph(graph_.id());
+    PassResult ignored;
+    ModuleFacts known(*copy);
+    const std::vector<std::vector<NodeId>> made = write(graph, known.of(graph), plan, ignored);
+    known.forget();
+    Facts& facts = known.of(graph);
+    const MemoryReport report = analyze_memory(graph, facts.storages(), memory_, &facts.phases());
+    after_ = report.peak_bytes();
+    if (after_ <= limit_ || report.devices.empty() || !report.devices[0].node.is_valid()) return {};
+    const uint32_t peak = graph.position(report.devices[0].node);
+    const auto is_live = [&](NodeId node) {
+      for (const BufferId id : facts.storages().buffers(node)) {
+        if (!id.is_valid() || facts.storages().buffer(id).source != BufferSource::kNode) continue;
+        const Lifetime& lifetime = report.lifetimes[id.index()];
+        if (lifetime.first <= peak && peak <= lifetime.last && lifetime.bytes > 0) return true;
+      }
+      return false;
+    };
+    std::vector<size_t> found;
+    for (size_t i = 0; i < made.size(); ++i) {
+      bool is_there = false;
+      for (const NodeId node : made[i]) {
+        is_there = is_there || is_live(node);
+        if (graph.position(node) < peak) continue;
+        graph.for_each_input(node, [&](NodeId input) { is_there = is_there || is_live(input); });
+      }
+      if (is_there) found.push_back(i);
+    }
+    return found;
+  }
+
+  void part(BucketPlan& plan, size_t at) {
+    const std::vector<size_t> members = plan.buckets[at];
+    plan.buckets.erase(plan.buckets.begin() + static_cast<std::ptrdiff_t>(at));
+    const auto middle = members.begin() + static_cast<std::ptrdiff_t>((members.size() + 1) / 2);
+    for (const std::vector<size_t>& half :
+         {std::vector<size_t>(members.begin(), middle), std::vector<size_t>(middle, members.end())}) {
+      if (half.size() > 1) plan.buckets.push_back(half);
+      if (half.size() == 1) {
+        plan.alone[half[0]] = {
+            "peak", "its bucket is parted: the ideal peak would grow by " + percent(after_) + ", above max-growth"};
+      }
+    }
+  }
+
+  const Graph& graph_;
+  Facts& facts_;
+  const MemoryOptions& memory_;
+  int64_t before_ = 0, after_ = 0, limit_ = 0;
+};
+
 }  // namespace
 
 Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContext& context) {
@@ -333,12 +440,8 @@ Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContex
                 "autograd may run through the graph, and has a history of every collective: nothing is merged");
     return result;
   }
-  const BucketPlan plan =
-      plan_buckets(graph, facts, options, symbol_values(graph.module(), context.measure.memory.symbols));
-  say_what_stays(graph, plan, result);
-  if (plan.buckets.empty()) return result;
-  const std::vector<NodeId> order = order_for(graph, facts, plan);
-  if (order.size() != graph.num_nodes()) {
+  BucketPlan plan = plan_buckets(graph, facts, options, symbol_values(graph.module(), context.measure.memory.symbols));
+  if (!plan.buckets.empty() && order_for(graph, facts, plan).size() != graph.num_nodes()) {
     Error error;
     error.code = ErrorCode::kUnsupportedGraph;
     error.message = "buckets of 'bucket' depend on each other";
@@ -346,13 +449,14 @@ Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContex
     error.where.graph = graph.module().text(graph.name());
     return error;
   }
-  graph.set_schedule(order);
+  if (!plan.buckets.empty()) PeakKeeper(graph, facts, options, context.measure.memory).run(plan, result);
+  say_what_stays(graph, plan, result);
+  if (plan.buckets.empty()) return result;
   // Those that stay may stand elsewhere among the others of their group, as members of buckets do.
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
     if (plan.is_free[i]) result.claim(graph, plan.collectives[i].start, law_of(plan.collectives[i]));
   }
-  Writer writer(graph, facts.storages(), order, result);
-  for (const std::vector<size_t>& members : plan.buckets) writer.run(plan, members);
+  write(graph, facts, plan, result);
   return result;
 }
 

@@ -24,6 +24,7 @@ struct BucketOptions {
   Bytes all_reduce = {0};
   BucketGroups groups = BucketGroups::kPrimary;
   int64_t max_span = 1500;
+  double max_growth = 0.05;
   Compat compat = Compat::kFxopt;
 
   template <class Self, class Field>
@@ -42,6 +43,10 @@ struct BucketOptions {
           "group.");
     field("max-span", self.max_span,
           "Members of a bucket stand at most so many nodes apart in the schedule; 0: any distance.");
+    field("max-growth", self.max_growth,
+          "The ideal peak of the graph grows by at most this part of it: buckets that are live at the peak are parted "
+          "until it "
+          "does; below 0: by any. Not with compat=torch.");
     field("compat", self.compat,
           "Whose choice: fxopt, or torch (bucket_fsdp_all_gather, _reduce_scatter and _all_reduce of 2.15: neighbours "
           "of one key "
@@ -63,11 +68,14 @@ struct BucketOptions {
 // sizes are not known numbers, whose input is not laid out row by row, that is read before its wait or held by a control dependency
 // or an event, stays.
 //
+// What makes the peak grow are inputs that wait for the last one of their bucket, and results that are there before they are read.
+// A bucket that has such at the peak is parted in two, in schedule order, and its parts again, until the peak is within max-growth.
+//
 // Counters: buckets, bucketed (members). Remarks on every collective of these kinds that stays: alone, with what stood against the
-// last merge that was tried. Warning: left-alone, where something stayed. Numerics: all-gathers are exact; reduce-scatters and
+// last merge that was tried. Warnings: left-alone, where something stayed; peak-grows, where the ideal peak does. Numerics: all-gathers are exact; reduce-scatters and
 // all-reduces may add up in another order, as a ring's order hangs on where an element stands in the buffer.
 //
-// O((nodes + dependences) log nodes).
+// O((nodes + dependences) log nodes), and as often as buckets are parted, log(members) times at most.
 Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -6,7 +6,7 @@
 NAME is a graph of testdata, or the path of a file of one. At each cap, for each kind of collective: the members of every bucket of
 bucket_fsdp_all_gather, bucket_fsdp_reduce_scatter and bucket_fsdp_all_reduce (torch/_inductor/fx_passes/fsdp.py of 2.15), which are
 to be those of `bucket{compat=torch}`, bucket by bucket; how many buckets and members our own choice has on all groups
-with `max-span=0`, as PyTorch's former knows no span: of what its filters take, and of everything. Seconds: of PyTorch's formers and merges, which is what the pass does; of the pass;
+with `max-span=0,max-growth=-1`, as PyTorch's former knows neither span nor peak: of what its filters take, and of everything. Seconds: of PyTorch's formers and merges, which is what the pass does; of the pass;
 of the program with proof, reading and writing.
 
 The checker reads the written graph and the bytes of the members in the graph before, and nothing that the pass says of itself but
@@ -208,7 +208,7 @@ def rows(fxopt: Fxopt, name: str, caps: list[float], folder: pathlib.Path) -> It
         told = f"all-gather={size},reduce-scatter={size},all-reduce={size}"
         theirs, taken, seconds = by_torch(load(copy.deepcopy(module), folder), cap)
         twin = by_fxopt(fxopt, name, f"{told},compat=torch", module, folder)
-        ours = by_fxopt(fxopt, name, f"{told},groups=all,max-span=0", module, folder)
+        ours = by_fxopt(fxopt, name, f"{told},groups=all,max-span=0,max-growth=-1", module, folder)
         cells, is_wrong = [name_of(pathlib.Path(name)), f"{cap:g}"], False
         cells += [f"{len(found)} of {sum(map(len, found))}" for found in (theirs, twin.buckets)]
         is_same = sorted(map(sorted, theirs)) == sorted(map(sorted, twin.buckets))

@@ -155,7 +155,7 @@ std::optional<RunReport> run_bucket(Module& module, int64_t cap, int64_t max_spa
   const std::string size = std::to_string(cap);
   const Result<Pipeline> pipeline =
       parse_pipeline("bucket{all-gather=" + size + ",reduce-scatter=" + size + ",all-reduce=" + size +
-                     ",groups=all,max-span=" + std::to_string(max_span) + "}");
+                     ",groups=all,max-growth=-1,max-span=" + std::to_string(max_span) + "}");
   REQUIRE(pipeline.ok());
   RunOptions run;
   run.numerics = Numerics::kReordersReductions;
