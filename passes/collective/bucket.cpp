@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -358,15 +359,19 @@ class PeakKeeper {
 
   void run(BucketPlan& plan, PassResult& result) {
     for (;;) {
-      const std::vector<size_t> at_peak = try_plan(plan);
-      if (after_ <= limit_ || at_peak.empty()) break;
+      std::vector<size_t> at_peak = try_plan(plan);
+      if (after_ <= limit_) break;
+      if (at_peak.empty()) {  // it is the order that makes it grow
+        at_peak.resize(plan.buckets.size());
+        std::iota(at_peak.begin(), at_peak.end(), 0);
+      }
       for (auto at = at_peak.rbegin(); at != at_peak.rend(); ++at) part(plan, *at);
       std::sort(plan.buckets.begin(), plan.buckets.end());
     }
     if (after_ <= before_) return;
     result.warn(graph_, "peak-grows",
                 "the ideal peak grows from " + std::to_string(before_) + " B to " + std::to_string(after_) + " B, by " +
-                    percent(after_) + (after_ > limit_ ? ", and no bucket is live there" : ""));
+                    percent(after_));
   }
 
  private:

@@ -69,7 +69,7 @@ struct BucketOptions {
 // or an event, stays.
 //
 // What makes the peak grow are inputs that wait for the last one of their bucket, and results that are there before they are read.
-// A bucket that has such at the peak is parted in two, in schedule order, and its parts again, until the peak is within max-growth.
+// A bucket that has such at the peak is parted in two, in schedule order, and its parts again, until the peak is within max-growth; where none has, all are.
 //
 // Counters: buckets, bucketed (members). Remarks on every collective of these kinds that stays: alone, with what stood against the
 // last merge that was tried. Warnings: left-alone, where something stayed; peak-grows, where the ideal peak does. Numerics: all-gathers are exact; reduce-scatters and

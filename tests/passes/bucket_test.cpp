@@ -14,6 +14,7 @@
 #include "ir/check/equivalence/equivalence.h"
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
+#include "ir/memory/memory.h"
 #include "ir/values/values.h"
 #include "passes/collective/bucket_plan.h"
 #include "passes/pipeline/pipeline.h"
@@ -151,11 +152,12 @@ void judge_alone(const Graph& graph, Facts& facts, const BucketPlan& plan, int64
   }
 }
 
-std::optional<RunReport> run_bucket(Module& module, int64_t cap, int64_t max_span) {
+std::optional<RunReport> run_bucket(Module& module, int64_t cap, int64_t max_span,
+                                    const std::string& max_growth = "-1") {
   const std::string size = std::to_string(cap);
   const Result<Pipeline> pipeline =
       parse_pipeline("bucket{all-gather=" + size + ",reduce-scatter=" + size + ",all-reduce=" + size +
-                     ",groups=all,max-growth=-1,max-span=" + std::to_string(max_span) + "}");
+                     ",groups=all,max-growth=" + max_growth + ",max-span=" + std::to_string(max_span) + "}");
   REQUIRE(pipeline.ok());
   RunOptions run;
   run.numerics = Numerics::kReordersReductions;
@@ -345,6 +347,25 @@ TEST_CASE("bucket: what is spoiled afterwards is not proved", "[passes][bucket][
     all += spoiled[kind];
   }
   if (num_graphs() >= 10000) CHECK(all >= 500);
+}
+
+int64_t ideal_peak(const Module& module) {
+  ModuleFacts facts(module);
+  return analyze_memory(module.main(), facts.of(module.main()).storages()).peak_bytes();
+}
+
+TEST_CASE("bucket: random graphs keep the peak within its growth", "[passes][bucket][random]") {
+  size_t parted = 0;
+  for (uint64_t seed = 1; seed <= num_graphs() / 5; ++seed) {
+    const std::string text = RandomText(seed).run();
+    const std::unique_ptr<Module> free = parse(text), held = parse(text);
+    const int64_t before = ideal_peak(*free), limit = before + before / 10;
+    INFO("seed " << seed << "\n" << text);
+    if (!run_bucket(*free, 4096, 0).has_value() || !run_bucket(*held, 4096, 0, "0.1").has_value()) return;
+    CHECK(ideal_peak(*held) <= limit);
+    parted += ideal_peak(*free) > limit ? 1 : 0;
+  }
+  CHECK(parted > num_graphs() / 50);
 }
 
 TEST_CASE("bucket: random graphs keep caps, order and what they compute", "[passes][bucket][random]") {
