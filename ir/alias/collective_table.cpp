@@ -157,7 +157,9 @@ class Finder {
       case CollectiveKind::kAllGather: {
         const NodeId only = sources_.only(collective.start);
         const InputRole role = only.is_valid() ? recorded_role(graph_, only) : InputRole::kInput;
-        const bool is_parameter = role == InputRole::kParameter || role == InputRole::kUnspecified;
+        // What forward saves for backward may be a parameter: nothing tells.
+        const bool is_parameter =
+            role == InputRole::kParameter || role == InputRole::kUnspecified || role == InputRole::kSavedValue;
         return only.is_valid() && is_parameter ? CollectiveClass::kUnshard : CollectiveClass::kOther;
       }
       case CollectiveKind::kReduceScatter:

@@ -16,7 +16,7 @@ namespace fxopt {
 // What a collective is there for, told from where its data come from and where they go, never from names.
 enum class CollectiveClass : uint8_t {
   kOther,         // activations, tokens, statistics
-  kUnshard,       // an all-gather of what one parameter's shard holds
+  kUnshard,       // an all-gather of what one parameter's shard holds; in backward also of one value that forward saves
   kGradient,      // a reduction whose result the graph returns
   kPointToPoint,  // send and receive, or of no pattern known here: keeps its place among the others of its group
 };

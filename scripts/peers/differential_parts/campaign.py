@@ -135,8 +135,8 @@ class Subject:
 
 def differences(before: Seen, after: Seen, passes: str) -> list[str]:
     """Of what a pipeline gives. Recomputed collectives are launched again; merging them is what that option is for, and
-    compat=torch does it, too; forward alone keeps those that it reads."""
-    may_merge = "collectives=true" in passes or "compat=torch" in passes or INFERENCE in passes
+    compat=torch and bucket do it, too; forward alone keeps those that it reads."""
+    may_merge = any(word in passes for word in ("collectives=true", "compat=torch", INFERENCE, "bucket"))
     may_repeat = "remat" in passes or "partition" in passes
     return observe.differences(
         before, after, same_collectives=not may_merge and not may_repeat, all_collectives=not may_merge
