@@ -349,7 +349,7 @@ std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketP
 class PeakKeeper {
  public:
   PeakKeeper(const Graph& graph, Facts& facts, const BucketOptions& options, const MemoryOptions& memory)
-      : graph_(graph), facts_(facts), memory_(memory) {
+      : graph_(graph), memory_(memory) {
     before_ = analyze_memory(graph, facts.storages(), memory, &facts.phases()).peak_bytes();
     const double most = static_cast<double>(before_) * (1 + options.max_growth);
     limit_ = options.max_growth < 0 || options.compat == Compat::kTorch || most >= 9e18 ? INT64_MAX
@@ -430,7 +430,6 @@ class PeakKeeper {
   }
 
   const Graph& graph_;
-  Facts& facts_;
   const MemoryOptions& memory_;
   int64_t before_ = 0, after_ = 0, limit_ = 0;
 };

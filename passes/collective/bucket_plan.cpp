@@ -16,8 +16,6 @@
 namespace fxopt {
 namespace {
 
-constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-
 int64_t cap_of(const BucketOptions& options, CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::kAllGather:
