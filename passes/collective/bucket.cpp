@@ -13,6 +13,7 @@
 #include "ir/alias/collective_table.h"
 #include "ir/alias/sizes.h"
 #include "ir/memory/memory.h"
+#include "ir/step/tags.h"
 #include "ir/values/values.h"
 #include "passes/collective/bucket_plan.h"
 
@@ -333,6 +334,18 @@ void say_what_stays(const Graph& graph, const BucketPlan& plan, PassResult& resu
                   " collectives stay alone, first %" + std::string(graph.name_of(first->start)) + ": " + why);
 }
 
+// Whether what a tag wants computed again becomes part of a bucket, while tags are still to be carried out.
+bool has_tagged_member(const Graph& graph, const BucketPlan& plan) {
+  for (const std::vector<size_t>& bucket : plan.buckets) {
+    for (const size_t member : bucket) {
+      const NodeId start = plan.collectives[member].start;
+      const NodeExtra* extra = graph.extra(start);
+      if (wants_recompute(graph[start].tag) && (extra == nullptr || !extra->verdict.has_value())) return true;
+    }
+  }
+  return false;
+}
+
 // Puts the graph in the plan's order and writes the buckets; gives the nodes of each. Empty where buckets depend on each other.
 std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketPlan& plan, PassResult& result) {
   const std::vector<NodeId> order = order_for(graph, facts, plan);
@@ -456,6 +469,12 @@ Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContex
   if (!plan.buckets.empty()) PeakKeeper(graph, facts, options, context.measure.memory).run(plan, result);
   say_what_stays(graph, plan, result);
   if (plan.buckets.empty()) return result;
+  if (has_tagged_member(graph, plan)) {
+    result.warn(
+        graph, "tagged-members",
+        "buckets of gathers that are tagged for recompute are made before the tags are carried out: their copies are "
+        "saved or made again as a whole; bucket after partition or remat");
+  }
   // Those that stay may stand elsewhere among the others of their group, as members of buckets do.
   for (size_t i = 0; i < plan.collectives.size(); ++i) {
     if (plan.is_free[i]) result.claim(graph, plan.collectives[i].start, law_of(plan.collectives[i]));

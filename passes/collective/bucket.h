@@ -72,7 +72,8 @@ struct BucketOptions {
 // A bucket that has such at the peak is parted in two, in schedule order, and its parts again, until the peak is within max-growth; where none has, all are.
 //
 // Counters: buckets, bucketed (members). Remarks on every collective of these kinds that stays: alone, with what stood against the
-// last merge that was tried. Warnings: left-alone, where something stayed; peak-grows, where the ideal peak does. Numerics: all-gathers are exact; reduce-scatters and
+// last merge that was tried. Warnings: left-alone, where something stayed; peak-grows, where the ideal peak does; tagged-members, where
+// recompute tags on them are not carried out yet. Numerics: all-gathers are exact; reduce-scatters and
 // all-reduces may add up in another order, as a ring's order hangs on where an element stands in the buffer.
 //
 // O((nodes + dependences) log nodes), and as often as buckets are parted, log(members) times at most.
