@@ -16,6 +16,7 @@
 #include "cli/files.h"
 #include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "core/text.h"
 
 namespace fxopt {
 namespace {
@@ -65,15 +66,6 @@ std::vector<RankTrace> read_traces(Console& console, const RanksFlags& flags) {
   return traces;
 }
 
-std::string ranks_text(const std::vector<int64_t>& ranks) {
-  std::string text;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (i == 8 && ranks.size() > 9) return text + " and " + std::to_string(ranks.size() - i) + " more";
-    text += (text.empty() ? "" : ", ") + std::to_string(ranks[i]);
-  }
-  return text;
-}
-
 void print_groups(std::ostream& out, const RankReport& report) {
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kLeft, Align::kLeft});
   table.add({"group", "calls", "ranks", "", "without a file"});
@@ -81,7 +73,7 @@ void print_groups(std::ostream& out, const RankReport& report) {
   for (const RankReport::Row& row : report.rows) {
     if (++rows > kMaxRows) continue;
     table.add({row.group.uid, std::to_string(row.calls), std::to_string(row.group.ranks.size()),
-               ranks_text(row.group.ranks), ranks_text(row.missing)});
+               format_numbers(row.group.ranks), format_numbers(row.missing)});
   }
   table.print(out);
   if (rows > kMaxRows) out << "  " << rows - kMaxRows << " more groups, which --json lists\n";
@@ -133,7 +125,7 @@ void say_limits(Console& console, const std::vector<RankTrace>& traces, const Ra
   if (missing.empty()) return;
   const std::vector<int64_t> ranks(missing.begin(), missing.end());
   console.warning("without-file", {},
-                  count_text(ranks.size(), "rank") + " of these groups without a file: " + ranks_text(ranks) +
+                  count_text(ranks.size(), "rank") + " of these groups without a file: " + format_numbers(ranks) +
                       (traces.size() == 1 ? " (of one file the calls are told, and whether each is waited for)" : ""));
 }
 

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/saturate.h"
+
 namespace fxopt {
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
@@ -118,6 +120,25 @@ std::optional<int64_t> parse_bytes(std::string_view text) {
   const double bytes = std::floor(*number * factor);
   if (bytes >= 9223372036854775808.0) return std::nullopt;
   return static_cast<int64_t>(bytes);
+}
+
+std::string format_numbers(const std::vector<int64_t>& numbers) {
+  constexpr size_t kMostListed = 8;
+  const auto step_to = [&numbers](size_t i) { return WideSum{numbers[i]} - numbers[i - 1]; };
+  bool is_even = numbers.size() > 2 && step_to(1) > 0;
+  for (size_t i = 1; i < numbers.size(); ++i) is_even = is_even && step_to(i) == step_to(1);
+  if (is_even) {
+    const std::string text = std::to_string(numbers.front()) + ".." + std::to_string(numbers.back());
+    return step_to(1) == 1 ? text : text + " by " + std::to_string(saturate(step_to(1)));
+  }
+  std::vector<std::string> parts;
+  for (const int64_t number : numbers) {
+    if (parts.size() == kMostListed && numbers.size() > kMostListed + 1) {
+      return join(parts, ", ") + " and " + std::to_string(numbers.size() - kMostListed) + " more";
+    }
+    parts.push_back(std::to_string(number));
+  }
+  return join(parts, ", ");
 }
 
 std::string format_byte_size(int64_t bytes) {

@@ -35,6 +35,9 @@ std::optional<double> parse_double(std::string_view text);
 // The integer that all of `text` spells in decimal, with an optional '-'. Nothing for anything else or beyond 64 bits.
 std::optional<int64_t> parse_int64(std::string_view text);
 
+// "0..7", "0..120 by 8", "0, 1, 5", "0, 1, 5, 6, 9, 12, 13, 20 and 3 more": what a list of ranks is read as.
+std::string format_numbers(const std::vector<int64_t>& numbers);
+
 // "70GiB", "70GB", "512MiB", "1.5 GiB", "1000": GiB is 2^30, GB is 10^9. Nothing for anything else, for negative and
 // for more than 2^63 - 1 bytes.
 std::optional<int64_t> parse_bytes(std::string_view text);

@@ -16,9 +16,8 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxNames = 5;        // of nodes in a line
-constexpr size_t kMaxOpsOfKind = 3;    // in the row of a kind
-constexpr size_t kMaxListedRanks = 8;  // of a group whose ranks have no pattern
+constexpr size_t kMaxNames = 5;      // of nodes in a line
+constexpr size_t kMaxOpsOfKind = 3;  // in the row of a kind
 
 std::string lower_bound_text(std::string text, size_t known, size_t unknown) {
   if (unknown == 0) return text;
@@ -269,22 +268,6 @@ void print_kinds_and_ops(std::ostream& out, const GraphSummary& summary, const S
       [](const OpRow& row) { return std::string(compute_class_name(row.kind)); });
 }
 
-// "8: 0..7", "16: 0..120 by 8", "3: 0, 1, 5".
-std::string ranks_text(const std::vector<int64_t>& ranks) {
-  std::string text = std::to_string(ranks.size()) + ": ";
-  const int64_t step = ranks.size() > 1 ? ranks[1] - ranks[0] : 1;
-  bool is_even = ranks.size() > 2;
-  for (size_t i = 1; i < ranks.size(); ++i) is_even = is_even && ranks[i] - ranks[i - 1] == step;
-  if (is_even) {
-    text += std::to_string(ranks.front()) + ".." + std::to_string(ranks.back());
-    return step == 1 ? text : text + " by " + std::to_string(step);
-  }
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < std::min(ranks.size(), kMaxListedRanks); ++i) parts.push_back(std::to_string(ranks[i]));
-  if (ranks.size() > kMaxListedRanks) parts.emplace_back("...");
-  return text + join(parts, ", ");
-}
-
 std::string group_name(const GraphSummary& summary, const GroupKey& key) {
   const Module& module = summary.graph->module();
   if (key.expr.is_valid()) return module.exprs.to_string(key.expr);
@@ -311,7 +294,9 @@ std::vector<std::string> collective_cells(const GraphSummary& summary, const Gro
   std::vector<std::string> cells(3);
   if (index == 0) {
     cells = {group_name(summary, group.key), mesh_text(summary, group),
-             group.group == nullptr ? "unknown" : ranks_text(group.group->ranks)};
+             group.group == nullptr
+                 ? "unknown"
+                 : std::to_string(group.group->ranks.size()) + ": " + format_numbers(group.group->ranks)};
   }
   cells.insert(cells.end(), {target_name(summary, row.target), std::to_string(row.calls),
                              amount_text(row.input_bytes, row.calls, row.unknown_input, row.by_hint),

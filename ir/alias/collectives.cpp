@@ -14,14 +14,6 @@
 namespace fxopt {
 namespace {
 
-// "all_gather_into_tensor" of "_c10d_functional.all_gather_into_tensor.default".
-std::string_view packet_of(std::string_view name) {
-  const size_t first = name.find('.');
-  if (first == std::string_view::npos) return name;
-  name.remove_prefix(first + 1);
-  return name.substr(0, name.rfind('.'));
-}
-
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 bool is_group_argument(const SchemaArg& arg) {
@@ -216,6 +208,13 @@ CollectiveKind find_collective_kind(std::string_view name) {
     if (collective_kind_name(kind) == name) return kind;
   }
   return CollectiveKind::kOther;
+}
+
+std::string_view packet_of(std::string_view name) {
+  const size_t first = name.find('.');
+  if (first == std::string_view::npos) return name;
+  name.remove_prefix(first + 1);
+  return name.substr(0, name.rfind('.'));
 }
 
 CollectiveKind collective_kind(const Op& op) {

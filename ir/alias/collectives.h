@@ -23,6 +23,9 @@ std::string_view collective_kind_name(CollectiveKind value);
 CollectiveKind find_collective_kind(std::string_view name);  // kOther for what names none
 CollectiveKind collective_kind(const Op& op);
 
+// "all_gather_into_tensor" of "_c10d_functional.all_gather_into_tensor.default".
+std::string_view packet_of(std::string_view name);
+
 // The group a call runs on: by uid, by an expression where it depends on the rank, or neither where it cannot be told.
 struct GroupKey {
   StringId uid;

@@ -180,14 +180,7 @@ void Graph::copy_fields(const Graph& from, NodeId original, NodeId to, const Poo
   ValueId value = source.value;
   if (&from != this && value.is_valid()) value = pool_.copy_value(from.pool_, value, edit);
   Node& node = nodes_[to.index()];
-  node.phase = source.phase;
-  node.phase_markers = source.phase_markers;
-  node.has_seq_nr = source.has_seq_nr;
-  node.seq_nr = source.seq_nr;
-  node.module_path = source.module_path;
-  node.module_path_source = source.module_path_source;
-  node.region = source.region;
-  node.source = source.source;
+  node.take_context(source);
   node.value = value;
   node.meta = meta_copy;
   if (const NodeExtra* rare = from.extra(original)) {

@@ -67,6 +67,18 @@ struct Node {
   uint64_t uid = 0;
   int64_t seq_nr = 0;
 
+  // Takes over when the other runs and where it comes from: phase, sequence number, module path, region, source.
+  void take_context(const Node& other) {
+    phase = other.phase;
+    phase_markers = other.phase_markers;
+    has_seq_nr = other.has_seq_nr;
+    seq_nr = other.seq_nr;
+    module_path = other.module_path;
+    module_path_source = other.module_path_source;
+    region = other.region;
+    source = other.source;
+  }
+
   bool is_call() const { return kind == NodeKind::kCallFunction; }
   bool has(PhaseMarker marker) const { return (phase_markers & marker_bit(marker)) != 0; }
   // It reads the attribute that its target names, or calls it.

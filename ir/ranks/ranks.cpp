@@ -7,6 +7,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "core/text.h"
 #include "ir/alias/collective_table.h"
 #include "ir/alias/effects.h"
 #include "ir/graph/top_level.h"
@@ -86,7 +87,7 @@ class Tracer {
     call.node = graph.name_of(one.start);
     const std::string_view name = graph.op(one.start).name;
     const bool is_uneven = one.kind == CollectiveKind::kAllToAll;
-    call.what = packet_of(name);
+    call.what = plain_packet(name);
     const Op& op = graph.op(one.start);
     for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
       const Arg* arg = call_argument(graph, one.start, i);
@@ -106,15 +107,13 @@ class Tracer {
     trace_.calls.push_back(std::move(call));
   }
 
-  static std::string packet_of(std::string_view name) {
-    const size_t first = name.find('.');
-    if (first == std::string_view::npos) return std::string(name);
-    name.remove_prefix(first + 1);
-    name = name.substr(0, name.rfind('.'));
+  // Whether it writes to its input, or to a tensor it is given, is no matter between ranks.
+  static std::string plain_packet(std::string_view name) {
+    std::string_view packet = packet_of(name);
     for (const std::string_view ending : {"_out", "_"}) {
-      if (name.ends_with(ending)) name.remove_suffix(ending.size());
+      if (packet.ends_with(ending)) packet.remove_suffix(ending.size());
     }
-    return std::string(name);
+    return std::string(packet);
   }
 
   static void read_peer(RankCall& call, std::string_view name, const Arg& arg) {
@@ -197,16 +196,8 @@ class Comparer {
     report_.conflicts.push_back(
         {kind, std::move(text), trace.file, call == nullptr ? "" : call->graph, call == nullptr ? "" : call->node});
   }
-  static std::string ranks_text(const std::vector<int64_t>& ranks) {
-    std::string text;
-    for (size_t i = 0; i < ranks.size(); ++i) {
-      if (i == 8 && ranks.size() > 9) return text + " and " + std::to_string(ranks.size() - i) + " more";
-      text += (text.empty() ? "" : ", ") + std::to_string(ranks[i]);
-    }
-    return text;
-  }
   static std::string group_text(const RankGroup& group) {
-    return "group " + quoted(group.uid) + " (ranks " + ranks_text(group.ranks) + ")";
+    return "group " + quoted(group.uid) + " (ranks " + format_numbers(group.ranks) + ")";
   }
   static std::string site_text(const Site& site) {
     return "rank " + std::to_string(site.trace->rank) + " issues %" + site.call->node + ": " + site.call->what;
@@ -231,7 +222,7 @@ class Comparer {
         if (std::find(group.ranks.begin(), group.ranks.end(), trace.rank) == group.ranks.end()) {
           conflict(RankConflict::Kind::kGroups, trace, first_on(trace, group),
                    "rank " + std::to_string(trace.rank) + " issues calls on " + group_text(group) +
-                       ", of which it is no member");
+                       ", of which it is not a member");
           continue;
         }
         for (const int64_t rank : group.ranks) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/check.h"
 #include "core/text.h"
 #include "ir/alias/collective_table.h"
 #include "ir/alias/sizes.h"
@@ -41,9 +42,9 @@ class Writer {
     made_.clear();
     for (const size_t member : bucket) members_.push_back(&plan.collectives[member]);
     ranks_ = members_[0]->ranks;
-    begin_at(first_of([](const Collective& one) { return one.start; }));
+    before_ = first_of([](const Collective& one) { return one.start; });
     const NodeId start = issue(pack());
-    begin_at(first_of([](const Collective& one) { return one.waits.front(); }));
+    before_ = first_of([](const Collective& one) { return one.waits.front(); });
     unpack(wait_for(start));
     result_.count("buckets");
     result_.count("bucketed", static_cast<int64_t>(members_.size()));
@@ -59,7 +60,6 @@ class Writer {
     }
     return first;
   }
-  void begin_at(NodeId before) { before_ = before; }
 
   CollectiveKind kind() const { return members_[0]->kind; }
   Law law() const { return law_of(*members_[0]); }
@@ -100,14 +100,7 @@ class Writer {
     const NodeId id = graph_.insert_node(before_, NodeKind::kCallFunction, base, graph_.module().target(target));
     Node& node = graph_[id];
     const Node& from = graph_[like];
-    node.phase = from.phase;
-    node.phase_markers = from.phase_markers;
-    node.module_path = from.module_path;
-    node.module_path_source = from.module_path_source;
-    node.region = from.region;
-    node.source = from.source;
-    node.has_seq_nr = from.has_seq_nr;
-    node.seq_nr = from.seq_nr;
+    node.take_context(from);
     node.tag = from.tag;
     node.value = value;
     ArgStack stack(graph_.pool());
@@ -124,7 +117,7 @@ class Writer {
   }
   ValueId value(const Tensor& tensor) { return graph_.pool().append_value(graph_.pool().tensor_value(tensor)); }
 
-  static void push_sizes(ArgStack& stack, std::initializer_list<int64_t> numbers) {
+  static void push_list(ArgStack& stack, const std::vector<int64_t>& numbers) {
     const size_t mark = stack.mark();
     for (const int64_t number : numbers) stack.push(Arg::integer(number));
     stack.close(ArgKind::kList, mark);
@@ -137,9 +130,9 @@ class Writer {
     const Tensor tensor = view_of(seen, sizes, graph_.module().contiguous_strides(sizes), seen.offset);
     return call("aten.view.default", "view", like, value(tensor), [&](ArgStack& stack) {
       stack.push(Arg::node(node));
-      const size_t mark = stack.mark();
-      for (const Dim& dim : graph_.module().dims(sizes)) stack.push(Arg::integer(dim.value));
-      stack.close(ArgKind::kList, mark);
+      std::vector<int64_t> numbers;
+      for (const Dim& dim : graph_.module().dims(sizes)) numbers.push_back(dim.value);
+      push_list(stack, numbers);
     });
   }
 
@@ -218,9 +211,7 @@ class Writer {
     const NodeId split =
         call("aten.split_with_sizes.default", "split_with_sizes", like, list_value(parts), [&](ArgStack& stack) {
           stack.push(Arg::node(whole));
-          const size_t mark = stack.mark();
-          for (const int64_t width : widths) stack.push(Arg::integer(width));
-          stack.close(ArgKind::kList, mark);
+          push_list(stack, widths);
           if (has_rows) stack.push(Arg::integer(1));
         });
     for (size_t i = 0; i < members_.size(); ++i) hand_out(*members_[i], split, i, parts[i]);
@@ -346,10 +337,10 @@ bool has_tagged_member(const Graph& graph, const BucketPlan& plan) {
   return false;
 }
 
-// Puts the graph in the plan's order and writes the buckets; gives the nodes of each. Empty where buckets depend on each other.
+// Puts the graph in the plan's order and writes the buckets, of which none may depend on another; gives the nodes of each.
 std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketPlan& plan, PassResult& result) {
   const std::vector<NodeId> order = order_for(graph, facts, plan);
-  if (order.size() != graph.num_nodes()) return {};
+  FXOPT_CHECK(order.size() == graph.num_nodes(), "buckets of a plan depend on each other");
   const StorageMap& storages = facts.storages();
   graph.set_schedule(order);
   Writer writer(graph, storages, order, result);
@@ -458,7 +449,7 @@ Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContex
     return result;
   }
   BucketPlan plan = plan_buckets(graph, facts, options, symbol_values(graph.module(), context.measure.memory.symbols));
-  if (!plan.buckets.empty() && order_for(graph, facts, plan).size() != graph.num_nodes()) {
+  if (options.compat == Compat::kTorch && order_for(graph, facts, plan).size() != graph.num_nodes()) {
     Error error;
     error.code = ErrorCode::kUnsupportedGraph;
     error.message = "buckets of 'bucket' depend on each other";

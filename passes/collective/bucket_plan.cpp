@@ -70,7 +70,7 @@ class Filter {
     }
     if (*one.bytes() == 0) return {"empty", "it is empty"};
     if (one.kind == CollectiveKind::kReduceScatter && *one.input_bytes != *one.output_bytes * one.ranks) {
-      return {"indivisible", "what it scatters is no multiple of its ranks"};
+      return {"indivisible", "what it scatters is not a multiple of its ranks"};
     }
     const std::optional<Geometry> geometry = geometry_of(graph_.module(), integers_, *one.input);
     const bool is_laid_out = geometry.has_value() && is_row_major(*geometry) && !geometry->conjugate &&

@@ -66,14 +66,14 @@ struct PartitionOptions {
 // What the tags, or the minimal cut, say to compute again is copied into backward as remat does it (passes/recompute/remat.h),
 // with its counters, verdicts and errors; forward keeps the original only where something of forward reads it. Backward is
 // ordered as autograd runs it, or stays as it is where that has the lower peak (backward_order.h); with compat=torch always as
-// autograd runs it, but with mode=default and no tags, where it stays. A graph that is partitioned already stays, with the remark `partitioned`.
+// autograd runs it, but with mode=default and no tags, where it stays. A graph that is partitioned already stays, with the
+// remark `partitioned`.
 //
 // inference leaves forward alone, as a graph of the kind inference, and takes out what forward made for backward: values nobody
 // reads any more, collectives among them. All inputs of forward stay, and so do its effects: writes, draws and assertions.
 //
-// min-cut begins with dce and cse, as PyTorch's does, and chooses by choice.h; so does default with compat=torch. By
-// compat=torch's minimal cut what is marked backward and
-// depends on no tangent goes into forward where the cut lies after it.
+// min-cut begins with dce and cse, as PyTorch's does. It chooses by choice.h, and so does default with compat=torch. By
+// compat=torch's minimal cut what is marked backward and depends on no tangent goes into forward where the cut lies after it.
 //
 // Counters: those of remat (inference: of dce); saved (tensors and objects), saved-symbols, graphs, reordered; tangents
 // (inferred, where the file gives no roles); of min-cut those of dce and cse, and into-forward. Notes: cut (what the cut costs:

@@ -95,11 +95,11 @@ TEST_CASE("ranks: members without a file are told, and not compared", "[ranks]")
   CHECK(report.rows[0].missing == std::vector<int64_t>{1});
 }
 
-TEST_CASE("ranks: groups that members know differently, and that a rank is no member of", "[ranks]") {
+TEST_CASE("ranks: groups that members know differently, and that a rank is not a member of", "[ranks]") {
   CHECK(first_of(compare({{0, group("g", "0, 1"), reduce("a", "g")}, {1, group("g", "1, 0"), reduce("a", "g")}})) ==
         "rank 1 knows group 'g' (ranks 1, 0), and rank 0 group 'g' (ranks 0, 1)");
   CHECK(first_of(compare({{0, group("g", "1, 2"), reduce("a", "g")}})) ==
-        "rank 0 issues calls on group 'g' (ranks 1, 2), of which it is no member");
+        "rank 0 issues calls on group 'g' (ranks 1, 2), of which it is not a member");
 }
 
 TEST_CASE("ranks: two groups in two orders are a circle", "[ranks]") {
