@@ -61,6 +61,12 @@ SymInt SymInts::of(ExprId id) {
   return known_[id.index()];
 }
 
+SymInt symbol_named(std::string_view name) {
+  const Hash128 hash = hash_text(name);
+  const std::array<uint64_t, 3> words = {static_cast<uint64_t>(ExprKind::kSymbol), hash.high, hash.low};
+  return SymInt::symbol(hash_words(words));
+}
+
 SymInt SymInts::make(ExprId id) const {
   const Expr& expr = module_->exprs[id];
   const auto input = [&](size_t i) { return known_[expr.inputs[i].index()]; };
@@ -73,6 +79,8 @@ SymInt SymInts::make(ExprId id) const {
       return input(0) - input(1);
     case ExprKind::kMul:
       return input(0) * input(1);
+    case ExprKind::kSymbol:
+      return symbol_named(module_->text(expr.name));
     case ExprKind::kNeg:
       return SymInt(0) - input(0);
     default:

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/hash.h"
@@ -53,6 +54,9 @@ class SymInt {
   int64_t value_ = 0;
   bool is_static_ = false;
 };
+
+// The symbol of that name, in whatever module.
+SymInt symbol_named(std::string_view name);
 
 // The integers of one module's expressions, each looked into once. Symbols are known by their names, so that two modules
 // can be compared. Follows the module as expressions are added.

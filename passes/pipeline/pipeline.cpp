@@ -194,11 +194,17 @@ class PipelineProof {
 
 bool PipelineStep::has(ProofTerm term) const {
   return std::any_of(pass->rules.proof.begin(), pass->rules.proof.end(), [&](const ProofRule& rule) {
-    if (rule.term != term) return false;
-    return rule.option.empty() || std::any_of(bound.options.begin(), bound.options.end(), [&](const auto& given) {
-             return given.first == rule.option && given.second == rule.value;
-           });
+    return rule.term == term && (rule.option.empty() || value_of(rule.option) == rule.value);
   });
+}
+
+std::string_view PipelineStep::value_of(std::string_view option) const {
+  const auto given = std::find_if(bound.options.begin(), bound.options.end(),
+                                  [option](const auto& each) { return each.first == option; });
+  if (given != bound.options.end()) return given->second;
+  const auto known = std::find_if(pass->options.begin(), pass->options.end(),
+                                  [option](const PassOptionInfo& each) { return each.name == option; });
+  return known == pass->options.end() ? std::string_view() : known->default_value;
 }
 
 std::optional<Error> numerics_error(const Pipeline& pipeline, Numerics allowed) {

@@ -21,6 +21,7 @@ struct PipelineStep {
 
   // Whether the pass, with these options, may do that.
   bool has(ProofTerm term) const;
+  std::string_view value_of(std::string_view option) const;  // as given, else by default
 };
 
 // The canonical text of a pass with options that differ from its defaults.

@@ -7,7 +7,9 @@
 #include "passes/clean/dce.h"
 #include "passes/clean/infer_phase.h"
 #include "passes/clean/raise_getitems.h"
+#include "passes/collective/alias_round_trips.h"
 #include "passes/collective/bucket.h"
+#include "passes/collective/fuse_gathers.h"
 #include "passes/partition/join.h"
 #include "passes/partition/partition.h"
 #include "passes/pipeline/entry.h"
@@ -24,6 +26,11 @@ constexpr ProofRule kAsTorch = {ProofTerm::kImitates, "compat", "torch"};
 // The only list of passes.
 std::vector<PassInfo> make_registry() {
   std::vector<PassInfo> passes = {
+      entry<alias_round_trips>(
+          "alias-round-trips", Numerics::kExact, "Read what a rank gave where it cuts it out of what it gathered.",
+          {.needs = {},
+           .ends = {},
+           .proof = {{ProofTerm::kClaims, "", ""}, {ProofTerm::kDropsCollectives, "drop-gathers", "true"}}}),
       entry<bucket>("bucket", Numerics::kExact, "Make one collective of several.",
                     {.needs = {}, .ends = {}, .proof = {{ProofTerm::kClaims, "", ""}, kAsTorch}}),
       entry<canonicalize>("canonicalize", Numerics::kExact,
@@ -42,6 +49,10 @@ std::vector<PassInfo> make_registry() {
                           {.needs = {OpenQuestion::kTags},
                            .ends = {{OpenQuestion::kPhases, "fsdp-gathers decides by phases what it tags"}},
                            .proof = {kMarks}}),
+      entry<fuse_gathers>(
+          "fuse-gathers", Numerics::kExact,
+          "Make one all-gather, over all their ranks, of several that follow each other.",
+          {.needs = {}, .ends = {}, .proof = {{ProofTerm::kClaims, "", ""}, {ProofTerm::kDropsCollectives, "", ""}}}),
       entry<infer_phase>("infer-phase", Numerics::kExact,
                          "Tell forward from backward in a graph without phase markers.",
                          {.needs = {OpenQuestion::kPhases}, .ends = {}, .proof = {kMarks}}),

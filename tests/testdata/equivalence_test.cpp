@@ -47,6 +47,9 @@ TEST_CASE("testdata: what every pass makes is proved", "[testdata][equivalence]"
       const std::string refusal = refusal_of(text, *module);
       ProofOptions proof;
       proof.as_step = text == "partition";
+      for (const PipelineStep& step : pipeline->steps) {
+        proof.allow_dead_collectives = proof.allow_dead_collectives || step.has(ProofTerm::kDropsCollectives);
+      }
       Prover prover(*module, proof);
       RunOptions options;
       options.observer = [&](size_t, const PipelineStep& step, const StepReport& report, const Module& after) {

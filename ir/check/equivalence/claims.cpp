@@ -6,6 +6,8 @@ Numerics numerics_of(Law law) {
   switch (law) {
     case Law::kPart:
     case Law::kBucket:
+    case Law::kGathers:
+    case Law::kOwnShard:
       return Numerics::kExact;
     case Law::kBucketedReduction:
       return Numerics::kReordersReductions;

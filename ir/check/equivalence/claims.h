@@ -39,11 +39,18 @@ enum class Law : uint8_t {
   // The same of a reduction: an all-reduce, or a reduce-scatter of tensors put side by side in rows, one for each rank. The
   // order of the sums may be another: a ring's hangs on where an element stands.
   kBucketedReduction,
+  // A gather over one group, of what a gather over another gave, is one over both, in the order of ranks that they make.
+  kGathers,
+  // What a rank gathered holds at its own place what it gave.
+  kOwnShard,
 };
 template <>
 struct EnumNames<Law> {
-  static constexpr EnumName<Law> kAll[] = {
-      {Law::kPart, "part"}, {Law::kBucket, "bucket"}, {Law::kBucketedReduction, "bucketed-reduction"}};
+  static constexpr EnumName<Law> kAll[] = {{Law::kPart, "part"},
+                                           {Law::kBucket, "bucket"},
+                                           {Law::kBucketedReduction, "bucketed-reduction"},
+                                           {Law::kGathers, "gathers"},
+                                           {Law::kOwnShard, "own-shard"}};
 };
 Numerics numerics_of(Law law);
 

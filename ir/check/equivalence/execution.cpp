@@ -11,6 +11,7 @@
 
 #include "ir/alias/collectives.h"
 #include "ir/alias/effects.h"
+#include "ir/alias/rank_order.h"
 #include "ir/alias/view_geometry.h"
 #include "ir/check/equivalence/buckets.h"
 #include "ir/check/equivalence/contents.h"
@@ -79,6 +80,14 @@ class Execution {
   struct Source {
     Hash128 data;
     GeometryId geometry;
+  };
+  // What lies in the result of an all-gather: `count` elements of each of these ranks, as this one's own tensor names them.
+  struct GatherResult {
+    std::vector<int64_t> ranks;
+    Hash128 elements;
+    Source source;
+    int64_t count = 0;
+    Hash128 filled;  // what the storage holds once it is there
   };
   // The tensors that the argument at `position` of the schema holds, good until the next question.
   const std::vector<uint32_t>& argument_objects(NodeId node, size_t position) {
@@ -1404,6 +1413,8 @@ class Execution {
     std::string why;
     if (claim->second == Law::kPart) {
       why = name_by_part(node);
+    } else if (claim->second == Law::kOwnShard) {
+      why = name_by_shard(node);
     } else if (!graph_.op(node).has(Effect::kCollective)) {  // the call itself: issue()
       why = name_by_bucket(node);
     }
@@ -1551,6 +1562,100 @@ class Execution {
     own.offset = SymInt(0);
     own.strides = row_major_strides(own.sizes);
     stand_for(node, object, make_key(words_.all()), axioms_.geometries.add(own));
+    return "";
+  }
+
+  // What an all-gather lays side by side, for laws kGathers and kOwnShard. Returns why that cannot be told.
+  std::string note_gather(NodeId node, const Op& op, const std::vector<uint32_t>& given,
+                          const std::vector<uint32_t>& made) {
+    if (is_differentiated_) return "autograd may run through the graph";
+    if (collective_kind(op) != CollectiveKind::kAllGather || given.size() != 1 || made.size() != 1 ||
+        !op.writes.empty()) {
+      return "it is not an all-gather that makes one tensor of one";
+    }
+    const Geometry* from = memory_.known_geometry(given[0]);
+    const Geometry* to = memory_.known_geometry(made[0]);
+    const std::optional<Hash128> elements =
+        from == nullptr || to == nullptr ? std::nullopt : elements_key(given[0], *to);
+    if (!elements.has_value() || !is_row_major(*to) || !to->offset.is(0)) {
+      return "what it is given or makes is not laid out row by row";
+    }
+    const ProcessGroup* group = find_group(module_, group_of_call(graph_, node).uid);
+    if (group == nullptr || group->ranks.empty()) return "its group is not listed";
+    const SymInt count = from->num_elements(), made_count = to->num_elements();
+    if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() % count.value() != 0 ||
+        made_count.value() / count.value() != static_cast<int64_t>(group->ranks.size())) {
+      return "its sizes are not known, or do not fit its ranks";
+    }
+    GatherResult result = {group->ranks,
+                           *elements,
+                           {memory_.data_key(given[0]), memory_.object(given[0]).geometry},
+                           count.value(),
+                           Hash128()};
+    if (const GatherResult* inner = gathered_whole(given[0]); inner != nullptr) {
+      std::optional<RankOrder> both = ranks_of_both(module_, inner->ranks, group->ranks);
+      if (both.has_value()) result = {std::move(both->ranks), inner->elements, inner->source, inner->count, Hash128()};
+    }
+    gathered_[memory_.object(made[0]).storage] = std::move(result);
+    return "";
+  }
+
+  // Of a tensor that shows all of what was gathered, in the order in which it lies.
+  const GatherResult* gathered_whole(uint32_t object) {
+    const GatherResult* found = gathered_on(object);
+    const Geometry* geometry = memory_.known_geometry(object);
+    if (found == nullptr || geometry == nullptr || !is_row_major(*geometry) || !geometry->offset.is(0)) return nullptr;
+    return geometry->num_elements().is(found->count * static_cast<int64_t>(found->ranks.size())) ? found : nullptr;
+  }
+  // Of one on what was gathered, once it is there and as long as nobody writes to it.
+  const GatherResult* gathered_on(uint32_t object) {
+    const uint32_t storage = memory_.real_storage(memory_.object(object).storage);
+    const auto found = gathered_.find(storage);
+    const bool is_there =
+        found != gathered_.end() && memory_.is_certain(storage) && memory_.all_of(storage) == found->second.filled;
+    return is_there ? &found->second : nullptr;
+  }
+
+  // Law kGathers, of the call: what it fills its result with is named by whose data it lays side by side, however often they
+  // were gathered before.
+  std::string issue_as_gathers(NodeId node, const Op& op, const std::vector<uint32_t>& given,
+                               const std::vector<uint32_t>& made) {
+    const std::string why = note_gather(node, op, given, made);
+    if (!why.empty()) return why;
+    const uint32_t storage = memory_.object(made[0]).storage;
+    const GatherResult& result = gathered_.find(storage)->second;
+    words_.clear();
+    for (const int64_t rank : result.ranks) words_.add(static_cast<uint64_t>(rank));
+    const Hash128 ranks = make_key(words_.all());
+    const Hash128 name =
+        make_key(KeyKind::kGathered, {ranks.high, ranks.low, world_.high, world_.low, result.elements.high,
+                                      result.elements.low, static_cast<uint64_t>(result.count)});
+    memory_.name_anew(storage, name);
+    members_[ranks].push_back(name);
+    return "";
+  }
+
+  // Law kOwnShard.
+  std::string name_by_shard(NodeId node) {
+    const Cell* cell = values_.find_tensor(node);
+    if (cell == nullptr) return "it is not a tensor";
+    const uint32_t object = cell->first;
+    const GatherResult* gathered = gathered_on(object);
+    const Geometry* geometry = memory_.known_geometry(object);
+    if (gathered == nullptr || geometry == nullptr) return "it does not show what was gathered, and waited for";
+    if (!is_row_major(*geometry) || !geometry->num_elements().is(gathered->count) ||
+        !is_own_place(module_, gathered->ranks, geometry->offset, gathered->count)) {
+      return "it does not show just what this rank gave";
+    }
+    const Geometry& source = *axioms_.geometries.find(gathered->source.geometry);
+    if (geometry->dtype != source.dtype || geometry->rest != source.rest) return "it has another dtype or device";
+    Geometry own = source;
+    if (own.sizes != geometry->sizes) {
+      own.sizes = geometry->sizes;
+      own.strides = row_major_strides(own.sizes);
+    }
+    const Hash128 data = gathered->source.data;
+    stand_for(node, object, data, axioms_.geometries.add(own));
     return "";
   }
 
@@ -1731,6 +1836,7 @@ class Execution {
     item.is_pending = false;
     if (item.is_transfer) return;
     memory_.end_filling(storage, make_key(KeyKind::kReady, {pending.high, pending.low}));
+    if (auto found = gathered_.find(storage); found != gathered_.end()) found.value().filled = memory_.all_of(storage);
     if (auto found = bucketed_.find(storage); found != bucketed_.end()) {
       found.value().filled = memory_.all_of(storage);
       for (const SideBySide::Part& part : found->second.buffer.parts) out_.waits.push_back(part.name);
@@ -1739,20 +1845,31 @@ class Execution {
     }
   }
 
+  // Whether the call is one that a law names, and counts as what the law says. `group` as for issue_as_members().
+  bool issue_by_law(NodeId node, const Op& op, const Hash128& group, const std::vector<uint32_t>& given,
+                    const std::vector<uint32_t>& made) {
+    const auto claim = claims_.find(graph_[node].uid);
+    if (claim == claims_.end() || claim->second == Law::kPart || claim->second == Law::kOwnShard) {
+      note_gather(node, op, given, made);
+      return false;
+    }
+    std::string why = "its group cannot be told";
+    if (group != Hash128()) {
+      why = claim->second == Law::kGathers ? issue_as_gathers(node, op, given, made)
+                                           : issue_as_members(node, op, group, given, made);
+    }
+    if (!why.empty()) out_.refused.push_back({node, claim->second, why});
+    return why.empty();
+  }
+
   // Of the group that call_key() found.
   void issue(NodeId node, const Op& op, const Hash128& key, const std::vector<uint32_t>& given,
              const std::vector<uint32_t>& made) {
     Hash128 name;
     if (group_.uid.is_valid()) name = keys_.text(group_.uid);
     if (group_.expr.is_valid()) name = keys_.integer(group_.expr).key();
-    bool is_bucket = false;
-    if (const auto claim = claims_.find(graph_[node].uid); claim != claims_.end() && claim->second != Law::kPart) {
-      const std::string why =
-          name == Hash128() ? "its group cannot be told" : issue_as_members(node, op, name, given, made);
-      is_bucket = why.empty();
-      if (!is_bucket) out_.refused.push_back({node, claim->second, why});
-    }
-    if (!is_bucket && issued_.insert(key).second) {
+    const bool is_named = !claims_.empty() && issue_by_law(node, op, name, given, made);
+    if (!is_named && issued_.insert(key).second) {
       if (name == Hash128()) {
         // It may be any group: what is issued before and after it on each of them counts.
         for (const auto& [other, calls] : collectives_) {
@@ -1952,6 +2069,7 @@ class Execution {
     SideBySide buffer;
     Hash128 filled;
   };
+  HashMap<uint32_t, GatherResult> gathered_;  // likewise, of all-gathers
   HashMap<Hash128, SideBySide, Hash128Hash> rows_;
   HashMap<uint32_t, BucketResult> bucketed_;
   std::map<Hash128, std::vector<Hash128>> members_;                                   // by group

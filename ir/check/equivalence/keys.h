@@ -53,6 +53,7 @@ enum class KeyKind : uint8_t {
   kElements,
   kSide,
   kMember,
+  kGathered,
 };
 
 // A word that begins what is named, with up to 56 bits more.

@@ -1,0 +1,115 @@
+#include "ir/alias/rank_order.h"
+
+#include <algorithm>
+#include <map>
+
+namespace fxopt {
+namespace {
+
+// Ranks of a mesh by their coordinates.
+class Coordinates {
+ public:
+  explicit Coordinates(const DeviceMesh& mesh) : mesh_(mesh), strides_(mesh.shape.size(), 1) {
+    for (size_t dim = mesh.shape.size(); dim-- > 1;) strides_[dim - 1] = strides_[dim] * mesh.shape[dim];
+    for (size_t i = 0; i < mesh.ranks.size(); ++i) places_.emplace(mesh.ranks[i], static_cast<int64_t>(i));
+  }
+
+  bool has(std::span<const int64_t> ranks) const {
+    return std::all_of(ranks.begin(), ranks.end(), [this](int64_t rank) { return places_.contains(rank); });
+  }
+  int64_t at(int64_t rank, size_t dim) const { return places_.at(rank) / strides_[dim] % mesh_.shape[dim]; }
+
+  // The dimensions along which the ranks lie; nothing where they are not all that have the others' coordinates.
+  std::optional<std::vector<bool>> dims(std::span<const int64_t> ranks) const {
+    std::vector<bool> varies(mesh_.shape.size(), false);
+    int64_t count = 1;
+    for (size_t dim = 0; dim < varies.size(); ++dim) {
+      for (const int64_t rank : ranks) varies[dim] = varies[dim] || at(rank, dim) != at(ranks[0], dim);
+      if (varies[dim]) count *= mesh_.shape[dim];
+    }
+    if (count != static_cast<int64_t>(ranks.size())) return std::nullopt;
+    return varies;
+  }
+
+  // The rank with `from`'s coordinates, but along `dims`, where it has `along`'s.
+  int64_t moved(int64_t from, int64_t along, const std::vector<bool>& dims) const {
+    int64_t place = 0;
+    for (size_t dim = 0; dim < dims.size(); ++dim) place += at(dims[dim] ? along : from, dim) * strides_[dim];
+    return mesh_.ranks[static_cast<size_t>(place)];
+  }
+
+ private:
+  const DeviceMesh& mesh_;
+  std::vector<int64_t> strides_;
+  std::map<int64_t, int64_t> places_;
+};
+
+bool are_distinct(std::vector<int64_t> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  return std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end();
+}
+
+}  // namespace
+
+const ProcessGroup* find_group(const Module& module, StringId uid) {
+  const auto found = std::find_if(module.groups.begin(), module.groups.end(),
+                                  [uid](const ProcessGroup& group) { return group.uid == uid; });
+  return found == module.groups.end() || !uid.is_valid() ? nullptr : &*found;
+}
+
+std::optional<size_t> own_place(const Module& module, std::span<const int64_t> ranks) {
+  if (!module.rank.has_value() || !module.rank->rank.has_value()) return std::nullopt;
+  const auto found = std::find(ranks.begin(), ranks.end(), *module.rank->rank);
+  if (found == ranks.end()) return std::nullopt;
+  return static_cast<size_t>(found - ranks.begin());
+}
+
+bool is_own_place(const Module& module, std::span<const int64_t> ranks, const SymInt& place, int64_t scale) {
+  const std::optional<size_t> own = own_place(module, ranks);
+  if (!own.has_value()) return false;
+  const int64_t last = static_cast<int64_t>(ranks.size()) - 1;
+  bool counts_up = true;
+  for (size_t i = 0; i < ranks.size(); ++i) counts_up = counts_up && ranks[i] == static_cast<int64_t>(i);
+  bool is_symbolic = false;
+  for (const Symbol& symbol : module.symbols) {
+    if (symbol.kind != SymbolKind::kRank) continue;
+    is_symbolic = true;
+    const bool is_place = symbol.min == 0 && symbol.max == last && symbol.hint == static_cast<int64_t>(*own);
+    const bool is_rank = counts_up && symbol.hint == module.rank->rank && symbol.min == 0;
+    if ((is_place || is_rank) && place == symbol_named(module.text(symbol.name)) * SymInt(scale)) return true;
+  }
+  return !is_symbolic && place.is_static() && place == SymInt(static_cast<int64_t>(*own)) * SymInt(scale);
+}
+
+std::optional<RankOrder> ranks_of_both(const Module& module, std::span<const int64_t> inner,
+                                       std::span<const int64_t> outer) {
+  if (!own_place(module, inner).has_value() || !own_place(module, outer).has_value()) return std::nullopt;
+  RankOrder order;
+  order.ranks.reserve(inner.size() * outer.size());
+  for (const DeviceMesh& mesh : module.meshes) {
+    const Coordinates coordinates(mesh);
+    if (!coordinates.has(inner) || !coordinates.has(outer)) continue;
+    const std::optional<std::vector<bool>> inner_dims = coordinates.dims(inner), outer_dims = coordinates.dims(outer);
+    if (!inner_dims.has_value() || !outer_dims.has_value()) continue;
+    for (size_t dim = 0; dim < inner_dims->size(); ++dim) {
+      if ((*inner_dims)[dim] && (*outer_dims)[dim]) return std::nullopt;
+    }
+    for (const int64_t of : outer) {
+      for (const int64_t rank : inner) order.ranks.push_back(coordinates.moved(of, rank, *inner_dims));
+    }
+    order.mesh = &mesh;
+    return order;
+  }
+  const int64_t world = module.rank->world_size.value_or(INT64_MAX), own = *module.rank->rank;
+  for (const int64_t of : outer) {
+    for (const int64_t rank : inner) {
+      int64_t moved = 0;
+      if (__builtin_add_overflow(rank, of - own, &moved) || moved < 0 || moved >= world) return std::nullopt;
+      order.ranks.push_back(moved);
+    }
+  }
+  if (!are_distinct(order.ranks)) return std::nullopt;
+  return order;
+}
+
+}  // namespace fxopt

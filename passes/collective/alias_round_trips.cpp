@@ -1,0 +1,249 @@
+#include "passes/collective/alias_round_trips.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/alias/collective_table.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/order.h"
+#include "ir/alias/rank_order.h"
+#include "ir/alias/sizes.h"
+#include "ir/alias/view_geometry.h"
+#include "ir/values/values.h"
+#include "passes/pass/ledger.h"
+#include "passes/pass/provenance.h"
+
+namespace fxopt {
+namespace {
+
+constexpr std::string_view kPass = "alias-round-trips";
+
+struct RoundTrip {
+  NodeId cut;
+  NodeId source;
+  bool is_same;  // the cut has the source's sizes and strides
+};
+
+class Finder {
+ public:
+  Finder(const Graph& graph, Facts& facts, PassResult& result)
+      : graph_(graph), facts_(facts), integers_(graph.module()), result_(result) {}
+
+  std::vector<RoundTrip> run(const std::vector<Collective>& collectives) {
+    for (const Collective& one : collectives) {
+      if (one.kind == CollectiveKind::kAllGather) look_behind(one);
+    }
+    if (stays_ > 0) {
+      result_.warn(graph_, "left-alone",
+                   std::to_string(stays_) + (stays_ == 1 ? " part" : " parts") +
+                       " of a rank's own stay cut out of what it gathered, first %" + first_);
+    }
+    if (!is_rank_known_) {
+      result_.warn(graph_, "rank-unknown",
+                   "the file does not say which rank it is of, so no part of what is gathered is its own");
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void look_behind(const Collective& one) {
+    if (one.listed == nullptr || !one.input.has_value() || !one.output.has_value() || one.waits.empty()) return;
+    std::optional<Geometry> given = geometry_of(graph_.module(), integers_, *one.input);
+    std::optional<Geometry> made = geometry_of(graph_.module(), integers_, *one.output);
+    if (!given.has_value() || !made.has_value() || !is_row_major(*given) || !is_row_major(*made)) return;
+    const int64_t ranks = static_cast<int64_t>(one.listed->ranks.size());
+    if (!(made->num_elements() == given->num_elements() * SymInt(ranks)) || ranks < 2) return;
+    if (!given->num_elements().is_static() || given->dtype != made->dtype) return;
+    if (!own_place(graph_.module(), one.listed->ranks).has_value()) {
+      is_rank_known_ = false;
+      return;
+    }
+    gather_ = &one;
+    given_ = *given;
+    for (const NodeId wait : one.waits) follow(wait, *made);
+  }
+
+  // Through views and elements of them, to the first on each way that is a rank's own part.
+  void follow(NodeId from, const Geometry& shown) {
+    struct Step {
+      NodeId node;
+      std::vector<Geometry> shown;
+    };
+    std::vector<Step> open = {{from, {shown}}};
+    while (!open.empty()) {
+      const Step step = std::move(open.back());
+      open.pop_back();
+      for (const NodeId user : graph_.users(step.node)) {
+        std::optional<std::vector<Geometry>> seen = shown_by(user, step.node, step.shown);
+        if (!seen.has_value()) continue;
+        if (seen->size() == 1 && !is_list(user) && is_own((*seen)[0])) {
+          offer(user, (*seen)[0]);
+        } else {
+          open.push_back({user, std::move(*seen)});
+        }
+      }
+    }
+  }
+
+  bool is_list(NodeId node) const { return single_tensor(graph_, node) == nullptr; }
+
+  // What a view shows; nothing where the node is none.
+  std::optional<std::vector<Geometry>> shown_by(NodeId node, NodeId of, const std::vector<Geometry>& shown) {
+    if (!graph_[node].is_call() || !graph_.op(node).is_pure()) return std::nullopt;
+    const ViewKind kind = view_of_call(graph_, node);
+    if (kind == ViewKind::kProjection) {
+      const Arg* index = call_argument(graph_, node, 1);
+      if (index == nullptr || !index->is(ArgKind::kInt) || !is_list(of)) return std::nullopt;
+      const int64_t count = static_cast<int64_t>(shown.size());
+      const int64_t place = index->as_int() < 0 ? index->as_int() + count : index->as_int();
+      if (place < 0 || place >= count) return std::nullopt;
+      return std::vector<Geometry>{shown[static_cast<size_t>(place)]};
+    }
+    if (kind == ViewKind::kNone || is_list(of) || first_argument(graph_, node) != of) return std::nullopt;
+    ViewGeometry seen = view_geometry(graph_, node, shown[0], [](NodeId) { return std::nullopt; });
+    if (seen.outcome == ViewGeometry::Outcome::kSame) return shown;
+    if (seen.outcome == ViewGeometry::Outcome::kView) return std::move(seen.tensors);
+    // By symbols, whose bounds are not asked there: what is recorded.
+    const Tensor* recorded = single_tensor(graph_, node);
+    if (seen.outcome != ViewGeometry::Outcome::kUnknown || recorded == nullptr) return std::nullopt;
+    std::optional<Geometry> believed = geometry_of(graph_.module(), integers_, *recorded);
+    if (!believed.has_value()) return std::nullopt;
+    return std::vector<Geometry>{std::move(*believed)};
+  }
+
+  bool is_own(const Geometry& shown) const {
+    const int64_t count = given_.num_elements().value();
+    return shown.dtype == given_.dtype && !shown.conjugate && !shown.negative && is_row_major(shown) &&
+           shown.num_elements().is(count) && is_own_place(graph_.module(), gather_->listed->ranks, shown.offset, count);
+  }
+
+  // -- what stands against it
+
+  void offer(NodeId cut, const Geometry& shown) {
+    const NodeId source = first_argument(graph_, gather_->start);
+    const auto [code, text] = find_obstacle(cut, source);
+    if (!code.empty()) {
+      result_.remark(graph_, cut, code, text);
+      if (stays_++ == 0) first_ = std::string(graph_.name_of(cut)) + ": " + text;
+      return;
+    }
+    Geometry moved = given_;
+    moved.offset = shown.offset;
+    found_.push_back({cut, source, same_geometry(moved, shown)});
+  }
+
+  std::pair<std::string_view, std::string> find_obstacle(NodeId cut, NodeId source) {
+    const StorageMap& storages = facts_.storages();
+    if (is_held(graph_, cut)) return {"held", "a control dependency or an event holds it"};
+    if (storages.metadata_changes_after(cut) || storages.metadata_changes_after(source)) {
+      return {"changed-in-place", "its sizes, or those of what was given, change in place"};
+    }
+    NodeId last = cut;
+    std::vector<NodeId> open = {cut};
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      for (const NodeId user : graph_.users(node)) {
+        if (graph_[user].kind == NodeKind::kOutput) return {"returned", "the caller is handed it"};
+        if (graph_.position(user) > graph_.position(last)) last = user;
+        const bool shares = graph_[user].is_call() && shares_memory(user, node);
+        if (shares) open.push_back(user);
+      }
+    }
+    const NodeId end = graph_.next(last);
+    if (storages.written_between(storages.buffers(source)[0], gather_->start, end)) {
+      return {"written", "%" + std::string(graph_.name_of(source)) + ", which was given, is written to"};
+    }
+    if (storages.written_between(storages.buffers(gather_->start)[0], gather_->waits.back(), end)) {
+      return {"written", "what was gathered is written to"};
+    }
+    return {};
+  }
+  bool shares_memory(NodeId a, NodeId b) const {
+    const StorageMap& storages = facts_.storages();
+    for (const BufferId x : storages.buffers(a)) {
+      for (const BufferId y : storages.buffers(b)) {
+        if (x.is_valid() && y.is_valid() && storages.alias_class(x) == storages.alias_class(y)) return true;
+      }
+    }
+    return false;
+  }
+
+  const Graph& graph_;
+  Facts& facts_;
+  SymInts integers_;
+  PassResult& result_;
+  const Collective* gather_ = nullptr;
+  Geometry given_;
+  std::vector<RoundTrip> found_;
+  bool is_rank_known_ = true;
+  int64_t stays_ = 0;
+  std::string first_;
+};
+
+// The source under the sizes of what was cut.
+NodeId view_before(Graph& graph, const RoundTrip& trip) {
+  const Tensor cut = *single_tensor(graph, trip.cut);
+  Tensor tensor = *single_tensor(graph, trip.source);
+  tensor.sizes = cut.sizes;
+  tensor.strides = graph.module().contiguous_strides(cut.sizes);
+  const NodeId view =
+      graph.insert_node(trip.cut, NodeKind::kCallFunction, "view", graph.module().target("aten.view.default"));
+  graph[view].take_context(graph[trip.cut]);
+  graph[view].value = graph.pool().append_value(graph.pool().tensor_value(tensor));
+  ArgStack stack(graph.pool());
+  stack.push(Arg::node(trip.source));
+  const size_t mark = stack.mark();
+  for (const Dim& dim : graph.module().dims(cut.sizes)) {
+    stack.push(dim.is_static() ? Arg::integer(dim.value) : Arg::expr(dim.expr));
+  }
+  stack.close(ArgKind::kList, mark);
+  graph.set_args(view, stack.take(0), ArgRange());
+  return view;
+}
+
+// What nobody reads of the way from a gather to what was cut, the gather among it.
+void drop_unread(Graph& graph, NodeId node, bool with_gathers, PassResult& result) {
+  std::vector<NodeId> open = {node};
+  while (!open.empty()) {
+    const NodeId at = open.back();
+    open.pop_back();
+    if (graph[at].erased || graph.has_users(at) || !graph[at].is_call()) continue;
+    const bool is_gather = graph.op(at).has(Effect::kCollective) || graph.op(at).has(Effect::kWaits);
+    if (is_gather ? !with_gathers : !graph.op(at).is_pure()) continue;
+    if (is_held(graph, at)) continue;
+    const NodeId input = first_argument(graph, at);
+    if (graph.op(at).has(Effect::kCollective)) result.count("dropped");
+    erase_unread(graph, at, kPass);
+    if (input.is_valid() && !(is_gather && !graph[input].is_call())) open.push_back(input);
+  }
+}
+
+}  // namespace
+
+Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions& options, PassContext& context) {
+  PassResult result;
+  Facts& facts = context.facts.of(graph);
+  if (facts.is_differentiated()) {
+    result.warn(graph, "left-alone", "autograd may run through the graph, and has a history of every collective");
+    return result;
+  }
+  const std::vector<Collective> collectives =
+      find_collectives(graph, symbol_values(graph.module(), context.measure.memory.symbols));
+  const std::vector<RoundTrip> trips = Finder(graph, facts, result).run(collectives);
+  Replacer replacer(graph, kPass);
+  for (const RoundTrip& trip : trips) {
+    result.claim(graph, trip.cut, Law::kOwnShard);
+    const NodeId before = first_argument(graph, trip.cut);
+    replacer.replace(trip.cut, trip.is_same ? trip.source : view_before(graph, trip));
+    result.count("round-trips");
+    drop_unread(graph, before, options.drop_gathers, result);
+  }
+  replacer.finish();
+  return result;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,479 @@
+#include "passes/collective/fuse_gathers.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/text.h"
+#include "ir/alias/collective_table.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/order.h"
+#include "ir/alias/rank_order.h"
+#include "ir/alias/sizes.h"
+#include "ir/alias/view_geometry.h"
+#include "ir/memory/memory.h"
+#include "ir/values/values.h"
+#include "passes/pass/ledger.h"
+
+namespace fxopt {
+namespace {
+
+constexpr std::string_view kPass = "fuse-gathers";
+
+struct Obstacle {
+  std::string code;  // empty: nothing stands against it
+  std::string text;
+};
+
+// A gather, and the one whose result it gathers.
+struct Link {
+  size_t inner = 0;           // by place among the collectives
+  std::vector<NodeId> views;  // from the inner one's wait to what is gathered
+};
+
+// Gathers that become one: the last of them stays, with other arguments.
+struct Fusion {
+  std::vector<size_t> members;  // in order of issue, two or more
+  std::vector<int64_t> ranks;
+  const DeviceMesh* mesh = nullptr;
+  StringId group;  // invalid: to be made
+  bool is_early = false;
+};
+
+class Planner {
+ public:
+  Planner(const Graph& graph, Facts& facts, const FuseGathersOptions& options, const PassContext& context,
+          PassResult& result)
+      : graph_(graph),
+        facts_(facts),
+        options_(options),
+        collectives_(find_collectives(graph, symbol_values(graph.module(), context.measure.memory.symbols))),
+        integers_(graph.module()),
+        costs_(graph, context.costs),
+        result_(result) {}
+
+  std::vector<Fusion> run() {
+    for (size_t i = 0; i < collectives_.size(); ++i) by_start_.emplace(collectives_[i].start, i);
+    links_.resize(collectives_.size());
+    std::vector<bool> is_inner(collectives_.size(), false);
+    for (size_t i = 0; i < collectives_.size(); ++i) {
+      if (collectives_[i].kind != CollectiveKind::kAllGather) continue;
+      links_[i] = find_link(i);
+      if (links_[i].has_value()) is_inner[links_[i]->inner] = true;
+    }
+    for (size_t i = 0; i < collectives_.size(); ++i) {
+      if (!links_[i].has_value() || is_inner[i]) continue;
+      std::vector<size_t> chain = {i};
+      while (links_[chain.back()].has_value()) chain.push_back(links_[chain.back()]->inner);
+      std::reverse(chain.begin(), chain.end());
+      fuse(chain);
+    }
+    std::sort(fusions_.begin(), fusions_.end(),
+              [](const Fusion& a, const Fusion& b) { return a.members.back() < b.members.back(); });
+    say_what_stays();
+    return std::move(fusions_);
+  }
+
+  const std::vector<Collective>& collectives() const { return collectives_; }
+  const Link& link(size_t place) const { return *links_[place]; }
+
+ private:
+  // -- what follows what
+
+  // The gather that feeds this one through nothing but views. Remarks on what keeps two apart that meet.
+  std::optional<Link> find_link(size_t place) {
+    const Collective& outer = collectives_[place];
+    Link link;
+    NodeId node = first_argument(graph_, outer.start);
+    while (node.is_valid() && is_pure_view(node)) {
+      link.views.push_back(node);
+      node = first_argument(graph_, node);
+    }
+    std::reverse(link.views.begin(), link.views.end());
+    if (!node.is_valid() || !graph_[node].is_call() || !graph_.op(node).has(Effect::kWaits)) return std::nullopt;
+    const auto inner = by_start_.find(first_argument(graph_, node));
+    if (inner == by_start_.end() || collectives_[inner->second].kind != CollectiveKind::kAllGather) return std::nullopt;
+    link.inner = inner->second;
+    const Obstacle obstacle = find_obstacle(collectives_[link.inner], node, link.views, outer);
+    if (obstacle.code.empty()) return link;
+    leave(place, obstacle);
+    return std::nullopt;
+  }
+
+  bool is_pure_view(NodeId node) const {
+    if (!graph_[node].is_call() || !graph_.op(node).is_pure()) return false;
+    const ViewKind kind = graph_.op(node).view;
+    return kind != ViewKind::kNone && kind != ViewKind::kProjection;
+  }
+
+  Obstacle find_obstacle(const Collective& inner, NodeId wait, const std::vector<NodeId>& views,
+                         const Collective& outer) {
+    std::vector<NodeId> chain = {inner.start, wait};
+    chain.insert(chain.end(), views.begin(), views.end());
+    for (size_t i = 0; i < chain.size(); ++i) {
+      const NodeId next = i + 1 < chain.size() ? chain[i + 1] : outer.start;
+      for (const NodeId user : graph_.users(chain[i])) {
+        if (user != next) return {"read", "%" + name(user) + " reads %" + name(chain[i]) + ", too"};
+      }
+    }
+    chain.push_back(outer.start);
+    for (const NodeId node : chain) {
+      if (is_held(graph_, node)) return {"held", "a control dependency or an event holds %" + name(node)};
+      if (graph_[node].phase != graph_[outer.start].phase) {
+        return {"phases", "%" + name(node) + " is of another phase"};
+      }
+      if (graph_[node].tag != graph_[outer.start].tag) return {"tags", "%" + name(node) + " has another tag"};
+    }
+    for (const Collective* one : {&inner, &outer}) {
+      if (graph_.op(one->start).name != "_c10d_functional.all_gather_into_tensor.default") {
+        return {"form", "%" + name(one->start) + " is not an all_gather_into_tensor"};
+      }
+      if (one->listed == nullptr) {
+        return {"unlisted-group", "the group of %" + name(one->start) + " is not in the table of process groups"};
+      }
+      if (one->ranks != static_cast<int64_t>(one->listed->ranks.size())) {
+        return {"ranks", "%" + name(one->start) + " says another number of ranks than its group has"};
+      }
+    }
+    if (outer.waits.empty()) return {"unwaited", "nothing waits for it"};
+    return is_whole(inner, views, outer);
+  }
+
+  // Whether the views show all of the result, in the order in which it lies.
+  Obstacle is_whole(const Collective& inner, const std::vector<NodeId>& views, const Collective& outer) {
+    if (!inner.output.has_value() || !outer.input.has_value()) return {"unknown-sizes", "its sizes are not recorded"};
+    std::optional<Geometry> shown = geometry_of(graph_.module(), integers_, *inner.output);
+    if (!shown.has_value() || !is_row_major(*shown))
+      return {"not-row-major", "what is gathered first is not laid out row by row"};
+    const SymInt count = shown->num_elements();
+    const SymInt offset = shown->offset;
+    const DType dtype = shown->dtype;
+    for (const NodeId view : views) {
+      const ViewGeometry seen = view_geometry(graph_, view, *shown, [](NodeId) { return std::nullopt; });
+      if (seen.outcome == ViewGeometry::Outcome::kSame) continue;
+      if (seen.outcome == ViewGeometry::Outcome::kCopy) return {"copy", "%" + name(view) + " copies what it shows"};
+      if (seen.outcome != ViewGeometry::Outcome::kView || seen.tensors.size() != 1) {
+        return {"view", "what %" + name(view) + " shows is not known"};
+      }
+      shown = seen.tensors[0];
+    }
+    if (shown->dtype != dtype || !(shown->offset == offset) || !(shown->num_elements() == count) ||
+        !is_row_major(*shown) || shown->conjugate || shown->negative) {
+      return {"order", "what lies between shows the first result in another order, or not all of it"};
+    }
+    return is_divisible(inner, outer);
+  }
+
+  // What each rank gives must have whole rows of what the last gather is given.
+  Obstacle is_divisible(const Collective& inner, const Collective& outer) const {
+    const std::span<const Dim> dims = graph_.module().dims(outer.input->sizes);
+    const bool is_whole = !dims.empty() && dims[0].is_static() && dims[0].value % inner.ranks == 0;
+    if (!is_whole) return {"rows", "what is gathered last has no whole number of rows from each rank"};
+    return {};
+  }
+
+  // -- how far a chain is fused
+
+  // The longest run of two or more first; what is left of it on both sides likewise.
+  void fuse(const std::vector<size_t>& chain) {
+    for (size_t length = chain.size(); length > 1; --length) {
+      for (size_t at = 0; at + length <= chain.size(); ++at) {
+        const std::vector<size_t> run(chain.begin() + static_cast<std::ptrdiff_t>(at),
+                                      chain.begin() + static_cast<std::ptrdiff_t>(at + length));
+        if (!try_run(run)) continue;
+        fuse({chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(at)});
+        fuse({chain.begin() + static_cast<std::ptrdiff_t>(at + length), chain.end()});
+        return;
+      }
+    }
+  }
+
+  bool try_run(const std::vector<size_t>& run) {
+    Fusion fusion;
+    fusion.members = run;
+    const Obstacle obstacle = complete(fusion);
+    if (!obstacle.code.empty()) {
+      leave(run.back(), obstacle);
+      return false;
+    }
+    reasons_.erase(run.back());
+    fusions_.push_back(std::move(fusion));
+    return true;
+  }
+
+  Obstacle complete(Fusion& fusion) {
+    const Collective& first = collectives_[fusion.members.front()];
+    const Collective& last = collectives_[fusion.members.back()];
+    if (!own_place(graph_.module(), first.listed->ranks).has_value()) {
+      return {"rank-unknown", "the file does not say which rank it is of, or it is not a member of the group"};
+    }
+    fusion.ranks = first.listed->ranks;
+    for (size_t i = 1; i < fusion.members.size(); ++i) {
+      std::optional<RankOrder> both =
+          ranks_of_both(graph_.module(), fusion.ranks, collectives_[fusion.members[i]].listed->ranks);
+      if (!both.has_value()) return {"no-product", "the ranks of the groups do not make up one group"};
+      fusion.ranks = std::move(both->ranks);
+      fusion.mesh = both->mesh;
+    }
+    for (const ProcessGroup& group : graph_.module().groups) {
+      if (!fusion.group.is_valid() && group.ranks == fusion.ranks) fusion.group = group.uid;
+    }
+    if (!fusion.group.is_valid() && (!options_.create_groups || fusion.mesh == nullptr)) {
+      return {"no-group", "no group of the file has the ranks " + format_numbers(fusion.ranks) + ", in this order"};
+    }
+    const NodeId source = first_argument(graph_, first.start);
+    if (facts_.storages().input_bytes_change(first.start, first.start, last.start)) {
+      return {"written", "%" + name(source) + " is written to between the gathers"};
+    }
+    return is_dearer(fusion);
+  }
+
+  Obstacle is_dearer(const Fusion& fusion) {
+    if (options_.gate == FuseGate::kNone) return {};
+    const Collective& first = collectives_[fusion.members.front()];
+    double apart = 0;
+    for (const size_t member : fusion.members) {
+      const Cost cost = costs_.of(collectives_[member].start);
+      if (cost.num_collectives(CostBasis::kUnknown) != 0) return unknown_cost();
+      apart += cost.link_seconds;
+    }
+    if (!first.input_bytes.has_value()) return unknown_cost();
+    const Cost one = costs_.collective(CollectiveKind::kAllGather, fusion.ranks, *first.input_bytes);
+    if (one.num_collectives(CostBasis::kUnknown) != 0) return unknown_cost();
+    if (one.link_seconds <= apart) return {};
+    return {"dearer", "one gather takes " + format_double(one.link_seconds) + " s, and those it stands for " +
+                          format_double(apart) + " s"};
+  }
+  Obstacle unknown_cost() {
+    has_unknown_cost_ = true;
+    return {};
+  }
+
+  // -- what is said
+
+  void leave(size_t place, const Obstacle& obstacle) { reasons_[place] = obstacle; }
+
+  void say_what_stays() {
+    for (const auto& [place, obstacle] : reasons_) {
+      result_.remark(graph_, collectives_[place].start, obstacle.code, obstacle.text);
+    }
+    if (!reasons_.empty()) {
+      const auto& [place, obstacle] = *reasons_.begin();
+      result_.warn(graph_, "left-alone",
+                   std::to_string(reasons_.size()) + " gathers of what was gathered stay, first %" +
+                       name(collectives_[place].start) + ": " + obstacle.text);
+    }
+    if (has_unknown_cost_ && !fusions_.empty()) {
+      result_.warn(graph_, "cost-unknown",
+                   "what gathers take is not known: they are fused without asking (--device names a machine)");
+    }
+  }
+
+  std::string name(NodeId node) const { return std::string(graph_.name_of(node)); }
+
+  const Graph& graph_;
+  Facts& facts_;
+  const FuseGathersOptions& options_;
+  const std::vector<Collective> collectives_;
+  SymInts integers_;
+  CostTable costs_;
+  PassResult& result_;
+  std::map<NodeId, size_t> by_start_;
+  std::vector<std::optional<Link>> links_;
+  std::vector<Fusion> fusions_;
+  std::map<size_t, Obstacle> reasons_;  // in schedule order
+  bool has_unknown_cost_ = false;
+};
+
+// Whether a call that may do anything stands between two nodes.
+class Worlds {
+ public:
+  Worlds(const Graph& graph, EffectMap& effects) : before_(graph.num_ids(), 0) {
+    uint32_t count = 0;
+    for (const NodeId node : graph.nodes()) {
+      before_[node] = count;
+      const Effect effect = graph[node].runs() ? effects.of(node) : Effect::kNone;
+      count += has_effect(effect, Effect::kOpaque) || has_effect(effect, Effect::kBarrier) ? 1 : 0;
+    }
+  }
+  bool are_one(NodeId a, NodeId b) const { return before_.get(a) == before_.get(b); }
+
+ private:
+  IdMap<NodeId, uint32_t> before_;
+};
+
+// The group of a run, in the module's table, named by its dimensions as a mesh would order them.
+StringId make_group(Module& module, const Fusion& fusion, const std::vector<Collective>& collectives) {
+  ProcessGroup group;
+  std::vector<std::string> names;
+  for (size_t i = fusion.members.size(); i-- > 0;) {
+    const ProcessGroup& part = *find_group(module, collectives[fusion.members[i]].group.uid);
+    for (const StringId dim : part.mesh_dims) names.emplace_back(module.text(dim));
+    if (part.mesh_dims.empty()) names.emplace_back(module.text(part.uid));
+    group.mesh_dims.insert(group.mesh_dims.end(), part.mesh_dims.begin(), part.mesh_dims.end());
+    group.backend = part.backend;
+  }
+  std::string uid = std::string(module.text(fusion.mesh->name)) + "_" + join(names, "_");
+  while (find_group(module, module.intern(uid)) != nullptr) uid += "_";
+  group.uid = module.intern(uid);
+  group.ranks = fusion.ranks;
+  group.mesh = fusion.mesh->name;
+  group.made_by_pass = true;
+  group.made_by = module.intern(kPass);
+  module.groups.push_back(std::move(group));
+  return module.groups.back().uid;
+}
+
+class Writer {
+ public:
+  Writer(Graph& graph, PassResult& result) : graph_(graph), result_(result), pass_(graph.module().intern(kPass)) {}
+
+  void run(const Planner& plan, const std::vector<Fusion>& fusions) {
+    for (const Fusion& fusion : fusions) write(plan, fusion);
+    graph_.prune_control();
+  }
+
+ private:
+  void write(const Planner& plan, const Fusion& fusion) {
+    const Collective& first = plan.collectives()[fusion.members.front()];
+    const Collective& last = plan.collectives()[fusion.members.back()];
+    const NodeId source = first_argument(graph_, first.start);
+    const NodeId place = fusion.is_early ? first.start : last.start;
+    const NodeId given = in_rows(source, last, static_cast<int64_t>(fusion.ranks.size()), place);
+    ArgStack stack(graph_.pool());
+    stack.push(Arg::node(given));
+    stack.push(Arg::integer(static_cast<int64_t>(fusion.ranks.size())));
+    stack.push(Arg::string(fusion.group));
+    graph_.set_args(last.start, stack.take(0), ArgRange());
+    if (fusion.is_early) graph_.move_before(last.start, first.start);
+    result_.claim(graph_, last.start, Law::kGathers);
+    for (size_t i = fusion.members.size(); i-- > 1;) {
+      const Link& link = plan.link(fusion.members[i]);
+      const Collective& inner = plan.collectives()[link.inner];
+      for (auto view = link.views.rbegin(); view != link.views.rend(); ++view) erase(*view, last.start);
+      erase(inner.waits.front(), last.start);
+      erase(inner.start, last.start);
+      result_.count("fused");
+    }
+  }
+
+  // What is gathered, of the sizes that make the last gather's.
+  NodeId in_rows(NodeId source, const Collective& last, int64_t ranks, NodeId place) {
+    Module& module = graph_.module();
+    std::vector<Dim> dims;
+    for (const Dim& dim : module.dims(last.output->sizes)) dims.push_back(dim);
+    dims[0].value /= ranks;
+    const DimsId sizes = module.dims(dims);
+    Tensor tensor = *single_tensor(graph_, source);
+    if (tensor.sizes == sizes) return source;
+    tensor.sizes = sizes;
+    tensor.strides = module.contiguous_strides(sizes);
+    const NodeId view = graph_.insert_node(place, NodeKind::kCallFunction, "view", module.target("aten.view.default"));
+    graph_[view].take_context(graph_[last.start]);
+    graph_[view].tag = graph_[last.start].tag;
+    graph_[view].value = graph_.pool().append_value(graph_.pool().tensor_value(tensor));
+    ArgStack stack(graph_.pool());
+    stack.push(Arg::node(source));
+    const size_t mark = stack.mark();
+    for (const Dim& dim : dims) stack.push(Arg::integer(dim.value));
+    stack.close(ArgKind::kList, mark);
+    graph_.set_args(view, stack.take(0), ArgRange());
+    add_origin(view, last.start);
+    return view;
+  }
+
+  void erase(NodeId node, NodeId by) {
+    if (graph_.op(node).has(Effect::kCollective)) add_origin(by, node);
+    erase_unread(graph_, node, kPass);
+  }
+
+  // `node` stands for `old`, too.
+  void add_origin(NodeId node, NodeId old) {
+    Origin origin;
+    origin.graph = graph_.name();
+    origin.uid = graph_[old].uid;
+    origin.kind = OriginKind::kReplaced;
+    origin.pass = pass_;
+    graph_.mutable_extra(node).origins.push_back(origin);
+  }
+
+  Graph& graph_;
+  PassResult& result_;
+  StringId pass_;
+};
+
+int64_t peak_of(const Graph& graph, Facts& facts, const MemoryOptions& memory) {
+  return analyze_memory(graph, facts.storages(), memory, &facts.phases()).peak_bytes();
+}
+
+// The ideal peak of a copy in which this is done.
+int64_t peak_with(const Graph& graph, const Planner& plan, const std::vector<Fusion>& fusions,
+                  const MemoryOptions& memory) {
+  const std::unique_ptr<Module> copy = graph.module().clone();
+  PassResult ignored;
+  Writer(copy->graph(graph.id()), ignored).run(plan, fusions);
+  ModuleFacts facts(*copy);
+  return peak_of(copy->graph(graph.id()), facts.of(copy->graph(graph.id())), memory);
+}
+
+void say_groups(const Graph& graph, const std::vector<Fusion>& fusions, PassResult& result) {
+  std::vector<StringId> said;
+  for (const Fusion& fusion : fusions) {
+    if (std::find(said.begin(), said.end(), fusion.group) != said.end()) continue;
+    said.push_back(fusion.group);
+    const ProcessGroup& group = *find_group(graph.module(), fusion.group);
+    const std::string uid = "'" + std::string(graph.module().text(group.uid)) + "'";
+    if (group.made_by_pass && graph.module().text(group.made_by) == kPass) {
+      result.warn(graph, "groups-created",
+                  "process group " + uid + " of the ranks " + format_numbers(group.ranks) +
+                      " is new: every rank must make it, in this order of ranks, before the step");
+    }
+    if (fusion.mesh == nullptr) {
+      result.warn(graph, "ranks-assumed",
+                  "the file lists no mesh of these groups: that group " + uid + " of the ranks " +
+                      format_numbers(group.ranks) +
+                      " gathers in the same order rests on ranks being numbered along its rows");
+    }
+  }
+}
+
+}  // namespace
+
+Result<PassResult> fuse_gathers(Graph& graph, const FuseGathersOptions& options, PassContext& context) {
+  PassResult result;
+  Facts& facts = context.facts.of(graph);
+  if (facts.is_differentiated()) {
+    result.warn(graph, "left-alone", "autograd may run through the graph, and has a history of every collective");
+    return result;
+  }
+  Planner planner(graph, facts, options, context, result);
+  std::vector<Fusion> fusions = planner.run();
+  if (fusions.empty()) return result;
+  for (Fusion& fusion : fusions) {
+    if (fusion.group.is_valid()) continue;
+    for (const Fusion& other : fusions) {
+      if (other.group.is_valid() && other.ranks == fusion.ranks) fusion.group = other.group;
+    }
+    if (fusion.group.is_valid()) continue;
+    fusion.group = make_group(graph.module(), fusion, planner.collectives());
+    result.count("groups");
+  }
+  const MemoryOptions& memory = context.measure.memory;
+  const Worlds worlds(graph, facts.effects());
+  const int64_t before = peak_of(graph, facts, memory);
+  for (Fusion& fusion : fusions) {
+    fusion.is_early = worlds.are_one(planner.collectives()[fusion.members.front()].start,
+                                     planner.collectives()[fusion.members.back()].start);
+  }
+  if (peak_with(graph, planner, fusions, memory) > before) {
+    for (Fusion& fusion : fusions) fusion.is_early = false;
+  }
+  say_groups(graph, fusions, result);
+  Writer(graph, result).run(planner, fusions);
+  return result;
+}
+
+}  // namespace fxopt
