@@ -115,6 +115,9 @@ writes=output_tensors: c10d.gather_
 writes=output_lists: c10d.allgather_coalesced_
 writes=outputs: c10d.\w+_tensor_coalesced_
 writes=output: c10d.alltoall_base_
+writes=tensor;aliases=tensor: _c10d_functional.irecv
+writes=self;aliases=self: c10d_functional.irecv
+writes=tensors;aliases=tensors: _?c10d_functional.batch_p2p_ops
 shared=tensors: aten.einsum
 aliases=-,bins: aten.histogramdd.TensorList_bins
 shared=input;only_empty: aten.native_dropout.default aten.cummaxmin_backward

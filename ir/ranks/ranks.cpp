@@ -1,9 +1,11 @@
 #include "ir/ranks/ranks.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <tuple>
 
@@ -88,6 +90,7 @@ class Tracer {
     const std::string_view name = graph.op(one.start).name;
     const bool is_uneven = one.kind == CollectiveKind::kAllToAll;
     call.what = plain_packet(name);
+    if (call.what == "batch_p2p_ops" && add_batch(graph, one.start, call)) return;
     const Op& op = graph.op(one.start);
     for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
       const Arg* arg = call_argument(graph, one.start, i);
@@ -105,6 +108,35 @@ class Tracer {
       }
     }
     trace_.calls.push_back(std::move(call));
+  }
+
+  // Its sends and receives, one by one. False: its lists do not tell.
+  bool add_batch(const Graph& graph, NodeId node, const RankCall& like) {
+    std::array<std::span<const Arg>, 4> lists;  // kinds, peers, tags, tensors
+    for (size_t i = 0; i < lists.size(); ++i) {
+      const Arg* arg = call_argument(graph, node, i);
+      if (arg == nullptr || !arg->has_children()) return false;
+      lists[i] = graph.pool().children(*arg);
+      if (lists[i].size() != lists[0].size()) return false;
+    }
+    ++num_batches_;
+    std::vector<RankCall> calls;
+    for (size_t i = 0; i < lists[0].size(); ++i) {
+      if (!lists[0][i].is(ArgKind::kString) || !lists[1][i].is(ArgKind::kInt) || !lists[2][i].is(ArgKind::kInt)) {
+        return false;
+      }
+      RankCall call = like;
+      call.what = std::string(module_.text(lists[0][i].as_string()));
+      if (call.what != "isend" && call.what != "irecv") return false;
+      call.kind = call.what == "isend" ? RankCall::Kind::kSend : RankCall::Kind::kReceive;
+      call.what += " " + text(graph, lists[3][i], false);
+      call.peer = lists[1][i].as_int();
+      call.tag = lists[2][i].as_int();
+      call.batch = num_batches_;
+      calls.push_back(std::move(call));
+    }
+    trace_.calls.insert(trace_.calls.end(), calls.begin(), calls.end());
+    return true;
   }
 
   // Whether it writes to its input, or to a tensor it is given, is no matter between ranks.
@@ -165,6 +197,7 @@ class Tracer {
   const Module& module_;
   RankTrace trace_;
   std::map<RankGroup, uint32_t> places_;
+  uint32_t num_batches_ = 0;
 };
 
 // A group's call, whoever issues it: a vertex of the order of all calls.
@@ -246,9 +279,15 @@ class Comparer {
   void collect() {
     for (const RankTrace& trace : traces_) {
       for (const RankGroup& group : trace.groups) calls_[group][trace.rank];
+      std::vector<size_t> issued(trace.groups.size(), 0);
       for (const RankCall& call : trace.calls) {
+        ++issued[call.group];
         if (call.kind == RankCall::Kind::kCollective)
           calls_[trace.groups[call.group]][trace.rank].push_back({&trace, &call});
+      }
+      for (size_t i = 0; i < issued.size(); ++i) {
+        size_t& most = most_issued_[trace.groups[i]];
+        most = std::max(most, issued[i]);
       }
     }
     // A member that issues nothing on a group has no trace of it.
@@ -268,7 +307,7 @@ class Comparer {
     }
     size_t most = 0;
     for (const auto& [rank, calls] : members) most = std::max(most, calls.size());
-    row.calls = most;
+    row.calls = most_issued_[group];
     report_.rows.push_back(row);
     for (size_t i = 0; i < most; ++i) {
       const Site* first = nullptr;
@@ -374,20 +413,18 @@ class Comparer {
     edges_.assign(count, {});
     std::vector<uint32_t> missing(count, 0);
     for (const RankTrace& trace : traces_) {
-      const RankCall* last = nullptr;
+      std::vector<const RankCall*> before, last;  // a call, or a batch of them
       for (const RankCall& call : trace.calls) {
-        const auto found = vertex_of.find(&call);
-        if (found == vertex_of.end()) continue;
-        if (last != nullptr) {
-          const uint32_t from = vertex_of[last];
-          const bool is_known = std::any_of(edges_[from].begin(), edges_[from].end(),
-                                            [&](const Edge& edge) { return edge.to == found->second; });
-          if (!is_known && from != found->second) {
-            edges_[from].push_back({found->second, {&trace, last}, {&trace, &call}});
-            ++missing[found->second];
-          }
+        if (!vertex_of.contains(&call)) continue;
+        if (last.empty() || call.batch == 0 || last.back()->batch != call.batch) {
+          before = std::move(last);
+          last.clear();
         }
-        last = &call;
+        for (const RankCall* other : before) {
+          if (add_edge(vertex_of[other], vertex_of[&call], {&trace, other}, {&trace, &call}))
+            ++missing[vertex_of[&call]];
+        }
+        last.push_back(&call);
       }
     }
     std::vector<uint32_t> ready, rest;
@@ -418,6 +455,15 @@ class Comparer {
     uint32_t to;
     Site before, after;
   };
+
+  // False: there is one, or it would lead to itself.
+  bool add_edge(uint32_t from, uint32_t to, const Site& before, const Site& after) {
+    const bool is_known =
+        std::any_of(edges_[from].begin(), edges_[from].end(), [to](const Edge& edge) { return edge.to == to; });
+    if (is_known || from == to) return false;
+    edges_[from].push_back({to, before, after});
+    return true;
+  }
 
   // The shortest way back to the vertex, among those that have no place in an order.
   std::vector<const Edge*> circle_from(uint32_t vertex, const std::vector<uint32_t>& missing) const {
@@ -459,6 +505,7 @@ class Comparer {
   const std::vector<RankTrace>& traces_;
   std::map<int64_t, const RankTrace*> by_rank_;
   std::map<RankGroup, std::map<int64_t, Calls>> calls_;
+  std::map<RankGroup, size_t> most_issued_;
   std::vector<std::pair<Site, Site>> pairs_;
   std::vector<std::vector<Edge>> edges_;
   RankReport report_;

@@ -24,6 +24,7 @@ struct RankCall {
   // What all ranks must say alike: operator, reduction, root, type and sizes of what it is given, but for parts of unlike sizes.
   std::string what;
   int64_t peer = -1, tag = 0;  // kSend, kReceive; of the peer the rank in the job
+  uint32_t batch = 0;          // those of one number (batch_p2p_ops) begin together; 0: it stands alone
   std::vector<int64_t> given,
       taken;  // of an all-to-all of unlike parts: how many rows go to and come from each, where both are numbers
 };
@@ -66,7 +67,7 @@ struct RankConflict {
 struct RankReport {
   struct Row {
     RankGroup group;
-    size_t calls = 0;              // that each member issues
+    size_t calls = 0;              // that each member issues, or the one with most; messages among them
     std::vector<int64_t> missing;  // members without a file
   };
   std::vector<Row> rows;                // by the group

@@ -178,5 +178,27 @@ TEST_CASE("ranks: sends and receives are matched in order", "[ranks]") {
             .starts_with("a circle of 2 calls"));
 }
 
+TEST_CASE("ranks: what a batch sends and receives begins together", "[ranks]") {
+  const std::string groups = group("g", "0, 1");
+  const auto batch = [](const std::string& kinds, int peer) {
+    return "  %b = _c10d_functional.batch_p2p_ops.default([" + kinds + "], [" + std::to_string(peer) + ", " +
+           std::to_string(peer) + "], [0, 0], [%x, %x], \"g\")\n" +
+           "  %p: f32[4] = operator.getitem(%b, 0)\n  %w: f32[4] = _c10d_functional.wait_tensor.default(%p)\n"
+           "  %q: f32[4] = operator.getitem(%b, 1)\n  %v: f32[4] = _c10d_functional.wait_tensor.default(%q)\n";
+  };
+  const std::string both = "\"isend\", \"irecv\"", turned = "\"irecv\", \"isend\"", sends = "\"isend\", \"isend\"";
+  CHECK(first_of(compare({{0, groups, batch(both, 1)}, {1, groups, batch(turned, 0)}})).empty());
+  CHECK(first_of(compare({{0, groups, batch(both, 1)}, {1, groups, batch(both, 0)}})).empty());
+  CHECK(first_of(compare({{0, groups, batch(both, 1)}, {1, groups, batch(sends, 0)}}))
+            .ends_with("and the other end has none"));
+  // One by one each waits for the other to receive.
+  const std::string send = collective("s", "isend.default(%x, 1, 0, \"g\")"),
+                    to_0 = collective("s", "isend.default(%x, 0, 0, \"g\")");
+  const std::string receive = collective("r", "irecv.default(%x, 1, 0, \"g\")"),
+                    of_0 = collective("r", "irecv.default(%x, 0, 0, \"g\")");
+  CHECK(first_of(compare({{0, groups, send + receive}, {1, groups, to_0 + of_0}})).starts_with("a circle of 2 calls"));
+  CHECK(first_of(compare({{0, groups, batch(both, 1)}, {1, groups, to_0 + of_0}})).empty());
+}
+
 }  // namespace
 }  // namespace fxopt
