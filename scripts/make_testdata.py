@@ -2,10 +2,14 @@
 """Makes the graphs of testdata/ that come from PyTorch, and testdata/README.md with where each came from.
 
     scripts/make_testdata.py [--fxopt PROGRAM] [-o testdata] [--form pb.zst|pb|fxg|json] [NAME...]
+    scripts/make_testdata.py [--mesh AxB] --rank R [--rank R]... -o FOLDER NAME...
     scripts/make_testdata.py --list | --substitutions
 
 Needs torch, for some families torchvision, transformers or torchtitan; a GPU is neither needed nor used. The traces
-are in traces/, one file for each family. As a module: trace(name) gives the graph in memory, inputs(name) what to run
+are in traces/, one file for each family. Files of testdata are of one rank, most of them of the first; --rank writes
+FOLDER/NAME_rankR.pb for each rank asked for, as the constants of a rank are its own, such as the part of the vocabulary
+that it holds. --mesh takes the ranks of another mesh: of FSDP over A and tensor parallelism over B, of a mixture of
+experts FSDP over A * B and expert parallelism over B. As a module: trace(name) gives the graph in memory, inputs(name) what to run
 it with.
 """
 
@@ -16,6 +20,7 @@ import concurrent.futures
 import hashlib
 import importlib
 import importlib.metadata
+import itertools
 import multiprocessing
 import os
 import pathlib
@@ -91,11 +96,14 @@ def write_readme(folder: pathlib.Path, made: dict[str, str]) -> None:
     readme.write_text(before + part + heading + after, encoding="utf-8")
 
 
-def make(name: str, path: pathlib.Path, fxopt: str | None) -> int:
+def make(name: str, path: pathlib.Path, fxopt: str | None, place: traces.Place) -> int:
     """Traces one graph and writes it, file names relative to the repository. Returns how many nodes it has."""
     os.chdir(ROOT)
+    traces.place.rank, traces.place.mesh = place.rank, place.mesh
     graph_module, told = trace(name)
-    told = {"module_name": name, "recipe": f"scripts/make_testdata.py {name}"} | told
+    asked = "" if place.mesh is None else "--mesh {}x{} ".format(*place.mesh)
+    asked += "" if place.rank is None else f"--rank {place.rank} "
+    told = {"module_name": name, "recipe": f"scripts/make_testdata.py {asked}{name}"} | told
     written = bridge.save(graph_module, path, fxopt=fxopt, short_paths=True, **told)
     traces.close()
     return written.nodes
@@ -105,11 +113,19 @@ def file_name(name: str, form: str | None = None) -> str:
     return f"{name}.{form or ('pb' if name in _PLAIN else 'pb.zst')}"
 
 
+def parse_mesh(text: str) -> tuple[int, int]:
+    if not (found := re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers such as 4x2")
+    return int(found[1]), int(found[2])
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Makes the graphs of testdata/ that come from PyTorch.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="see --list; without any: all")
-    parser.add_argument("-o", "--output", type=pathlib.Path, default=ROOT / "testdata", metavar="FOLDER")
+    parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER", help="default: testdata")
     parser.add_argument("--form", choices=["pb.zst", "pb", "fxg", "json"])
+    parser.add_argument("--rank", action="append", type=int, default=[], metavar="R", help="of sharded graphs, whose")
+    parser.add_argument("--mesh", type=parse_mesh, metavar="AxB", help="the ranks to spread models of torchtitan over")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument("--list", action="store_true", help="print the names and what they are")
     parser.add_argument("--substitutions", action="store_true", help="print what the twins have in place of what")
@@ -119,18 +135,24 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if unknown := [name for name in options.names if name not in GRAPHS]:
         parser.error(f"unknown names: {', '.join(unknown)}; there are {', '.join(GRAPHS)}")
+    if (options.rank or options.mesh) and (not options.names or options.output is None or not options.rank):
+        parser.error("--rank and --mesh go with ranks, names and a folder for their files: --rank R -o FOLDER NAME")
+    for name in options.names:
+        if (options.rank and not GRAPHS[name].has_ranks) or (options.mesh and not GRAPHS[name].has_mesh):
+            parser.error(f"{name} is of one rank, or of a mesh that is its own: --list says what it is")
 
-    folder = options.output.resolve()
+    folder = (options.output or ROOT / "testdata").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     program = tool.find_fxopt(options.fxopt)
     figures: dict[str, str] = {}
     failed = False
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
-        for name in options.names or GRAPHS:
-            path = folder / file_name(name, options.form)
+        for name, rank in itertools.product(options.names or GRAPHS, options.rank or [None]):
+            path = folder / (file_name(name, options.form) if rank is None else f"{name}_rank{rank}.{options.form or 'pb'}")
+            place = traces.Place(rank, options.mesh)
             try:
-                nodes = pool.submit(make, name, path, program and str(pathlib.Path(program).resolve())).result()
+                nodes = pool.submit(make, name, path, program and str(pathlib.Path(program).resolve()), place).result()
             except (bridge.ExportError, ImportError, OSError, RuntimeError) as error:
                 print(f"make_testdata: {name}: {error}", file=sys.stderr)
                 failed = True
@@ -138,7 +160,7 @@ def main(arguments: list[str] | None = None) -> int:
             data = path.read_bytes()
             figures[path.name] = f"{nodes} nodes, {len(data)} bytes, sha256 `{hashlib.sha256(data).hexdigest()}`"
             print(f"{path}: {figures[path.name]}", flush=True)
-    if options.form is None:
+    if options.form is None and not options.rank:
         write_readme(folder, figures)
     return 1 if failed else 0
 

@@ -6,7 +6,13 @@
 NAME is a sharded twin of testdata, or the path of a file of one: small, on the CPU, traced for one rank of few. Every rank runs that
 graph on data of its own, drawn by seed and rank: the program is one that no model is, and its collectives are real. A group that
 the graph knows by the ranks of the traced one becomes, for the others, the same group shifted, so that the groups of one name part
-all ranks. Outputs of every rank before and after are to be equal bit by bit; of reduce-scatters and all-reduces that are bucketed
+all ranks.
+
+Or NAME is a path with {rank} in it, such as ranks/llama8b_flb_twin_rank{rank}.pb, which stands for a file of each rank from 0 on, as
+`make_testdata.py --rank` writes them: then every rank runs its own graph, with its own constants and groups, before and after passes
+that saw this graph alone. `fxopt ranks` must say ok of the files before and of those after.
+
+Outputs of every rank before and after are to be equal bit by bit; of reduce-scatters and all-reduces that are bucketed
 the largest distance in units of last place is printed, and must not be above --ulps (default: 0; the group of threads adds rank by
 rank, so that there the order of sums stays). Draws: every rank has a generator of its own.
 
@@ -21,10 +27,12 @@ import argparse
 import copy
 import operator
 import pathlib
+import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -43,6 +51,7 @@ from torch.testing._internal.distributed import multi_threaded_pg as threads  # 
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
 Json = dict[str, Any]
+Outputs = list[list[object]]  # of every rank
 NAMES = ("llama8b_flb_twin", "llama8b_joint_twin", "deepseek16b_twin")
 PASSES = (
     "bucket", "bucket{all-gather=4KiB}", "bucket{groups=all}", "bucket{compat=torch}",
@@ -108,24 +117,41 @@ def with_names(graph_module: GraphModule, names: dict[str, str]) -> GraphModule:
     return GraphModule(graph_module, graph)
 
 
-def outputs(graph_module: GraphModule, module: Json, world: int, seed: int) -> list[list[object]]:
-    """Of every rank. Inputs and draws hang on seed and rank alone."""
-    used = {str(arg) for node in graph_module.graph.nodes if "c10d" in str(node.target) for arg in node.args if isinstance(arg, str)}
-    parts = {uid: shifted(ranks, world) for uid, ranks in groups_of(module).items() if uid in used and ranks}
-    seeds = [seed * world + rank for rank in range(world)]
-    given = [enliven(make_inputs(BoundGraph(graph_module), own), own) for own in seeds]
+def words_of_collectives(graph_module: GraphModule) -> set[str]:
+    """Among them the names of the groups that the graph uses."""
+    calls = [node for node in graph_module.graph.nodes if "c10d" in str(node.target)]
+    return {str(arg) for node in calls for arg in node.args if isinstance(arg, str)}
+
+
+@dataclass(frozen=True)
+class Program:
+    """What one rank runs, and the ranks of the groups that it names."""
+
+    graph_module: GraphModule
+    groups: dict[str, list[int]]
+
+    @staticmethod
+    def of(graph_module: GraphModule, groups: dict[str, list[int]]) -> Program:
+        used = words_of_collectives(graph_module)
+        return Program(graph_module, {uid: ranks for uid, ranks in groups.items() if uid in used and ranks})
+
+
+def outputs(programs: list[Program], seed: int) -> Outputs:
+    """Inputs and draws hang on seed and rank alone."""
+    seeds = [seed * len(programs) + rank for rank in range(len(programs))]
+    given = [enliven(make_inputs(BoundGraph(own.graph_module), seeded), seeded) for own, seeded in zip(programs, seeds)]
+    groups = sorted({(uid, tuple(ranks)) for own in programs for uid, ranks in own.groups.items()})
 
     def work(rank: int) -> list[object]:
-        names = {}
-        for uid, groups in sorted(parts.items()):
-            for ranks in groups:
-                group = dist.new_group(ranks, use_local_synchronization=False)
-                if rank in ranks:
-                    names[uid] = group.group_name
-        result = Interpreter(with_names(graph_module, names)).run(*given[rank])
+        own, names = programs[rank], {}
+        for uid, ranks in groups:  # by all ranks in one order, members or not
+            group = dist.new_group(list(ranks), use_local_synchronization=False, sort_ranks=False)
+            if list(ranks) == own.groups.get(uid):
+                names[uid] = group.group_name
+        result = Interpreter(with_names(own.graph_module, names)).run(*given[rank])
         return [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in tree_leaves(result)]
 
-    return on_every_rank(world, work)
+    return on_every_rank(len(programs), work)
 
 
 def distance(a: object, b: object) -> int | None:
@@ -161,32 +187,106 @@ def exchange_parts(graph_module: GraphModule) -> bool:
     return any(len(nodes) > 1 for nodes in alike.values())
 
 
-def judged(
-    fxopt: Fxopt, name: str, passes: str, seeds: int, folder: pathlib.Path, *, plants: bool = False
-) -> tuple[str, int | None]:
+def files_of(name: str, folder: pathlib.Path) -> list[str]:
+    """What file_of() takes: of one graph for all ranks, or of each rank."""
+    if "{rank}" not in name:
+        return [known_as(name, folder) if pathlib.Path(name).exists() else name]
+    paths = []
+    while pathlib.Path(path := name.replace("{rank}", str(len(paths)))).exists():
+        paths.append(path)
+    if not paths:
+        raise ValueError(f"no file {path}")
+    return [known_as(path, folder) for path in paths]
+
+
+class Subject:
+    """A sharded graph on all ranks, of one file that each of them runs, or of a file for each."""
+
+    def __init__(self, fxopt: Fxopt, name: str, folder: pathlib.Path) -> None:
+        self._fxopt, self._folder = fxopt, folder
+        self.files = files_of(name, folder)
+        modules, before = [], []
+        for file in self.files:
+            modules.append(with_groups(fxopt, file, folder))
+            before.append(load(copy.deepcopy(modules[-1]), folder))
+        self._groups = [groups_of(module) for module in modules]
+        if "{rank}" in name:
+            said = [(int(rank.get("rank", 0)), int(rank.get("world_size", 0))) for module in modules for rank in [module["rank"]]]
+            if said != [(rank, len(said)) for rank in range(len(said))]:
+                raise ValueError(f"{name}: the files say that they are of (rank, ranks) {said}")
+            if conflict := self.conflict([file_of(file) for file in self.files]):
+                raise ValueError(conflict)
+        else:
+            listed, used = self._groups[0], words_of_collectives(before[0])
+            world = max(max(ranks) for ranks in listed.values() if ranks) + 1
+            parts = {uid: shifted(ranks, world) for uid, ranks in listed.items() if ranks and uid in used}
+            self._groups = [{uid: next(part for part in parts[uid] if rank in part) for uid in parts} for rank in range(world)]
+        self.before = self.programs(before)
+        self._known: dict[int, Outputs | None] = {}
+
+    def programs(self, graph_modules: list[GraphModule]) -> list[Program]:
+        """Of every rank, from the graph of each file."""
+        every = graph_modules * (len(self._groups) // len(graph_modules))
+        return [Program.of(graph_module, groups) for graph_module, groups in zip(every, self._groups)]
+
+    def conflict(self, paths: list[pathlib.Path]) -> str:
+        """What `fxopt ranks` has against these files; nothing where there are no files of several ranks."""
+        if len(self.files) == 1:
+            return ""
+        done = subprocess.run([self._fxopt.program, "ranks", *map(str, paths)], capture_output=True, text=True)
+        return f"fxopt ranks exits with {done.returncode}: {done.stderr.strip()[:300]}" if done.returncode != 0 else ""
+
+    def own(self, seed: int) -> Outputs | None:
+        """The outputs before passes; nothing where a second run gives others."""
+        if seed not in self._known:
+            first, second = outputs(self.before, seed), outputs(self.before, seed)
+            is_same = all(distance(a, b) == 0 for x, y in zip(first, second) for a, b in zip(x, y))
+            self._known[seed] = first if is_same else None
+        return self._known[seed]
+
+    def after(self, passes: str) -> tuple[list[GraphModule], dict[str, int], str]:
+        """The graph of each file after passes, what the passes counted on the first, and what speaks against them."""
+        targets, found, counters = [], [], []
+        for rank, file in enumerate(self.files):
+            with_groups(self._fxopt, file, self._folder)  # where the loaded graph finds them
+            targets.append(self._folder / f"after{rank}.pb")
+            report = self._fxopt.opt(file_of(file), targets[-1], passes, "--numerics", "reorders-reductions")
+            counters.append({key: value for step in report["passes"] for key, value in step["counters"].items()})
+            found.append(load(as_json(self._fxopt, targets[-1], self._folder), self._folder))
+        return found, counters[0], self.conflict(targets)
+
+
+def judged(subject: Subject, passes: str, seeds: int, *, plants: bool = False) -> tuple[str, int | None]:
     """What came of it, in words; the distance."""
-    module = with_groups(fxopt, name, folder)
-    before = load(copy.deepcopy(module), folder)
-    target = folder / "after.pb"
-    report = fxopt.opt(file_of(name), target, passes, "--numerics", "reorders-reductions")
-    after = load(as_json(fxopt, target, folder), folder)
-    if plants and not exchange_parts(after):
+    found, counters, conflict = subject.after(passes)
+    world = f"{len(subject.before)} ranks"
+    if conflict:
+        return f"{world}: WRONG: {conflict}", None
+    if plants and not any([exchange_parts(graph_module) for graph_module in found]):  # of all of them, not up to the first
         return "nothing to exchange", None
-    world = max(max(ranks) for ranks in groups_of(module).values() if ranks) + 1
-    counters = {key: value for step in report["passes"] for key, value in step["counters"].items()}
     most, telling = 0, 0
     for seed in range(seeds):
-        own = outputs(before, module, world, seed)
+        own = subject.own(seed)
+        if own is None:
+            has_any = any(has_draws(program.graph_module) for program in subject.before)
+            return f"{world}: own runs differ", None if not has_any else 0
         telling = max(telling, sum(map(is_telling, own[0])))
-        if any(distance(a, b) != 0 for x, y in zip(own, outputs(before, module, world, seed)) for a, b in zip(x, y)):
-            return f"{world} ranks: own runs differ", None if not has_draws(before) else 0
-        found = outputs(after, module, world, seed)
-        distances = [distance(a, b) for x, y in zip(own, found, strict=True) for a, b in zip(x, y, strict=True)]
-        if None in distances:
-            return f"{world} ranks: WRONG: output {distances.index(None)}", None
-        most = max(most, *distances)
+        after = outputs(subject.programs(found), seed)
+        distances = [[distance(a, b) for a, b in zip(x, y, strict=True)] for x, y in zip(own, after, strict=True)]
+        for rank, of_rank in enumerate(distances):
+            if None in of_rank:
+                return f"{world}: WRONG: output {of_rank.index(None)} of rank {rank}", None
+        most = max(most, *(value for of_rank in distances for value in of_rank))
     told = f"{counters.get('bucketed', 0)} in {counters.get('buckets', 0)} buckets"
-    return f"{world} ranks, {seeds} seeds, {told}: {len(own[0])} outputs, of which {telling} tell, at most {most} ulps apart", most
+    graphs = "a graph each" if len(subject.files) > 1 else "one graph"
+    return (
+        f"{world}, {graphs}, {seeds} seeds, {told}: {len(own[0])} outputs, of which {telling} tell, at most {most} ulps apart",
+        most,
+    )
+
+
+def shown(name: str) -> str:
+    return name_of(pathlib.Path(name.replace("_rank{rank}", "")))
 
 
 def main() -> int:
@@ -202,12 +302,12 @@ def main() -> int:
     print("| graph | passes | result |\n|---|---|---|")
     for name in options.names:
         with tempfile.TemporaryDirectory() as folder:
-            known = known_as(name, pathlib.Path(folder)) if pathlib.Path(name).exists() else name
+            subject = Subject(fxopt, name, pathlib.Path(folder))
             for passes in options.passes or PASSES:
-                text, ulps = judged(fxopt, known, passes, options.seeds, pathlib.Path(folder), plants=options.plant)
+                text, ulps = judged(subject, passes, options.seeds, plants=options.plant)
                 is_unlike = ulps is None or ulps > options.ulps
                 is_wrong = is_wrong or is_unlike != options.plant
-                print(f"| {name_of(pathlib.Path(name))} | `{passes}` | {text} |", flush=True)
+                print(f"| {shown(name)} | `{passes}` | {text} |", flush=True)
     return (2 if options.plant else 1) if is_wrong else 0
 
 

@@ -34,6 +34,19 @@ class Graph:
     about: str
     inputs: Callable[[], list[object]] | None = None  # of a twin: real ones, the same at each call
     substitutions: Sequence[Substitution] = field(default=())  # of a twin, against the graph without `_twin`
+    has_ranks: bool = False  # it can be traced for another rank than the first
+    has_mesh: bool = False  # and for another mesh of two dimensions
+
+
+@dataclass
+class Place:
+    """The rank that this process traces for, and the mesh; None: those that the graph has by itself."""
+
+    rank: int | None = None
+    mesh: tuple[int, int] | None = None
+
+
+place = Place()
 
 
 _open = contextlib.ExitStack()
@@ -80,18 +93,21 @@ def number_identities(graph_module: GraphModule) -> None:
             visit(source)
 
 
-def fake_world(size: int) -> None:
-    """Joins a process group of `size` ranks of which only this one, rank 0, exists. Collectives copy as if every rank
-    held what this one holds, so that graphs with them run and give the same numbers each time."""
+def fake_world(size: int, rank: int = 0) -> None:
+    """Joins a process group of `size` ranks of which only this one exists, `rank` unless `place` says another. Collectives
+    copy as if every rank held what this one holds, so that graphs with them run and give the same numbers each time."""
     from torch.testing._internal.distributed.fake_pg import FakeProcessGroup, FakeStore
 
+    rank = rank if place.rank is None else place.rank
+    if not 0 <= rank < size:
+        raise RuntimeError(f"no rank {rank} among {size}")
     if torch.distributed.is_initialized():
-        if torch.distributed.get_world_size() != size:
+        if (torch.distributed.get_world_size(), torch.distributed.get_rank()) != (size, rank):
             raise RuntimeError(f"this process is in a group of {torch.distributed.get_world_size()} ranks already")
         return
     options = FakeProcessGroup.Options()
     options.simulate_uniform_ranks = True
-    torch.distributed.init_process_group("fake", rank=0, world_size=size, store=FakeStore(), pg_options=options)
+    torch.distributed.init_process_group("fake", rank=rank, world_size=size, store=FakeStore(), pg_options=options)
 
 
 def random_like(value: Tensor, generator: torch.Generator) -> Tensor:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-from traces import Graph, Substitution, Traced, fake_world, routes, seeded
+from traces import Graph, Substitution, Traced, fake_world, place, routes, seeded
 
 _SPMD_BACKEND = "partial_dtensor"
 
@@ -45,6 +45,15 @@ class Step:
     chunks: int = 1  # of the loss
     spread: bool = True  # over meshes, be they of one rank; else the model as it is
     cleaned: bool = False  # by torchtitan's passes for dead code and for nodes that do nothing
+
+    def placed(self) -> Step:
+        """The same over the mesh that `place` asks for: the second dimension is that of experts where there are some."""
+        if place.mesh is None or not self.spread:
+            return self
+        outer, inner = place.mesh
+        if self.expert > 1:
+            return dataclasses.replace(self, fsdp=outer * inner, expert=inner)
+        return dataclasses.replace(self, fsdp=outer, tensor=inner)
 
 
 LLAMA8B = Step("llama3", "8B", "flex", "cuda", batch=2, length=8192, fsdp=16, tensor=8)
@@ -244,6 +253,7 @@ def trace_step(step: Step) -> Traced:
     )
     from torchtitan.experiments.graph_trainer.trainer import make_fwd_bwd_step
 
+    step = step.placed()
     built = build(step)
     with _as_traced(step, built):
         function = make_fwd_bwd_step(built.model, built.loss)
@@ -259,6 +269,7 @@ def trace_joint(step: Step) -> Traced:
     from torchtitan.experiments.graph_trainer.common_utils import compute_annotated_loss
     from torchtitan.experiments.graph_trainer.make_fx_tracer import _skip_nested_compile
 
+    step = step.placed()
     built = build(step)
 
     def loss(model: nn.Module, tokens: Tensor, labels: Tensor, valid: Tensor, further: dict[str, object]) -> Tensor:
@@ -272,7 +283,7 @@ def inputs(step: Step, route: Callable[[Step], Traced]) -> list[object]:
     """What the traced graph takes: the state of a real model, then its inputs, with shards and meshes for DTensors."""
     from torchtitan.experiments.graph_trainer.make_fx_tracer import _unwrap_subclasses, extract_module_state
 
-    built = build(step, real=True)
+    built = build(step.placed(), real=True)
     flat, _ = _unwrap_subclasses([*extract_module_state(built.model).values(), *pytree.tree_leaves(built.args)])
     flat = [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in flat]
     return [flat, [torch.ones(())]] if route is trace_joint else flat
@@ -290,14 +301,14 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
         ("joint", trace_joint, f"joint graph, {joint}, of {llama}"),
     ):
         full = f"{what}: 32 layers, batch 2, sequence 8192, bfloat16 with float32 reductions"
-        yield f"llama8b_{suffix}", Graph(functools.partial(route, LLAMA8B), full)
+        yield f"llama8b_{suffix}", Graph(functools.partial(route, LLAMA8B), full, has_ranks=True, has_mesh=True)
         yield f"llama8b_{suffix}_twin", _twin(LLAMA8B_TWIN, route, what, LLAMA8B_SUBSTITUTIONS)
     about = (
         f"one training step, {from_trainer}, of DeepSeek-V3 16B, a mixture of 64 experts: FSDP over 16 and expert"
         " parallelism over 8 ranks that are not there, flex attention, sizes that depend on data"
     )
     full = f"{about}; 27 layers, batch 2, sequence 4096"
-    yield "deepseek16b", Graph(functools.partial(trace_step, DEEPSEEK16B), full)
+    yield "deepseek16b", Graph(functools.partial(trace_step, DEEPSEEK16B), full, has_ranks=True, has_mesh=True)
     yield "deepseek16b_twin", _twin(DEEPSEEK16B_TWIN, trace_step, about, DEEPSEEK16B_SUBSTITUTIONS)
     debug = "of torchtitan's debug Llama on a CPU, not spread over ranks"
     yield "titan_debug", Graph(
@@ -316,7 +327,12 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
 
 def _twin(step: Step, route: Callable[[Step], Traced], about: str, substitutions: Sequence[Substitution]) -> Graph:
     return Graph(
-        functools.partial(route, step), f"small twin: {about}", functools.partial(inputs, step, route), substitutions
+        functools.partial(route, step),
+        f"small twin: {about}",
+        functools.partial(inputs, step, route),
+        substitutions,
+        has_ranks=True,
+        has_mesh=True,
     )
 
 

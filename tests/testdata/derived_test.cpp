@@ -100,12 +100,13 @@ void check_counts(const Row (&rows)[N], const std::map<std::string, size_t>& cou
 // ---- storages
 
 constexpr Row kStorageRows[] = {
-    {"agree", 437690, "the same tensors stand on one storage"},
-    {"wait", 21201,
+    {"agree", 438231, "the same tensors stand on one storage"},
+    {"wait", 21313,
      "a wait hands back its collective's result; the fake kernel of tracing gives it a storage of its own"},
     {"copy", 2273,
      "PyTorch's rematerialization copies a node with its metadata, so that the copy keeps the original's id"},
-    {"out", 179, "an out-variant hands back the memory it was given; the fake kernel of tracing gives it its own"},
+    {"out", 183,
+     "an out-variant, and a receive, hands back the memory it was given; the fake kernel of tracing gives it its own"},
     {"replaced base", 541,
      "a pass of the framework put another base under the view, which keeps the id of the old one"},
     {"no value", 14,
@@ -244,20 +245,22 @@ TEST_CASE("testdata: phases derived without marks and roles differ from the mark
 // ---- roles
 
 constexpr Row kRoleRows[] = {
-    {"parameter: parameter", 9903, "its gradient leaves the graph"},
+    {"parameter: parameter", 9919, "its gradient leaves the graph"},
     {"parameter: not shown, no tensor", 6206,
      "the device mesh of a distributed parameter has no gradient to know it by"},
     {"parameter: not shown, tied", 1, "the second name of a tied weight has no gradient of its own"},
     {"buffer: not shown", 2511, "the graph treats a buffer as it treats an input"},
-    {"input: not shown", 320, "the graph treats an input as it treats a buffer"},
-    {"tangent: tangent", 12, "only backward reads it, and places and shapes fit"},
+    {"input: not shown", 321, "the graph treats an input as it treats a buffer"},
+    {"tangent: tangent", 13, "only backward reads it, and places and shapes fit"},
     {"loss: loss", 47, "the gradient's seed is made like it"},
     {"loss: not shown", 1, "a loss in chunks is differentiated chunk by chunk, and the sum is only returned"},
-    {"gradient: gradient", 9903,
+    {"gradient: gradient", 9919,
      "depends on the seed or a tangent; of the placeholder the file names, without exception"},
     {"gradient: not shown, no tensor", 6206, "the device mesh that stands beside a distributed parameter's gradient"},
     {"mutation: not shown", 369, "a buffer's new value, computed without writing, looks like a user's output"},
-    {"unspecified: not shown", 544, "None in the place of a gradient"},
+    {"unspecified: not shown", 545, "None in the place of a gradient"},
+    {"user: not shown", 1,
+     "forward's result in a graph of forward and backward: nothing tells it from a buffer's new value"},
 };
 
 bool is_tensor(const Graph& graph, NodeId node) { return graph.value(node).kind == ValueKind::kTensor; }
@@ -300,6 +303,7 @@ void compare_outputs(const std::string& file, const Graph& graph, const Told& to
 TEST_CASE("testdata: roles derived without those of the file never contradict them", "[testdata]") {
   std::map<std::string, size_t> counts;
   visit_graphs(true, [&counts](const std::string& file, Graph& graph) {
+    if (file.find("pipeline") != std::string::npos) return;  // a stage's loss and gradients are another's
     const Told told = strip(graph);
     const RoleMap roles = infer_roles(graph);
     if (!told.has_inputs) return;
