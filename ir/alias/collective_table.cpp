@@ -187,6 +187,15 @@ std::string_view collective_class_name(CollectiveClass value) {
   return kNames[static_cast<size_t>(value)];
 }
 
+bool Collective::sizes_fit() const {
+  if (!input_bytes.has_value() || !output_bytes.has_value() || ranks < 1) return false;
+  const bool shrinks = kind == CollectiveKind::kReduceScatter;
+  const int64_t factor = shrinks || kind == CollectiveKind::kAllGather ? ranks : 1;
+  int64_t product = 0;
+  return !__builtin_mul_overflow(shrinks ? *output_bytes : *input_bytes, factor, &product) &&
+         product == (shrinks ? *input_bytes : *output_bytes);
+}
+
 std::vector<Collective> find_collectives(const Graph& graph, const SymbolValues& values) {
   return Finder(graph, values).run();
 }

@@ -34,6 +34,10 @@ struct Collective {
   std::optional<Tensor> input, output;               // of those that take one tensor and make another
   std::optional<int64_t> input_bytes, output_bytes;  // of these two
 
+  // Whether the recorded sizes are what ranks make of each other's: a gather gives `ranks` times what it is given, a
+  // reduce-scatter the same part of it, any other as much. False where they are not known.
+  bool sizes_fit() const;
+
   // What a cap counts: the larger one.
   std::optional<int64_t> bytes() const {
     if (!input_bytes.has_value() || !output_bytes.has_value()) return std::nullopt;

@@ -149,4 +149,24 @@ bool is_writing_call(const Graph& graph, NodeId node) {
   return training == nullptr || !training->is(ArgKind::kBool) || training->as_bool();
 }
 
+bool sees_storage(const Graph& graph, NodeId node) {
+  if (graph[node].kind == NodeKind::kOutput) return false;
+  if (graph[node].kind != NodeKind::kCallFunction) return true;
+  const Op& op = graph.op(node);
+  if (op.view == ViewKind::kProjection) return false;
+  if (find_builtin_op(op.name) != &op || !op.schema.has_value() || op.has_subgraphs) return true;
+  if (op.changes_metadata || op.moves_storage || op.clones_storage || op.has(Effect::kOpaque)) return true;
+  constexpr std::string_view kSeesMore[] = {"as_strided",     "_reshape_alias", "_reinterpret_tensor",
+                                            "storage_offset", "data_ptr",       "is_set_to"};
+  return std::any_of(std::begin(kSeesMore), std::end(kSeesMore),
+                     [&op](std::string_view part) { return op.name.find(part) != std::string::npos; });
+}
+
+bool needs_aligned_place(const Graph& graph, NodeId node) {
+  if (!graph[node].is_call()) return false;
+  const std::string_view name = graph.op(node).name;
+  return name == "aten.view.dtype" || name == "aten.view_as_complex.default" ||
+         name == "prims.view_element_type.default";
+}
+
 }  // namespace fxopt

@@ -44,4 +44,10 @@ bool writes_only_metadata(const Graph& graph, NodeId node);
 // True when the writes of Op::writes happen: batch norm updates its running statistics only in training.
 bool is_writing_call(const Graph& graph, NodeId node);
 
+// Whether the call may see more of the tensors it is given than their elements, sizes and strides: where they begin on their
+// storage, what else is there, or what an operator that is not of the built-in table looks at. False for the output. O(1).
+bool sees_storage(const Graph& graph, NodeId node);
+// Whether it is a view as wider elements, which asks that the place on the storage is a multiple of these. O(1).
+bool needs_aligned_place(const Graph& graph, NodeId node);
+
 }  // namespace fxopt

@@ -166,7 +166,7 @@ class Planner {
         return;
       }
     }
-    if (in_other_phase) result_.note("cross-phase");
+    if (in_other_phase && classes_ == nullptr) result_.note("cross-phase");
     chain_[node] = head;
     head = node;
   }

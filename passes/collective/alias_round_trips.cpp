@@ -50,7 +50,8 @@ class Finder {
 
  private:
   void look_behind(const Collective& one) {
-    if (one.listed == nullptr || !one.input.has_value() || !one.output.has_value() || one.waits.empty()) return;
+    if (one.listed == nullptr || !one.sizes_fit() || one.waits.empty()) return;
+    if (one.ranks != static_cast<int64_t>(one.listed->ranks.size())) return;
     std::optional<Geometry> given = geometry_of(graph_.module(), integers_, *one.input);
     std::optional<Geometry> made = geometry_of(graph_.module(), integers_, *one.output);
     if (!given.has_value() || !made.has_value() || !is_row_major(*given) || !is_row_major(*made)) return;
@@ -137,6 +138,8 @@ class Finder {
 
   std::pair<std::string_view, std::string> find_obstacle(NodeId cut, NodeId source) {
     const StorageMap& storages = facts_.storages();
+    if (stream_of(graph_, cut) != stream_of(graph_, source))
+      return {"streams", "what was given is made on another stream"};
     if (is_held(graph_, cut)) return {"held", "a control dependency or an event holds it"};
     if (storages.metadata_changes_after(cut) || storages.metadata_changes_after(source)) {
       return {"changed-in-place", "its sizes, or those of what was given, change in place"};
@@ -149,7 +152,10 @@ class Finder {
       for (const NodeId user : graph_.users(node)) {
         if (graph_[user].kind == NodeKind::kOutput) return {"returned", "the caller is handed it"};
         if (graph_.position(user) > graph_.position(last)) last = user;
-        const bool shares = graph_[user].is_call() && shares_memory(user, node);
+        if (sees_storage(graph_, user)) {
+          return {"storage", "%" + std::string(graph_.name_of(user)) + " may see more of it than its elements"};
+        }
+        const bool shares = shares_memory(user, node);
         if (shares) open.push_back(user);
       }
     }

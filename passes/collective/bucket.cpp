@@ -1,7 +1,6 @@
 #include "passes/collective/bucket.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -10,16 +9,20 @@
 #include <vector>
 
 #include "core/check.h"
-#include "core/text.h"
 #include "ir/alias/collective_table.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/order.h"
 #include "ir/alias/sizes.h"
-#include "ir/memory/memory.h"
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
 #include "passes/collective/bucket_plan.h"
+#include "passes/collective/peak_bound.h"
+#include "passes/pass/provenance.h"
 
 namespace fxopt {
 namespace {
+
+constexpr std::string_view kPass = "bucket";
 
 Law law_of(const Collective& one) {
   return one.kind == CollectiveKind::kAllGather ? Law::kBucket : Law::kBucketedReduction;
@@ -30,7 +33,11 @@ class Writer {
  public:
   // The graph is in that order.
   Writer(Graph& graph, const StorageMap& storages, const std::vector<NodeId>& order, PassResult& result)
-      : graph_(graph), storages_(storages), result_(result), pass_(graph.module().intern("bucket")) {
+      : graph_(graph),
+        storages_(storages),
+        result_(result),
+        replacer_(graph, kPass),
+        pass_(graph.module().intern(kPass)) {
     find_escaping();
     places_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
     for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = static_cast<uint32_t>(i);
@@ -50,6 +57,7 @@ class Writer {
     result_.count("bucketed", static_cast<int64_t>(members_.size()));
     return std::move(made_);
   }
+  void finish() { replacer_.finish(); }
 
  private:
   NodeId first_of(const std::function<NodeId(const Collective&)>& node_of) const {
@@ -112,6 +120,7 @@ class Writer {
     origin.uid = from.uid;
     origin.kind = OriginKind::kReplaced;
     origin.pass = pass_;
+    graph_.mutable_extra(id).stream = stream_of(graph_, like);
     graph_.mutable_extra(id).origins.push_back(origin);
     return id;
   }
@@ -216,9 +225,14 @@ class Writer {
         });
     for (size_t i = 0; i < members_.size(); ++i) hand_out(*members_[i], split, i, parts[i]);
     for (const Collective* one : members_) {
-      for (const NodeId old : one->waits) graph_.erase(old);
-      graph_.erase(one->start);
+      for (const NodeId old : one->waits) erase(old, wait);
+      erase(one->start, first_argument(graph_, wait));
     }
+  }
+  // What was to come after it comes after the other.
+  void erase(NodeId gone, NodeId by) {
+    graph_.erase(gone);
+    replacer_.hand_over(gone, by);
   }
 
   ValueId list_value(const std::vector<Tensor>& parts) {
@@ -237,9 +251,9 @@ class Writer {
       stack.push(Arg::node(split));
       stack.push(Arg::integer(static_cast<int64_t>(place)));
     });
-    // What was gathered lies apart. What was reduced does not; but results that are handed out, or written to, must not share
-    // memory that they had to themselves.
-    const bool is_copied = kind() == CollectiveKind::kAllGather || escapes(one);
+    // What was gathered lies apart. What was reduced does not; but results that are handed out, or that are written to, must not
+    // share memory that they had to themselves; and a view as wider elements must not find it beginning between two.
+    const bool is_copied = kind() == CollectiveKind::kAllGather || escapes(one) || is_viewed_as_wider(one);
     if (is_copied) node = clone(node, like, part);
     const NodeId out = view(node, like, one.output->sizes);
     result_.claim(graph_, is_copied ? node : out, law());
@@ -269,6 +283,20 @@ class Writer {
     return false;
   }
 
+  // Whether somebody, through views, views it as wider elements.
+  bool is_viewed_as_wider(const Collective& one) const {
+    std::vector<NodeId> open(one.waits.begin(), one.waits.end());
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      for (const NodeId user : graph_.users(node)) {
+        if (needs_aligned_place(graph_, user)) return true;
+        if (view_of_call(graph_, user) != ViewKind::kNone) open.push_back(user);
+      }
+    }
+    return false;
+  }
+
   // Memory that the graph hands out, and that somebody writes to.
   void find_escaping() {
     escapes_ = IdMap<BufferId, bool>(storages_.num_buffers(), false);
@@ -280,7 +308,8 @@ class Writer {
     for (const NodeId node : graph_.nodes()) {
       const bool is_output = graph_[node].kind == NodeKind::kOutput;
       if (is_output || (graph_[node].runs() && !graph_.op(node).is_pure() &&
-                        !graph_.op(node).has(Effect::kCollective) && !graph_.op(node).has(Effect::kWaits))) {
+                        (is_writing_call(graph_, node) ||
+                         (!graph_.op(node).has(Effect::kCollective) && !graph_.op(node).has(Effect::kWaits))))) {
         graph_.for_each_input(node, note_all);
       }
     }
@@ -297,6 +326,7 @@ class Writer {
   Graph& graph_;
   const StorageMap& storages_;
   PassResult& result_;
+  Replacer replacer_;
   StringId pass_;
   std::vector<const Collective*> members_;
   std::vector<NodeId> made_;
@@ -346,6 +376,7 @@ std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketP
   Writer writer(graph, storages, order, result);
   std::vector<std::vector<NodeId>> made;
   for (const std::vector<size_t>& members : plan.buckets) made.push_back(writer.run(plan, members));
+  writer.finish();
   return made;
 }
 
@@ -353,39 +384,33 @@ std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketP
 class PeakKeeper {
  public:
   PeakKeeper(const Graph& graph, Facts& facts, const BucketOptions& options, const MemoryOptions& memory)
-      : graph_(graph), memory_(memory) {
-    before_ = analyze_memory(graph, facts.storages(), memory, &facts.phases()).peak_bytes();
-    const double most = static_cast<double>(before_) * (1 + options.max_growth);
-    limit_ = options.max_growth < 0 || options.compat == Compat::kTorch || most >= 9e18 ? INT64_MAX
-                                                                                        : static_cast<int64_t>(most);
-    limit_ = std::max(limit_, before_);
-  }
+      : graph_(graph), bound_(graph, facts, memory, options.compat == Compat::kTorch ? -1 : options.max_growth) {}
 
   void run(BucketPlan& plan, PassResult& result) {
     for (;;) {
-      std::vector<size_t> at_peak = try_plan(plan);
-      if (after_ <= limit_) break;
-      if (at_peak.empty()) {  // it is the order that makes it grow
-        at_peak.resize(plan.buckets.size());
-        std::iota(at_peak.begin(), at_peak.end(), 0);
+      std::vector<size_t> over = try_plan(plan);
+      if (growth_.is_within()) break;
+      const bool is_order = over.empty();  // that the buckets need
+      if (is_order) {
+        over.resize(plan.buckets.size());
+        std::iota(over.begin(), over.end(), 0);
       }
-      for (auto at = at_peak.rbegin(); at != at_peak.rend(); ++at) part(plan, *at);
+      const std::string why = is_order ? "with the order that buckets need " : "with it and others like it ";
+      for (auto at = over.rbegin(); at != over.rend(); ++at) part(plan, *at, why);
       std::sort(plan.buckets.begin(), plan.buckets.end());
     }
-    if (after_ <= before_) return;
-    result.warn(graph_, "peak-grows",
-                "the ideal peak grows from " + std::to_string(before_) + " B to " + std::to_string(after_) + " B, by " +
-                    percent(after_));
+    if (num_parted_ > 0) {
+      result.warn(graph_, "parted",
+                  std::to_string(num_parted_) + (num_parted_ == 1 ? " bucket is" : " buckets are") +
+                      " parted for max-growth, by this rank's own peak: where ranks' graphs differ, ask fxopt ranks of "
+                      "all results");
+    }
+    if (growth_.grows()) result.warn(graph_, "peak-grows", growth_.text());
   }
 
  private:
-  std::string percent(int64_t bytes) const {
-    const double part =
-        100.0 * static_cast<double>(bytes - before_) / static_cast<double>(std::max<int64_t>(before_, 1));
-    return format_double(std::round(part * 100) / 100) + " %";
-  }
-
-  // The buckets with storages that are live at the peak: their own, and inputs that wait for them.
+  // The buckets with storages that are live where the graph takes more than it may: their own, and inputs that wait for
+  // them.
   std::vector<size_t> try_plan(const BucketPlan& plan) {
     const std::unique_ptr<Module> copy = graph_.module().clone();
     Graph& graph = copy->graph(graph_.id());
@@ -394,32 +419,22 @@ class PeakKeeper {
     const std::vector<std::vector<NodeId>> made = write(graph, known.of(graph), plan, ignored);
     known.forget();
     Facts& facts = known.of(graph);
-    const MemoryReport report = analyze_memory(graph, facts.storages(), memory_, &facts.phases());
-    after_ = report.peak_bytes();
-    if (after_ <= limit_ || report.devices.empty() || !report.devices[0].node.is_valid()) return {};
-    const uint32_t peak = graph.position(report.devices[0].node);
-    const auto is_live = [&](NodeId node) {
-      for (const BufferId id : facts.storages().buffers(node)) {
-        if (!id.is_valid() || facts.storages().buffer(id).source != BufferSource::kNode) continue;
-        const Lifetime& lifetime = report.lifetimes[id.index()];
-        if (lifetime.first <= peak && peak <= lifetime.last && lifetime.bytes > 0) return true;
-      }
-      return false;
-    };
+    growth_ = bound_.measure(graph, facts);
     std::vector<size_t> found;
-    for (size_t i = 0; i < made.size(); ++i) {
+    for (size_t i = 0; i < made.size() && !growth_.is_within(); ++i) {
       bool is_there = false;
       for (const NodeId node : made[i]) {
-        is_there = is_there || is_live(node);
-        if (graph.position(node) < peak) continue;
-        graph.for_each_input(node, [&](NodeId input) { is_there = is_there || is_live(input); });
+        is_there = is_there || growth_.is_live(facts.storages(), node);
+        graph.for_each_input(node,
+                             [&](NodeId input) { is_there = is_there || growth_.is_live(facts.storages(), input); });
       }
       if (is_there) found.push_back(i);
     }
     return found;
   }
 
-  void part(BucketPlan& plan, size_t at) {
+  void part(BucketPlan& plan, size_t at, const std::string& why) {
+    ++num_parted_;
     const std::vector<size_t> members = plan.buckets[at];
     plan.buckets.erase(plan.buckets.begin() + static_cast<std::ptrdiff_t>(at));
     const auto middle = members.begin() + static_cast<std::ptrdiff_t>((members.size() + 1) / 2);
@@ -427,15 +442,16 @@ class PeakKeeper {
          {std::vector<size_t>(members.begin(), middle), std::vector<size_t>(middle, members.end())}) {
       if (half.size() > 1) plan.buckets.push_back(half);
       if (half.size() == 1) {
-        plan.alone[half[0]] = {
-            "peak", "its bucket is parted: the ideal peak would grow by " + percent(after_) + ", above max-growth"};
+        plan.alone[half[0]] = {"peak", "its bucket is parted: " + why + "the ideal peak would grow by " +
+                                           growth_.percent() + ", above max-growth"};
       }
     }
   }
 
   const Graph& graph_;
-  const MemoryOptions& memory_;
-  int64_t before_ = 0, after_ = 0, limit_ = 0;
+  const PeakBound bound_;
+  PeakBound::Growth growth_;
+  int64_t num_parted_ = 0;
 };
 
 }  // namespace

@@ -69,11 +69,16 @@ struct BucketOptions {
 // or an event, stays.
 //
 // What makes the peak grow are inputs that wait for the last one of their bucket, and results that are there before they are read.
-// A bucket that has such at the peak is parted in two, in schedule order, and its parts again, until the peak is within max-growth; where none has, all are.
+// Every bucket that has such where a device takes more than it may is parted in two, in schedule order, and its parts again, until
+// each device's peak is within max-growth; where none has, the order is what it takes, and all are parted. So the choice hangs on
+// the peak of the file's rank: of ranks with unlike graphs `fxopt ranks` says whether they still fit together.
+//
+// Results of reductions share the bucket's memory, unless they are handed out, written to, or viewed as wider elements: then, as what
+// was gathered is, they are copied. Where somebody may see more of a result than its elements, the collective stays. New nodes run on the members' streams, which are part of the key; what waited for a member waits for the bucket.
 //
 // Counters: buckets, bucketed (members). Remarks on every collective of these kinds that stays: alone, with what stood against the
-// last merge that was tried. Warnings: left-alone, where something stayed; peak-grows, where the ideal peak does; tagged-members, where
-// recompute tags on them are not carried out yet. Numerics: all-gathers are exact; reduce-scatters and
+// last merge that was tried. Warnings: left-alone, where something stayed; parted, for max-growth; peak-grows, where the ideal peak
+// does; tagged-members, where recompute tags on them are not carried out yet. Numerics: all-gathers are exact; reduce-scatters and
 // all-reduces may add up in another order, as a ring's order hangs on where an element stands in the buffer.
 //
 // O((nodes + dependences) log nodes), and as often as buckets are parted, log(members) times at most.

@@ -1,6 +1,7 @@
 #include "passes/collective/bucket_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <functional>
 #include <map>
@@ -8,7 +9,9 @@
 #include <tuple>
 #include <utility>
 
+#include "core/saturate.h"
 #include "core/text.h"
+#include "ir/alias/effects.h"
 #include "ir/alias/order.h"
 #include "ir/values/geometry.h"
 #include "ir/values/values.h"
@@ -42,6 +45,7 @@ struct Key {
   StringId reduce_op;
   DType dtype;
   StringId device;
+  std::array<std::optional<StringId>, 2> streams;  // of the start, of the wait
   Phase phase;
   Tag tag;
   auto operator<=>(const Key&) const = default;
@@ -61,6 +65,7 @@ class Filter {
       return {"other-group",
               "most of its kind that are for parameters and gradients run on another group (groups=all takes it, too)"};
     }
+    if (graph_[one.start].kwargs.count != 0) return {"form", "it is called with keyword arguments"};
     if (one.listed == nullptr) return {"unlisted-group", "its group is not in the table of process groups"};
     if (!one.bytes().has_value()) return {"unknown-sizes", "its sizes are not recorded"};
     for (const Tensor* tensor : {&*one.input, &*one.output}) {
@@ -69,18 +74,45 @@ class Filter {
       }
     }
     if (*one.bytes() == 0) return {"empty", "it is empty"};
-    if (one.kind == CollectiveKind::kReduceScatter && *one.input_bytes != *one.output_bytes * one.ranks) {
+    if (!one.sizes_fit() && one.kind == CollectiveKind::kReduceScatter) {
       return {"indivisible", "what it scatters is not a multiple of its ranks"};
+    }
+    if (!one.sizes_fit()) {
+      return {"sizes", "its recorded result is not of the size that its input and its ranks make"};
+    }
+    if (one.input->sizes.is_valid() && graph_.module().dims(one.input->sizes).empty()) {
+      return {"scalar", "it has no dimensions"};
+    }
+    const std::optional<Geometry> made = geometry_of(graph_.module(), integers_, *one.output);
+    if (!made.has_value() || !is_row_major(*made)) {
+      return {"not-row-major", "its recorded result is not laid out row by row"};
     }
     const std::optional<Geometry> geometry = geometry_of(graph_.module(), integers_, *one.input);
     const bool is_laid_out = geometry.has_value() && is_row_major(*geometry) && !geometry->conjugate &&
                              !geometry->negative && geometry->layout == Layout::kStrided && geometry->rank() > 0 &&
                              !one.input->subclass.is_valid();
     if (!is_laid_out) return {"not-row-major", "what it is given is not laid out row by row"};
+    if (const NodeId by = seen_by(one); by.is_valid()) {
+      return {"storage", "%" + std::string(graph_.name_of(by)) + " may see more of its result than the elements"};
+    }
     return held(one);
   }
 
  private:
+  // A reader, through views, that may; invalid: none does.
+  NodeId seen_by(const Collective& one) const {
+    std::vector<NodeId> open(one.waits.begin(), one.waits.end());
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      for (const NodeId user : graph_.users(node)) {
+        if (sees_storage(graph_, user)) return user;
+        if (graph_[user].is_call() && view_of_call(graph_, user) != ViewKind::kNone) open.push_back(user);
+      }
+    }
+    return NodeId();
+  }
+
   // Of each kind the group with most that are for parameters and gradients; of equals the one met first.
   void find_primary(const std::vector<Collective>& collectives) {
     struct Count {
@@ -175,8 +207,8 @@ class Order {
 // on the bucket: that is looked up from bucket to bucket when it is asked for, never written into the nodes before.
 class Grower {
  public:
-  Grower(const Graph& graph, const Order& order, const BucketOptions& options, BucketPlan& plan)
-      : graph_(graph), order_(order), options_(options), plan_(plan) {}
+  Grower(const Graph& graph, const PhaseMap& phases, const Order& order, const BucketOptions& options, BucketPlan& plan)
+      : graph_(graph), phases_(phases), order_(order), options_(options), plan_(plan) {}
 
   void run() {
     masks_ = IdMap<NodeId, uint64_t>(graph_.num_ids(), 0);
@@ -232,7 +264,15 @@ class Grower {
 
   Key key_of(const Collective& one) const {
     const Node& node = graph_[one.start];
-    return {one.kind, one.group, one.reduce_op, one.output->dtype, one.output->device, node.phase, node.tag};
+    const Phase phase = phases_.is_backward(one.start) ? Phase::kBackward : Phase::kForward;
+    return {one.kind,
+            one.group,
+            one.reduce_op,
+            one.output->dtype,
+            one.output->device,
+            {stream_of(graph_, one.start), stream_of(graph_, one.waits.front())},
+            node.phase == Phase::kUnspecified ? phase : node.phase,
+            node.tag};
   }
 
   std::string named(size_t place) const { return "%" + std::string(graph_.name_of(plan_.collectives[place].start)); }
@@ -248,7 +288,7 @@ class Grower {
       if (!slot.is_open || slot.key != key) continue;  // another bucket has the slot by now
       const std::string first = named(slot.members.front());
       const uint32_t span = place_ - places_[plan_.collectives[slot.members.front()].start];
-      const int64_t bytes = slot.bytes + *one.bytes();
+      const int64_t bytes = saturating_add(slot.bytes, *one.bytes());
       if (options_.max_span > 0 && span > options_.max_span) {
         end(slot, {"span", named(place) + " is " + std::to_string(span) + " nodes after it, and max-span is " +
                                std::to_string(options_.max_span)});
@@ -273,7 +313,7 @@ class Grower {
   void join(Slot& slot, uint32_t at, size_t place, uint64_t mask) {
     const Collective& one = plan_.collectives[place];
     slot.members.push_back(place);
-    slot.bytes += *one.bytes();
+    slot.bytes = saturating_add(slot.bytes, *one.bytes());
     slot.depends_on |= mask & ~(uint64_t{1} << at);
     bits_of_start_[one.start] = uint64_t{1} << at;
   }
@@ -338,6 +378,7 @@ class Grower {
   }
 
   const Graph& graph_;
+  const PhaseMap& phases_;
   const Order& order_;
   const BucketOptions& options_;
   BucketPlan& plan_;
@@ -423,9 +464,9 @@ class TorchFormer {
         plan_.alone[place] = {"dependence", "it depends on a neighbour, and compat=torch tries it once"};
         continue;
       }
-      if (!members.empty() && bytes + one.bytes().value_or(0) > cap_of(options_, one.kind)) close();
+      if (!members.empty() && saturating_add(bytes, one.bytes().value_or(0)) > cap_of(options_, one.kind)) close();
       members.push_back(place);
-      bytes += one.bytes().value_or(0);
+      bytes = saturating_add(bytes, one.bytes().value_or(0));
       reach(one.start);
     }
     close();
@@ -480,7 +521,7 @@ BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& o
     TorchFormer(graph, options, plan).run();
   } else {
     const Order order(graph, facts, plan);
-    Grower(graph, order, options, plan).run();
+    Grower(graph, facts.phases(), order, options, plan).run();
   }
   std::sort(plan.buckets.begin(), plan.buckets.end());
   return plan;

@@ -1,6 +1,7 @@
 #include "passes/collective/fuse_gathers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,9 +15,10 @@
 #include "ir/alias/rank_order.h"
 #include "ir/alias/sizes.h"
 #include "ir/alias/view_geometry.h"
-#include "ir/memory/memory.h"
 #include "ir/values/values.h"
+#include "passes/collective/peak_bound.h"
 #include "passes/pass/ledger.h"
+#include "passes/pass/provenance.h"
 
 namespace fxopt {
 namespace {
@@ -125,9 +127,13 @@ class Planner {
       if (graph_[node].phase != graph_[outer.start].phase) {
         return {"phases", "%" + name(node) + " is of another phase"};
       }
+      if (stream_of(graph_, node) != stream_of(graph_, outer.start)) {
+        return {"streams", "%" + name(node) + " runs on another stream"};
+      }
       if (graph_[node].tag != graph_[outer.start].tag) return {"tags", "%" + name(node) + " has another tag"};
     }
     for (const Collective* one : {&inner, &outer}) {
+      if (graph_[one->start].kwargs.count != 0) return {"form", "%" + name(one->start) + " has keyword arguments"};
       if (graph_.op(one->start).name != "_c10d_functional.all_gather_into_tensor.default") {
         return {"form", "%" + name(one->start) + " is not an all_gather_into_tensor"};
       }
@@ -136,6 +142,14 @@ class Planner {
       }
       if (one->ranks != static_cast<int64_t>(one->listed->ranks.size())) {
         return {"ranks", "%" + name(one->start) + " says another number of ranks than its group has"};
+      }
+    }
+    for (const Collective* one : {&inner, &outer}) {
+      const std::optional<Geometry> given =
+          one->input.has_value() ? geometry_of(graph_.module(), integers_, *one->input) : std::nullopt;
+      if (!one->sizes_fit() || !given.has_value() || !is_row_major(*given) || given->conjugate || given->negative ||
+          one->input->dtype != one->output->dtype) {
+        return {"sizes", "the recorded sizes of %" + name(one->start) + " are not known, or not those that it makes"};
       }
     }
     if (outer.waits.empty()) return {"unwaited", "nothing waits for it"};
@@ -244,9 +258,10 @@ class Planner {
     const Cost one = costs_.collective(CollectiveKind::kAllGather, fusion.ranks, *first.input_bytes);
     if (one.num_collectives(CostBasis::kUnknown) != 0) return unknown_cost();
     if (one.link_seconds <= apart) return {};
-    return {"dearer", "one gather takes " + format_double(one.link_seconds) + " s, and those it stands for " +
-                          format_double(apart) + " s"};
+    return {"dearer",
+            "one gather takes " + microseconds(one.link_seconds) + ", and those it stands for " + microseconds(apart)};
   }
+  static std::string microseconds(double seconds) { return format_double(std::round(seconds * 1e7) / 10) + " us"; }
   Obstacle unknown_cost() {
     has_unknown_cost_ = true;
     return {};
@@ -263,8 +278,8 @@ class Planner {
     if (!reasons_.empty()) {
       const auto& [place, obstacle] = *reasons_.begin();
       result_.warn(graph_, "left-alone",
-                   std::to_string(reasons_.size()) + " gathers of what was gathered stay, first %" +
-                       name(collectives_[place].start) + ": " + obstacle.text);
+                   std::to_string(reasons_.size()) + (reasons_.size() == 1 ? " gather" : " gathers") +
+                       " of what was gathered stay, first %" + name(collectives_[place].start) + ": " + obstacle.text);
     }
     if (has_unknown_cost_ && !fusions_.empty()) {
       result_.warn(graph_, "cost-unknown",
@@ -329,11 +344,12 @@ StringId make_group(Module& module, const Fusion& fusion, const std::vector<Coll
 
 class Writer {
  public:
-  Writer(Graph& graph, PassResult& result) : graph_(graph), result_(result), pass_(graph.module().intern(kPass)) {}
+  Writer(Graph& graph, PassResult& result)
+      : graph_(graph), result_(result), replacer_(graph, kPass), pass_(graph.module().intern(kPass)) {}
 
   void run(const Planner& plan, const std::vector<Fusion>& fusions) {
     for (const Fusion& fusion : fusions) write(plan, fusion);
-    graph_.prune_control();
+    replacer_.finish();
   }
 
  private:
@@ -388,6 +404,7 @@ class Writer {
   void erase(NodeId node, NodeId by) {
     if (graph_.op(node).has(Effect::kCollective)) add_origin(by, node);
     erase_unread(graph_, node, kPass);
+    replacer_.hand_over(node, by);
   }
 
   // `node` stands for `old`, too.
@@ -402,21 +419,37 @@ class Writer {
 
   Graph& graph_;
   PassResult& result_;
+  Replacer replacer_;
   StringId pass_;
 };
 
-int64_t peak_of(const Graph& graph, Facts& facts, const MemoryOptions& memory) {
-  return analyze_memory(graph, facts.storages(), memory, &facts.phases()).peak_bytes();
-}
-
-// The ideal peak of a copy in which this is done.
-int64_t peak_with(const Graph& graph, const Planner& plan, const std::vector<Fusion>& fusions,
-                  const MemoryOptions& memory) {
+// Whether the graph needs no more memory on any device when that is done.
+bool keeps_peak(const Graph& graph, Facts& facts, const Planner& plan, const std::vector<Fusion>& fusions,
+                const MemoryOptions& memory) {
+  const PeakBound bound(graph, facts, memory, 0);
   const std::unique_ptr<Module> copy = graph.module().clone();
   PassResult ignored;
   Writer(copy->graph(graph.id()), ignored).run(plan, fusions);
-  ModuleFacts facts(*copy);
-  return peak_of(copy->graph(graph.id()), facts.of(copy->graph(graph.id())), memory);
+  ModuleFacts known(*copy);
+  return bound.measure(copy->graph(graph.id()), known.of(copy->graph(graph.id()))).is_within();
+}
+
+// Where each may be issued early: no call that may do anything is passed, and no other call on its group, so that the group's calls
+// have one order, early or late.
+void find_early(const Graph& graph, Facts& facts, const Planner& plan, std::vector<Fusion>& fusions) {
+  const Worlds worlds(graph, facts.effects());
+  std::map<StringId, std::vector<uint32_t>> places;  // of the calls on each group, as they are and as they are to be
+  for (const Collective& one : plan.collectives()) places[one.group.uid].push_back(graph.position(one.start));
+  for (Fusion& fusion : fusions) {
+    const NodeId first = plan.collectives()[fusion.members.front()].start;
+    const NodeId last = plan.collectives()[fusion.members.back()].start;
+    std::vector<uint32_t>& others = places[fusion.group];
+    const bool passes_one = std::any_of(others.begin(), others.end(), [&](uint32_t place) {
+      return place >= graph.position(first) && place < graph.position(last);
+    });
+    fusion.is_early = !passes_one && worlds.are_one(first, last);
+    others.push_back(graph.position(fusion.is_early ? first : last));
+  }
 }
 
 void say_groups(const Graph& graph, const std::vector<Fusion>& fusions, PassResult& result) {
@@ -461,14 +494,8 @@ Result<PassResult> fuse_gathers(Graph& graph, const FuseGathersOptions& options,
     fusion.group = make_group(graph.module(), fusion, planner.collectives());
     result.count("groups");
   }
-  const MemoryOptions& memory = context.measure.memory;
-  const Worlds worlds(graph, facts.effects());
-  const int64_t before = peak_of(graph, facts, memory);
-  for (Fusion& fusion : fusions) {
-    fusion.is_early = worlds.are_one(planner.collectives()[fusion.members.front()].start,
-                                     planner.collectives()[fusion.members.back()].start);
-  }
-  if (peak_with(graph, planner, fusions, memory) > before) {
+  find_early(graph, facts, planner, fusions);
+  if (!keeps_peak(graph, facts, planner, fusions, context.measure.memory)) {
     for (Fusion& fusion : fusions) fusion.is_early = false;
   }
   say_groups(graph, fusions, result);

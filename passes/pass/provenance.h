@@ -20,6 +20,12 @@ class Replacer {
   // `gone` goes to the ledger; whether `kept` takes over its tag is the pass's to decide. O(uses of `gone` + origins).
   void replace(NodeId gone, NodeId kept);
 
+  // Of a node that is erased already: what waited for it waits for the other.
+  void hand_over(NodeId gone, NodeId kept) {
+    replaced_[gone] = kept;
+    any_ = true;
+  }
+
   // Control dependencies on nodes that went become dependencies on what stands for them. Once, at the end. O(nodes),
   // nothing when nothing was replaced.
   void finish();

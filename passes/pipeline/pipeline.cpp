@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/check.h"
@@ -207,15 +208,40 @@ std::string_view PipelineStep::value_of(std::string_view option) const {
   return known == pass->options.end() ? std::string_view() : known->default_value;
 }
 
+namespace {
+
+Error numerics_error(const PipelineStep& step, Numerics needs, Numerics allowed) {
+  const std::string needed(name_of(needs));
+  return Error{ErrorCode::kUsage,
+               step.text + " is of the class " + needed + ", and --numerics " + std::string(name_of(allowed)) +
+                   " does not allow that",
+               "if results may change that far, add --numerics " + needed,
+               {}};
+}
+
+// The first node that such a claim is about and the module has.
+Where place_of(const Module& module, const std::vector<Claim>& claims, Law law) {
+  Where where;
+  for (const GraphId id : module.graphs()) {
+    const Graph& graph = module.graph(id);
+    std::set<uint64_t> uids;
+    for (const Claim& claim : claims) {
+      if (claim.law == law && module.text(graph.name()) == claim.graph) uids.insert(claim.uid);
+    }
+    for (const NodeId node : graph.nodes()) {
+      if (!where.node.empty() || !uids.contains(graph[node].uid)) continue;
+      where.graph = module.text(graph.name());
+      where.node = graph.name_of(node);
+    }
+  }
+  return where;
+}
+
+}  // namespace
+
 std::optional<Error> numerics_error(const Pipeline& pipeline, Numerics allowed) {
   for (const PipelineStep& step : pipeline.steps) {
-    if (step.pass->numerics <= allowed) continue;
-    const std::string needed(name_of(step.pass->numerics));
-    return Error{ErrorCode::kUsage,
-                 step.text + " is of the class " + needed + ", and --numerics " + std::string(name_of(allowed)) +
-                     " does not allow that",
-                 "if results may change that far, add --numerics " + needed,
-                 {}};
+    if (step.pass->numerics > allowed) return numerics_error(step, step.pass->numerics, allowed);
   }
   return std::nullopt;
 }
@@ -257,6 +283,12 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
     done.result = std::move(*result);
     FXOPT_CHECK(done.result.claims().empty() || step.has(ProofTerm::kClaims),
                 "pass " + step.text + " claims equalities, which its row does not say");
+    for (const Claim& claim : done.result.claims()) {
+      if (numerics_of(claim.law) <= options.numerics) continue;
+      Error error = numerics_error(step, numerics_of(claim.law), options.numerics);
+      error.where = place_of(module, done.result.claims(), claim.law);
+      return error;
+    }
     done.nodes_after = module.num_nodes();
     bool has_changed = true;  // as far as anyone has looked
     if (options.check_hash) {

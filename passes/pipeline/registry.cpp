@@ -9,6 +9,7 @@
 #include "passes/clean/raise_getitems.h"
 #include "passes/collective/alias_round_trips.h"
 #include "passes/collective/bucket.h"
+#include "passes/collective/dedup_unshards.h"
 #include "passes/collective/fuse_gathers.h"
 #include "passes/partition/join.h"
 #include "passes/partition/partition.h"
@@ -45,6 +46,9 @@ std::vector<PassInfo> make_registry() {
                             {ProofTerm::kDropsCollectives, "collectives", "remove"},
                             {ProofTerm::kDropsAssertions, "assertions", "remove"},
                             kAsTorch}}),
+      entry<dedup_unshards>("dedup-unshards", Numerics::kExact,
+                            "Gather a parameter once where it is gathered more often.",
+                            {.needs = {}, .ends = {}, .proof = {{ProofTerm::kClaims, "", ""}}}),
       entry<fsdp_gathers>("fsdp-gathers", Numerics::kExact, "Tag what FSDP gathers in forward, to gather it again.",
                           {.needs = {OpenQuestion::kTags},
                            .ends = {{OpenQuestion::kPhases, "fsdp-gathers decides by phases what it tags"}},

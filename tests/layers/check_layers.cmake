@@ -38,7 +38,7 @@ set(rooms_ir ir/check ir/io ${rooms_ir/check})           # prepare.h, the one wa
 set(rooms_passes/pass "")
 set(rooms_passes/clean passes/pass)
 set(rooms_passes/tag passes/pass)
-set(rooms_passes/collective passes/pass)
+set(rooms_passes/collective passes/pass passes/clean)  # equal gathers are merged as cse merges
 set(rooms_passes/recompute passes/pass)
 set(rooms_passes/partition passes/pass passes/clean passes/recompute)  # cuts what remat has made
 set(rooms_passes/pipeline passes/pass passes/clean passes/tag passes/collective passes/recompute passes/partition)

@@ -10,6 +10,7 @@ Numerics numerics_of(Law law) {
     case Law::kOwnShard:
       return Numerics::kExact;
     case Law::kBucketedReduction:
+    case Law::kAddedReductions:
       return Numerics::kReordersReductions;
   }
   return Numerics::kChangesNumerics;

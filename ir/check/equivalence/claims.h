@@ -43,14 +43,14 @@ enum class Law : uint8_t {
   kGathers,
   // What a rank gathered holds at its own place what it gave.
   kOwnShard,
+  // The sum of two reductions is the reduction of the sum. Sums are added up in another order.
+  kAddedReductions,
 };
 template <>
 struct EnumNames<Law> {
-  static constexpr EnumName<Law> kAll[] = {{Law::kPart, "part"},
-                                           {Law::kBucket, "bucket"},
-                                           {Law::kBucketedReduction, "bucketed-reduction"},
-                                           {Law::kGathers, "gathers"},
-                                           {Law::kOwnShard, "own-shard"}};
+  static constexpr EnumName<Law> kAll[] = {
+      {Law::kPart, "part"},       {Law::kBucket, "bucket"},      {Law::kBucketedReduction, "bucketed-reduction"},
+      {Law::kGathers, "gathers"}, {Law::kOwnShard, "own-shard"}, {Law::kAddedReductions, "added-reductions"}};
 };
 Numerics numerics_of(Law law);
 

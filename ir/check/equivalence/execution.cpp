@@ -1034,6 +1034,7 @@ class Execution {
       if (!claims_.empty()) note_rows(node);
     }
     if (rule_->special == Special::kSum && !is_differentiated_) rename_sum(node);
+    if (rule_->special == Special::kSum && !claims_.empty()) note_sum(node);
     if (rule_->only_computes && effects == Effect::kNone && !is_differentiated_) return;
     // A dropout that draws nothing hands back what it is given.
     if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
@@ -1415,6 +1416,8 @@ class Execution {
       why = name_by_part(node);
     } else if (claim->second == Law::kOwnShard) {
       why = name_by_shard(node);
+    } else if (claim->second == Law::kAddedReductions && !graph_.op(node).has(Effect::kCollective)) {
+      why = name_by_sum(node);
     } else if (!graph_.op(node).has(Effect::kCollective)) {  // the call itself: issue()
       why = name_by_bucket(node);
     }
@@ -1630,8 +1633,126 @@ class Execution {
     const Hash128 name =
         make_key(KeyKind::kGathered, {ranks.high, ranks.low, world_.high, world_.low, result.elements.high,
                                       result.elements.low, static_cast<uint64_t>(result.count)});
-    memory_.name_anew(storage, name);
+    memory_.name_anew(storage, name, name);
     members_[ranks].push_back(name);
+    return "";
+  }
+
+  // -- sums of reductions
+
+  // Of an `add` of two tensors of one geometry: what it adds up. Nothing for any other call.
+  std::optional<std::array<uint32_t, 2>> added(NodeId node) {
+    const Arg* factor = call_argument(graph_, node, 2);
+    const std::vector<uint32_t>& made = result_objects(node);
+    if (graph_.op(node).name != "aten.add.Tensor" || factor != nullptr || given_.size() != 2 || made.size() != 1) {
+      return std::nullopt;
+    }
+    const Geometry* to = memory_.known_geometry(made[0]);
+    for (const uint32_t object : given_) {
+      const Geometry* from = memory_.known_geometry(object);
+      if (from == nullptr || to == nullptr || from->sizes != to->sizes || from->dtype != to->dtype) return std::nullopt;
+    }
+    return std::array<uint32_t, 2>{given_[0], given_[1]};
+  }
+
+  void note_sum(NodeId node) {
+    const std::optional<std::array<uint32_t, 2>> both = added(node);
+    const Geometry* to = both.has_value() ? memory_.known_geometry(result_objects(node)[0]) : nullptr;
+    if (to == nullptr || !is_row_major(*to) || !to->offset.is(0)) return;
+    std::vector<Hash128> addends;
+    for (const uint32_t object : *both) {
+      const std::optional<Hash128> elements = elements_key(object, *to);
+      if (!elements.has_value()) return;
+      add_addends(object, *elements, addends);
+    }
+    sums_.emplace(memory_.data_key(result_objects(node)[0]), std::move(addends));
+  }
+  void add_addends(uint32_t object, const Hash128& elements, std::vector<Hash128>& addends) {
+    const Geometry* geometry = memory_.known_geometry(object);
+    const auto inside =
+        geometry != nullptr && geometry->offset.is(0) ? sums_.find(memory_.data_key(object)) : sums_.end();
+    if (inside == sums_.end()) {
+      addends.push_back(elements);
+    } else {
+      addends.insert(addends.end(), inside->second.begin(), inside->second.end());
+    }
+  }
+
+  // Law kAddedReductions, of the call: what it fills its result with is named by what is added up, on this rank and over all.
+  std::string issue_as_sum(NodeId node, const Op& op, const Hash128& group, const std::vector<uint32_t>& given,
+                           const std::vector<uint32_t>& made) {
+    if (is_differentiated_) return "autograd may run through the graph";
+    const CollectiveKind kind = collective_kind(op);
+    const bool is_reduction = kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllReduce;
+    if (!is_reduction || given.size() != 1 || made.size() != 1 || !op.writes.empty()) {
+      return "it is not a reduction that makes one tensor of one";
+    }
+    const Geometry* from = memory_.known_geometry(given[0]);
+    const Geometry* to = memory_.known_geometry(made[0]);
+    const std::optional<Hash128> elements =
+        from == nullptr || to == nullptr ? std::nullopt : elements_key(given[0], *to);
+    if (!elements.has_value() || !is_row_major(*to) || !to->offset.is(0)) {
+      return "what it is given or makes is not laid out row by row";
+    }
+    const SymInt count = from->num_elements();
+    if (!count.is_static()) return "its sizes are not known";
+    words_.clear();
+    words_.add(key_tag(KeyKind::kSummed, static_cast<uint64_t>(kind)));
+    words_.add(group);
+    words_.add(ranks_key(node));
+    words_.add(world_);
+    for (const SymInt& size : to->sizes) words_.add(size.key());
+    bool is_linear = false;
+    for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
+      const Arg* arg = call_argument(graph_, node, i);
+      if (arg == nullptr || !arg->is(ArgKind::kString) || op.schema->args[i].name != "reduce_op") continue;
+      is_linear = module_.text(arg->as_string()) == "sum" || module_.text(arg->as_string()) == "avg";
+      words_.add(keys_.text(arg->as_string()));
+    }
+    if (!is_linear) return "it neither sums nor averages";
+    std::vector<Hash128> members;
+    add_addends(given[0], *elements, members);
+    const size_t size = words_.size();
+    for (Hash128& member : members) {
+      words_.cut(size);
+      words_.add(member);
+      member = make_key(words_.all());
+      members_[group].push_back(member);
+    }
+    std::sort(members.begin(), members.end());
+    const uint32_t storage = memory_.object(made[0]).storage;
+    memory_.name_anew(storage, sum_name(members, true), sum_name(members, true));
+    reduced_[storage] = {std::move(members), Hash128()};
+    return "";
+  }
+  static Hash128 sum_name(const std::vector<Hash128>& members, bool is_pending) {
+    Words words = {key_tag(KeyKind::kSummed, is_pending ? 1 : 0)};
+    for (const Hash128& member : members) add_key(words, member);
+    return make_key(words);
+  }
+
+  // The same of an `add` of what reductions gave.
+  std::string name_by_sum(NodeId node) {
+    const std::optional<std::array<uint32_t, 2>> both = added(node);
+    if (!both.has_value()) return "it does not add two tensors of equal sizes";
+    std::vector<Hash128> members;
+    for (const uint32_t object : *both) {
+      const uint32_t storage = memory_.real_storage(memory_.object(object).storage);
+      const auto found = reduced_.find(storage);
+      const Geometry* geometry = memory_.known_geometry(object);
+      if (found == reduced_.end() || !is_row_major(*geometry) || !geometry->offset.is(0)) {
+        return "it does not add what reductions gave";
+      }
+      if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
+        return "nobody has waited for what it adds, or it was written to";
+      }
+      members.insert(members.end(), found->second.members.begin(), found->second.members.end());
+    }
+    std::sort(members.begin(), members.end());
+    const uint32_t storage = memory_.object(result_objects(node)[0]).storage;
+    memory_.name_anew(storage, sum_name(members, true), sum_name(members, false));
+    const Hash128 filled = memory_.all_of(storage);
+    reduced_[storage] = {std::move(members), filled};
     return "";
   }
 
@@ -1835,11 +1956,16 @@ class Execution {
     const Hash128 pending = memory_.seen_all_of(storage);
     item.is_pending = false;
     if (item.is_transfer) return;
-    memory_.end_filling(storage, make_key(KeyKind::kReady, {pending.high, pending.low}));
+    const auto reduced = reduced_.find(storage);
+    memory_.end_filling(storage, reduced == reduced_.end() ? make_key(KeyKind::kReady, {pending.high, pending.low})
+                                                           : sum_name(reduced->second.members, false));
     if (auto found = gathered_.find(storage); found != gathered_.end()) found.value().filled = memory_.all_of(storage);
     if (auto found = bucketed_.find(storage); found != bucketed_.end()) {
       found.value().filled = memory_.all_of(storage);
       for (const SideBySide::Part& part : found->second.buffer.parts) out_.waits.push_back(part.name);
+    } else if (reduced != reduced_.end()) {
+      reduced.value().filled = memory_.all_of(storage);
+      out_.waits.insert(out_.waits.end(), reduced->second.members.begin(), reduced->second.members.end());
     } else {
       out_.waits.push_back(pending);
     }
@@ -1855,8 +1981,9 @@ class Execution {
     }
     std::string why = "its group cannot be told";
     if (group != Hash128()) {
-      why = claim->second == Law::kGathers ? issue_as_gathers(node, op, given, made)
-                                           : issue_as_members(node, op, group, given, made);
+      why = claim->second == Law::kGathers           ? issue_as_gathers(node, op, given, made)
+            : claim->second == Law::kAddedReductions ? issue_as_sum(node, op, group, given, made)
+                                                     : issue_as_members(node, op, group, given, made);
     }
     if (!why.empty()) out_.refused.push_back({node, claim->second, why});
     return why.empty();
@@ -2032,6 +2159,8 @@ class Execution {
       if (storage.is_pending && !storage.is_transfer) {
         if (const auto found = bucketed_.find(i); found != bucketed_.end()) {
           for (const SideBySide::Part& part : found->second.buffer.parts) out_.pending.push_back(part.name);
+        } else if (const auto reduced = reduced_.find(i); reduced != reduced_.end()) {
+          out_.pending.insert(out_.pending.end(), reduced->second.members.begin(), reduced->second.members.end());
         } else {
           out_.pending.push_back(memory_.all_of(i));
         }
@@ -2069,7 +2198,13 @@ class Execution {
     SideBySide buffer;
     Hash128 filled;
   };
-  HashMap<uint32_t, GatherResult> gathered_;  // likewise, of all-gathers
+  struct Reduction {
+    std::vector<Hash128> members;  // sorted: what is added up
+    Hash128 filled;
+  };
+  HashMap<uint32_t, Reduction> reduced_;                      // likewise, of reductions that are claimed
+  HashMap<Hash128, std::vector<Hash128>, Hash128Hash> sums_;  // what was added up, by what the sum holds
+  HashMap<uint32_t, GatherResult> gathered_;                  // likewise, of all-gathers
   HashMap<Hash128, SideBySide, Hash128Hash> rows_;
   HashMap<uint32_t, BucketResult> bucketed_;
   std::map<Hash128, std::vector<Hash128>> members_;                                   // by group

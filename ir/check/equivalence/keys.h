@@ -54,6 +54,7 @@ enum class KeyKind : uint8_t {
   kSide,
   kMember,
   kGathered,
+  kSummed,
 };
 
 // A word that begins what is named, with up to 56 bits more.

@@ -102,9 +102,10 @@ class NamedMemory {
     storages_[storage].content = content;
     storages_[storage].is_renamed = has_renamed_ = true;
   }
-  // What was made holds that, and is a storage of that size: nobody has seen it yet.
-  void name_anew(uint32_t storage, const Hash128& content) {
-    storages_[storage].content = storages_[storage].made = content;
+  // What was made held that first, and holds that now, and is a storage of that size: nobody has seen it yet.
+  void name_anew(uint32_t storage, const Hash128& made, const Hash128& content) {
+    storages_[storage].made = made;
+    storages_[storage].content = content;
   }
   bool has_renamed() const { return has_renamed_; }
   // Which storage it is in truth, where it, or one that it may be, was renamed: who sees more of it than elements sees
