@@ -9,6 +9,7 @@
 #include "passes/clean/raise_getitems.h"
 #include "passes/collective/alias_round_trips.h"
 #include "passes/collective/bucket.h"
+#include "passes/collective/compute_cap.h"
 #include "passes/collective/dedup_unshards.h"
 #include "passes/collective/fuse_gathers.h"
 #include "passes/partition/join.h"
@@ -37,6 +38,8 @@ std::vector<PassInfo> make_registry() {
       entry<canonicalize>("canonicalize", Numerics::kExact,
                           "Remove aliases, identity views and views that undo each other.",
                           {.needs = {}, .ends = {}, .proof = {kAsTorch}}),
+      entry<compute_cap>("compute-cap", Numerics::kExact,
+                         "Issue reduce-scatters between computations that stand in a row."),
       entry<cse>("cse", Numerics::kExact, "Merge nodes that compute the same value.",
                  {.needs = {}, .ends = {}, .proof = {kAsTorch}}),
       entry<dce>("dce", Numerics::kExact, "Erase nodes nothing visible depends on.",

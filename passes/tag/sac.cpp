@@ -21,6 +21,7 @@
 #include "ir/step/phases.h"
 #include "ir/step/tag_rules.h"
 #include "ir/step/tags.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {
@@ -43,6 +44,7 @@ class Tagger {
   // The tag each node should carry; nodes that have one keep it.
   IdMap<NodeId, Tag> run() {
     for (const NodeId node : graph_.nodes()) tags_[node] = choose(node);
+    if (options_.save_first_residual) save_first_residuals();
     save_boundaries();
     return std::move(tags_);
   }
@@ -100,6 +102,36 @@ class Tagger {
   bool is_saved(const Op& op) const {
     if (options_.save_ops.empty()) return op.in(OpSet::kTitanSave);
     return any_of(options_.save_ops, [&op](const std::string& name) { return op.name == name; });
+  }
+
+  void save_first_residuals() {
+    std::vector<RegionKey> done;
+    for (const NodeId node : graph_.nodes()) {
+      if (!graph_[node].is_call() || phases_.is_backward(node) || graph_.op(node).name != "aten.add.Tensor") continue;
+      const RegionKey key = region_key(graph_, node, TagRules::kFxopt);
+      if (!key.exists || (!done.empty() && is_same(done.back(), key)) || !adds_outside(node, key)) continue;
+      done.push_back(key);
+      if (graph_[node].tag == Tag::kNone) tags_[node] = Tag::kMustSave;
+    }
+    if (done.empty()) {
+      result_.warn(graph_, "no-residual", "no layer has a sum of what it is given and what it makes: none is saved");
+    }
+  }
+  static bool is_same(const RegionKey& a, const RegionKey& b) { return !a.is_before(b) && !b.is_before(a); }
+
+  // Whether one operand was made outside of the layer, the other within, and both are of one size.
+  bool adds_outside(NodeId add, const RegionKey& key) const {
+    bool is_outside[2] = {};
+    const Tensor* tensors[2] = {};
+    for (size_t i = 0; i < 2; ++i) {
+      const Arg* arg = call_argument(graph_, add, i);
+      if (arg == nullptr || !arg->is(ArgKind::kNode)) return false;
+      tensors[i] = single_tensor(graph_, arg->as_node());
+      if (tensors[i] == nullptr) return false;
+      const RegionKey maker = region_key(graph_, arg->as_node(), TagRules::kFxopt);
+      is_outside[i] = !maker.exists || !is_same(maker, key);
+    }
+    return is_outside[0] != is_outside[1] && same_sizes(graph_.module(), tensors[0]->sizes, tensors[1]->sizes);
   }
 
   void save_boundaries() {

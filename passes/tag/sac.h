@@ -29,6 +29,7 @@ struct SacOptions {
   std::vector<NodePattern> recompute;
   std::vector<NodePattern> save;
   std::vector<std::string> save_ops;
+  bool save_first_residual = false;
   std::vector<std::string> exclude = {"lm_head", "loss"};
 
   template <class Self, class Field>
@@ -46,6 +47,9 @@ struct SacOptions {
           "per-op: module path parts, comma-separated, whose matmuls are recomputed and not counted.");
     field("save-ops", self.save_ops,
           "per-op: the ops to save, comma-separated, in place of matmuls, attention and reductions of ranks.");
+    field("save-first-residual", self.save_first_residual,
+          "Tag the first residual sum of each layer MUST_SAVE, so that recomputing what follows it does not reach what "
+          "precedes it.");
     field("exclude", self.exclude, "Top-level modules, comma-separated, left untagged (saved).");
   }
   Status check() const;
@@ -54,7 +58,8 @@ struct SacOptions {
 // Tags forward nodes for selective activation checkpointing: MUST_SAVE or a recompute tag on every forward call outside
 // `exclude` that has no tag yet. Stored tags stay. What cannot be repeated is MUST_SAVE. A value that a later layer or
 // region reads is MUST_SAVE, so that recomputing one layer does not reach into the one before. What `recompute` selects
-// and cannot be repeated is a remark.
+// and cannot be repeated is a remark. A layer's first residual sum is its first `add` of two tensors of equal sizes of which
+// one was made outside of the layer and the other within; where none has one, the warning `no-residual`.
 //
 // Counters: tagged-save, tagged-recompute. Phases are derived where the graph marks none.
 // Policies after torchtitan's memory_policy.py (full, eager), save set `_get_default_save_ops`. O(nodes + edges).

@@ -16,7 +16,8 @@ Outputs of every rank before and after are to be equal bit by bit; of reduce-sca
 the largest distance in units of last place is printed, and must not be above --ulps (default: 0; the group of threads adds rank by
 rank, so that there the order of sums stays). Draws: every rank has a generator of its own.
 
---plant exchanges parts of equal sizes within each bucket, in what the passes made: then every row that has some must differ.
+--plant exchanges parts of equal sizes within each bucket, and runs gathers on a group of the same ranks in another order where
+the file has one, in what the passes made: then every row that has a place for it must differ.
 
 Exits with 1 where something differs, with 2 where what was planted goes unseen. Needs torch; no GPU.
 """
@@ -56,6 +57,7 @@ NAMES = ("llama8b_flb_twin", "llama8b_joint_twin", "deepseek16b_twin")
 PASSES = (
     "bucket", "bucket{all-gather=4KiB}", "bucket{groups=all}", "bucket{compat=torch}",
     "bucket{reduce-scatter=200MiB,all-reduce=200MiB,groups=all}", "cse,bucket{groups=all,reduce-scatter=16KiB}",
+    "fuse-gathers,bucket{groups=all}", "alias-round-trips", "dedup-unshards{reductions=merge}", "compute-cap{max-consecutive=2}",
 )  # fmt: skip
 SECONDS = 300
 INTEGERS = {torch.float16: torch.int16, torch.bfloat16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
@@ -187,6 +189,19 @@ def exchange_parts(graph_module: GraphModule) -> bool:
     return any(len(nodes) > 1 for nodes in alike.values())
 
 
+def exchange_orders(graph_module: GraphModule, groups: dict[str, list[int]]) -> bool:
+    """Gathers run on a group of the same ranks in another order, where there is one. Whether there is any."""
+    found = False
+    for node in graph_module.graph.nodes:
+        if node.target is not torch.ops._c10d_functional.all_gather_into_tensor.default:
+            continue
+        ranks = groups.get(node.args[2], [])
+        others = [uid for uid, other in groups.items() if sorted(other) == sorted(ranks) and other != ranks]
+        if others:
+            node.args, found = (*node.args[:2], others[0]), True
+    return found
+
+
 def files_of(name: str, folder: pathlib.Path) -> list[str]:
     """What file_of() takes: of one graph for all ranks, or of each rank."""
     if "{rank}" not in name:
@@ -236,6 +251,22 @@ class Subject:
         done = subprocess.run([self._fxopt.program, "ranks", *map(str, paths)], capture_output=True, text=True)
         return f"fxopt ranks exits with {done.returncode}: {done.stderr.strip()[:300]}" if done.returncode != 0 else ""
 
+    def _add_groups(self, file: int, groups: dict[str, list[int]]) -> None:
+        """Those that passes made."""
+        new = {uid: ranks for uid, ranks in groups.items() if ranks and uid not in self._groups[file]}
+        if len(self.files) > 1:
+            self._groups[file].update(new)
+            return
+        for uid, ranks in new.items():
+            for rank, of_rank in enumerate(self._groups):
+                of_rank[uid] = next(part for part in shifted(ranks, len(self._groups)) if rank in part)
+
+    def plant(self, graph_modules: list[GraphModule]) -> bool:
+        """Makes a mistake wherever there is a place for one."""
+        groups = self._groups if len(graph_modules) > 1 else self._groups[:1]
+        changed = [exchange_parts(module) | exchange_orders(module, of) for module, of in zip(graph_modules, groups)]
+        return any(changed)
+
     def own(self, seed: int) -> Outputs | None:
         """The outputs before passes; nothing where a second run gives others."""
         if seed not in self._known:
@@ -252,7 +283,9 @@ class Subject:
             targets.append(self._folder / f"after{rank}.pb")
             report = self._fxopt.opt(file_of(file), targets[-1], passes, "--numerics", "reorders-reductions")
             counters.append({key: value for step in report["passes"] for key, value in step["counters"].items()})
-            found.append(load(as_json(self._fxopt, targets[-1], self._folder), self._folder))
+            module = as_json(self._fxopt, targets[-1], self._folder)
+            self._add_groups(rank, groups_of(module))
+            found.append(load(module, self._folder))
         return found, counters[0], self.conflict(targets)
 
 
@@ -262,7 +295,7 @@ def judged(subject: Subject, passes: str, seeds: int, *, plants: bool = False) -
     world = f"{len(subject.before)} ranks"
     if conflict:
         return f"{world}: WRONG: {conflict}", None
-    if plants and not any([exchange_parts(graph_module) for graph_module in found]):  # of all of them, not up to the first
+    if plants and not subject.plant(found):
         return "nothing to exchange", None
     most, telling = 0, 0
     for seed in range(seeds):
@@ -277,7 +310,7 @@ def judged(subject: Subject, passes: str, seeds: int, *, plants: bool = False) -
             if None in of_rank:
                 return f"{world}: WRONG: output {of_rank.index(None)} of rank {rank}", None
         most = max(most, *(value for of_rank in distances for value in of_rank))
-    told = f"{counters.get('bucketed', 0)} in {counters.get('buckets', 0)} buckets"
+    told = ", ".join(f"{value} {key}" for key, value in sorted(counters.items())) or "nothing changed"
     graphs = "a graph each" if len(subject.files) > 1 else "one graph"
     return (
         f"{world}, {graphs}, {seeds} seeds, {told}: {len(own[0])} outputs, of which {telling} tell, at most {most} ulps apart",
@@ -295,7 +328,7 @@ def main() -> int:
     parser.add_argument("--passes", action="append", metavar="PIPELINE")
     parser.add_argument("--seeds", type=int, default=2, metavar="N", help="of inputs (default: 2)")
     parser.add_argument("--ulps", type=int, default=0, metavar="N", help="that reductions may differ by (default: 0)")
-    parser.add_argument("--plant", action="store_true", help="exchange parts of buckets, which must be seen")
+    parser.add_argument("--plant", action="store_true", help="make mistakes, which must be seen")
     parser.add_argument("names", nargs="*", default=list(NAMES), metavar="NAME")
     options = parser.parse_args()
     fxopt, is_wrong = Fxopt(options.fxopt), False

@@ -1,0 +1,242 @@
+#include "passes/collective/compute_cap.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/check.h"
+#include "ir/alias/collective_table.h"
+#include "ir/alias/sizes.h"
+
+namespace fxopt {
+namespace {
+
+constexpr size_t kMostNeeded = 64;  // nodes that are placed with a reduce-scatter
+
+class Scheduler {
+ public:
+  Scheduler(const Graph& graph, Facts& facts, const ComputeCapOptions& options, const SymbolValues& values)
+      : graph_(graph),
+        dependences_(facts.dependences()),
+        storages_(facts.storages()),
+        options_(options),
+        is_placed_(graph.num_ids(), false),
+        taken_in_(graph.num_ids(), 0),
+        scatter_of_(graph.num_ids(), 0) {
+    for (const Collective& one : find_collectives(graph, values)) {
+      if (one.kind != CollectiveKind::kReduceScatter) continue;
+      scatters_.push_back(one);
+      scatter_of_[one.start] = static_cast<uint32_t>(scatters_.size());
+    }
+    if (options.max_live.value > 0) count_readers(values);
+  }
+
+  std::vector<NodeId> run() {
+    for (const NodeId node : graph_.nodes()) {
+      if (is_placed_[node]) continue;
+      if (is_compute(node)) {
+        const bool is_full = options_.max_consecutive > 0 && in_a_row_ >= options_.max_consecutive;
+        if (is_full || is_too_large(node)) issue_ready();
+        if (is_too_large(node)) wait_for_earlier();
+      }
+      place(node);
+    }
+    return std::move(order_);
+  }
+
+  int64_t num_moved() const { return moved_; }
+  int64_t longest() const { return longest_; }
+  int64_t num_long() const { return num_long_; }
+  NodeId first_long() const { return first_long_; }
+
+ private:
+  bool is_compute(NodeId node) const {
+    if (!graph_[node].is_call()) return false;
+    const ComputeClass kind = graph_.op(node).compute;
+    return kind == ComputeClass::kContraction || kind == ComputeClass::kConvolution || kind == ComputeClass::kAttention;
+  }
+  // What may be placed with a reduce-scatter: it makes what that is given of what is there.
+  bool is_light(NodeId node) const {
+    if (!graph_[node].is_call() || !graph_.op(node).is_pure()) return false;
+    const ComputeClass kind = graph_.op(node).compute;
+    return kind == ComputeClass::kView || kind == ComputeClass::kDataMovement || kind == ComputeClass::kPointwise ||
+           graph_.op(node).view != ViewKind::kNone;
+  }
+
+  void place(NodeId node) {
+    is_placed_[node] = true;
+    order_.push_back(node);
+    if (const uint32_t scatter = scatter_of_.get(node); scatter != 0) {
+      end_run();
+      unwaited_.push_back(scatter - 1);
+    } else if (is_compute(node)) {
+      ++in_a_row_;
+      longest_ = std::max(longest_, in_a_row_);
+      if (options_.max_consecutive > 0 && in_a_row_ == options_.max_consecutive + 1) {
+        ++num_long_;
+        if (!first_long_.is_valid()) first_long_ = node;
+      }
+    }
+    if (options_.max_live.value > 0) follow_memory(node);
+  }
+  void end_run() { in_a_row_ = 0; }
+
+  // -- what is issued early
+
+  // All that can be, in their order; before them the waits for those that were.
+  void issue_ready() {
+    while (next_ < scatters_.size() && is_placed_[scatters_[next_].start]) ++next_;
+    std::vector<std::vector<NodeId>> ready;
+    ++round_;
+    for (size_t at = next_; at < scatters_.size(); ++at) {
+      if (is_placed_[scatters_[at].start]) continue;
+      std::vector<NodeId> needed;
+      if (!collect(scatters_[at].start, needed)) break;
+      for (const NodeId node : needed) taken_in_[node] = round_;
+      ready.push_back(std::move(needed));
+    }
+    if (ready.empty()) return;
+    wait_for_earlier();
+    for (const std::vector<NodeId>& needed : ready) {
+      for (const NodeId node : needed) {
+        place(node);
+        ++moved_;
+      }
+    }
+  }
+
+  // What must be placed for the node, itself last. False: something that must not.
+  bool collect(NodeId node, std::vector<NodeId>& needed) {
+    if (needed.size() >= kMostNeeded) return false;
+    for (const Dependence& dependence : dependences_.of(node)) {
+      const NodeId on = dependence.on;
+      if (is_placed_[on] || taken_in_[on] == round_ || std::find(needed.begin(), needed.end(), on) != needed.end())
+        continue;
+      if (!is_light(on) || !collect(on, needed)) return false;
+    }
+    needed.push_back(node);
+    return true;
+  }
+
+  void wait_for_earlier() {
+    std::vector<size_t> rest;
+    for (const size_t scatter : unwaited_) {
+      for (const NodeId wait : scatters_[scatter].waits) {
+        if (is_placed_[wait]) continue;
+        const std::span<const Dependence> needed = dependences_.of(wait);
+        const bool can = std::all_of(needed.begin(), needed.end(),
+                                     [this](const Dependence& dependence) { return is_placed_[dependence.on]; });
+        if (can) {
+          place(wait);
+          ++moved_;
+        } else {
+          rest.push_back(scatter);
+        }
+      }
+    }
+    unwaited_ = std::move(rest);
+  }
+
+  // -- what is live
+
+  void count_readers(const SymbolValues& values) {
+    bytes_.assign(storages_.num_buffers(), 0);
+    readers_.assign(storages_.num_buffers(), 0);
+    is_live_.assign(storages_.num_buffers(), false);
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      const Buffer& buffer = storages_.buffer(BufferId(i));
+      const Value& value = graph_.pool().value(buffer.value);
+      if (value.kind != ValueKind::kTensor) continue;
+      bytes_[i] = storage_bytes(graph_.module(), graph_.pool().tensor(value), values).value_or(0);
+      // Somebody else has it to the end.
+      if (buffer.source != BufferSource::kNode || storages_.is_returned(BufferId(i))) ++readers_[i];
+    }
+    for (const NodeId node : graph_.nodes()) {
+      for (const BufferId id : touched(node)) ++readers_[id.index()];
+    }
+  }
+  // What the node makes, is given, and, of a wait, what the collective was given.
+  std::vector<BufferId> touched(NodeId node) const {
+    std::vector<BufferId> found;
+    const auto add = [&](NodeId other) {
+      for (const BufferId id : storages_.buffers(other)) {
+        if (id.is_valid()) found.push_back(id);
+      }
+    };
+    add(node);
+    graph_.for_each_input(node, [&](NodeId input) {
+      add(input);
+      if (graph_[input].is_call() && graph_.op(input).has(Effect::kCollective)) graph_.for_each_input(input, add);
+    });
+    return found;
+  }
+  bool is_too_large(NodeId node) const {
+    if (options_.max_live.value == 0) return false;
+    int64_t bytes = live_;
+    for (const BufferId id : storages_.buffers(node))
+      bytes += id.is_valid() && !is_live_[id.index()] ? bytes_[id.index()] : 0;
+    return bytes > options_.max_live.value;
+  }
+  void follow_memory(NodeId node) {
+    for (const BufferId id : touched(node)) {
+      const size_t i = id.index();
+      if (!is_live_[i]) {
+        is_live_[i] = true;
+        live_ += bytes_[i];
+      }
+      if (--readers_[i] == 0) live_ -= bytes_[i];
+    }
+  }
+
+  const Graph& graph_;
+  const DependenceMap& dependences_;
+  const StorageMap& storages_;
+  const ComputeCapOptions& options_;
+  std::vector<Collective> scatters_;
+  IdMap<NodeId, bool> is_placed_;
+  IdMap<NodeId, uint32_t> taken_in_;  // the round in which it is to be placed
+  uint32_t round_ = 0;
+  IdMap<NodeId, uint32_t> scatter_of_;  // 1 + its place among the reduce-scatters
+  std::vector<NodeId> order_;
+  std::vector<size_t> unwaited_;  // that were issued, by place
+  size_t next_ = 0;               // all before it are issued
+  int64_t in_a_row_ = 0, longest_ = 0, num_long_ = 0, moved_ = 0;
+  NodeId first_long_;
+  std::vector<int64_t> bytes_;  // by buffer
+  std::vector<uint32_t> readers_;
+  std::vector<bool> is_live_;
+  int64_t live_ = 0;
+};
+
+}  // namespace
+
+Status ComputeCapOptions::check() const {
+  if (max_consecutive >= 0) return ok_status();
+  Error error{
+      ErrorCode::kBadOptionValue, "'max-consecutive' of 'compute-cap' must be 0 or more", "0 is any number", {}};
+  error.where.field = "max-consecutive";
+  return error;
+}
+
+Result<PassResult> compute_cap(Graph& graph, const ComputeCapOptions& options, PassContext& context) {
+  PassResult result;
+  Facts& facts = context.facts.of(graph);
+  Scheduler scheduler(graph, facts, options, symbol_values(graph.module(), context.measure.memory.symbols));
+  const std::vector<NodeId> order = scheduler.run();
+  FXOPT_CHECK(!facts.dependences().violation(order).has_value(), "an order that breaks a dependence");
+  result.note("longest", scheduler.longest());
+  if (scheduler.num_long() > 0) {
+    result.warn(graph, scheduler.first_long(), "long-runs",
+                std::to_string(scheduler.num_long()) + (scheduler.num_long() == 1 ? " run" : " runs") +
+                    " of more than " + std::to_string(options.max_consecutive) + " computations, " +
+                    std::to_string(scheduler.longest()) + " at most: no reduce-scatter could be issued between");
+  }
+  if (!std::equal(order.begin(), order.end(), graph.nodes().begin())) {
+    graph.set_schedule(order);
+    result.count("moved", std::max<int64_t>(scheduler.num_moved(), 1));
+  }
+  return result;
+}
+
+}  // namespace fxopt
