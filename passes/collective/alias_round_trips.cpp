@@ -23,8 +23,9 @@ constexpr std::string_view kPass = "alias-round-trips";
 
 struct RoundTrip {
   NodeId cut;
-  NodeId source;
-  bool is_same;  // the cut has the source's sizes and strides
+  NodeId gather;
+  bool is_same;    // the cut has the source's sizes and strides
+  bool is_on_all;  // told by a symbol of the rank: it is one on every rank
 };
 
 class Finder {
@@ -133,7 +134,7 @@ class Finder {
     }
     Geometry moved = given_;
     moved.offset = shown.offset;
-    found_.push_back({cut, source, same_geometry(moved, shown)});
+    found_.push_back({cut, gather_->start, same_geometry(moved, shown), !shown.offset.is_static()});
   }
 
   std::pair<std::string_view, std::string> find_obstacle(NodeId cut, NodeId source) {
@@ -191,9 +192,9 @@ class Finder {
 };
 
 // The source under the sizes of what was cut.
-NodeId view_before(Graph& graph, const RoundTrip& trip) {
+NodeId view_before(Graph& graph, const RoundTrip& trip, NodeId source) {
   const Tensor cut = *single_tensor(graph, trip.cut);
-  Tensor tensor = *single_tensor(graph, trip.source);
+  Tensor tensor = *single_tensor(graph, source);
   tensor.sizes = cut.sizes;
   tensor.strides = graph.module().contiguous_strides(cut.sizes);
   const NodeId view =
@@ -201,7 +202,7 @@ NodeId view_before(Graph& graph, const RoundTrip& trip) {
   graph[view].take_context(graph[trip.cut]);
   graph[view].value = graph.pool().append_value(graph.pool().tensor_value(tensor));
   ArgStack stack(graph.pool());
-  stack.push(Arg::node(trip.source));
+  stack.push(Arg::node(source));
   const size_t mark = stack.mark();
   for (const Dim& dim : graph.module().dims(cut.sizes)) {
     stack.push(dim.is_static() ? Arg::integer(dim.value) : Arg::expr(dim.expr));
@@ -211,21 +212,23 @@ NodeId view_before(Graph& graph, const RoundTrip& trip) {
   return view;
 }
 
-// What nobody reads of the way from a gather to what was cut, the gather among it.
-void drop_unread(Graph& graph, NodeId node, bool with_gathers, PassResult& result) {
-  std::vector<NodeId> open = {node};
-  while (!open.empty()) {
-    const NodeId at = open.back();
-    open.pop_back();
-    if (graph[at].erased || graph.has_users(at) || !graph[at].is_call()) continue;
-    const bool is_gather = graph.op(at).has(Effect::kCollective) || graph.op(at).has(Effect::kWaits);
-    if (is_gather ? !with_gathers : !graph.op(at).is_pure()) continue;
-    if (is_held(graph, at)) continue;
-    const NodeId input = first_argument(graph, at);
-    if (graph.op(at).has(Effect::kCollective)) result.count("dropped");
-    erase_unread(graph, at, kPass);
-    if (input.is_valid() && !(is_gather && !graph[input].is_call())) open.push_back(input);
+// Drops what nobody reads of the way from a gather to what was cut, the gather among it where it may go. Returns the gather that
+// nobody reads and that stays, if there is one.
+NodeId drop_unread(Graph& graph, NodeId node, bool with_gathers, PassResult& result) {
+  while (node.is_valid() && graph[node].is_call() && !graph.has_users(node) && !is_held(graph, node)) {
+    const bool is_gather = graph.op(node).has(Effect::kCollective) || graph.op(node).has(Effect::kWaits);
+    if (is_gather && !with_gathers) return node;
+    if (!is_gather && !graph.op(node).is_pure()) break;
+    const bool is_start = graph.op(node).has(Effect::kCollective);
+    const NodeId input = first_argument(graph, node);
+    erase_unread(graph, node, kPass);
+    if (is_start) {
+      result.count("dropped");
+      break;
+    }
+    node = input;
   }
+  return NodeId();
 }
 
 }  // namespace
@@ -241,12 +244,26 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
       find_collectives(graph, symbol_values(graph.module(), context.measure.memory.symbols));
   const std::vector<RoundTrip> trips = Finder(graph, facts, result).run(collectives);
   Replacer replacer(graph, kPass);
+  int64_t unread = 0;
+  NodeId first;
   for (const RoundTrip& trip : trips) {
     result.claim(graph, trip.cut, Law::kOwnShard);
     const NodeId before = first_argument(graph, trip.cut);
-    replacer.replace(trip.cut, trip.is_same ? trip.source : view_before(graph, trip));
+    const NodeId source = first_argument(graph, trip.gather);  // by now: it may have been a cut itself
+    replacer.replace(trip.cut, trip.is_same ? source : view_before(graph, trip, source));
     result.count("round-trips");
-    drop_unread(graph, before, options.drop_gathers, result);
+    const bool may_go =
+        options.drop_gathers == DropGathers::kAlways || (options.drop_gathers == DropGathers::kShown && trip.is_on_all);
+    const NodeId stays = drop_unread(graph, before, may_go, result);
+    if (stays.is_valid() && unread++ == 0) first = stays;
+  }
+  if (unread > 0) {
+    result.warn(
+        graph, first, "unread",
+        std::to_string(unread) + (unread == 1 ? " gather that nobody reads stays" : " gathers that nobody reads stay") +
+            ", first %" + std::string(graph.name_of(first)) +
+            ": one rank's file does not show that every rank drops it (drop-gathers=always, and fxopt ranks of all "
+            "results)");
   }
   replacer.finish();
   return result;

@@ -1,18 +1,33 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/result.h"
 #include "passes/pass/context.h"
 #include "passes/pass/pass.h"
 
 namespace fxopt {
 
+enum class DropGathers : uint8_t {
+  kShown,
+  kAlways,
+  kNever,
+};
+template <>
+struct EnumNames<DropGathers> {
+  static constexpr EnumName<DropGathers> kAll[] = {
+      {DropGathers::kShown, "shown"}, {DropGathers::kAlways, "always"}, {DropGathers::kNever, "never"}};
+};
+
 struct AliasRoundTripsOptions {
-  bool drop_gathers = true;
+  DropGathers drop_gathers = DropGathers::kShown;
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("drop-gathers", self.drop_gathers,
-          "Gathers, with their waits, that nobody reads any more go (every rank must run the same pipeline).");
+          "Gathers that nobody reads any more: shown: go where a symbol of the rank shows that no rank reads them; "
+          "always: "
+          "go, and fxopt ranks must say of all results that every rank drops them; never: stay.");
   }
 };
 
@@ -29,8 +44,11 @@ struct AliasRoundTripsOptions {
 // Legal   Nobody writes to what was given or gathered, from the gather to the last that reads the cut; the caller is not
 //         handed the cut, which would be another tensor's memory; nothing holds it.
 //
-// Other readers keep the gather. Counters: round-trips, dropped (gathers). Remarks on each cut that stays; warnings:
-// left-alone, rank-unknown (nothing tells which part is a rank's own). O(nodes + edges + ranks of the gathers).
+// Other readers keep the gather. Where nobody reads it any more, it may go only where every rank drops it. One rank's file does not
+// show that: a part that is the third rank's on all of them is the third rank's own, and that rank alone would not gather.
+//
+// Counters: round-trips, dropped (gathers). Remarks on each cut that stays; warnings:
+// left-alone, rank-unknown (nothing tells which part is a rank's own), unread (gathers that nobody reads and that stay). O(nodes + edges + ranks of the gathers).
 Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -28,11 +28,13 @@ constexpr ProofRule kAsTorch = {ProofTerm::kImitates, "compat", "torch"};
 // The only list of passes.
 std::vector<PassInfo> make_registry() {
   std::vector<PassInfo> passes = {
-      entry<alias_round_trips>(
-          "alias-round-trips", Numerics::kExact, "Read what a rank gave where it cuts it out of what it gathered.",
-          {.needs = {},
-           .ends = {},
-           .proof = {{ProofTerm::kClaims, "", ""}, {ProofTerm::kDropsCollectives, "drop-gathers", "true"}}}),
+      entry<alias_round_trips>("alias-round-trips", Numerics::kExact,
+                               "Read what a rank gave where it cuts it out of what it gathered.",
+                               {.needs = {},
+                                .ends = {},
+                                .proof = {{ProofTerm::kClaims, "", ""},
+                                          {ProofTerm::kDropsCollectives, "drop-gathers", "shown"},
+                                          {ProofTerm::kDropsCollectives, "drop-gathers", "always"}}}),
       entry<bucket>("bucket", Numerics::kExact, "Make one collective of several.",
                     {.needs = {}, .ends = {}, .proof = {{ProofTerm::kClaims, "", ""}, kAsTorch}}),
       entry<canonicalize>("canonicalize", Numerics::kExact,

@@ -198,13 +198,14 @@ class Comparison {
     });
   }
 
-  // Of each group of the graph after, the group before has these calls in this order.
+  // Of each group of the graph after, the group before has these calls in this order. Of equal ones that the graph before issues
+  // twice, the first may be gone.
   bool same_collectives() const {
     if (!options_.allow_dead_collectives) return before_.collectives == after_.collectives;
     return std::all_of(after_.collectives.begin(), after_.collectives.end(), [this](const auto& group) {
-      const auto found = std::find_if(before_.collectives.begin(), before_.collectives.end(),
+      const auto found = std::find_if(before_.issued.begin(), before_.issued.end(),
                                       [&group](const auto& other) { return other.first == group.first; });
-      return found != before_.collectives.end() && is_part_in_order(group.second, found->second);
+      return found != before_.issued.end() && is_part_in_order(group.second, found->second);
     });
   }
 

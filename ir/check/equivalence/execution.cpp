@@ -82,11 +82,15 @@ class Execution {
     GeometryId geometry;
   };
   // What lies in the result of an all-gather: `count` elements of each of these ranks, as this one's own tensor names them.
-  struct GatherResult {
+  struct Gathered {
     std::vector<int64_t> ranks;
     Hash128 elements;
     Source source;
-    int64_t count = 0;
+    int64_t count;
+  };
+  struct GatherResult {
+    std::vector<Gathered>
+        levels;      // as the call is given it, then as gathers before it were, each over the ranks of all since
     Hash128 filled;  // what the storage holds once it is there
   };
   // The tensors that the argument at `position` of the schema holds, good until the next question.
@@ -1590,14 +1594,15 @@ class Execution {
         made_count.value() / count.value() != static_cast<int64_t>(group->ranks.size())) {
       return "its sizes are not known, or do not fit its ranks";
     }
-    GatherResult result = {group->ranks,
-                           *elements,
-                           {memory_.data_key(given[0]), memory_.object(given[0]).geometry},
-                           count.value(),
-                           Hash128()};
+    GatherResult result;
+    const Source source = {memory_.data_key(given[0]), memory_.object(given[0]).geometry};
+    result.levels.push_back({group->ranks, *elements, source, count.value()});
     if (const GatherResult* inner = gathered_whole(given[0]); inner != nullptr) {
-      std::optional<RankOrder> both = ranks_of_both(module_, inner->ranks, group->ranks);
-      if (both.has_value()) result = {std::move(both->ranks), inner->elements, inner->source, inner->count, Hash128()};
+      for (const Gathered& level : inner->levels) {
+        std::optional<RankOrder> both = ranks_of_both(module_, level.ranks, group->ranks);
+        if (!both.has_value()) break;
+        result.levels.push_back({std::move(both->ranks), level.elements, level.source, level.count});
+      }
     }
     gathered_[memory_.object(made[0]).storage] = std::move(result);
     return "";
@@ -1608,7 +1613,9 @@ class Execution {
     const GatherResult* found = gathered_on(object);
     const Geometry* geometry = memory_.known_geometry(object);
     if (found == nullptr || geometry == nullptr || !is_row_major(*geometry) || !geometry->offset.is(0)) return nullptr;
-    return geometry->num_elements().is(found->count * static_cast<int64_t>(found->ranks.size())) ? found : nullptr;
+    return geometry->num_elements().is(found->levels[0].count * static_cast<int64_t>(found->levels[0].ranks.size()))
+               ? found
+               : nullptr;
   }
   // Of one on what was gathered, once it is there and as long as nobody writes to it.
   const GatherResult* gathered_on(uint32_t object) {
@@ -1626,7 +1633,7 @@ class Execution {
     const std::string why = note_gather(node, op, given, made);
     if (!why.empty()) return why;
     const uint32_t storage = memory_.object(made[0]).storage;
-    const GatherResult& result = gathered_.find(storage)->second;
+    const Gathered& result = gathered_.find(storage)->second.levels.back();
     words_.clear();
     for (const int64_t rank : result.ranks) words_.add(static_cast<uint64_t>(rank));
     const Hash128 ranks = make_key(words_.all());
@@ -1761,13 +1768,18 @@ class Execution {
     const Cell* cell = values_.find_tensor(node);
     if (cell == nullptr) return "it is not a tensor";
     const uint32_t object = cell->first;
-    const GatherResult* gathered = gathered_on(object);
+    const GatherResult* result = gathered_on(object);
     const Geometry* geometry = memory_.known_geometry(object);
-    if (gathered == nullptr || geometry == nullptr) return "it does not show what was gathered, and waited for";
-    if (!is_row_major(*geometry) || !geometry->num_elements().is(gathered->count) ||
-        !is_own_place(module_, gathered->ranks, geometry->offset, gathered->count)) {
-      return "it does not show just what this rank gave";
+    if (result == nullptr || geometry == nullptr || !is_row_major(*geometry)) {
+      return "it does not show what was gathered, and waited for, row by row";
     }
+    const Gathered* gathered = nullptr;
+    for (const Gathered& each : result->levels) {
+      const bool is_own =
+          geometry->num_elements().is(each.count) && is_own_place(module_, each.ranks, geometry->offset, each.count);
+      if (is_own && gathered == nullptr) gathered = &each;
+    }
+    if (gathered == nullptr) return "it does not show just what this rank gave";
     const Geometry& source = *axioms_.geometries.find(gathered->source.geometry);
     if (geometry->dtype != source.dtype || geometry->rest != source.rest) return "it has another dtype or device";
     Geometry own = source;
@@ -1989,6 +2001,12 @@ class Execution {
     return why.empty();
   }
 
+  // An equal call, after the first.
+  void issue_again(const Hash128& group, const Hash128& key) {
+    issued_all_[group].push_back(
+        make_key(KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low}));
+  }
+
   // Of the group that call_key() found.
   void issue(NodeId node, const Op& op, const Hash128& key, const std::vector<uint32_t>& given,
              const std::vector<uint32_t>& made) {
@@ -1996,7 +2014,9 @@ class Execution {
     if (group_.uid.is_valid()) name = keys_.text(group_.uid);
     if (group_.expr.is_valid()) name = keys_.integer(group_.expr).key();
     const bool is_named = !claims_.empty() && issue_by_law(node, op, name, given, made);
-    if (!is_named && issued_.insert(key).second) {
+    const bool is_first = !is_named && issued_.insert(key).second;
+    if (!is_named && !is_first) issue_again(name, key);
+    if (is_first) {
       if (name == Hash128()) {
         // It may be any group: what is issued before and after it on each of them counts.
         for (const auto& [other, calls] : collectives_) {
@@ -2005,8 +2025,10 @@ class Execution {
               make_key(KeyKind::kIssue, {any_group_.high, any_group_.low, calls.back().high, calls.back().low});
         }
       }
-      collectives_[name].push_back(
-          make_key(KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low}));
+      const Hash128 issue =
+          make_key(KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low});
+      collectives_[name].push_back(issue);
+      issued_all_[name].push_back(issue);
     }
     filled_.clear();
     for (const uint32_t object : made) filled_.push_back(memory_.object(object).storage);
@@ -2148,10 +2170,12 @@ class Execution {
     out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
                                           is_differentiated_ ? gradient_mode_.low : 0});
     for (auto& [group, calls] : collectives_) out_.collectives.emplace_back(group, std::move(calls));
+    for (auto& [group, calls] : issued_all_) out_.issued.emplace_back(group, std::move(calls));
     // In any order: which of them are one call, and when, is what the law lets change.
     for (auto& [group, members] : members_) {
       std::sort(members.begin(), members.end());
       members.erase(std::unique(members.begin(), members.end()), members.end());
+      out_.issued.emplace_back(make_key(KeyKind::kMember, {group.high, group.low}), members);
       out_.collectives.emplace_back(make_key(KeyKind::kMember, {group.high, group.low}), std::move(members));
     }
     for (uint32_t i = 0; i < memory_.num_storages(); ++i) {
@@ -2219,7 +2243,7 @@ class Execution {
 
   Hash128 generator_, world_, mode_, gradient_mode_, any_group_;
   HashMap<Hash128, std::pair<Hash128, Hash128>, Hash128Hash> offloaded_;  // content to data and geometry
-  std::map<Hash128, std::vector<Hash128>> collectives_;
+  std::map<Hash128, std::vector<Hash128>> collectives_, issued_all_;
   HashSet<Hash128, Hash128Hash> issued_;
   Numbering storage_numbers_, object_numbers_;
   HashMap<uint32_t, std::pair<uint32_t, uint32_t>> first_of_group_;  // place among end values, object

@@ -128,9 +128,10 @@ struct ExecutionEnd {
   std::vector<EndValue> outputs, inputs, attributes;
   Hash128 generator, world, mode;
   std::vector<std::pair<Hash128, std::vector<Hash128>>> collectives;  // by group: calls in the order of first issue
-  std::vector<Hash128> draws;                                         // by name, in order, where these count
-  std::vector<Hash128> assertions, waits, pending;                    // sorted, each once
-  std::vector<ChangeInPlace> changes;  // sorted; where autograd may run through the graph
+  std::vector<std::pair<Hash128, std::vector<Hash128>>> issued;  // the same with each time that an equal one is issued
+  std::vector<Hash128> draws;                                    // by name, in order, where these count
+  std::vector<Hash128> assertions, waits, pending;               // sorted, each once
+  std::vector<ChangeInPlace> changes;                            // sorted; where autograd may run through the graph
   std::vector<RefusedClaim> refused;
   size_t recorded_views = 0, storage_id_views = 0;  // views that no rule tells of: see ViewFact::Source
 

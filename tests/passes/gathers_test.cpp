@@ -1,0 +1,570 @@
+// Random programs of several ranks through fuse-gathers, alias-round-trips and dedup-unshards, judged by what knows nothing of
+// them: the prover, and a machine that runs every rank's graph on numbers.
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/alias/effects.h"
+#include "ir/check/equivalence/equivalence.h"
+#include "ir/check/verify.h"
+#include "ir/io/io.h"
+#include "ir/ranks/ranks.h"
+#include "ir/values/values.h"
+#include "passes/pipeline/pipeline.h"
+#include "tests/catch.h"
+#include "tests/parse.h"
+
+namespace fxopt {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+// A mesh whose ranks are numbered along its rows, and groups that span some of its dimensions.
+struct Mesh {
+  std::vector<int64_t> shape;
+
+  int64_t world() const {
+    int64_t count = 1;
+    for (const int64_t size : shape) count *= size;
+    return count;
+  }
+  Numbers coordinates(int64_t rank) const {
+    Numbers found(shape.size());
+    for (size_t dim = shape.size(); dim-- > 0; rank /= shape[dim]) found[dim] = rank % shape[dim];
+    return found;
+  }
+  int64_t rank_at(const Numbers& at) const {
+    int64_t rank = 0;
+    for (size_t dim = 0; dim < shape.size(); ++dim) rank = rank * shape[dim] + at[dim];
+    return rank;
+  }
+  // The ranks that differ from `rank` along these dimensions alone, the first of which is the slowest.
+  Numbers ranks(int64_t rank, const std::vector<size_t>& dims) const {
+    Numbers found = {rank};
+    for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
+      Numbers more;
+      for (int64_t i = 0; i < shape[*dim]; ++i) {
+        for (const int64_t each : found) {
+          Numbers at = coordinates(each);
+          at[*dim] = i;
+          more.push_back(rank_at(at));
+        }
+      }
+      found = std::move(more);
+    }
+    return found;
+  }
+};
+
+std::string text_of(const Numbers& numbers) {
+  std::string text;
+  for (const int64_t number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return text;
+}
+
+// One program, written down for any of its ranks.
+class RandomProgram {
+ public:
+  explicit RandomProgram(uint64_t seed) : seed_(seed) {
+    std::mt19937_64 random(seed);
+    mesh_.shape = random() % 3 == 0 ? Numbers{2, 2, 2} : random() % 2 == 0 ? Numbers{2, 3} : Numbers{2, 2};
+    const size_t count = mesh_.shape.size();
+    for (size_t dim = 0; dim < count; ++dim) groups_["d" + std::to_string(dim)] = {dim};
+    for (size_t a = 0; a < count; ++a) {
+      for (size_t b = 0; b < count; ++b) {
+        if (a != b && random() % 2 == 0) groups_["e" + std::to_string(a) + std::to_string(b)] = {a, b};
+      }
+    }
+    has_mesh_ = random() % 2 == 0;
+  }
+
+  const Mesh& mesh() const { return mesh_; }
+
+  std::string text(int64_t rank) {
+    random_.seed(seed_);
+    rank_ = rank;
+    text_.clear();
+    values_.clear();
+    for (const auto& [name, dims] : groups_) {
+      text_ += "process_group {uid=\"" + name + "\", ranks=[" + text_of(mesh_.ranks(rank, dims)) + "]";
+      if (has_mesh_ && dims.size() == 1) text_ += ", mesh=\"m\", mesh_dims=[\"" + name + "\"]";
+      text_ += "}\n";
+    }
+    if (has_mesh_) {
+      Numbers all(static_cast<size_t>(mesh_.world()));
+      for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+      std::string names, units;
+      for (size_t dim = 0; dim < mesh_.shape.size(); ++dim) {
+        names += (dim == 0 ? "\"d" : ", \"d") + std::to_string(dim) + "\"";
+      }
+      text_ += "device_mesh {name=\"m\", device_type=\"cpu\", shape=[" + text_of(mesh_.shape) + "], dim_names=[" +
+               names + "], ranks=[" + text_of(all) + "], coordinate=[" + text_of(mesh_.coordinates(rank)) +
+               "], groups=[" + names + "]}\n";
+    }
+    text_ += "rank {rank=" + std::to_string(rank) + ", world_size=" + std::to_string(mesh_.world()) +
+             "}\ngraph @main {kind=inference} {\n";
+    for (uint64_t i = 0, count = 2 + below(3); i < count; ++i) {
+      add({2, 2}, "placeholder() {input={role=parameter}}");
+    }
+    for (uint64_t i = 0, count = 6 + below(14); i < count; ++i) step();
+    text_ += "  return (";
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (below(3) != 0) continue;
+      text_ += "%r" + std::to_string(i) + ", ";
+    }
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const std::string name = "%r" + std::to_string(i);
+      if (text_.ends_with("(") && i + 1 < values_.size()) continue;
+      if (text_.ends_with("(")) text_ += name + ", ";
+    }
+    text_ += ")\n}\n";
+    // What is returned is computed from a value, never a view of a gather alone.
+    return with_results();
+  }
+
+ private:
+  struct Value {
+    Numbers sizes;
+    int64_t gathered_over = 0;  // ranks of the last gather, 0: it is no result of one
+    std::string group;
+    bool is_cut = false;
+  };
+
+  uint64_t below(uint64_t end) { return random_() % end; }
+  std::string name(size_t value) const { return "%v" + std::to_string(value); }
+
+  size_t add(const Numbers& sizes, const std::string& call, const std::string& note = "") {
+    text_ += "  " + name(values_.size()) + ": f32[" + text_of(sizes) + "]" + note + " = " + call + "\n";
+    values_.push_back({sizes, 0, ""});
+    return values_.size() - 1;
+  }
+  size_t any() {
+    return below(3) > 0 ? values_.size() - 1 - below(std::min<size_t>(values_.size(), 3)) : below(values_.size());
+  }
+  std::string any_group() {
+    auto found = groups_.begin();
+    std::advance(found, static_cast<int64_t>(below(groups_.size())));
+    return found->first;
+  }
+
+  void step() {
+    const size_t from = any();
+    const Numbers sizes = values_[from].sizes;
+    switch (below(8)) {
+      case 0:
+        add(sizes, "aten.neg.default(" + name(from) + ")");
+        return;
+      case 1: {
+        const size_t other = any();
+        if (other != from && values_[other].sizes == sizes) {
+          add(sizes, "aten.add.Tensor(" + name(from) + ", " + name(other) + ")");
+        }
+        return;
+      }
+      case 2:
+        cut(from);
+        return;
+      case 3:
+        flatten(from);
+        return;
+      case 4:
+        scatter(from);
+        return;
+      default:
+        gather(from);
+    }
+  }
+
+  void gather(size_t from) {
+    const std::string group = any_group();
+    const int64_t count = static_cast<int64_t>(mesh_.ranks(rank_, groups_[group]).size());
+    Numbers sizes = values_[from].sizes;
+    if (sizes[0] * count > 200) return;
+    sizes[0] *= count;
+    collect("all_gather_into_tensor.default(" + name(from) + ", " + std::to_string(count) + ", \"" + group + "\")",
+            sizes);
+    values_.back().gathered_over = count;
+    values_.back().group = group;
+  }
+  void scatter(size_t from) {
+    const std::string group = any_group();
+    const int64_t count = static_cast<int64_t>(mesh_.ranks(rank_, groups_[group]).size());
+    Numbers sizes = values_[from].sizes;
+    if (sizes[0] % count != 0) return;
+    sizes[0] /= count;
+    collect(
+        "reduce_scatter_tensor.default(" + name(from) + ", \"sum\", " + std::to_string(count) + ", \"" + group + "\")",
+        sizes);
+    // Often one more of the kind, and their sum.
+    if (below(2) == 0) return;
+    const size_t one = values_.size() - 1, other = add(values_[from].sizes, "aten.neg.default(" + name(from) + ")");
+    collect(
+        "reduce_scatter_tensor.default(" + name(other) + ", \"sum\", " + std::to_string(count) + ", \"" + group + "\")",
+        sizes);
+    add(sizes, "aten.add.Tensor(" + name(one) + ", " + name(values_.size() - 1) + ")");
+  }
+  void collect(const std::string& call, const Numbers& sizes) {
+    const std::string start = "%c" + std::to_string(values_.size());
+    text_ += "  " + start + ": f32[" + text_of(sizes) + "] = _c10d_functional." + call + "\n";
+    add(sizes, "_c10d_functional.wait_tensor.default(" + start + ")");
+  }
+
+  // One rank's part of what was gathered, mostly the own one.
+  void cut(size_t from) {
+    const Value& value = values_[from];
+    if (value.gathered_over == 0) return;
+    const Numbers ranks = mesh_.ranks(rank_, groups_[value.group]);
+    const int64_t own = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
+    const int64_t place = below(4) > 0 ? own : static_cast<int64_t>(below(ranks.size()));
+    Numbers sizes = value.sizes;
+    sizes[0] /= value.gathered_over;
+    int64_t row = 1;
+    for (size_t i = 1; i < sizes.size(); ++i) row *= sizes[i];
+    const int64_t offset = place * sizes[0] * row;
+    const size_t cut = add(sizes,
+                           "aten.slice.Tensor(" + name(from) + ", 0, " + std::to_string(place * sizes[0]) + ", " +
+                               std::to_string((place + 1) * sizes[0]) + ")",
+                           offset == 0 ? "" : "+" + std::to_string(offset));
+    values_[cut].is_cut = true;
+    add(sizes, "aten.neg.default(" + name(cut) + ")");
+  }
+  void flatten(size_t from) {
+    if (values_[from].is_cut) return;  // its views would begin elsewhere, too
+    const Numbers sizes = values_[from].sizes;
+    const Numbers other = sizes.size() == 2   ? Numbers{sizes[0] * sizes[1]}
+                          : sizes[0] % 2 == 0 ? Numbers{sizes[0] / 2, 2}
+                                              : sizes;
+    if (other == sizes) return;
+    add(other, "aten.view.default(" + name(from) + ", [" + text_of(other) + "])");
+  }
+
+  // Every returned value under a `neg` of its own: nothing is handed out that is part of a buffer.
+  std::string with_results() {
+    const size_t at = text_.rfind("  return");
+    std::string last = text_.substr(at), results;
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (last.find("%r" + std::to_string(i) + ",") == std::string::npos) continue;
+      results +=
+          "  %r" + std::to_string(i) + ": f32[" + text_of(values_[i].sizes) + "] = aten.exp.default(" + name(i) + ")\n";
+    }
+    return text_.substr(0, at) + results + last;
+  }
+
+  uint64_t seed_;
+  std::mt19937_64 random_;
+  Mesh mesh_;
+  std::map<std::string, std::vector<size_t>> groups_;
+  bool has_mesh_ = false;
+  int64_t rank_ = 0;
+  std::string text_;
+  std::vector<Value> values_;
+};
+
+// All ranks at once, on whole numbers: a collective finds its fellows by name.
+class Machine {
+ public:
+  explicit Machine(const std::vector<std::unique_ptr<Module>>& ranks) : ranks_(ranks), known_(ranks.size()) {}
+
+  std::vector<Numbers> outputs(size_t rank) {
+    std::vector<Numbers> found;
+    for (const NodeId node : output_leaves(ranks_[rank]->main())) found.push_back(value(rank, node));
+    return found;
+  }
+
+ private:
+  const Numbers& value(size_t rank, NodeId node) {
+    const auto known = known_[rank].find(node);
+    if (known != known_[rank].end()) return known->second;
+    return known_[rank][node] = compute(rank, node);
+  }
+  const Numbers& argument(size_t rank, NodeId node, size_t place = 0) {
+    return value(rank, call_argument(ranks_[rank]->main(), node, place)->as_node());
+  }
+
+  Numbers compute(size_t rank, NodeId node) {
+    const Graph& graph = ranks_[rank]->main();
+    if (graph[node].kind == NodeKind::kPlaceholder) {
+      Numbers made(4);
+      const int64_t which = static_cast<int64_t>(graph.position(node));
+      for (size_t i = 0; i < made.size(); ++i) {
+        made[i] = 1 + static_cast<int64_t>(i) + 10 * which + 1000 * static_cast<int64_t>(rank);
+      }
+      return made;
+    }
+    const std::string_view name = graph.op(node).name;
+    if (name == "aten.neg.default" || name == "aten.exp.default") {
+      Numbers made = argument(rank, node);
+      for (int64_t& number : made) number = name == "aten.neg.default" ? -number : 3 * number + 1;
+      return made;
+    }
+    if (name == "aten.add.Tensor") {
+      Numbers made = argument(rank, node);
+      const Numbers& other = argument(rank, node, 1);
+      for (size_t i = 0; i < made.size(); ++i) made[i] += other[i];
+      return made;
+    }
+    if (name == "aten.slice.Tensor") {
+      const Numbers& from = argument(rank, node);
+      const Tensor& tensor = *single_tensor(graph, node);
+      const Tensor& source = *single_tensor(graph, first_argument(graph, node));
+      const int64_t begin = tensor.offset.value - source.offset.value;
+      int64_t count = 1;
+      for (const Dim& dim : graph.module().dims(tensor.sizes)) count *= dim.value;
+      return Numbers(from.begin() + begin, from.begin() + begin + count);
+    }
+    if (name.find("all_gather") != std::string_view::npos) {
+      Numbers made;
+      for (const int64_t other : group(rank, node)) {
+        const Numbers part =
+            argument(static_cast<size_t>(other), fellow(static_cast<size_t>(other), graph.name_of(node)));
+        made.insert(made.end(), part.begin(), part.end());
+      }
+      return made;
+    }
+    if (name.find("reduce_scatter") != std::string_view::npos) {
+      const Numbers ranks = group(rank, node);
+      Numbers sum(argument(rank, node).size(), 0);
+      for (const int64_t other : ranks) {
+        const Numbers part =
+            argument(static_cast<size_t>(other), fellow(static_cast<size_t>(other), graph.name_of(node)));
+        for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+      }
+      const size_t place =
+          static_cast<size_t>(std::find(ranks.begin(), ranks.end(), static_cast<int64_t>(rank)) - ranks.begin());
+      const size_t count = sum.size() / ranks.size();
+      return Numbers(sum.begin() + static_cast<int64_t>(place * count),
+                     sum.begin() + static_cast<int64_t>((place + 1) * count));
+    }
+    return argument(rank, node);  // views and waits
+  }
+
+  Numbers group(size_t rank, NodeId node) const {
+    const Module& module = *ranks_[rank];
+    const GroupKey key = group_of_call(module.main(), node);
+    for (const ProcessGroup& group : module.groups) {
+      if (group.uid == key.uid) return group.ranks;
+    }
+    FAIL("no group");
+    return {};
+  }
+  NodeId fellow(size_t rank, std::string_view name) const {
+    const NodeId found = ranks_[rank]->main().find(ranks_[rank]->intern(name));
+    REQUIRE(found.is_valid());
+    return found;
+  }
+
+  const std::vector<std::unique_ptr<Module>>& ranks_;
+  std::vector<std::map<NodeId, Numbers>> known_;
+};
+
+uint64_t num_programs() {
+  const char* given = std::getenv("FXOPT_RANDOM_GRAPHS");
+  return given == nullptr ? 2000 : std::strtoull(given, nullptr, 10) / 5;
+}
+
+constexpr const char* kPipelines[] = {"fuse-gathers{gate=none}", "alias-round-trips{drop-gathers=shown}",
+                                      "dedup-unshards{reductions=merge,max-growth=-1}",
+                                      "compute-cap{max-consecutive=1}",
+                                      "dedup-unshards{max-growth=-1},fuse-gathers{gate=none},alias-round-trips"};
+
+std::optional<RunReport> run_on(Module& module, const std::string& text) {
+  const Result<Pipeline> pipeline = parse_pipeline(text);
+  REQUIRE(pipeline.ok());
+  RunOptions run;
+  run.numerics = Numerics::kReordersReductions;
+  Result<RunReport> report = run_pipeline(module, *pipeline, run);
+  if (report.ok()) return std::move(*report);
+  FAIL_CHECK(format_error(report.error()) << print_text(module));
+  return std::nullopt;
+}
+
+TEST_CASE("gathers: random programs compute the same on every rank", "[passes][gathers][random]") {
+  std::map<std::string, int64_t> counted;
+  for (uint64_t seed = 1; seed <= num_programs(); ++seed) {
+    RandomProgram program(seed);
+    std::vector<std::unique_ptr<Module>> before, after;
+    for (int64_t rank = 0; rank < program.mesh().world(); ++rank) {
+      before.push_back(parse(program.text(rank)));
+      after.push_back(parse(program.text(rank)));
+    }
+    const std::string pipeline = kPipelines[seed % std::size(kPipelines)];
+    INFO("seed " << seed << " " << pipeline << "\n" << program.text(0));
+    std::vector<RankTrace> traces;
+    for (size_t rank = 0; rank < after.size(); ++rank) {
+      const std::optional<RunReport> report = run_on(*after[rank], pipeline);
+      if (!report.has_value()) return;
+      for (const StepReport& step : report->steps) {
+        for (const auto& [counter, amount] : step.result.counters()) counted[counter] += amount;
+      }
+      for (const Error& error : verify(*after[rank])) FAIL_CHECK(format_error(error));
+      traces.push_back(trace_rank(*after[rank], static_cast<int64_t>(rank), "rank" + std::to_string(rank)));
+    }
+    for (const RankConflict& conflict : compare_ranks(traces).conflicts) {
+      // A gather that nobody reads, and nobody waits for, is of the program.
+      if (conflict.kind != RankConflict::Kind::kDiscipline) FAIL_CHECK(conflict.text);
+    }
+    Machine own(before), other(after);
+    for (size_t rank = 0; rank < after.size(); ++rank) CHECK(own.outputs(rank) == other.outputs(rank));
+  }
+  for (const char* counter : {"fused", "groups", "round-trips", "merged", "merged-reductions"}) {
+    INFO(counter);
+    CHECK(counted[counter] > static_cast<int64_t>(num_programs() / 50));
+  }
+}
+
+// Edits of what the passes made after which it computes something else. False, and no change: there is no place for it.
+class Spoiler {
+ public:
+  Spoiler(Graph& graph, uint64_t seed) : graph_(graph), random_(seed) {}
+
+  static constexpr int kKinds = 6;
+  bool spoil(int kind) {
+    switch (kind) {
+      case 0:
+        return run_on_another_group();
+      case 1:
+        return lose_wait();
+      case 2:
+        return read_another("all_gather");
+      case 3:
+        return read_another("reduce_scatter");
+      case 4:
+        return change_reduction();
+      default:
+        return read_another("aten.neg.default");
+    }
+  }
+
+ private:
+  // Those that something hangs on that is returned.
+  std::vector<NodeId> calls(std::string_view part) {
+    std::vector<NodeId> found;
+    IdMap<NodeId, bool> is_read(graph_.num_ids(), false);
+    for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
+      if (graph_[node].kind != NodeKind::kOutput && !is_read[node]) continue;
+      graph_.for_each_input(node, [&is_read](NodeId input) { is_read[input] = true; });
+      if (graph_[node].is_call() && graph_.op(node).name.find(part) != std::string::npos) found.push_back(node);
+    }
+    std::shuffle(found.begin(), found.end(), random_);
+    return found;
+  }
+  const ProcessGroup* group_of(NodeId node) const {
+    const GroupKey key = group_of_call(graph_, node);
+    for (const ProcessGroup& group : graph_.module().groups) {
+      if (group.uid == key.uid) return &group;
+    }
+    return nullptr;
+  }
+
+  bool is_returned_whole(NodeId gather) const {
+    for (const NodeId wait : graph_.users(gather)) {
+      for (const NodeId user : graph_.users(wait)) {
+        if (graph_.op(user).name == "aten.exp.default") return true;
+      }
+    }
+    return false;
+  }
+
+  // Of as many ranks: other ones, or in another order.
+  bool run_on_another_group() {
+    for (const NodeId node : calls("_c10d_functional.all_gather")) {
+      const ProcessGroup* own = group_of(node);
+      if (!is_returned_whole(node)) continue;  // the own part is the same whoever takes part
+      for (const ProcessGroup& other : graph_.module().groups) {
+        if (own == nullptr || other.ranks.size() != own->ranks.size() || other.ranks == own->ranks) continue;
+        std::vector<Arg> args(graph_.pool().args(graph_[node].args).begin(),
+                              graph_.pool().args(graph_[node].args).end());
+        args.back() = Arg::string(other.uid);
+        graph_.set_args(node, graph_.pool().append(args), ArgRange());
+        return true;
+      }
+    }
+    return false;
+  }
+  bool lose_wait() {
+    for (const NodeId wait : calls("wait_tensor")) {
+      if (!graph_.has_users(wait)) continue;
+      graph_.replace_all_uses(wait, first_argument(graph_, wait));
+      graph_.erase(wait);
+      return true;
+    }
+    return false;
+  }
+  // The first argument is another value of its sizes, that was made of other numbers.
+  bool read_another(std::string_view part) {
+    for (const NodeId node : calls(part)) {
+      const NodeId own = first_argument(graph_, node);
+      for (const NodeId other : graph_.nodes()) {
+        const bool is_input = graph_[other].kind == NodeKind::kPlaceholder;
+        if (other == own || !is_input || graph_[own].kind != NodeKind::kPlaceholder) continue;
+        graph_.set_use(graph_.edges(node)[0], other);
+        return true;
+      }
+    }
+    return false;
+  }
+  bool change_reduction() {
+    for (const NodeId node : calls("reduce_scatter")) {
+      std::vector<Arg> args(graph_.pool().args(graph_[node].args).begin(), graph_.pool().args(graph_[node].args).end());
+      args[1] = Arg::string(graph_.module().intern("avg"));
+      graph_.set_args(node, graph_.pool().append(args), ArgRange());
+      return true;
+    }
+    return false;
+  }
+
+  Graph& graph_;
+  std::mt19937_64 random_;
+};
+
+TEST_CASE("gathers: what is spoiled afterwards is not proved", "[passes][gathers][random]") {
+  size_t spoiled[Spoiler::kKinds] = {};
+  for (uint64_t seed = 1; seed <= num_programs() / 2; ++seed) {
+    RandomProgram program(seed);
+    const std::string text = program.text(0);
+    const std::unique_ptr<Module> before = parse(text), after = parse(text);
+    const std::string pipeline = kPipelines[seed % 3];
+    const std::optional<RunReport> report = run_on(*after, pipeline);
+    if (!report.has_value() || !report->steps[0].result.changed()) continue;
+    ProofOptions options;
+    options.numerics = Numerics::kReordersReductions;
+    options.allow_dead_collectives = true;
+    // Claims prove nothing by themselves: more of them, on every node of both graphs.
+    const std::vector<Claim> claims = report->steps[0].result.claims();
+    std::vector<std::vector<Claim>> sets = {claims};
+    for (const auto& [law, name] : EnumNames<Law>::kAll) {
+      sets.push_back(claims);
+      for (const Module* module : {before.get(), after.get()}) {
+        for (const NodeId node : module->main().nodes()) sets.back().push_back({"main", module->main()[node].uid, law});
+      }
+    }
+    for (int kind = 0; kind < Spoiler::kKinds; ++kind) {
+      const std::unique_ptr<Module> wrong = after->clone();
+      if (!Spoiler(wrong->main(), seed).spoil(kind)) continue;
+      ++spoiled[kind];
+      for (size_t i = 0; i < sets.size(); ++i) {
+        INFO("seed " << seed << ", kind " << kind << ", claims " << i);
+        if (Prover(*before, options, sets[i]).prove(*wrong).answer == ProofAnswer::kProved) {
+          FAIL_CHECK(text << print_text(*wrong));
+        }
+      }
+    }
+  }
+  size_t all = 0;
+  for (int kind = 0; kind < Spoiler::kKinds; ++kind) {
+    INFO("kind " << kind);
+    CHECK(spoiled[kind] > 0);
+    all += spoiled[kind];
+  }
+  if (num_programs() >= 2000) CHECK(all >= 500);
+}
+
+}  // namespace
+}  // namespace fxopt
