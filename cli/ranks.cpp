@@ -29,7 +29,7 @@ struct RanksFlags {
 };
 
 std::string_view kind_word(RankConflict::Kind kind) {
-  constexpr std::string_view kWords[] = {"groups", "calls", "length", "pair", "circle", "discipline"};
+  constexpr std::string_view kWords[] = {"groups", "calls", "length", "pair", "origin", "circle", "discipline"};
   return kWords[static_cast<size_t>(kind)];
 }
 

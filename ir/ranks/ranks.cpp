@@ -90,6 +90,7 @@ class Tracer {
     const std::string_view name = graph.op(one.start).name;
     const bool is_uneven = one.kind == CollectiveKind::kAllToAll;
     call.what = plain_packet(name);
+    call.stands_for = stands_for(graph, one.start);
     if (call.what == "batch_p2p_ops" && add_batch(graph, one.start, call)) return;
     const Op& op = graph.op(one.start);
     for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
@@ -108,6 +109,19 @@ class Tracer {
       }
     }
     trace_.calls.push_back(std::move(call));
+  }
+
+  static std::vector<uint64_t> stands_for(const Graph& graph, NodeId node) {
+    std::vector<uint64_t> uids;
+    if (const NodeExtra* extra = graph.extra(node)) {
+      for (const Origin& origin : extra->origins) {
+        if (origin.kind == OriginKind::kReplaced || origin.kind == OriginKind::kMerged) uids.push_back(origin.uid);
+      }
+    }
+    if (uids.empty() || *std::max_element(uids.begin(), uids.end()) > graph[node].uid) uids.push_back(graph[node].uid);
+    std::sort(uids.begin(), uids.end());
+    uids.erase(std::unique(uids.begin(), uids.end()), uids.end());
+    return uids;
   }
 
   // Its sends and receives, one by one. False: its lists do not tell.
@@ -335,6 +349,47 @@ class Comparer {
         return;
       }
       if (!check_parts(group, members, i)) return;
+    }
+    check_origins(group, members);
+  }
+
+  // What each call stands for, as places among all that the group's calls stand for on that rank, from 1.
+  static std::vector<std::vector<size_t>> origins_of(const Calls& calls) {
+    std::vector<uint64_t> all;
+    for (const Site& site : calls) all.insert(all.end(), site.call->stands_for.begin(), site.call->stands_for.end());
+    std::sort(all.begin(), all.end());
+    std::vector<std::vector<size_t>> found;
+    for (const Site& site : calls) {
+      found.emplace_back();
+      for (const uint64_t uid : site.call->stands_for) {
+        found.back().push_back(1 + static_cast<size_t>(std::lower_bound(all.begin(), all.end(), uid) - all.begin()));
+      }
+    }
+    return found;
+  }
+
+  // Equal calls that stand for unlike ones exchange data that do not belong together, and nothing hangs.
+  void check_origins(const RankGroup& group, const std::map<int64_t, Calls>& members) {
+    const auto places = [](const std::vector<size_t>& found) {
+      return format_numbers(std::vector<int64_t>(found.begin(), found.end()));
+    };
+    const Calls* first = nullptr;
+    std::vector<std::vector<size_t>> known;
+    for (const auto& [rank, calls] : members) {
+      std::vector<std::vector<size_t>> own = origins_of(calls);
+      if (first == nullptr) {
+        first = &calls;
+        known = std::move(own);
+        continue;
+      }
+      for (size_t i = 0; i < own.size(); ++i) {
+        if (own[i] == known[i]) continue;
+        conflict(RankConflict::Kind::kOrigin, *calls[i].trace, calls[i].call,
+                 group_text(group) + ", call " + std::to_string(i + 1) + ": " + site_text((*first)[i]) +
+                     " for what was call " + places(known[i]) + " on the group before passes, and " +
+                     site_text(calls[i]) + " for what was call " + places(own[i]));
+        return;
+      }
     }
   }
 

@@ -25,6 +25,9 @@ struct RankCall {
   std::string what;
   int64_t peer = -1, tag = 0;  // kSend, kReceive; of the peer the rank in the job
   uint32_t batch = 0;          // those of one number (batch_p2p_ops) begin together; 0: it stands alone
+  // Which of the calls that the file began with this one stands for, by uid, sorted: those that a pass put it in place of (members of
+  // a bucket, gathers that became one) or merged with it; else itself.
+  std::vector<uint64_t> stands_for;
   std::vector<int64_t> given,
       taken;  // of an all-to-all of unlike parts: how many rows go to and come from each, where both are numbers
 };
@@ -56,6 +59,7 @@ struct RankConflict {
     kCalls,      // one rank's call is another's that does not fit
     kLength,     // one issues more calls than another
     kPair,       // a send without its receive, or the other way round; of other sizes
+    kOrigin,     // the same call, and it stands for other ones on another rank: buckets of other members, another order
     kCircle,     // calls of several groups wait for each other
     kDiscipline  // a result that is read before its wait, or never waited for
   };
@@ -74,7 +78,8 @@ struct RankReport {
   std::vector<RankConflict> conflicts;  // of each group the first; the shortest circle
 };
 
-// Compares traces of unlike ranks: of each group the calls of its members one by one; sends with receives, in order for each pair and
+// Compares traces of unlike ranks: of each group the calls of its members one by one, and which of the calls that a rank's file began
+// with each stands for, counted in the order of their uids (so ranks need not number their nodes alike); sends with receives, in order for each pair and
 // tag; then whether the calls of all groups, each rank's in the order in which it issues them, have an order at all. That they do is
 // enough for any number of streams; without waits in the circle a job may get through with NCCL 2.26 or newer, which the text says.
 // O(calls log calls), and for a circle a search from each call in it, of 4,096 at most.

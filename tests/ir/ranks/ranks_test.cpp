@@ -178,6 +178,36 @@ TEST_CASE("ranks: sends and receives are matched in order", "[ranks]") {
             .starts_with("a circle of 2 calls"));
 }
 
+TEST_CASE("ranks: equal calls that stand for other ones on another rank", "[ranks]") {
+  const std::string groups = group("g", "0, 1");
+  const auto made = [](const std::string& name, const std::string& origins, const std::string& uid) {
+    std::string text = reduce(name, "g");
+    std::string list;
+    for (const char origin : origins) {
+      list += std::string(list.empty() ? "" : ", ") + "{graph=\"main\", uid=" + origin +
+              ", kind=replaced, pass=\"bucket\"}";
+    }
+    return text.insert(text.find('\n'), " {uid=" + uid + ", origins=[" + list + "]}");
+  };
+  const std::string one = made("a", "13", "20") + made("b", "24", "30");
+  CHECK(first_of(compare({{0, groups, one}, {1, groups, one}})).empty());
+  // Uids are counted, not compared: the other rank has more nodes.
+  CHECK(first_of(compare({{0, groups, one}, {1, groups, made("a", "37", "40") + made("b", "58", "50")}})).empty());
+  CHECK(first_of(compare({{0, groups, one}, {1, groups, made("a", "12", "20") + made("b", "34", "30")}})) ==
+        "group 'g' (ranks 0, 1), call 1: rank 0 issues %a: all_reduce f32 x 4 sum for what was call 1, 3 on the group "
+        "before "
+        "passes, and rank 1 issues %a: all_reduce f32 x 4 sum for what was call 1, 2");
+  // Two calls exchanged.
+  const std::string plain = reduce("a", "g") + reduce("b", "g"), turned = reduce("b", "g") + reduce("a", "g");
+  CHECK(first_of(compare({{0, groups, plain}, {1, groups, plain}})).empty());
+  const std::string first = "  %a: f32[4] = _c10d_functional.all_reduce.default(%x, \"sum\", \"g\") {uid=9}\n" +
+                            std::string("  %w_a: f32[4] = _c10d_functional.wait_tensor.default(%a) {uid=10}\n");
+  const std::string second = "  %b: f32[4] = _c10d_functional.all_reduce.default(%x, \"sum\", \"g\") {uid=11}\n" +
+                             std::string("  %w_b: f32[4] = _c10d_functional.wait_tensor.default(%b) {uid=12}\n");
+  CHECK(first_of(compare({{0, groups, first + second}, {1, groups, second + first}}))
+            .find("for what was call 1 on the group before passes") != std::string::npos);
+}
+
 TEST_CASE("ranks: what a batch sends and receives begins together", "[ranks]") {
   const std::string groups = group("g", "0, 1");
   const auto batch = [](const std::string& kinds, int peer) {
