@@ -40,7 +40,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from fxopt import form, origins, patcher, tool
 from fxopt.form import Json
 from fxopt.objects import name_of as target_name
-from fxopt.reader import Importer, LoadError, init_fake_groups, located
+from fxopt.reader import Importer, LoadError, init_fake_groups, located, make_groups
 from fxopt.timing import measure
 from fxopt.tool import FxoptError, FxoptWarning
 from fxopt.writer import KINDS, NOT_CARRIED, NOT_CARRIED_THINGS, Exporter, ExportError, Roles, RoleSpec, last_frame
@@ -149,14 +149,16 @@ def load(
 
     fake_mode: the mode its values belong to, its ShapeEnv taking the symbols; a new one when absent.
 
-    Operators and classes of other libraries than torch must have been imported. Device meshes have no communicators and
-    process groups are not made: init_fake_groups(read_module(path)) makes fake ones. LoadError for what this process
+    Operators and classes of other libraries than torch must have been imported. Device meshes have no communicators. Where
+    torch.distributed is initialized, process groups that a pass added are made, on all ranks in one order, so that every rank must
+    load its file; others are not: init_fake_groups(read_module(path)) makes fake ones. LoadError for what this process
     cannot build, FxoptError for a file that the fxopt program refuses.
     """
     source = pathlib.Path(path)
     with _disable_current_modes(), form.no_collection():
         module = read_module(source, fxopt)
         with located(str(source)):
+            make_groups(module)
             return Importer(module, source, fake_mode).load()
 
 

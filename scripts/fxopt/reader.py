@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 import json
 import pathlib
 import struct
@@ -22,7 +23,7 @@ from fxopt.form import FormError, Json
 from fxopt.objects import build, enumerator, find, is_return_type, require
 from fxopt.symbols import SymbolReader
 from fxopt.training import training_meta
-from fxopt.values import ValueReader, dtype_of
+from fxopt.values import ValueReader, dtype_of, find_group
 from fxopt.writer import Provenance
 
 _OPS = {kind: op for op, kind in form.NODE_KINDS.items()}
@@ -476,3 +477,39 @@ def init_fake_groups(module: Json) -> None:
             group_desc=record.get("description"),
         )
         dist.distributed_c10d._world.pg_group_ranks[group] = {member: i for i, member in enumerate(ranks)}
+
+
+def make_groups(module: Json) -> list[str]:
+    """Makes the process groups that a pass added to the file and that this process lacks. Every rank of the default group must call
+    it for its own file: each group is made on all ranks, those that are the same for other ranks among them, in the order of the
+    file. Their names. Nothing happens where torch.distributed is not initialized."""
+    dist = torch.distributed
+    if not dist.is_available() or not dist.is_initialized():
+        return []
+    made = []
+    for record in module.get("groups", ()):
+        if not record.get("made_by_pass") or find_group(record["uid"]) is not None:
+            continue
+        for ranks in _alike(module, [int(rank) for rank in record["ranks"]]):
+            group = dist.new_group(ranks, sort_ranks=False, group_desc=record["uid"])
+            if dist.get_rank() in ranks:
+                torch._C._distributed_c10d._register_process_group(record["uid"], group)
+        made.append(record["uid"])
+    return made
+
+
+def _alike(module: Json, ranks: list[int]) -> list[list[int]]:
+    """The group, and what it is for every other rank, each once: the same coordinates on the file's mesh."""
+    for mesh in module.get("meshes", ()):
+        shape = [int(size) for size in mesh["shape"]]
+        by_place = dict(zip(itertools.product(*map(range, shape)), map(int, mesh["ranks"]), strict=True))
+        place_of = {rank: place for place, rank in by_place.items()}
+        if not set(ranks) <= place_of.keys():
+            continue
+        varies = [len({place_of[rank][dim] for rank in ranks}) > 1 for dim in range(len(shape))]
+        others = itertools.product(*(range(1 if does else size) for does, size in zip(varies, shape, strict=True)))
+        return [
+            [by_place[tuple(place_of[rank][dim] if does else other[dim] for dim, does in enumerate(varies))] for rank in ranks]
+            for other in others
+        ]
+    raise LoadError(f"no mesh of the file has the ranks {ranks} of a group that a pass made")
