@@ -289,6 +289,16 @@ std::string amount_text(int64_t bytes, size_t calls, size_t unknown, size_t by_h
   return sum_text({calls, bytes, unknown, by_hint});
 }
 
+// Whether passes made one call of several.
+bool stand_for_more(const GraphSummary& summary) {
+  for (const GroupRow& group : summary.groups) {
+    for (const CollectiveRow& row : group.collectives) {
+      if (row.stands_for != row.calls) return true;
+    }
+  }
+  return false;
+}
+
 std::vector<std::string> collective_cells(const GraphSummary& summary, const GroupRow& group, size_t index) {
   const CollectiveRow& row = group.collectives[index];
   std::vector<std::string> cells(3);
@@ -298,8 +308,9 @@ std::vector<std::string> collective_cells(const GraphSummary& summary, const Gro
                  ? "unknown"
                  : std::to_string(group.group->ranks.size()) + ": " + format_numbers(group.group->ranks)};
   }
-  cells.insert(cells.end(), {target_name(summary, row.target), std::to_string(row.calls),
-                             amount_text(row.input_bytes, row.calls, row.unknown_input, row.by_hint),
+  cells.insert(cells.end(), {target_name(summary, row.target), std::to_string(row.calls)});
+  if (stand_for_more(summary)) cells.push_back(std::to_string(row.stands_for));
+  cells.insert(cells.end(), {amount_text(row.input_bytes, row.calls, row.unknown_input, row.by_hint),
                              amount_text(row.moved_bytes, row.calls, row.unknown_moved, 0)});
   return cells;
 }
@@ -307,8 +318,16 @@ std::vector<std::string> collective_cells(const GraphSummary& summary, const Gro
 void print_collectives(std::ostream& out, const GraphSummary& summary, const SummaryView& view) {
   if (summary.groups.empty()) return;
   out << "  collectives by group (moved: what a rank sends around a ring)\n";
-  Table table({Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft}, 4);
-  table.add({"group", "name", "ranks", "op", "calls", "in", "moved"});
+  std::vector<Align> align = {Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight};
+  std::vector<std::string> titles = {"group", "name", "ranks", "op", "calls"};
+  if (stand_for_more(summary)) {
+    align.push_back(Align::kRight);
+    titles.push_back("made of");
+  }
+  align.insert(align.end(), {Align::kLeft, Align::kLeft});
+  titles.insert(titles.end(), {"in", "moved"});
+  Table table(align, 4);
+  table.add(titles);
   size_t shown = 0, calls = 0;
   StorageSum input, moved;
   for (const GroupRow& group : summary.groups) {

@@ -134,6 +134,7 @@ Json collectives_json(const GraphSummary& summary, const GroupRow& group) {
     json.push_back({{"op", target_name(summary, row.target)},
                     {"kind", collective_kind_name(collective_kind(*module.target(row.target).op))},
                     {"calls", row.calls},
+                    {"stands_for", row.stands_for},
                     {"input_bytes", row.input_bytes},
                     {"unknown_input", row.unknown_input},
                     {"by_hint", row.by_hint},

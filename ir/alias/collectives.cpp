@@ -135,6 +135,7 @@ class Grouper {
     GroupRow& group = row_of(group_of_call(graph_, node));
     CollectiveRow& row = row_of(group, graph_[node].target);
     ++row.calls;
+    row.stands_for += calls_stood_for(graph_, node).size();
     bool by_hint = false;
     const std::optional<int64_t> input = collective_input_bytes(graph_, node, values_, by_hint);
     if (by_hint && input.has_value()) ++row.by_hint;
@@ -289,6 +290,19 @@ int64_t GroupRow::moved_bytes() const {
   int64_t sum = 0;
   for (const CollectiveRow& row : collectives) sum = saturating_add(sum, row.moved_bytes);
   return sum;
+}
+
+std::vector<uint64_t> calls_stood_for(const Graph& graph, NodeId node) {
+  std::vector<uint64_t> uids;
+  if (const NodeExtra* extra = graph.extra(node)) {
+    for (const Origin& origin : extra->origins) {
+      if (origin.kind == OriginKind::kReplaced || origin.kind == OriginKind::kMerged) uids.push_back(origin.uid);
+    }
+  }
+  if (uids.empty() || *std::max_element(uids.begin(), uids.end()) > graph[node].uid) uids.push_back(graph[node].uid);
+  std::sort(uids.begin(), uids.end());
+  uids.erase(std::unique(uids.begin(), uids.end()), uids.end());
+  return uids;
 }
 
 std::vector<GroupRow> collectives_by_group(const Graph& graph, const std::vector<NodeId>& nodes,

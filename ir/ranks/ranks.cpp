@@ -90,7 +90,7 @@ class Tracer {
     const std::string_view name = graph.op(one.start).name;
     const bool is_uneven = one.kind == CollectiveKind::kAllToAll;
     call.what = plain_packet(name);
-    call.stands_for = stands_for(graph, one.start);
+    call.stands_for = calls_stood_for(graph, one.start);
     if (call.what == "batch_p2p_ops" && add_batch(graph, one.start, call)) return;
     const Op& op = graph.op(one.start);
     for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
@@ -109,19 +109,6 @@ class Tracer {
       }
     }
     trace_.calls.push_back(std::move(call));
-  }
-
-  static std::vector<uint64_t> stands_for(const Graph& graph, NodeId node) {
-    std::vector<uint64_t> uids;
-    if (const NodeExtra* extra = graph.extra(node)) {
-      for (const Origin& origin : extra->origins) {
-        if (origin.kind == OriginKind::kReplaced || origin.kind == OriginKind::kMerged) uids.push_back(origin.uid);
-      }
-    }
-    if (uids.empty() || *std::max_element(uids.begin(), uids.end()) > graph[node].uid) uids.push_back(graph[node].uid);
-    std::sort(uids.begin(), uids.end());
-    uids.erase(std::unique(uids.begin(), uids.end()), uids.end());
-    return uids;
   }
 
   // Its sends and receives, one by one. False: its lists do not tell.

@@ -25,8 +25,7 @@ struct RankCall {
   std::string what;
   int64_t peer = -1, tag = 0;  // kSend, kReceive; of the peer the rank in the job
   uint32_t batch = 0;          // those of one number (batch_p2p_ops) begin together; 0: it stands alone
-  // Which of the calls that the file began with this one stands for, by uid, sorted: those that a pass put it in place of (members of
-  // a bucket, gathers that became one) or merged with it; else itself.
+  // See calls_stood_for().
   std::vector<uint64_t> stands_for;
   std::vector<int64_t> given,
       taken;  // of an all-to-all of unlike parts: how many rows go to and come from each, where both are numbers

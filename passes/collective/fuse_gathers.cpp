@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -438,17 +439,16 @@ bool keeps_peak(const Graph& graph, Facts& facts, const Planner& plan, const std
 // have one order, early or late.
 void find_early(const Graph& graph, Facts& facts, const Planner& plan, std::vector<Fusion>& fusions) {
   const Worlds worlds(graph, facts.effects());
-  std::map<StringId, std::vector<uint32_t>> places;  // of the calls on each group, as they are and as they are to be
-  for (const Collective& one : plan.collectives()) places[one.group.uid].push_back(graph.position(one.start));
+  std::map<StringId, std::set<uint32_t>> places;  // of the calls on each group, as they are and as they are to be
+  for (const Collective& one : plan.collectives()) places[one.group.uid].insert(graph.position(one.start));
   for (Fusion& fusion : fusions) {
     const NodeId first = plan.collectives()[fusion.members.front()].start;
     const NodeId last = plan.collectives()[fusion.members.back()].start;
-    std::vector<uint32_t>& others = places[fusion.group];
-    const bool passes_one = std::any_of(others.begin(), others.end(), [&](uint32_t place) {
-      return place >= graph.position(first) && place < graph.position(last);
-    });
+    std::set<uint32_t>& others = places[fusion.group];
+    const auto next = others.lower_bound(graph.position(first));
+    const bool passes_one = next != others.end() && *next < graph.position(last);
     fusion.is_early = !passes_one && worlds.are_one(first, last);
-    others.push_back(graph.position(fusion.is_early ? first : last));
+    others.insert(graph.position(fusion.is_early ? first : last));
   }
 }
 
@@ -485,14 +485,15 @@ Result<PassResult> fuse_gathers(Graph& graph, const FuseGathersOptions& options,
   Planner planner(graph, facts, options, context, result);
   std::vector<Fusion> fusions = planner.run();
   if (fusions.empty()) return result;
+  std::map<std::vector<int64_t>, StringId> made;
   for (Fusion& fusion : fusions) {
     if (fusion.group.is_valid()) continue;
-    for (const Fusion& other : fusions) {
-      if (other.group.is_valid() && other.ranks == fusion.ranks) fusion.group = other.group;
+    StringId& group = made[fusion.ranks];
+    if (!group.is_valid()) {
+      group = make_group(graph.module(), fusion, planner.collectives());
+      result.count("groups");
     }
-    if (fusion.group.is_valid()) continue;
-    fusion.group = make_group(graph.module(), fusion, planner.collectives());
-    result.count("groups");
+    fusion.group = group;
   }
   find_early(graph, facts, planner, fusions);
   if (!keeps_peak(graph, facts, planner, fusions, context.measure.memory)) {
