@@ -83,6 +83,7 @@ class Finder {
     for (const ProcessGroup& group : graph.module().groups) {
       if (group.uid.is_valid()) listed_.emplace(group.uid, &group);
     }
+    find_parameters();
   }
 
   std::vector<Collective> run() {
@@ -111,7 +112,31 @@ class Finder {
     if (input != nullptr) collective.input_bytes = bytes_of(*input);
     if (output != nullptr) collective.output_bytes = bytes_of(*output);
     collective.of = class_of(collective);
+    if (collective.of == CollectiveClass::kUnshard) collective.parameter = graph_.position(sources_.only(node));
+    if (collective.of == CollectiveClass::kGradient) collective.parameter = returned_as(collective.waits.front());
     return collective;
+  }
+
+  void find_parameters() {
+    std::map<StringId, uint32_t> inputs;
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind == NodeKind::kPlaceholder) inputs.emplace(graph_[node].name, graph_.position(node));
+    }
+    const std::vector<NodeId> leaves = output_leaves(graph_);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (!leaves[i].is_valid()) continue;
+      const auto input = i < graph_.outputs.size() ? inputs.find(graph_.outputs[i].of) : inputs.end();
+      parameters_.emplace(leaves[i], input != inputs.end() ? input->second : static_cast<uint32_t>(i));
+    }
+  }
+  // Through nodes that read it alone.
+  std::optional<uint32_t> returned_as(NodeId node) const {
+    for (;;) {
+      if (const auto found = parameters_.find(node); found != parameters_.end()) return found->second;
+      const UseId use = graph_.first_use(node);
+      if (!use.is_valid() || graph_[graph_.use(use).user].kind == NodeKind::kOutput) return std::nullopt;
+      node = graph_.use(use).user;
+    }
   }
 
   void read_arguments(Collective& collective) {
@@ -178,6 +203,7 @@ class Finder {
   Sources sources_;
   IdMap<NodeId, bool> is_returned_;
   std::map<StringId, const ProcessGroup*> listed_;
+  std::map<NodeId, uint32_t> parameters_;  // of what is returned
 };
 
 }  // namespace

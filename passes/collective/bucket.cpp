@@ -48,6 +48,11 @@ class Writer {
     members_.clear();
     made_.clear();
     for (const size_t member : bucket) members_.push_back(&plan.collectives[member]);
+    if (plan.payload == BucketPayload::kParameters) {
+      std::stable_sort(members_.begin(), members_.end(), [](const Collective* a, const Collective* b) {
+        return a->parameter.value_or(UINT32_MAX) < b->parameter.value_or(UINT32_MAX);
+      });
+    }
     ranks_ = members_[0]->ranks;
     before_ = first_of([](const Collective& one) { return one.start; });
     const NodeId start = issue(pack());
@@ -464,6 +469,10 @@ Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContex
                 "autograd may run through the graph, and has a history of every collective: nothing is merged");
     return result;
   }
+  result.remark_unmatched(graph, "modules", options.modules, [&graph](NodeId node, const std::string& name) {
+    return graph[node].is_call() && graph.op(node).has(Effect::kCollective) &&
+           module_of(graph, node, {name}).has_value();
+  });
   BucketPlan plan = plan_buckets(graph, facts, options, symbol_values(graph.module(), context.measure.memory.symbols));
   if (options.compat == Compat::kTorch && order_for(graph, facts, plan).size() != graph.num_nodes()) {
     Error error;

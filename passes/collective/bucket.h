@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "core/result.h"
 #include "passes/pass/context.h"
@@ -18,6 +20,16 @@ struct EnumNames<BucketGroups> {
   static constexpr EnumName<BucketGroups> kAll[] = {{BucketGroups::kPrimary, "primary"}, {BucketGroups::kAll, "all"}};
 };
 
+enum class BucketPayload : uint8_t {
+  kGraph,
+  kParameters,
+};
+template <>
+struct EnumNames<BucketPayload> {
+  static constexpr EnumName<BucketPayload> kAll[] = {{BucketPayload::kGraph, "graph"},
+                                                     {BucketPayload::kParameters, "parameters"}};
+};
+
 struct BucketOptions {
   Bytes all_gather = {int64_t{200} << 20};
   Bytes reduce_scatter = {0};
@@ -25,6 +37,8 @@ struct BucketOptions {
   BucketGroups groups = BucketGroups::kPrimary;
   int64_t max_span = 1500;
   double max_growth = 0.05;
+  BucketPayload payload = BucketPayload::kGraph;
+  std::vector<std::string> modules;
   Compat compat = Compat::kFxopt;
 
   template <class Self, class Field>
@@ -47,6 +61,14 @@ struct BucketOptions {
           "The ideal peak of the graph grows by at most this part of it: buckets that are live at the peak are parted "
           "until it "
           "does; below 0: by any. Not with compat=torch.");
+    field(
+        "payload", self.payload,
+        "How members lie in the buffer: graph: as they are issued; parameters: as the graph takes their parameters, so "
+        "that sums do not hang on how the graph was traced. Others lie after those of parameters.");
+    field("modules", self.modules,
+          "Only members of one of these modules share a bucket, comma-separated: layers.* is a module for each layer, "
+          "norm+lm_head are one. Collectives of none of them stay. Without it modules do not matter. Not with "
+          "compat=torch.");
     field("compat", self.compat,
           "Whose choice: fxopt, or torch (bucket_fsdp_all_gather, _reduce_scatter and _all_reduce of 2.15: neighbours "
           "of one key "

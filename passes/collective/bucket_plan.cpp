@@ -48,8 +48,24 @@ struct Key {
   std::array<std::optional<StringId>, 2> streams;  // of the start, of the wait
   Phase phase;
   Tag tag;
+  std::string module;
   auto operator<=>(const Key&) const = default;
 };
+
+// The beginning of the path that the pattern spells, component by component, where '*' is any characters of one; empty: none.
+std::string_view module_within(std::string_view path, std::string_view pattern) {
+  size_t end = 0;
+  for (size_t at = 0; at <= pattern.size();) {
+    const std::string_view wanted = pattern.substr(at, pattern.find('.', at) - at);
+    const size_t begin = end == 0 ? 0 : end + 1;
+    if (begin > path.size() || (end != 0 && path[end] != '.')) return {};
+    const std::string_view own = path.substr(begin, path.find('.', begin) - begin);
+    if (own.empty() || !matches_pattern(own, wanted)) return {};
+    end = begin + own.size();
+    at += wanted.size() + 1;
+  }
+  return path.substr(0, end);
+}
 
 // Which collectives may be merged at all.
 class Filter {
@@ -64,6 +80,9 @@ class Filter {
     if (options_.groups == BucketGroups::kPrimary && !is_primary(one)) {
       return {"other-group",
               "most of its kind that are for parameters and gradients run on another group (groups=all takes it, too)"};
+    }
+    if (!module_of(graph_, one.start, options_.modules).has_value()) {
+      return {"no-module", "it is of none of the modules that are asked for"};
     }
     if (graph_[one.start].kwargs.count != 0) return {"form", "it is called with keyword arguments"};
     if (one.listed == nullptr) return {"unlisted-group", "its group is not in the table of process groups"};
@@ -272,7 +291,8 @@ class Grower {
             one.output->device,
             {stream_of(graph_, one.start), stream_of(graph_, one.waits.front())},
             node.phase == Phase::kUnspecified ? phase : node.phase,
-            node.tag};
+            node.tag,
+            module_of(graph_, one.start, options_.modules).value_or("")};
   }
 
   std::string named(size_t place) const { return "%" + std::string(graph_.name_of(plan_.collectives[place].start)); }
@@ -510,10 +530,25 @@ void find_free(const Graph& graph, const BucketOptions& options, BucketPlan& pla
 
 }  // namespace
 
+std::optional<std::string> module_of(const Graph& graph, NodeId node, const std::vector<std::string>& modules) {
+  if (modules.empty()) return "";
+  const std::string_view path = graph.module().text(graph[node].module_path);
+  for (const std::string& entry : modules) {
+    for (size_t at = 0; at <= entry.size();) {
+      const std::string_view part = std::string_view(entry).substr(at, entry.find('+', at) - at);
+      const std::string_view found = module_within(path, part);
+      if (!found.empty()) return part.size() == entry.size() ? std::string(found) : entry;
+      at += part.size() + 1;
+    }
+  }
+  return std::nullopt;
+}
+
 BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& options, const SymbolValues& values) {
   BucketPlan plan;
   plan.collectives = find_collectives(graph, values);
   plan.alone.resize(plan.collectives.size());
+  plan.payload = options.payload;
   BucketOptions own = options;
   if (options.compat == Compat::kTorch) own.groups = BucketGroups::kAll;
   find_free(graph, own, plan, facts);

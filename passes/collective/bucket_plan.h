@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,11 @@ struct BucketPlan {
   // Which could be merged, and may move against each other in their group; the others keep their order of issue.
   std::vector<bool> is_free;
   std::vector<Alone> alone;  // by place
+  BucketPayload payload = BucketPayload::kGraph;
 };
+
+// Which of the modules asked for a node is of: "" where none is asked for, nothing where it is of none. O(modules * path).
+std::optional<std::string> module_of(const Graph& graph, NodeId node, const std::vector<std::string>& modules);
 
 // Decides. O((nodes + dependences) * buckets open at a time), which are 64 at most.
 BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& options, const SymbolValues& values);
