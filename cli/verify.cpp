@@ -16,10 +16,12 @@
 #include "cli/report/certificate.h"
 #include "cli/step.h"
 #include "core/stopwatch.h"
+#include "core/text.h"
 #include "ir/alias/effect_map.h"
 #include "ir/check/equivalence/equivalence.h"
 #include "ir/step/step.h"
 #include "ir/summary/opaque.h"
+#include "passes/pipeline/origin_claims.h"
 #include "passes/pipeline/proof_error.h"
 
 namespace fxopt {
@@ -36,19 +38,32 @@ struct VerifyFlags {
   bool strict = false;
 };
 
+std::optional<Law> find_law(std::string_view word) {
+  for (const auto& [law, name] : EnumNames<Law>::kAll) {
+    if (name == word) return law;
+  }
+  return std::nullopt;
+}
+
 Result<ProofOptions> proof_options(const VerifyFlags& flags) {
   ProofOptions options;
   options.recorded_apart = true;
   options.as_step = flags.step;
   std::vector<std::string_view> words;
   for (const ProofAllowance& item : kProofAllowances) words.push_back(item.word);
+  for (const auto& [law, name] : EnumNames<Law>::kAll) words.push_back(name);
   for (const std::string& word : flags.allow) {
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end()) {
-      return Error{ErrorCode::kBadOptionValue,
-                   "--allow takes no '" + word + "'",
-                   suggestion(word, words, "it takes dead-draws, dead-collectives, dead-assertions and no-backward"),
-                   {}};
+      return Error{
+          ErrorCode::kBadOptionValue,
+          "--allow takes no '" + word + "'",
+          suggestion(word, words, "it takes " + join(std::vector<std::string>(words.begin(), words.end()), ", ")),
+          {}};
+    }
+    if (const std::optional<Law> law = find_law(word); law.has_value()) {
+      options.numerics = std::max(options.numerics, numerics_of(*law));
+      continue;
     }
     options.*kProofAllowances[static_cast<size_t>(found - words.begin())].option = true;
   }
@@ -158,14 +173,20 @@ class AgainstFile {
       console.error(broken.front());
       return nullptr;
     }
-    return std::unique_ptr<AgainstFile>(new AgainstFile(std::move(module), *options));
+    std::unique_ptr<AgainstFile> file(new AgainstFile(std::move(module), *options));
+    for (const std::string& word : flags.allow) {
+      if (const std::optional<Law> law = find_law(word); law.has_value()) file->laws_.push_back(*law);
+    }
+    return file;
   }
 
   // `what`: the file, or the files of a step.
   void judge(Console& console, const VerifyFlags& flags, const Module& module, const std::string& what,
              nlohmann::ordered_json& file) {
     Stopwatch watch;
-    const ModuleProof proof = prover_.prove(module);
+    const ModuleProof proof =
+        laws_.empty() ? prover_.prove(module)
+                      : Prover(*module_, options_, claims_by_origins(*module_, module, laws_)).prove(module);
     console.stage("compared " + what, watch.lap());
     const std::string shown = printable_line(what);
     const std::string other = printable_line(shown_input(flags.against));
@@ -189,7 +210,7 @@ class AgainstFile {
 
  private:
   AgainstFile(std::unique_ptr<Module> module, const ProofOptions& options)
-      : module_(std::move(module)), prover_(*module_, options) {}
+      : module_(std::move(module)), options_(options), prover_(*module_, options) {}
 
   static std::string_view answer_word(ProofAnswer answer) {
     switch (answer) {
@@ -204,6 +225,8 @@ class AgainstFile {
   }
 
   std::unique_ptr<Module> module_;
+  ProofOptions options_;
+  std::vector<Law> laws_;  // that may explain what differs
   Prover prover_;
 };
 
@@ -243,7 +266,8 @@ CommandBody declare_verify(CLI::App& app) {
   app.add_option(
          "--allow", flags->allow,
          "what inputs may leave out, repeatable: dead-draws, dead-collectives, dead-assertions, no-backward (of a "
-         "joint graph)")
+         "joint graph); or a law by which they may differ, which is checked at each node that records where it comes "
+         "from: bucket, bucketed-reduction, gathers, own-shard, added-reductions")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false);

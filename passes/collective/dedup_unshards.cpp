@@ -38,9 +38,8 @@ std::vector<NodeId> inputs_of(const Graph& graph) {
 class Classes {
  public:
   Classes(const Graph& graph, Facts& facts, bool across_phases)
-      : graph_(graph),
-        // torchtitan asks of no input what it is.
-        unshards_(find_unshards(graph, across_phases ? inputs_of(graph) : parameters_of(graph, facts.storages(), true),
+      // torchtitan asks of no input what it is.
+      : unshards_(find_unshards(graph, across_phases ? inputs_of(graph) : parameters_of(graph, facts.storages(), true),
                                 [](NodeId) { return true; })),
         class_of_(graph.num_ids(), 0),
         is_looked_at_(graph.num_ids(), false) {
@@ -62,7 +61,6 @@ class Classes {
   bool is_looked_at(NodeId node) const { return is_looked_at_.get(node); }
 
  private:
-  const Graph& graph_;
   UnshardMap unshards_;
   IdMap<NodeId, uint32_t> class_of_;
   IdMap<NodeId, bool> is_looked_at_;

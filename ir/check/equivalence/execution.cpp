@@ -1544,6 +1544,9 @@ class Execution {
     return "";
   }
 
+  // Its geometry is of a storage of its own then, and does not tell where it lies in truth.
+  bool is_named_by_law(uint32_t object) { return memory_.storage_of(object).stands_on != 0; }
+
   // The same of what is cut from the result. A copy of columns lies as one of its own.
   std::string name_by_bucket(NodeId node) {
     const Cell* cell = values_.find_tensor(node);
@@ -1551,6 +1554,7 @@ class Execution {
     const uint32_t object = cell->first;
     const bool is_copy = rules_.of(graph_, node).special == Special::kClone && given_.size() == 1;
     const uint32_t seen = is_copy ? given_[0] : object;
+    if (is_named_by_law(seen)) return "a law names what it shows already";
     const uint32_t storage = memory_.real_storage(memory_.object(seen).storage);
     const auto found = bucketed_.find(storage);
     if (found == bucketed_.end()) return "it is not cut from such a collective's result";
@@ -1619,6 +1623,7 @@ class Execution {
   }
   // Of one on what was gathered, once it is there and as long as nobody writes to it.
   const GatherResult* gathered_on(uint32_t object) {
+    if (is_named_by_law(object)) return nullptr;
     const uint32_t storage = memory_.real_storage(memory_.object(object).storage);
     const auto found = gathered_.find(storage);
     const bool is_there =
@@ -1729,7 +1734,7 @@ class Execution {
     std::sort(members.begin(), members.end());
     const uint32_t storage = memory_.object(made[0]).storage;
     memory_.name_anew(storage, sum_name(members, true), sum_name(members, true));
-    reduced_[storage] = {std::move(members), Hash128()};
+    reduced_[storage] = {std::move(members), to->num_elements(), Hash128()};
     return "";
   }
   static Hash128 sum_name(const std::vector<Hash128>& members, bool is_pending) {
@@ -1747,8 +1752,9 @@ class Execution {
       const uint32_t storage = memory_.real_storage(memory_.object(object).storage);
       const auto found = reduced_.find(storage);
       const Geometry* geometry = memory_.known_geometry(object);
-      if (found == reduced_.end() || !is_row_major(*geometry) || !geometry->offset.is(0)) {
-        return "it does not add what reductions gave";
+      if (found == reduced_.end() || is_named_by_law(object) || !is_row_major(*geometry) || !geometry->offset.is(0) ||
+          !(geometry->num_elements() == found->second.count)) {
+        return "it does not add what reductions gave, as a whole";
       }
       if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
         return "nobody has waited for what it adds, or it was written to";
@@ -1759,7 +1765,7 @@ class Execution {
     const uint32_t storage = memory_.object(result_objects(node)[0]).storage;
     memory_.name_anew(storage, sum_name(members, true), sum_name(members, false));
     const Hash128 filled = memory_.all_of(storage);
-    reduced_[storage] = {std::move(members), filled};
+    reduced_[storage] = {std::move(members), memory_.known_geometry(result_objects(node)[0])->num_elements(), filled};
     return "";
   }
 
@@ -2224,6 +2230,7 @@ class Execution {
   };
   struct Reduction {
     std::vector<Hash128> members;  // sorted: what is added up
+    SymInt count;                  // elements of the result
     Hash128 filled;
   };
   HashMap<uint32_t, Reduction> reduced_;                      // likewise, of reductions that are claimed

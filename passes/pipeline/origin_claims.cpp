@@ -1,0 +1,131 @@
+#include "passes/pipeline/origin_claims.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ir/alias/collectives.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+class Collector {
+ public:
+  Collector(const Module& before, const Module& after, const std::vector<Law>& laws)
+      : before_(before), after_(after), laws_(laws) {}
+
+  std::vector<Claim> run() {
+    for (const GraphId id : after_.graphs()) {
+      const Graph& graph = after_.graph(id);
+      name_ = after_.text(graph.name());
+      known_.clear();
+      const Graph* other = same_graph();
+      read_origins(graph, other);
+      // A bucket lets every other collective of its kind stand elsewhere among them.
+      for (const Graph* each : {other, &graph}) {
+        if (each == nullptr) continue;
+        for (const NodeId node : each->nodes()) {
+          const bool is_start = (*each)[node].is_call() && each->op(node).has(Effect::kCollective);
+          const std::optional<Law> law = is_start ? bucket_law(*each, node) : std::nullopt;
+          if (law.has_value()) claim((*each)[node].uid, *law);
+        }
+      }
+    }
+    return std::move(claims_);
+  }
+
+ private:
+  const Graph* same_graph() const {
+    for (const GraphId id : before_.graphs()) {
+      if (before_.text(before_.graph(id).name()) == name_) return &before_.graph(id);
+    }
+    return nullptr;
+  }
+
+  void read_origins(const Graph& graph, const Graph* other) {
+    std::map<uint64_t, NodeId> by_uid;
+    for (const NodeId node : other == nullptr ? std::vector<NodeId>() : nodes_of(*other)) {
+      by_uid.emplace((*other)[node].uid, node);
+    }
+    for (const NodeId node : graph.nodes()) {
+      const NodeExtra* extra = graph.extra(node);
+      if (extra == nullptr) continue;
+      for (const Origin& origin : extra->origins) {
+        const std::string_view pass = after_.text(origin.pass);
+        const auto old = by_uid.find(origin.uid);
+        if (pass == "alias-round-trips") {
+          claim(origin.uid, Law::kOwnShard);
+        } else if (pass == "fuse-gathers" && graph[node].is_call() && graph.op(node).has(Effect::kCollective)) {
+          claim(graph[node].uid, Law::kGathers);
+        } else if (pass == "dedup-unshards" && origin.kind == OriginKind::kReplaced) {
+          claim(graph[node].uid, Law::kAddedReductions);
+          claim(origin.uid, Law::kAddedReductions);
+        } else if (pass == "bucket" && old != by_uid.end()) {
+          const std::optional<Law> law = bucket_law(*other, old->second);
+          if (!law.has_value()) continue;
+          if (hands_out(graph, node)) claim(graph[node].uid, *law);
+          claim(origin.uid, *law);
+        }
+      }
+    }
+  }
+  static std::vector<NodeId> nodes_of(const Graph& graph) {
+    return std::vector<NodeId>(graph.nodes().begin(), graph.nodes().end());
+  }
+
+  // Whether it is the bucket's call, or what stands for a member's result: the copy of a part, else the part.
+  static bool hands_out(const Graph& graph, NodeId node) {
+    if (!graph[node].is_call()) return false;
+    const auto is_copy = [&graph](NodeId each) {
+      return graph[each].is_call() && graph.op(each).name == "aten.clone.default";
+    };
+    if (graph.op(node).has(Effect::kCollective) || is_copy(node)) return true;
+    const std::vector<NodeId> users = graph.users(node);
+    return graph.op(node).view == ViewKind::kProjection && std::none_of(users.begin(), users.end(), is_copy);
+  }
+
+  // Of a collective, or the wait for one.
+  static std::optional<Law> bucket_law(const Graph& graph, NodeId node) {
+    if (!graph[node].is_call()) return std::nullopt;
+    if (graph.op(node).has(Effect::kWaits)) {
+      const NodeId start = first_argument(graph, node);
+      return start.is_valid() && graph[start].is_call() && !graph.op(start).has(Effect::kWaits)
+                 ? bucket_law(graph, start)
+                 : std::nullopt;
+    }
+    if (!graph.op(node).has(Effect::kCollective)) return std::nullopt;
+    switch (collective_kind(graph.op(node))) {
+      case CollectiveKind::kAllGather:
+        return Law::kBucket;
+      case CollectiveKind::kReduceScatter:
+      case CollectiveKind::kAllReduce:
+        return Law::kBucketedReduction;
+      default:
+        return std::nullopt;
+    }
+  }
+
+  void claim(uint64_t uid, Law law) {
+    if (std::find(laws_.begin(), laws_.end(), law) == laws_.end() || !known_.emplace(uid, law).second) return;
+    claims_.push_back({name_, uid, law});
+  }
+
+  const Module& before_;
+  const Module& after_;
+  const std::vector<Law>& laws_;
+  std::string name_;
+  std::map<uint64_t, Law> known_;  // of this graph: a node has one
+  std::vector<Claim> claims_;
+};
+
+}  // namespace
+
+std::vector<Claim> claims_by_origins(const Module& before, const Module& after, const std::vector<Law>& laws) {
+  return laws.empty() ? std::vector<Claim>() : Collector(before, after, laws).run();
+}
+
+}  // namespace fxopt
