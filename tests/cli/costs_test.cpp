@@ -100,5 +100,28 @@ TEST_CASE("cli costs: opt measures as mem does, by its options") {
   CHECK(contains(short_of.err, "runs out"));
 }
 
+TEST_CASE("cli costs: fuse-gathers asks what the one gather takes, and what those take that it stands for") {
+  const TempFolder folder;
+  const std::string graph = folder / "graph.fxg", device = folder / "my.device", out = folder / "out.fxg";
+  write_text(graph,
+             "fxg 0\nprocess_group {uid=\"dp\", ranks=[0, 2]}\nprocess_group {uid=\"tp\", ranks=[0, 1]}\n"
+             "process_group {uid=\"all\", ranks=[0, 1, 2, 3]}\nrank {rank=0, world_size=4}\n"
+             "graph @main {kind=inference} {\n  %x: f32[4] = placeholder()\n"
+             "  %a: f32[8] = _c10d_functional.all_gather_into_tensor.default(%x, 2, \"tp\")\n"
+             "  %w: f32[8] = _c10d_functional.wait_tensor.default(%a)\n"
+             "  %b: f32[16] = _c10d_functional.all_gather_into_tensor.default(%w, 2, \"dp\")\n"
+             "  %v: f32[16] = _c10d_functional.wait_tensor.default(%b)\n  return (%v,)\n}\n");
+  const auto run = [&](const std::string& nanoseconds, const std::string& passes) {
+    write_text(device, "collective all-gather = " + nanoseconds + " [estimate]\n");
+    const CliResult result = run_fxopt({"opt", graph, "-o", out, "--passes", passes, "--device", "h100," + device});
+    REQUIRE(result.exit == 0);
+    return contains(read_text(out), "\"all\")") ? "fused" : contains(result.err, "left-alone") ? "left" : "silent";
+  };
+  CHECK(run("1000 + moved", "fuse-gathers") == std::string("fused"));
+  CHECK(run("1000 * group.ranks", "fuse-gathers") == std::string("fused"));  // as long
+  CHECK(run("1000 * group.ranks + Max(0, group.ranks - 3)", "fuse-gathers") == std::string("left"));
+  CHECK(run("1000 * group.ranks + Max(0, group.ranks - 3)", "fuse-gathers{gate=none}") == std::string("fused"));
+}
+
 }  // namespace
 }  // namespace fxopt
