@@ -56,6 +56,7 @@ std::vector<RankTrace> read_traces(Console& console, const RanksFlags& flags) {
     }
     traces.push_back(trace_rank(*module, rank, shown));
     file["calls"] = traces.back().calls.size();
+    file["name_of_calls"] = name_of_calls(traces.back());
   });
   if (unsaid > 0 && flags.inputs.size() > 1) {
     console.warning("rank-by-place", {},

@@ -19,6 +19,7 @@
 #include "core/text.h"
 #include "ir/alias/effect_map.h"
 #include "ir/check/equivalence/equivalence.h"
+#include "ir/ranks/ranks.h"
 #include "ir/step/step.h"
 #include "ir/summary/opaque.h"
 #include "passes/pipeline/origin_claims.h"
@@ -104,7 +105,9 @@ void report_certificate(Console& console, const Module& module, const std::strin
   const Certificate& certificate = *module.certificate;
   ProofOptions options;
   allow(options, module, certificate);
-  const bool fits = Prover(module, options).name().text == module.text(certificate.computes);
+  const bool issues_same =
+      !certificate.calls.is_valid() || name_of_calls(trace_rank(module, 0, path)) == module.text(certificate.calls);
+  const bool fits = issues_same && Prover(module, options).name().text == module.text(certificate.computes);
   file["certificate"] = certificate_json(module, certificate);
   file["certificate"]["fits"] = fits;
   if (fits) {

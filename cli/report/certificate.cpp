@@ -44,11 +44,13 @@ nlohmann::ordered_json certificate_json(const Module& module, const Certificate&
   }
   nlohmann::ordered_json allowed = nlohmann::ordered_json::array();
   for (const StringId word : certificate.allowed) allowed.push_back(module.text(word));
-  return {{"computes", module.text(certificate.computes)},
-          {"steps", steps},
-          {"allowed", allowed},
-          {"recorded_views", certificate.recorded_views},
-          {"storage_id_views", certificate.storage_id_views}};
+  nlohmann::ordered_json json = {{"computes", module.text(certificate.computes)},
+                                 {"steps", steps},
+                                 {"allowed", allowed},
+                                 {"recorded_views", certificate.recorded_views},
+                                 {"storage_id_views", certificate.storage_id_views}};
+  if (certificate.calls.is_valid()) json["calls"] = module.text(certificate.calls);
+  return json;
 }
 
 }  // namespace fxopt

@@ -313,6 +313,7 @@ struct Certificate {
   std::vector<StringId> allowed;
   uint64_t recorded_views = 0;
   uint64_t storage_id_views = 0;
+  StringId calls;
   std::string unknown;
 
   template <class Self, class Field>
@@ -322,6 +323,7 @@ struct Certificate {
     field("allowed", self.allowed);
     field("recorded_views", self.recorded_views);
     field("storage_id_views", self.storage_id_views);
+    field("calls", self.calls);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <deque>
 #include <map>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "core/hash.h"
 #include "core/text.h"
 #include "ir/alias/collective_table.h"
 #include "ir/alias/effects.h"
@@ -557,6 +559,28 @@ class Comparer {
 
 RankTrace trace_rank(const Module& module, int64_t rank, const std::string& file) {
   return Tracer(module, rank, file).run();
+}
+
+std::string name_of_calls(const RankTrace& trace) {
+  if (trace.calls.empty()) return "";
+  std::vector<uint64_t> all;
+  for (const RankCall& call : trace.calls) all.insert(all.end(), call.stands_for.begin(), call.stands_for.end());
+  std::sort(all.begin(), all.end());
+  std::vector<uint64_t> words;
+  for (const RankCall& call : trace.calls) {
+    const bool is_message = call.kind != RankCall::Kind::kCollective;
+    const Hash128 what = hash_text(is_message ? std::string_view("message") : std::string_view(call.what));
+    words.insert(words.end(),
+                 {call.group, trace.groups[call.group].ranks.size(), what.high, what.low, call.stands_for.size()});
+    for (const uint64_t uid : call.stands_for) {
+      words.push_back(static_cast<uint64_t>(std::lower_bound(all.begin(), all.end(), uid) - all.begin()));
+    }
+  }
+  const Hash128 name = hash_words(words);
+  std::array<char, 33> digits = {};
+  std::snprintf(digits.data(), digits.size(), "%016llx%016llx", static_cast<unsigned long long>(name.high),
+                static_cast<unsigned long long>(name.low));
+  return digits.data();
 }
 
 RankReport compare_ranks(const std::vector<RankTrace>& traces) { return Comparer(traces).run(); }

@@ -51,6 +51,11 @@ struct RankTrace {
 // What one rank issues, of the graphs of a step in the order of its invocations, else of the file. O(nodes + edges).
 RankTrace trace_rank(const Module& module, int64_t rank, const std::string& file);
 
+// Names what the rank issues, by 32 hexadecimal digits: its calls in order, each by what it says, how many ranks its group has and
+// which of the groups it is by first use, and what it stands for, counted among all. The same for all ranks that run one program, for
+// none of this hangs on the rank; of sends and receives only that there are. Empty where it issues nothing. O(calls log calls).
+std::string name_of_calls(const RankTrace& trace);
+
 // Where ranks do not fit together.
 struct RankConflict {
   enum class Kind : uint8_t {

@@ -12,6 +12,7 @@
 #include "ir/check/equivalence/equivalence.h"
 #include "ir/check/verify.h"
 #include "ir/graph/top_level.h"
+#include "ir/ranks/ranks.h"
 #include "passes/pipeline/proof_error.h"
 
 namespace fxopt {
@@ -116,6 +117,8 @@ class PipelineProof {
     out.computes = module.intern(name.text);
     out.recorded_views = std::max<uint64_t>(out.recorded_views, most_.recorded_views);
     out.storage_id_views = std::max<uint64_t>(out.storage_id_views, most_.storage_id_views);
+    const std::string calls = name_of_calls(trace_rank(module, 0, ""));
+    out.calls = calls.empty() ? StringId() : module.intern(calls);
     out.allowed.clear();
     for (const ProofAllowance& item : kProofAllowances) {
       if (options_.*item.option) out.allowed.push_back(module.intern(item.word));

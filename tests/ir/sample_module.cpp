@@ -108,6 +108,7 @@ void SampleBuilder::module_records() {
                                     {module_.intern("dead-draws")},
                                     3,
                                     1,
+                                    module_.intern("ffeeddccbbaa99887766554433221100"),
                                     ""};
   module_.meta = meta(module_.pool, "origin", Arg::string(id("traced")));
 }

@@ -197,6 +197,16 @@ TEST_CASE("ranks: equal calls that stand for other ones on another rank", "[rank
         "group 'g' (ranks 0, 1), call 1: rank 0 issues %a: all_reduce f32 x 4 sum for what was call 1, 3 on the group "
         "before "
         "passes, and rank 1 issues %a: all_reduce f32 x 4 sum for what was call 1, 2");
+  const auto name = [&groups](const std::string& body) {
+    const std::unique_ptr<Module> module =
+        parse(groups + "graph @main {kind=inference} {\n  %x: f32[4] = placeholder()\n" + body + "  return (%x,)\n}\n");
+    return name_of_calls(trace_rank(*module, 0, ""));
+  };
+  CHECK(name(one).size() == 32);
+  CHECK(name(one) == name(made("a", "37", "40") + made("b", "58", "50")));
+  CHECK(name(one) != name(made("a", "12", "20") + made("b", "34", "30")));
+  CHECK(name(one) != name(reduce("a", "g") + reduce("b", "g")));
+  CHECK(name("").empty());
   // Two calls exchanged.
   const std::string plain = reduce("a", "g") + reduce("b", "g"), turned = reduce("b", "g") + reduce("a", "g");
   CHECK(first_of(compare({{0, groups, plain}, {1, groups, plain}})).empty());
