@@ -17,4 +17,14 @@ std::optional<StringId> stream_of(const Graph& graph, NodeId node) {
   return extra != nullptr ? extra->stream : std::nullopt;
 }
 
+IdMap<NodeId, bool> control_targets(const Graph& graph) {
+  IdMap<NodeId, bool> found(graph.num_ids(), false);
+  for (const NodeId node : graph.nodes()) {
+    const NodeExtra* extra = graph.extra(node);
+    if (extra == nullptr) continue;
+    for (const ControlDep& dep : extra->control) found[dep.node] = true;
+  }
+  return found;
+}
+
 }  // namespace fxopt

@@ -18,4 +18,7 @@ bool is_held(const Graph& graph, NodeId node);
 // The stream the node runs on; nothing for the current one.
 std::optional<StringId> stream_of(const Graph& graph, NodeId node);
 
+// Nodes that a control dependency of another is on. O(nodes).
+IdMap<NodeId, bool> control_targets(const Graph& graph);
+
 }  // namespace fxopt

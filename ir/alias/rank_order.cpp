@@ -68,14 +68,19 @@ bool is_own_place(const Module& module, std::span<const int64_t> ranks, const Sy
   const std::optional<size_t> own = own_place(module, ranks);
   if (!own.has_value()) return false;
   const int64_t last = static_cast<int64_t>(ranks.size()) - 1;
-  bool counts_up = true;
-  for (size_t i = 0; i < ranks.size(); ++i) counts_up = counts_up && ranks[i] == static_cast<int64_t>(i);
+  bool is_world = module.rank->world_size == last + 1;
+  for (size_t i = 0; i < ranks.size(); ++i) is_world = is_world && ranks[i] == static_cast<int64_t>(i);
+  const bool is_alone = std::none_of(module.groups.begin(), module.groups.end(), [&](const ProcessGroup& group) {
+    return group.ranks.size() == ranks.size() && !std::equal(ranks.begin(), ranks.end(), group.ranks.begin()) &&
+           own_place(module, group.ranks).has_value();
+  });
   bool is_symbolic = false;
   for (const Symbol& symbol : module.symbols) {
     if (symbol.kind != SymbolKind::kRank) continue;
     is_symbolic = true;
-    const bool is_place = symbol.min == 0 && symbol.max == last && symbol.hint == static_cast<int64_t>(*own);
-    const bool is_rank = counts_up && symbol.hint == module.rank->rank && symbol.min == 0;
+    if (symbol.min != 0 || symbol.max != last) continue;
+    const bool is_place = is_alone && symbol.hint == static_cast<int64_t>(*own);
+    const bool is_rank = is_world && symbol.hint == module.rank->rank;
     if ((is_place || is_rank) && place == symbol_named(module.text(symbol.name)) * SymInt(scale)) return true;
   }
   return !is_symbolic && place.is_static() && place == SymInt(static_cast<int64_t>(*own)) * SymInt(scale);
@@ -94,12 +99,21 @@ std::optional<RankOrder> ranks_of_both(const Module& module, std::span<const int
     for (size_t dim = 0; dim < inner_dims->size(); ++dim) {
       if ((*inner_dims)[dim] && (*outer_dims)[dim]) return std::nullopt;
     }
-    for (const int64_t of : outer) {
-      for (const int64_t rank : inner) order.ranks.push_back(coordinates.moved(of, rank, *inner_dims));
+    const std::vector<std::vector<int64_t>> alike = alike_groups(mesh, inner);
+    if (std::is_sorted(inner.begin(), inner.end()) && !std::all_of(alike.begin(), alike.end(), [](const auto& each) {
+          return std::is_sorted(each.begin(), each.end());
+        })) {
+      return std::nullopt;
     }
-    order.mesh = &mesh;
-    return order;
+    std::vector<int64_t> ranks;
+    for (const int64_t of : outer) {
+      for (const int64_t rank : inner) ranks.push_back(coordinates.moved(of, rank, *inner_dims));
+    }
+    if (order.mesh != nullptr && order.ranks != ranks) return std::nullopt;
+    order.ranks = std::move(ranks);
+    if (order.mesh == nullptr) order.mesh = &mesh;
   }
+  if (order.mesh != nullptr) return order;
   const int64_t world = module.rank->world_size.value_or(INT64_MAX), own = *module.rank->rank;
   for (const int64_t of : outer) {
     for (const int64_t rank : inner) {
@@ -110,6 +124,30 @@ std::optional<RankOrder> ranks_of_both(const Module& module, std::span<const int
   }
   if (!are_distinct(order.ranks)) return std::nullopt;
   return order;
+}
+
+std::vector<std::vector<int64_t>> alike_groups(const DeviceMesh& mesh, std::span<const int64_t> ranks) {
+  const Coordinates coordinates(mesh);
+  const std::optional<std::vector<bool>> dims = coordinates.has(ranks) ? coordinates.dims(ranks) : std::nullopt;
+  std::vector<std::vector<int64_t>> found;
+  if (!dims.has_value()) return found;
+  for (const int64_t rank : mesh.ranks) {
+    if (coordinates.moved(rank, ranks[0], *dims) != rank)
+      continue;  // each once: by its member that ranks[0] stands for
+    found.emplace_back();
+    for (const int64_t each : ranks) found.back().push_back(coordinates.moved(rank, each, *dims));
+  }
+  return found;
+}
+
+std::vector<StringId> dims_along(const DeviceMesh& mesh, std::span<const int64_t> ranks) {
+  const Coordinates coordinates(mesh);
+  const std::optional<std::vector<bool>> dims = coordinates.has(ranks) ? coordinates.dims(ranks) : std::nullopt;
+  std::vector<StringId> names;
+  for (size_t dim = 0; dims.has_value() && dim < dims->size(); ++dim) {
+    if ((*dims)[dim] && dim < mesh.dim_names.size()) names.push_back(mesh.dim_names[dim]);
+  }
+  return names;
 }
 
 }  // namespace fxopt

@@ -31,7 +31,7 @@ struct RoundTrip {
 class Finder {
  public:
   Finder(const Graph& graph, Facts& facts, PassResult& result)
-      : graph_(graph), facts_(facts), integers_(graph.module()), result_(result) {}
+      : graph_(graph), facts_(facts), integers_(graph.module()), is_awaited_(control_targets(graph)), result_(result) {}
 
   std::vector<RoundTrip> run(const std::vector<Collective>& collectives) {
     for (const Collective& one : collectives) {
@@ -51,7 +51,7 @@ class Finder {
 
  private:
   void look_behind(const Collective& one) {
-    if (one.listed == nullptr || !one.sizes_fit() || one.waits.empty()) return;
+    if (one.listed == nullptr || !one.sizes_fit() || one.waits.empty() || one.input_bytes == 0) return;
     if (one.ranks != static_cast<int64_t>(one.listed->ranks.size())) return;
     std::optional<Geometry> given = geometry_of(graph_.module(), integers_, *one.input);
     std::optional<Geometry> made = geometry_of(graph_.module(), integers_, *one.output);
@@ -112,8 +112,29 @@ class Finder {
     const Tensor* recorded = single_tensor(graph_, node);
     if (seen.outcome != ViewGeometry::Outcome::kUnknown || recorded == nullptr) return std::nullopt;
     std::optional<Geometry> believed = geometry_of(graph_.module(), integers_, *recorded);
-    if (!believed.has_value()) return std::nullopt;
+    if (!believed.has_value() || !is_slice(node, shown[0], *believed)) return std::nullopt;
     return std::vector<Geometry>{std::move(*believed)};
+  }
+
+  // Whether what is recorded is what the slice of that tensor gives, if its bounds lie within.
+  bool is_slice(NodeId node, const Geometry& from, const Geometry& recorded) {
+    if (graph_.op(node).name != "aten.slice.Tensor" || graph_.pool().args(graph_[node].args).size() != 4) return false;
+    const std::optional<SymInt> dim = integer(node, 1), start = integer(node, 2), end = integer(node, 3);
+    if (!dim.has_value() || !start.has_value() || !end.has_value() || !dim->is_static()) return false;
+    const int64_t at = dim->value() < 0 ? dim->value() + static_cast<int64_t>(from.rank()) : dim->value();
+    if (at < 0 || at >= static_cast<int64_t>(from.rank())) return false;
+    Geometry cut = from;
+    const size_t place = static_cast<size_t>(at);
+    cut.sizes[place] = *end - *start;
+    cut.offset = from.offset + *start * from.strides[place];
+    return same_geometry(cut, recorded) && recorded.offset == cut.offset;
+  }
+  std::optional<SymInt> integer(NodeId node, size_t position) {
+    const Arg* arg = call_argument(graph_, node, position);
+    if (arg == nullptr) return std::nullopt;
+    if (arg->is(ArgKind::kInt)) return SymInt(arg->as_int());
+    if (arg->is(ArgKind::kExpr)) return integers_.of(arg->as_expr());
+    return std::nullopt;
   }
 
   bool is_own(const Geometry& shown) const {
@@ -139,8 +160,14 @@ class Finder {
 
   std::pair<std::string_view, std::string> find_obstacle(NodeId cut, NodeId source) {
     const StorageMap& storages = facts_.storages();
-    if (stream_of(graph_, cut) != stream_of(graph_, source))
-      return {"streams", "what was given is made on another stream"};
+    for (const NodeId node : {cut, gather_->start, gather_->waits.front()}) {
+      if (stream_of(graph_, node) != stream_of(graph_, source))
+        return {"streams", "what was given is made on another stream"};
+    }
+    if (facts_.phases().is_backward(cut) != facts_.phases().is_backward(gather_->start)) {
+      return {"phases", "it is gathered in one phase and cut in another"};
+    }
+    if (is_awaited_[cut]) return {"held", "a control dependency of another node is on it"};
     if (is_held(graph_, cut)) return {"held", "a control dependency or an event holds it"};
     if (storages.metadata_changes_after(cut) || storages.metadata_changes_after(source)) {
       return {"changed-in-place", "its sizes, or those of what was given, change in place"};
@@ -152,6 +179,13 @@ class Finder {
       open.pop_back();
       for (const NodeId user : graph_.users(node)) {
         if (graph_[user].kind == NodeKind::kOutput) return {"returned", "the caller is handed it"};
+        if (stream_of(graph_, user) != stream_of(graph_, source)) return {"streams", "it is read on another stream"};
+        // What a collective reads it reads until it is waited for.
+        for (const NodeId end : graph_[user].is_call() && graph_.op(user).has(Effect::kCollective)
+                                    ? graph_.users(user)
+                                    : std::vector<NodeId>()) {
+          if (graph_.position(end) > graph_.position(last)) last = end;
+        }
         if (graph_.position(user) > graph_.position(last)) last = user;
         if (sees_storage(graph_, user)) {
           return {"storage", "%" + std::string(graph_.name_of(user)) + " may see more of it than its elements"};
@@ -164,7 +198,7 @@ class Finder {
     if (storages.written_between(storages.buffers(source)[0], gather_->start, end)) {
       return {"written", "%" + std::string(graph_.name_of(source)) + ", which was given, is written to"};
     }
-    if (storages.written_between(storages.buffers(gather_->start)[0], gather_->waits.back(), end)) {
+    if (storages.written_between(storages.buffers(gather_->start)[0], gather_->waits.front(), end)) {
       return {"written", "what was gathered is written to"};
     }
     return {};
@@ -182,6 +216,7 @@ class Finder {
   const Graph& graph_;
   Facts& facts_;
   SymInts integers_;
+  IdMap<NodeId, bool> is_awaited_;  // by a control dependency
   PassResult& result_;
   const Collective* gather_ = nullptr;
   Geometry given_;
@@ -214,10 +249,13 @@ NodeId view_before(Graph& graph, const RoundTrip& trip, NodeId source) {
 
 // Drops what nobody reads of the way from a gather to what was cut, the gather among it where it may go. Returns the gather that
 // nobody reads and that stays, if there is one.
-NodeId drop_unread(Graph& graph, NodeId node, bool with_gathers, PassResult& result) {
+NodeId drop_unread(Graph& graph, NodeId node, bool with_gathers, const IdMap<NodeId, bool>& is_awaited,
+                   PassResult& result) {
   while (node.is_valid() && graph[node].is_call() && !graph.has_users(node) && !is_held(graph, node)) {
     const bool is_gather = graph.op(node).has(Effect::kCollective) || graph.op(node).has(Effect::kWaits);
-    if (is_gather && !with_gathers) return node;
+    const NodeId start = graph.op(node).has(Effect::kWaits) ? first_argument(graph, node) : node;
+    const bool may_go = with_gathers && !is_awaited.get(start) && (!graph[start].is_call() || !is_held(graph, start));
+    if (is_awaited.get(node) || (is_gather && !may_go)) return is_gather ? start : NodeId();
     if (!is_gather && !graph.op(node).is_pure()) break;
     const bool is_start = graph.op(node).has(Effect::kCollective);
     const NodeId input = first_argument(graph, node);
@@ -243,6 +281,7 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
   const std::vector<Collective> collectives =
       find_collectives(graph, symbol_values(graph.module(), context.measure.memory.symbols));
   const std::vector<RoundTrip> trips = Finder(graph, facts, result).run(collectives);
+  const IdMap<NodeId, bool> is_awaited = control_targets(graph);
   Replacer replacer(graph, kPass);
   int64_t unread = 0;
   NodeId first;
@@ -254,7 +293,7 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
     result.count("round-trips");
     const bool may_go =
         options.drop_gathers == DropGathers::kAlways || (options.drop_gathers == DropGathers::kShown && trip.is_on_all);
-    const NodeId stays = drop_unread(graph, before, may_go, result);
+    const NodeId stays = drop_unread(graph, before, may_go, is_awaited, result);
     if (stays.is_valid() && unread++ == 0) first = stays;
   }
   if (unread > 0) {
@@ -262,8 +301,11 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
         graph, first, "unread",
         std::to_string(unread) + (unread == 1 ? " gather that nobody reads stays" : " gathers that nobody reads stay") +
             ", first %" + std::string(graph.name_of(first)) +
-            ": one rank's file does not show that every rank drops it (drop-gathers=always, and fxopt ranks of all "
-            "results)");
+            std::string(
+                options.drop_gathers == DropGathers::kShown
+                    ? ": one rank's file does not show that every rank drops it (drop-gathers=always, and fxopt "
+                      "ranks of all results)"
+                    : ": drop-gathers=never, or a control dependency holds it"));
   }
   replacer.finish();
   return result;

@@ -189,7 +189,7 @@ class Filter {
 class Order {
  public:
   Order(const Graph& graph, Facts& facts, const BucketPlan& plan)
-      : dependences_(facts.dependences()), before_(graph.num_ids()) {
+      : graph_(graph), dependences_(facts.dependences()), before_(graph.num_ids()) {
     std::map<GroupKey, NodeId> last;
     NodeId last_of_any;  // of a group that cannot be told
     for (size_t i = 0; i < plan.collectives.size(); ++i) {
@@ -214,9 +214,14 @@ class Order {
       if (dependence.why != DependenceKind::kCollective) visit(dependence.on);
     }
     for (const NodeId first : before_.get(node)) visit(first);
+    // One on a collective of the same group is told as their order alone.
+    if (const NodeExtra* extra = graph_.extra(node)) {
+      for (const ControlDep& dep : extra->control) visit(dep.node);
+    }
   }
 
  private:
+  const Graph& graph_;
   const DependenceMap& dependences_;
   IdMap<NodeId, std::vector<NodeId>> before_;
 };

@@ -12,7 +12,8 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMostNeeded = 64;  // nodes that are placed with a reduce-scatter
+constexpr std::ptrdiff_t kMostWaiting = 64;  // waits that are tried again
+constexpr size_t kMostNeeded = 64;           // nodes that are placed with a reduce-scatter
 
 class Scheduler {
  public:
@@ -20,6 +21,7 @@ class Scheduler {
       : graph_(graph),
         dependences_(facts.dependences()),
         storages_(facts.storages()),
+        phases_(facts.phases()),
         options_(options),
         is_placed_(graph.num_ids(), false),
         taken_in_(graph.num_ids(), 0),
@@ -36,8 +38,10 @@ class Scheduler {
     for (const NodeId node : graph_.nodes()) {
       if (is_placed_[node]) continue;
       if (is_compute(node)) {
+        if (phases_.is_backward(node) != is_backward_) end_run();
+        is_backward_ = phases_.is_backward(node);
         const bool is_full = options_.max_consecutive > 0 && in_a_row_ >= options_.max_consecutive;
-        if (is_full || is_too_large(node)) issue_ready();
+        if (is_full || is_too_large(node)) issue_ready(node);
         if (is_too_large(node)) wait_for_earlier();
       }
       place(node);
@@ -85,12 +89,13 @@ class Scheduler {
   // -- what is issued early
 
   // All that can be, in their order; before them the waits for those that were.
-  void issue_ready() {
+  void issue_ready(NodeId next) {
     while (next_ < scatters_.size() && is_placed_[scatters_[next_].start]) ++next_;
     std::vector<std::vector<NodeId>> ready;
     ++round_;
     for (size_t at = next_; at < scatters_.size(); ++at) {
       if (is_placed_[scatters_[at].start]) continue;
+      if (phases_.is_backward(scatters_[at].start) != phases_.is_backward(next)) break;
       std::vector<NodeId> needed;
       if (!collect(scatters_[at].start, needed)) break;
       for (const NodeId node : needed) taken_in_[node] = round_;
@@ -122,6 +127,7 @@ class Scheduler {
   void wait_for_earlier() {
     std::vector<size_t> rest;
     for (const size_t scatter : unwaited_) {
+      bool is_done = true;
       for (const NodeId wait : scatters_[scatter].waits) {
         if (is_placed_[wait]) continue;
         const std::span<const Dependence> needed = dependences_.of(wait);
@@ -130,11 +136,13 @@ class Scheduler {
         if (can) {
           place(wait);
           ++moved_;
-        } else {
-          rest.push_back(scatter);
         }
+        is_done = is_done && can;
       }
+      if (!is_done) rest.push_back(scatter);
     }
+    if (rest.size() > static_cast<size_t>(kMostWaiting))
+      rest.erase(rest.begin(), rest.end() - kMostWaiting);  // the oldest keep their places
     unwaited_ = std::move(rest);
   }
 
@@ -192,6 +200,7 @@ class Scheduler {
   const Graph& graph_;
   const DependenceMap& dependences_;
   const StorageMap& storages_;
+  const PhaseMap& phases_;
   const ComputeCapOptions& options_;
   std::vector<Collective> scatters_;
   IdMap<NodeId, bool> is_placed_;
@@ -201,6 +210,7 @@ class Scheduler {
   std::vector<NodeId> order_;
   std::vector<size_t> unwaited_;  // that were issued, by place
   size_t next_ = 0;               // all before it are issued
+  bool is_backward_ = false;      // the last computation
   int64_t in_a_row_ = 0, longest_ = 0, num_long_ = 0, moved_ = 0;
   NodeId first_long_;
   std::vector<int64_t> bytes_;  // by buffer

@@ -134,21 +134,55 @@ int64_t bound_peak(const Graph& graph, Facts& facts, Classes& classes, double ma
 
 // -- reductions
 
+// Merges sums of two reductions, in schedule order: one that was merged is a reduction for the next.
 class ReductionMerger {
  public:
-  ReductionMerger(Graph& graph, PassContext& context, PassResult& result)
-      : graph_(graph), context_(context), result_(result), pass_(graph.module().intern(kPass)) {}
+  ReductionMerger(Graph& graph, Facts& facts, const SymbolValues& values, PassResult& result)
+      : graph_(graph),
+        storages_(facts.storages()),
+        result_(result),
+        is_awaited_(control_targets(graph)),
+        places_(graph.num_ids(), 0),
+        pass_(graph.module().intern(kPass)) {
+    for (const NodeId node : graph.nodes()) places_[node] = graph.position(node);
+    for (const Collective& each : find_collectives(graph, values)) {
+      const bool is_reduction = each.kind == CollectiveKind::kReduceScatter || each.kind == CollectiveKind::kAllReduce;
+      if (is_reduction && each.waits.size() == 1) by_wait_.emplace(each.waits[0], each);
+    }
+  }
 
-  // Until none is left: sums of several are sums of two.
-  void run(double max_growth) {
-    const PeakBound bound(graph_, context_.facts.of(graph_), context_.measure.memory, max_growth);
-    bound_ = &bound;
-    for (std::vector<Sum> sums = find(); !sums.empty(); sums = find()) apply(sums);
+  // Those of `allowed`, or all where it is null. Returns what was merged.
+  std::vector<NodeId> run(const std::set<NodeId>* allowed) {
+    const std::vector<NodeId> nodes(graph_.nodes().begin(), graph_.nodes().end());
+    std::vector<NodeId> merged;
+    for (const NodeId node : nodes) {
+      if (graph_[node].erased || !graph_[node].is_call() || graph_.op(node).name != "aten.add.Tensor") continue;
+      const Arg* second = call_argument(graph_, node, 1);
+      const NodeId a = first_argument(graph_, node);
+      const NodeId b = second != nullptr && second->is(ArgKind::kNode) ? second->as_node() : NodeId();
+      const auto one = by_wait_.find(a), other = by_wait_.find(b);
+      if (a == b || one == by_wait_.end() || other == by_wait_.end()) continue;
+      const std::string_view why = obstacle(node, one->second, other->second);
+      if (!why.empty()) {
+        stay(node, "unlike", std::string(why));
+        continue;
+      }
+      if (allowed != nullptr && !allowed->contains(node)) {
+        stay(node, "peak", "the ideal peak would grow beyond max-growth");
+        continue;
+      }
+      const bool in_order = places_[one->second.start] < places_[other->second.start];
+      const auto first = in_order ? one : other;
+      write({node, first->second, in_order ? other->second : one->second});
+      by_wait_.erase(first);
+      merged.push_back(node);
+    }
     if (stays_ > 0) {
       result_.warn(
           graph_, "not-merged",
           std::to_string(stays_) + (stays_ == 1 ? " sum" : " sums") + " of two reductions stay, first %" + first_);
     }
+    return merged;
   }
 
  private:
@@ -156,52 +190,6 @@ class ReductionMerger {
     NodeId add;
     Collective one, other;  // in order of issue
   };
-
-  // All of them, where the peak allows; else each half likewise.
-  void apply(const std::vector<Sum>& sums) {
-    const std::unique_ptr<Module> copy = graph_.module().clone();
-    PassResult ignored;
-    ReductionMerger on_copy(copy->graph(graph_.id()), context_, ignored);
-    for (const Sum& sum : sums) on_copy.write(sum);
-    ModuleFacts known(*copy);
-    if (bound_->measure(copy->graph(graph_.id()), known.of(copy->graph(graph_.id()))).is_within()) {
-      for (const Sum& sum : sums) write(sum);
-      context_.facts.forget();
-    } else if (sums.size() == 1) {
-      stay(sums[0].add, "peak", "the ideal peak would grow beyond max-growth");
-    } else {
-      const auto middle = sums.begin() + static_cast<std::ptrdiff_t>(sums.size() / 2);
-      apply({sums.begin(), middle});
-      apply({middle, sums.end()});
-    }
-  }
-
-  // Those of which none has to do with another, and that were not refused.
-  std::vector<Sum> find() {
-    std::map<NodeId, Collective> by_wait;
-    for (const Collective& each :
-         find_collectives(graph_, symbol_values(graph_.module(), context_.measure.memory.symbols))) {
-      const bool is_reduction = each.kind == CollectiveKind::kReduceScatter || each.kind == CollectiveKind::kAllReduce;
-      if (is_reduction && each.waits.size() == 1) by_wait.emplace(each.waits[0], each);
-    }
-    std::vector<Sum> sums;
-    for (const NodeId node : graph_.nodes()) {
-      if (!graph_[node].is_call() || graph_.op(node).name != "aten.add.Tensor" || refused_.contains(node)) continue;
-      const Arg* second = call_argument(graph_, node, 1);
-      const NodeId a = first_argument(graph_, node);
-      const NodeId b = second != nullptr && second->is(ArgKind::kNode) ? second->as_node() : NodeId();
-      const auto one = by_wait.find(a), other = by_wait.find(b);
-      if (a == b || one == by_wait.end() || other == by_wait.end()) continue;
-      const std::string_view why = obstacle(node, one->second, other->second);
-      if (!why.empty()) {
-        stay(node, "unlike", std::string(why));
-        continue;
-      }
-      const bool in_order = graph_.position(one->second.start) < graph_.position(other->second.start);
-      sums.push_back(in_order ? Sum{node, one->second, other->second} : Sum{node, other->second, one->second});
-    }
-    return sums;
-  }
 
   std::string_view obstacle(NodeId add, const Collective& one, const Collective& other) {
     if (call_argument(graph_, add, 2) != nullptr) return "one is added times a factor";
@@ -211,6 +199,9 @@ class ReductionMerger {
     }
     const std::string_view reduce = one.reduce_op.is_valid() ? graph_.module().text(one.reduce_op) : "";
     if (reduce != "sum" && reduce != "avg") return "what they do is not linear";
+    if (reduce == "avg" && one.input.has_value() && !is_floating(one.input->dtype)) {
+      return "an average of integers drops what is left over";
+    }
     if (!graph_.op(one.start).writes.empty()) return "they write to what they are given";
     if (!one.sizes_fit() || !other.sizes_fit()) return "their sizes are not known, or not those that they make";
     if (!same_metadata_but_place(*one.input, *other.input)) {
@@ -220,15 +211,24 @@ class ReductionMerger {
       if (graph_.users(each->start).size() != 1 || graph_.users(each->waits[0]).size() != 1) {
         return "somebody else reads what they give";
       }
-      if (is_held(graph_, each->start) || is_held(graph_, each->waits[0])) return "something holds them in their place";
-      if (graph_[each->start].phase != graph_[one.start].phase || graph_[each->start].tag != graph_[one.start].tag) {
-        return "they are of unlike phases or tags";
+      for (const NodeId node : {each->start, each->waits[0], add}) {
+        if (is_held(graph_, node) || is_awaited_.get(node)) return "something holds them in their place";
+        if (graph_[node].phase != graph_[one.start].phase || graph_[node].tag != graph_[one.start].tag) {
+          return "they are of unlike phases or tags";
+        }
+        if (stream_of(graph_, node) != stream_of(graph_, one.start)) return "they run on unlike streams";
       }
     }
+    const Tensor* sum = single_tensor(graph_, add);
+    if (sum == nullptr || sum->dtype != one.output->dtype ||
+        !same_sizes(graph_.module(), sum->sizes, one.output->sizes) ||
+        !same_sizes(graph_.module(), one.output->sizes, other.output->sizes)) {
+      return "the sum has other sizes, or another type, than what they give";
+    }
     // What the earlier one is given is read later than now: where the other begins.
-    const NodeId first = graph_.position(one.start) < graph_.position(other.start) ? one.start : other.start;
+    const NodeId first = places_[one.start] < places_[other.start] ? one.start : other.start;
     const NodeId last = first == one.start ? other.start : one.start;
-    if (context_.facts.of(graph_).storages().input_bytes_change(first, first, last)) {
+    if (storages_.input_bytes_change(first, first, last)) {
       return "what one is given is written to before the other begins";
     }
     return "";
@@ -271,19 +271,68 @@ class ReductionMerger {
   }
 
   void stay(NodeId add, std::string_view code, const std::string& text) {
-    refused_.insert(add);
     result_.remark(graph_, add, code, text);
     if (stays_++ == 0) first_ = std::string(graph_.name_of(add)) + ": " + text;
   }
 
   Graph& graph_;
-  PassContext& context_;
+  const StorageMap& storages_;  // as the graph was
   PassResult& result_;
+  IdMap<NodeId, bool> is_awaited_;  // by a control dependency
+  IdMap<NodeId, uint32_t> places_;  // as the graph was
   StringId pass_;
-  std::set<NodeId> refused_;
-  const PeakBound* bound_ = nullptr;
+  std::map<NodeId, Collective> by_wait_;
   int64_t stays_ = 0;
   std::string first_;
+};
+
+// Which sums may be merged within the bound of the peak, by trying on copies: all, else each half likewise, as often as kMostTrials.
+class SumChooser {
+ public:
+  SumChooser(const Graph& graph, Facts& facts, const PassContext& context, double max_growth)
+      : graph_(graph), bound_(graph, facts, context.measure.memory, max_growth), values_(values_of(graph, context)) {}
+
+  std::set<NodeId> run() {
+    grow(attempt(nullptr).first);
+    return chosen_;
+  }
+  static SymbolValues values_of(const Graph& graph, const PassContext& context) {
+    return symbol_values(graph.module(), context.measure.memory.symbols);
+  }
+
+ private:
+  static constexpr int kMostTrials = 32;
+
+  // What was merged, and whether the peak is within the bound.
+  std::pair<std::vector<NodeId>, bool> attempt(const std::set<NodeId>* allowed) {
+    ++trials_;
+    const std::unique_ptr<Module> copy = graph_.module().clone();
+    Graph& graph = copy->graph(graph_.id());
+    ModuleFacts facts(*copy);
+    PassResult ignored;
+    std::vector<NodeId> merged = ReductionMerger(graph, facts.of(graph), values_, ignored).run(allowed);
+    facts.forget();
+    return {std::move(merged), bound_.measure(graph, facts.of(graph)).is_within()};
+  }
+
+  void grow(const std::vector<NodeId>& sums) {
+    if (sums.empty() || trials_ >= kMostTrials) return;
+    std::set<NodeId> more = chosen_;
+    more.insert(sums.begin(), sums.end());
+    if (attempt(&more).second) {
+      chosen_ = std::move(more);
+    } else if (sums.size() > 1) {
+      const auto middle = sums.begin() + static_cast<std::ptrdiff_t>(sums.size() / 2);
+      grow({sums.begin(), middle});
+      grow({middle, sums.end()});
+    }
+  }
+
+  const Graph& graph_;
+  const PeakBound bound_;
+  const SymbolValues values_;
+  std::set<NodeId> chosen_;
+  int trials_ = 0;
 };
 
 }  // namespace
@@ -309,7 +358,14 @@ Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& opti
   }
   if (options.reductions == ReductionPolicy::kMerge) {
     context.facts.forget();
-    ReductionMerger(graph, context, result).run(max_growth);
+    Facts& now = context.facts.of(graph);
+    const SymbolValues values = SumChooser::values_of(graph, context);
+    if (max_growth < 0) {
+      ReductionMerger(graph, now, values, result).run(nullptr);
+    } else {
+      const std::set<NodeId> chosen = SumChooser(graph, now, context, max_growth).run();
+      ReductionMerger(graph, now, values, result).run(&chosen);
+    }
   }
   return result;
 }

@@ -56,6 +56,7 @@ class Planner {
         collectives_(find_collectives(graph, symbol_values(graph.module(), context.measure.memory.symbols))),
         integers_(graph.module()),
         costs_(graph, context.costs),
+        is_awaited_(control_targets(graph)),
         result_(result) {}
 
   std::vector<Fusion> run() {
@@ -124,6 +125,7 @@ class Planner {
     }
     chain.push_back(outer.start);
     for (const NodeId node : chain) {
+      if (is_awaited_[node]) return {"held", "a control dependency of another node is on %" + name(node)};
       if (is_held(graph_, node)) return {"held", "a control dependency or an event holds %" + name(node)};
       if (graph_[node].phase != graph_[outer.start].phase) {
         return {"phases", "%" + name(node) + " is of another phase"};
@@ -185,7 +187,10 @@ class Planner {
   // What each rank gives must have whole rows of what the last gather is given.
   Obstacle is_divisible(const Collective& inner, const Collective& outer) const {
     const std::span<const Dim> dims = graph_.module().dims(outer.input->sizes);
-    const bool is_whole = !dims.empty() && dims[0].is_static() && dims[0].value % inner.ranks == 0;
+    const bool is_known = std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_static(); });
+    if (!is_known) return {"symbolic-sizes", "its sizes depend on symbols"};
+    if (outer.input_bytes == 0) return {"empty", "it is empty"};
+    const bool is_whole = !dims.empty() && dims[0].value % inner.ranks == 0;
     if (!is_whole) return {"rows", "what is gathered last has no whole number of rows from each rank"};
     return {};
   }
@@ -229,38 +234,62 @@ class Planner {
     for (size_t i = 1; i < fusion.members.size(); ++i) {
       std::optional<RankOrder> both =
           ranks_of_both(graph_.module(), fusion.ranks, collectives_[fusion.members[i]].listed->ranks);
-      if (!both.has_value()) return {"no-product", "the ranks of the groups do not make up one group"};
+      if (!both.has_value())
+        return {"no-product", "the ranks of the groups do not make up one group, as far as meshes tell"};
       fusion.ranks = std::move(both->ranks);
-      fusion.mesh = both->mesh;
+      fusion.mesh = i == 1 || fusion.mesh == both->mesh ? both->mesh : nullptr;
     }
+    // Of several the one whose name comes first, which is the same on all ranks.
     for (const ProcessGroup& group : graph_.module().groups) {
-      if (!fusion.group.is_valid() && group.ranks == fusion.ranks) fusion.group = group.uid;
+      if (group.ranks != fusion.ranks || group.backend != last.listed->backend) continue;
+      const bool is_before =
+          !fusion.group.is_valid() || graph_.module().text(group.uid) < graph_.module().text(fusion.group);
+      if (is_before) fusion.group = group.uid;
     }
     if (!fusion.group.is_valid() && (!options_.create_groups || fusion.mesh == nullptr)) {
-      return {"no-group", "no group of the file has the ranks " + format_numbers(fusion.ranks) + ", in this order"};
+      return {"no-group", "no group of the file has the ranks " + format_numbers(fusion.ranks) + ", in this order" +
+                              (fusion.mesh == nullptr ? ", and no mesh tells how to make one" : "")};
     }
     const NodeId source = first_argument(graph_, first.start);
-    if (facts_.storages().input_bytes_change(first.start, first.start, last.start)) {
+    if (facts_.storages().input_bytes_change(first.start, first.start, last.waits.back())) {
       return {"written", "%" + name(source) + " is written to between the gathers"};
     }
     return is_dearer(fusion);
   }
 
+  // All ranks decide alike, whose groups lie otherwise on nodes: by the slowest one gather, and the fastest of those it stands for.
   Obstacle is_dearer(const Fusion& fusion) {
     if (options_.gate == FuseGate::kNone) return {};
-    const Collective& first = collectives_[fusion.members.front()];
-    double apart = 0;
+    double apart = 0, one = 0;
     for (const size_t member : fusion.members) {
-      const Cost cost = costs_.of(collectives_[member].start);
-      if (cost.num_collectives(CostBasis::kUnknown) != 0) return unknown_cost();
-      apart += cost.link_seconds;
+      std::optional<double> least;
+      for (const std::vector<int64_t>& ranks : alike(fusion, collectives_[member].listed->ranks)) {
+        const std::optional<double> part = seconds(ranks, collectives_[member]);
+        if (!part.has_value()) return unknown_cost();
+        least = std::min(least.value_or(*part), *part);
+      }
+      apart += least.value_or(0);
     }
-    if (!first.input_bytes.has_value()) return unknown_cost();
-    const Cost one = costs_.collective(CollectiveKind::kAllGather, fusion.ranks, *first.input_bytes);
-    if (one.num_collectives(CostBasis::kUnknown) != 0) return unknown_cost();
-    if (one.link_seconds <= apart) return {};
-    return {"dearer",
-            "one gather takes " + microseconds(one.link_seconds) + ", and those it stands for " + microseconds(apart)};
+    for (const std::vector<int64_t>& ranks : alike(fusion, fusion.ranks)) {
+      const std::optional<double> whole = seconds(ranks, collectives_[fusion.members.front()]);
+      if (!whole.has_value()) return unknown_cost();
+      one = std::max(one, *whole);
+    }
+    if (one <= apart) return {};
+    return {"dearer", "one gather takes " + microseconds(one) + ", and those it stands for " + microseconds(apart)};
+  }
+  // The file's group alone where there is no mesh.
+  static std::vector<std::vector<int64_t>> alike(const Fusion& fusion, const std::vector<int64_t>& ranks) {
+    return fusion.mesh == nullptr ? std::vector<std::vector<int64_t>>{ranks} : alike_groups(*fusion.mesh, ranks);
+  }
+  std::optional<double> seconds(const std::vector<int64_t>& ranks, const Collective& gather) {
+    if (!gather.input_bytes.has_value()) return std::nullopt;
+    const auto [found, is_new] = seconds_.try_emplace({ranks, *gather.input_bytes});
+    if (is_new) {
+      const Cost cost = costs_.collective(CollectiveKind::kAllGather, ranks, *gather.input_bytes);
+      if (cost.num_collectives(CostBasis::kUnknown) == 0) found->second = cost.link_seconds;
+    }
+    return found->second;
   }
   static std::string microseconds(double seconds) { return format_double(std::round(seconds * 1e7) / 10) + " us"; }
   Obstacle unknown_cost() {
@@ -296,7 +325,9 @@ class Planner {
   const std::vector<Collective> collectives_;
   SymInts integers_;
   CostTable costs_;
+  IdMap<NodeId, bool> is_awaited_;  // by a control dependency
   PassResult& result_;
+  std::map<std::pair<std::vector<int64_t>, int64_t>, std::optional<double>> seconds_;  // by ranks and bytes
   std::map<NodeId, size_t> by_start_;
   std::vector<std::optional<Link>> links_;
   std::vector<Fusion> fusions_;
@@ -327,9 +358,10 @@ StringId make_group(Module& module, const Fusion& fusion, const std::vector<Coll
   std::vector<std::string> names;
   for (size_t i = fusion.members.size(); i-- > 0;) {
     const ProcessGroup& part = *find_group(module, collectives[fusion.members[i]].group.uid);
-    for (const StringId dim : part.mesh_dims) names.emplace_back(module.text(dim));
-    if (part.mesh_dims.empty()) names.emplace_back(module.text(part.uid));
-    group.mesh_dims.insert(group.mesh_dims.end(), part.mesh_dims.begin(), part.mesh_dims.end());
+    for (const StringId dim : dims_along(*fusion.mesh, part.ranks)) {
+      names.emplace_back(module.text(dim));
+      group.mesh_dims.push_back(dim);
+    }
     group.backend = part.backend;
   }
   std::string uid = std::string(module.text(fusion.mesh->name)) + "_" + join(names, "_");
@@ -435,20 +467,23 @@ bool keeps_peak(const Graph& graph, Facts& facts, const Planner& plan, const std
   return bound.measure(copy->graph(graph.id()), known.of(copy->graph(graph.id()))).is_within();
 }
 
-// Where each may be issued early: no call that may do anything is passed, and no other call on its group, so that the group's calls
-// have one order, early or late.
+// Where each may be issued early: no call that may do anything, and no other collective, is passed, so that all calls have one order,
+// early or late.
 void find_early(const Graph& graph, Facts& facts, const Planner& plan, std::vector<Fusion>& fusions) {
   const Worlds worlds(graph, facts.effects());
-  std::map<StringId, std::set<uint32_t>> places;  // of the calls on each group, as they are and as they are to be
-  for (const Collective& one : plan.collectives()) places[one.group.uid].insert(graph.position(one.start));
+  std::set<uint32_t> places;  // of all calls, as they are and as they are to be
+  for (const Collective& one : plan.collectives()) places.insert(graph.position(one.start));
+  for (const Fusion& fusion : fusions) {  // those of a chain go
+    for (const size_t member : fusion.members) places.erase(graph.position(plan.collectives()[member].start));
+  }
   for (Fusion& fusion : fusions) {
-    const NodeId first = plan.collectives()[fusion.members.front()].start;
-    const NodeId last = plan.collectives()[fusion.members.back()].start;
-    std::set<uint32_t>& others = places[fusion.group];
-    const auto next = others.lower_bound(graph.position(first));
-    const bool passes_one = next != others.end() && *next < graph.position(last);
-    fusion.is_early = !passes_one && worlds.are_one(first, last);
-    others.insert(graph.position(fusion.is_early ? first : last));
+    const uint32_t first = graph.position(plan.collectives()[fusion.members.front()].start);
+    const uint32_t last = graph.position(plan.collectives()[fusion.members.back()].start);
+    const auto next = places.lower_bound(first);
+    const bool passes_one = next != places.end() && *next < last;
+    fusion.is_early = !passes_one && worlds.are_one(plan.collectives()[fusion.members.front()].start,
+                                                    plan.collectives()[fusion.members.back()].start);
+    places.insert(fusion.is_early ? first : last);
   }
 }
 

@@ -49,9 +49,10 @@ struct FuseGathersOptions {
 //         (ir/alias/view_geometry.h) that end row by row. A reshape that copies ends a chain, and so does whatever else
 //         reads the first result, its wait or the views, a write to what is gathered, another phase or tag, a control
 //         dependency or an event on any of them.
-// Place   Where the first gather is issued, if no call that may do anything and no other call on the new group stands
-//         between, and no device's ideal peak grows; else where the last is. The calls of a group have one order either way, so
-//         that ranks with unlike peaks agree.
+// Place   Where the first gather is issued, if no call that may do anything and no other collective stands between, and no
+//         device's ideal peak grows; else where the last is. All calls have one order either way, so that ranks with unlike
+//         peaks agree. By cost all ranks of a mesh decide alike, whose groups lie otherwise on nodes: the slowest one
+//         gather must not take longer than the fastest of those it stands for.
 //
 // Each chain is fused as far as groups and the gate allow, the longest run first. Counters: fused (gathers that went), groups
 // (created). Remarks on every gather of what was gathered that stays; warnings: left-alone, groups-created, ranks-assumed (the

@@ -490,7 +490,7 @@ def make_groups(module: Json) -> list[str]:
     for record in module.get("groups", ()):
         if not record.get("made_by_pass") or find_group(record["uid"]) is not None:
             continue
-        for ranks in _alike(module, [int(rank) for rank in record["ranks"]]):
+        for ranks in _alike(module, record.get("mesh"), [int(rank) for rank in record["ranks"]]):
             group = dist.new_group(ranks, sort_ranks=False, group_desc=record["uid"])
             if dist.get_rank() in ranks:
                 torch._C._distributed_c10d._register_process_group(record["uid"], group)
@@ -498,9 +498,11 @@ def make_groups(module: Json) -> list[str]:
     return made
 
 
-def _alike(module: Json, ranks: list[int]) -> list[list[int]]:
+def _alike(module: Json, name: str | None, ranks: list[int]) -> list[list[int]]:
     """The group, and what it is for every other rank, each once: the same coordinates on the file's mesh."""
     for mesh in module.get("meshes", ()):
+        if mesh.get("name") != name:
+            continue
         shape = [int(size) for size in mesh["shape"]]
         by_place = dict(zip(itertools.product(*map(range, shape)), map(int, mesh["ranks"]), strict=True))
         place_of = {rank: place for place, rank in by_place.items()}

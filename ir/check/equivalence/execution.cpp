@@ -1718,7 +1718,8 @@ class Execution {
     for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
       const Arg* arg = call_argument(graph_, node, i);
       if (arg == nullptr || !arg->is(ArgKind::kString) || op.schema->args[i].name != "reduce_op") continue;
-      is_linear = module_.text(arg->as_string()) == "sum" || module_.text(arg->as_string()) == "avg";
+      const bool is_average = module_.text(arg->as_string()) == "avg";  // of integers: what is left over is dropped
+      is_linear = module_.text(arg->as_string()) == "sum" || (is_average && is_floating(from->dtype));
       words_.add(keys_.text(arg->as_string()));
     }
     if (!is_linear) return "it neither sums nor averages";
