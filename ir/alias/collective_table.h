@@ -34,8 +34,8 @@ struct Collective {
   std::optional<Tensor> input, output;               // of those that take one tensor and make another
   std::optional<int64_t> input_bytes, output_bytes;  // of these two
 
-  // Of kUnshard and kGradient: the place of the parameter among the graph's inputs, as far as it is told: by what is gathered; by the
-  // input that the gradient is recorded to be of, else by its place among the outputs.
+  // Of kUnshard and kGradient: the place of the parameter among the graph's inputs, as far as it is told: by what is gathered;
+  // by the input that the gradient is recorded to be of, else by its place among the outputs.
   std::optional<uint32_t> parameter;
 
   // Whether the recorded sizes are what ranks make of each other's: a gather gives `ranks` times what it is given, a

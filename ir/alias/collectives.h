@@ -50,8 +50,8 @@ std::optional<int64_t> collective_input_bytes(const Graph& graph, NodeId node, c
 // Nothing for other kinds, without ranks, and above 2^63 - 1.
 std::optional<int64_t> ring_bytes(CollectiveKind kind, int64_t input, int64_t ranks);
 
-// Which of the calls that the file began with a collective stands for, by uid, sorted: those that a pass put it in place of (members
-// of a bucket, gathers that became one) or merged with it; else itself. O(origins log origins).
+// Which of the calls that the file began with a collective stands for, by uid, sorted: those that a pass put it in place of
+// (members of a bucket, gathers that became one) or merged with it; else itself. O(origins log origins).
 std::vector<uint64_t> calls_stood_for(const Graph& graph, NodeId node);
 
 // Calls of one collective operator on one group.

@@ -27,8 +27,8 @@ bool is_recorded_draw(const Graph& graph, NodeId node);
 // copy or, where the index is one integer in a tensor, a view. O(1), or O(elements of the index).
 ViewKind view_of_call(const Graph& graph, NodeId node);
 
-// The node of which this one is a part: what a getitem takes an element of. Invalid for what is no part, as a getitem of a tensor.
-// O(the same).
+// The node of which this one is a part: what a getitem takes an element of. Invalid for what is no part, as a getitem of a
+// tensor. O(the same).
 NodeId whole_of(const Graph& graph, NodeId node);
 
 // The positions of arguments whose tensors may leave the call with other sizes, strides, offset or storage: argument 0

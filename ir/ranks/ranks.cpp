@@ -249,7 +249,8 @@ class Comparer {
     }
   }
 
-  // A rank is a member of what it issues calls on, and every member with a file knows the group under that name and in that order.
+  // A rank is a member of what it issues calls on, and every member with a file knows the group under that name and in that
+  // order.
   void check_groups() {
     std::map<std::pair<std::string, int64_t>, std::pair<const RankGroup*, const RankTrace*>>
         known;  // by name and member

@@ -9,9 +9,9 @@
 #include "ir/graph/ids.h"
 #include "ir/graph/module.h"
 
-// Whether the ranks of a job issue collectives that fit together. NCCL asks of every communicator that all its ranks issue the same
-// calls in the same order, and of several communicators of one device that all devices issue them in one order (NCCL user guide, "Using
-// multiple NCCL communicators concurrently"); a job that does not hangs, mostly without an error.
+// Whether the ranks of a job issue collectives that fit together. NCCL asks of every communicator that all its ranks issue the
+// same calls in the same order, and of several communicators of one device that all devices issue them in one order (NCCL user
+// guide, "Using multiple NCCL communicators concurrently"); a job that does not hangs, mostly without an error.
 
 namespace fxopt {
 
@@ -51,9 +51,10 @@ struct RankTrace {
 // What one rank issues, of the graphs of a step in the order of its invocations, else of the file. O(nodes + edges).
 RankTrace trace_rank(const Module& module, int64_t rank, const std::string& file);
 
-// Names what the rank issues, by 32 hexadecimal digits: its calls in order, each by what it says, how many ranks its group has and
-// which of the groups it is by first use, and what it stands for, counted among all. The same for all ranks that run one program, for
-// none of this hangs on the rank; of sends and receives only that there are. Empty where it issues nothing. O(calls log calls).
+// Names what the rank issues, by 32 hexadecimal digits: its calls in order, each by what it says, how many ranks its group has
+// and which of the groups it is by first use, and what it stands for, counted among all. The same for all ranks that run one
+// program, for none of this hangs on the rank; of sends and receives only that there are. Empty where it issues nothing. O(calls
+// log calls).
 std::string name_of_calls(const RankTrace& trace);
 
 // Where ranks do not fit together.
@@ -82,11 +83,12 @@ struct RankReport {
   std::vector<RankConflict> conflicts;  // of each group the first; the shortest circle
 };
 
-// Compares traces of unlike ranks: of each group the calls of its members one by one, and which of the calls that a rank's file began
-// with each stands for, counted in the order of their uids (so ranks need not number their nodes alike); sends with receives, in order for each pair and
-// tag; then whether the calls of all groups, each rank's in the order in which it issues them, have an order at all. That they do is
-// enough for any number of streams; without waits in the circle a job may get through with NCCL 2.26 or newer, which the text says.
-// O(calls log calls), and for a circle a search from each call in it, of 4,096 at most.
+// Compares traces of unlike ranks: of each group the calls of its members one by one, and which of the calls that a rank's file
+// began with each stands for, counted in the order of their uids (so ranks need not number their nodes alike); sends with
+// receives, in order for each pair and tag; then whether the calls of all groups, each rank's in the order in which it issues
+// them, have an order at all. That they do is enough for any number of streams; without waits in the circle a job may get
+// through with NCCL 2.26 or newer, which the text says. O(calls log calls), and for a circle a search from each call in it, of
+// 4,096 at most.
 RankReport compare_ranks(const std::vector<RankTrace>& traces);
 
 }  // namespace fxopt

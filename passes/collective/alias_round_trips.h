@@ -44,11 +44,11 @@ struct AliasRoundTripsOptions {
 // Legal   Nobody writes to what was given or gathered, from the gather to the last that reads the cut; the caller is not
 //         handed the cut, which would be another tensor's memory; nothing holds it.
 //
-// Other readers keep the gather. Where nobody reads it any more, it may go only where every rank drops it. One rank's file does not
-// show that: a part that is the third rank's on all of them is the third rank's own, and that rank alone would not gather.
+// Other readers keep the gather. Where nobody reads it any more, it may go only where every rank drops it. One rank's file does
+// not show that: a part that is the third rank's on all of them is the third rank's own, and that rank alone would not gather.
 //
-// Counters: round-trips, dropped (gathers). Remarks on each cut that stays; warnings:
-// left-alone, rank-unknown (nothing tells which part is a rank's own), unread (gathers that nobody reads and that stay). O(nodes + edges + ranks of the gathers).
+// Counters: round-trips, dropped (gathers). Remarks on each cut that stays; warnings: left-alone, rank-unknown (nothing tells
+// which part is a rank's own), unread (gathers that nobody reads and that stay). O(nodes + edges + ranks of the gathers).
 Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions& options, PassContext& context);
 
 }  // namespace fxopt

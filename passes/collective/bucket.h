@@ -84,24 +84,25 @@ struct BucketOptions {
 //   %c = all_gather_into_tensor(%y, 2, "g")   =>   %p = split_with_sizes(view(wait_tensor(%b), [2, n + m]), [n, m], 1)
 //   %z = wait_tensor(%c)                           %w = view(clone(getitem(%p, 0)), sizes of %w), and so for %z
 //
-// Each goes into the first bucket of its key that takes it, of the four that were begun last. A bucket's bytes are the sum over its members of the larger of input and output, and never above the cap. No member depends on
-// another, directly or through another bucket: tested on the dependence relation with every bucket of the plan made one. Other
-// nodes keep their order as far as the buckets let them (a heap by the old place). A collective whose group is not listed, whose
-// sizes are not known numbers, whose input is not laid out row by row, that is read before its wait or held by a control dependency
-// or an event, stays.
+// Each goes into the first bucket of its key that takes it, of the four that were begun last. A bucket's bytes are the sum over
+// its members of the larger of input and output, and never above the cap. No member depends on another, directly or through
+// another bucket: tested on the dependence relation with every bucket of the plan made one. Other nodes keep their order as far
+// as the buckets let them (a heap by the old place). A collective whose group is not listed, whose sizes are not known numbers,
+// whose input is not laid out row by row, that is read before its wait or held by a control dependency or an event, stays.
 //
-// What makes the peak grow are inputs that wait for the last one of their bucket, and results that are there before they are read.
-// Every bucket that has such where a device takes more than it may is parted in two, in schedule order, and its parts again, until
-// each device's peak is within max-growth; where none has, the order is what it takes, and all are parted. So the choice hangs on
-// the peak of the file's rank: of ranks with unlike graphs `fxopt ranks` says whether they still fit together.
+// What makes the peak grow are inputs that wait for the last one of their bucket, and results that are there before they are
+// read. Every bucket that has such where a device takes more than it may is parted in two, in schedule order, and its parts
+// again, until each device's peak is within max-growth; where none has, the order is what it takes, and all are parted. So the
+// choice hangs on the peak of the file's rank: of ranks with unlike graphs `fxopt ranks` says whether they still fit together.
 //
-// Results of reductions share the bucket's memory, unless they are handed out, written to, or viewed as wider elements: then, as what
-// was gathered is, they are copied. Where somebody may see more of a result than its elements, the collective stays. New nodes run on the members' streams, which are part of the key; what waited for a member waits for the bucket.
+// Results of reductions share the bucket's memory, unless they are handed out, written to, or viewed as wider elements: then, as
+// what was gathered is, they are copied. Where somebody may see more of a result than its elements, the collective stays. New
+// nodes run on the members' streams, which are part of the key; what waited for a member waits for the bucket.
 //
-// Counters: buckets, bucketed (members). Remarks on every collective of these kinds that stays: alone, with what stood against the
-// last merge that was tried. Warnings: left-alone, where something stayed; parted, for max-growth; peak-grows, where the ideal peak
-// does; tagged-members, where recompute tags on them are not carried out yet. Numerics: all-gathers are exact; reduce-scatters and
-// all-reduces may add up in another order, as a ring's order hangs on where an element stands in the buffer.
+// Counters: buckets, bucketed (members). Remarks on every collective of these kinds that stays: alone, with what stood against
+// the last merge that was tried. Warnings: left-alone, where something stayed; parted, for max-growth; peak-grows, where the
+// ideal peak does; tagged-members, where recompute tags on them are not carried out yet. Numerics: all-gathers are exact;
+// reduce-scatters and all-reduces may add up in another order, as a ring's order hangs on where an element stands in the buffer.
 //
 // O((nodes + dependences) log nodes), and as often as buckets are parted, log(members) times at most.
 Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContext& context);

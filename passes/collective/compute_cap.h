@@ -32,10 +32,11 @@ struct ComputeCapOptions {
 //   %r1 = reduce_scatter(%g1)  %w1 = wait(%r1)    =>    %g9 = mm ... %g16 = mm  %w1 = wait(%r1) ... %w8 = wait(%r8)
 //   ...                                                 %r9 = reduce_scatter(%g9) ...
 //
-// One sweep in schedule order. Where `max-consecutive` computations stand since the last reduce-scatter, or the next one makes more
-// than `max-live` bytes live, those that can be issued are, in their order, with the views, casts and concatenations that they need; what the
-// ones before made is waited for first, and their own results too where memory is still short. One can be issued when all that it depends on is there (ir/alias/dependence.h), but for
-// such nodes; none passes another collective of its group. All else keeps its order. Nodes are told by what they are, not by name.
+// One sweep in schedule order. Where `max-consecutive` computations stand since the last reduce-scatter, or the next one makes
+// more than `max-live` bytes live, those that can be issued are, in their order, with the views, casts and concatenations that
+// they need; what the ones before made is waited for first, and their own results too where memory is still short. One can be
+// issued when all that it depends on is there (ir/alias/dependence.h), but for such nodes; none passes another collective of its
+// group. All else keeps its order. Nodes are told by what they are, not by name.
 //
 // Counters: moved. Notes: longest (computations in a row, afterwards). Warnings: long-runs, where more stand in a row, as nothing
 // could be issued between. Exact. O(nodes + dependences).

@@ -286,7 +286,8 @@ class ReductionMerger {
   std::string first_;
 };
 
-// Which sums may be merged within the bound of the peak, by trying on copies: all, else each half likewise, as often as kMostTrials.
+// Which sums may be merged within the bound of the peak, by trying on copies: all, else each half likewise, as often as
+// kMostTrials.
 class SumChooser {
  public:
   SumChooser(const Graph& graph, Facts& facts, const PassContext& context, double max_growth)

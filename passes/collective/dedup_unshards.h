@@ -59,13 +59,14 @@ struct DedupUnshardsOptions {
 //
 //   add(wait(reduce_scatter(%x)), wait(reduce_scatter(%y)))   =>   wait(reduce_scatter(add(%x, %y)))
 //
-// of one kind, group, reduction (sum, of floating types avg), sizes, phase, tag and stream, whose results nobody else reads, as many as
-// stay within the same bound of the peak; which these are is tried 32 times at most.
+// of one kind, group, reduction (sum, of floating types avg), sizes, phase, tag and stream, whose results nobody else reads, as
+// many as stay within the same bound of the peak; which these are is tried 32 times at most.
 //
 // Where the peak decides it is this rank's: of ranks with unlike graphs fxopt ranks says whether they still fit together.
 //
 // Counters: merged (nodes), merged-reductions. Notes: cross-phase. Warnings: peak-bound (gathers that stay for the peak),
-// not-merged (reductions that stay). O((nodes + edges) * rounds) expected, with a round for each time that the peak stands against it.
+// not-merged (reductions that stay). O((nodes + edges) * rounds) expected, with a round for each time that the peak stands
+// against it.
 Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -257,7 +257,8 @@ class Planner {
     return is_dearer(fusion);
   }
 
-  // All ranks decide alike, whose groups lie otherwise on nodes: by the slowest one gather, and the fastest of those it stands for.
+  // All ranks decide alike, whose groups lie otherwise on nodes: by the slowest one gather, and the fastest of those it stands
+  // for.
   Obstacle is_dearer(const Fusion& fusion) {
     if (options_.gate == FuseGate::kNone) return {};
     double apart = 0, one = 0;
@@ -467,8 +468,8 @@ bool keeps_peak(const Graph& graph, Facts& facts, const Planner& plan, const std
   return bound.measure(copy->graph(graph.id()), known.of(copy->graph(graph.id()))).is_within();
 }
 
-// Where each may be issued early: no call that may do anything, and no other collective, is passed, so that all calls have one order,
-// early or late.
+// Where each may be issued early: no call that may do anything, and no other collective, is passed, so that all calls have one
+// order, early or late.
 void find_early(const Graph& graph, Facts& facts, const Planner& plan, std::vector<Fusion>& fusions) {
   const Worlds worlds(graph, facts.effects());
   std::set<uint32_t> places;  // of all calls, as they are and as they are to be

@@ -7,9 +7,9 @@
 
 namespace fxopt {
 
-// What the passes that made `after` of `before` would claim, told from the origins of its nodes: for whoever has the two files alone.
-// Only claims of `laws`. They prove nothing: the prover looks at each. Where several passes changed the same calls one after the
-// other, no claims of one step may bear all of that out. O(nodes + origins).
+// What the passes that made `after` of `before` would claim, told from the origins of its nodes: for whoever has the two files
+// alone. Only claims of `laws`. They prove nothing: the prover looks at each. Where several passes changed the same calls one
+// after the other, no claims of one step may bear all of that out. O(nodes + origins).
 std::vector<Claim> claims_by_origins(const Module& before, const Module& after, const std::vector<Law>& laws);
 
 }  // namespace fxopt

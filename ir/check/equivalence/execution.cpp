@@ -1459,7 +1459,8 @@ class Execution {
     values_.give(node, NamedValues::tensor(named));
   }
 
-  // Of `cat`: what lies in the rows of what it gives. Along dimension 0 of vectors, one row; along dimension 1 of matrices, theirs.
+  // Of `cat`: what lies in the rows of what it gives. Along dimension 0 of vectors, one row; along dimension 1 of matrices,
+  // theirs.
   void note_rows(NodeId node) {
     const std::vector<uint32_t>& made = result_objects(node);
     const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
