@@ -231,8 +231,10 @@ class Order {
 // on the bucket: that is looked up from bucket to bucket when it is asked for, never written into the nodes before.
 class Grower {
  public:
-  Grower(const Graph& graph, const PhaseMap& phases, const Order& order, const BucketOptions& options, BucketPlan& plan)
-      : graph_(graph), phases_(phases), order_(order), options_(options), plan_(plan) {}
+  // `most_open`: buckets of one key that take members at a time.
+  Grower(const Graph& graph, const PhaseMap& phases, const Order& order, const BucketOptions& options, size_t most_open,
+         BucketPlan& plan)
+      : graph_(graph), phases_(phases), order_(order), options_(options), most_open_(most_open), plan_(plan) {}
 
   void run() {
     masks_ = IdMap<NodeId, uint64_t>(graph_.num_ids(), 0);
@@ -253,8 +255,6 @@ class Grower {
   }
 
  private:
-  static constexpr size_t kMostOpenOfKey = 4;
-
   struct Slot {
     bool is_used = false, is_open = false;
     uint32_t born = 0;
@@ -346,7 +346,7 @@ class Grower {
   void begin(size_t place, const Key& key, uint64_t mask, const Alone& stood) {
     std::vector<uint32_t>& open = open_[key];
     std::erase_if(open, [&](uint32_t at) { return !slots_[at].is_open || slots_[at].key != key; });
-    if (open.size() >= kMostOpenOfKey) end(slots_[open.front()], {"dependence", "the others of its key depend on it"});
+    if (open.size() >= most_open_) end(slots_[open.front()], {"dependence", "the others of its key depend on it"});
     const uint32_t at = free_slot();
     Slot& slot = slots_[at];
     slot = Slot();
@@ -406,6 +406,7 @@ class Grower {
   const PhaseMap& phases_;
   const Order& order_;
   const BucketOptions& options_;
+  const size_t most_open_;
   BucketPlan& plan_;
   IdMap<NodeId, uint64_t> masks_, bits_of_start_;
   IdMap<NodeId, uint32_t> places_;
@@ -549,6 +550,12 @@ std::optional<std::string> module_of(const Graph& graph, NodeId node, const std:
   return std::nullopt;
 }
 
+int64_t calls_saved(const BucketPlan& plan) {
+  int64_t saved = 0;
+  for (const std::vector<size_t>& bucket : plan.buckets) saved += static_cast<int64_t>(bucket.size()) - 1;
+  return saved;
+}
+
 BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& options, const SymbolValues& values) {
   BucketPlan plan;
   plan.collectives = find_collectives(graph, values);
@@ -561,7 +568,11 @@ BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& o
     TorchFormer(graph, options, plan).run();
   } else {
     const Order order(graph, facts, plan);
-    Grower(graph, facts.phases(), order, options, plan).run();
+    // Several open buckets of a key take what one alone would close over, and close a full one later: whichever saves more calls.
+    BucketPlan one_by_one = plan;
+    Grower(graph, facts.phases(), order, options, 4, plan).run();
+    Grower(graph, facts.phases(), order, options, 1, one_by_one).run();
+    if (calls_saved(one_by_one) > calls_saved(plan)) plan = std::move(one_by_one);
   }
   std::sort(plan.buckets.begin(), plan.buckets.end());
   return plan;

@@ -33,6 +33,9 @@ struct BucketPlan {
 // Which of the modules asked for a node is of: "" where none is asked for, nothing where it is of none. O(modules * path).
 std::optional<std::string> module_of(const Graph& graph, NodeId node, const std::vector<std::string>& modules);
 
+// How many calls fewer there are by it.
+int64_t calls_saved(const BucketPlan& plan);
+
 // Decides. O((nodes + dependences) * buckets open at a time), which are 64 at most.
 BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& options, const SymbolValues& values);
 
