@@ -299,7 +299,8 @@ bool stand_for_more(const GraphSummary& summary) {
   return false;
 }
 
-std::vector<std::string> collective_cells(const GraphSummary& summary, const GroupRow& group, size_t index) {
+std::vector<std::string> collective_cells(const GraphSummary& summary, const GroupRow& group, size_t index,
+                                          bool tells_of) {
   const CollectiveRow& row = group.collectives[index];
   std::vector<std::string> cells(3);
   if (index == 0) {
@@ -309,7 +310,7 @@ std::vector<std::string> collective_cells(const GraphSummary& summary, const Gro
                  : std::to_string(group.group->ranks.size()) + ": " + format_numbers(group.group->ranks)};
   }
   cells.insert(cells.end(), {target_name(summary, row.target), std::to_string(row.calls)});
-  if (stand_for_more(summary)) cells.push_back(std::to_string(row.stands_for));
+  if (tells_of) cells.push_back(std::to_string(row.stands_for));
   cells.insert(cells.end(), {amount_text(row.input_bytes, row.calls, row.unknown_input, row.by_hint),
                              amount_text(row.moved_bytes, row.calls, row.unknown_moved, 0)});
   return cells;
@@ -320,7 +321,8 @@ void print_collectives(std::ostream& out, const GraphSummary& summary, const Sum
   out << "  collectives by group (moved: what a rank sends around a ring)\n";
   std::vector<Align> align = {Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight};
   std::vector<std::string> titles = {"group", "name", "ranks", "op", "calls"};
-  if (stand_for_more(summary)) {
+  const bool tells_of = stand_for_more(summary);
+  if (tells_of) {
     align.push_back(Align::kRight);
     titles.push_back("made of");
   }
@@ -334,7 +336,7 @@ void print_collectives(std::ostream& out, const GraphSummary& summary, const Sum
     for (size_t i = 0; i < group.collectives.size(); ++i, ++shown) {
       const CollectiveRow& row = group.collectives[i];
       if (shown < view.top) {
-        table.add(collective_cells(summary, group, i));
+        table.add(collective_cells(summary, group, i, tells_of));
         continue;
       }
       calls += row.calls;

@@ -21,7 +21,7 @@ std::optional<size_t> own_place(const Module& module, std::span<const int64_t> r
 // The same as an integer of graphs, which may be of one rank or of all: then it is a symbol of the kind rank. It is taken for
 // the rank's coordinate where it counts from 0 to one less than there are ranks here, the file's rank has its own place, and no
 // other listed group of as many ranks has the file's rank, of which it might be the coordinate; for the rank itself where
-// `ranks` are all of the world, 0, 1, 2, ... A number is no place in a file with such symbols, as it is the same on all ranks.
+// `ranks` are all of the world, 0, 1, 2, ... A number is not a place in a file with such symbols, as it is the same on all ranks.
 // O(groups + ranks + symbols).
 bool is_own_place(const Module& module, std::span<const int64_t> ranks, const SymInt& place, int64_t scale);
 

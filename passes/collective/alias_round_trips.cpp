@@ -226,27 +226,6 @@ class Finder {
   std::string first_;
 };
 
-// The source under the sizes of what was cut.
-NodeId view_before(Graph& graph, const RoundTrip& trip, NodeId source) {
-  const Tensor cut = *single_tensor(graph, trip.cut);
-  Tensor tensor = *single_tensor(graph, source);
-  tensor.sizes = cut.sizes;
-  tensor.strides = graph.module().contiguous_strides(cut.sizes);
-  const NodeId view =
-      graph.insert_node(trip.cut, NodeKind::kCallFunction, "view", graph.module().target("aten.view.default"));
-  graph[view].take_context(graph[trip.cut]);
-  graph[view].value = graph.pool().append_value(graph.pool().tensor_value(tensor));
-  ArgStack stack(graph.pool());
-  stack.push(Arg::node(source));
-  const size_t mark = stack.mark();
-  for (const Dim& dim : graph.module().dims(cut.sizes)) {
-    stack.push(dim.is_static() ? Arg::integer(dim.value) : Arg::expr(dim.expr));
-  }
-  stack.close(ArgKind::kList, mark);
-  graph.set_args(view, stack.take(0), ArgRange());
-  return view;
-}
-
 // Drops what nobody reads of the way from a gather to what was cut, the gather among it where it may go. Returns the gather that
 // nobody reads and that stays, if there is one.
 NodeId drop_unread(Graph& graph, NodeId node, bool with_gathers, const IdMap<NodeId, bool>& is_awaited,
@@ -289,7 +268,9 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
     result.claim(graph, trip.cut, Law::kOwnShard);
     const NodeId before = first_argument(graph, trip.cut);
     const NodeId source = first_argument(graph, trip.gather);  // by now: it may have been a cut itself
-    replacer.replace(trip.cut, trip.is_same ? source : view_before(graph, trip, source));
+    const NodeId own =
+        trip.is_same ? source : insert_view(graph, source, single_tensor(graph, trip.cut)->sizes, trip.cut, trip.cut);
+    replacer.replace(trip.cut, own);
     result.count("round-trips");
     const bool may_go =
         options.drop_gathers == DropGathers::kAlways || (options.drop_gathers == DropGathers::kShown && trip.is_on_all);

@@ -120,13 +120,8 @@ class Writer {
     fill(stack);
     graph_.set_args(id, stack.take(0), kwargs);
     made_.push_back(id);
-    Origin origin;
-    origin.graph = graph_.name();
-    origin.uid = from.uid;
-    origin.kind = OriginKind::kReplaced;
-    origin.pass = pass_;
     graph_.mutable_extra(id).stream = stream_of(graph_, like);
-    graph_.mutable_extra(id).origins.push_back(origin);
+    add_origin(graph_, id, like, OriginKind::kReplaced, pass_);
     return id;
   }
   ValueId value(const Tensor& tensor) { return graph_.pool().append_value(graph_.pool().tensor_value(tensor)); }
@@ -323,9 +318,7 @@ class Writer {
   // The node stands for the other, too.
   void note(NodeId old, NodeId by) {
     if (graph_[old].uid == graph_.extra(by)->origins.front().uid) return;
-    Origin origin = graph_.extra(by)->origins.front();
-    origin.uid = graph_[old].uid;
-    graph_.mutable_extra(by).origins.push_back(origin);
+    add_origin(graph_, by, old, OriginKind::kReplaced, pass_);
   }
 
   Graph& graph_;

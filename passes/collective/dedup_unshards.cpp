@@ -18,6 +18,7 @@
 #include "passes/clean/cse.h"
 #include "passes/collective/peak_bound.h"
 #include "passes/pass/ledger.h"
+#include "passes/pass/provenance.h"
 
 namespace fxopt {
 namespace {
@@ -253,23 +254,14 @@ class ReductionMerger {
     stack.push(Arg::node(y));
     graph_.set_args(added, stack.take(0), ArgRange());
     graph_.set_use(graph_.edges(last)[0], added);
-    for (const NodeId old : {sum.add, sum.one.start}) add_origin(last, old);
-    add_origin(added, sum.add);
+    for (const NodeId old : {sum.add, sum.one.start}) add_origin(graph_, last, old, OriginKind::kReplaced, pass_);
+    add_origin(graph_, added, sum.add, OriginKind::kReplaced, pass_);
     for (const NodeId node : {sum.add, sum.one.start, last}) result_.claim(graph_, node, Law::kAddedReductions);
     // What reads the sum stands after it, and so after this wait.
     graph_.replace_all_uses(sum.add, wait);
     for (const NodeId node : {sum.add, sum.one.waits[0], sum.one.start}) erase_unread(graph_, node, kPass);
     result_.count("merged-reductions");
   }
-  void add_origin(NodeId node, NodeId old) {
-    Origin origin;
-    origin.graph = graph_.name();
-    origin.uid = graph_[old].uid;
-    origin.kind = OriginKind::kReplaced;
-    origin.pass = pass_;
-    graph_.mutable_extra(node).origins.push_back(origin);
-  }
-
   void stay(NodeId add, std::string_view code, const std::string& text) {
     result_.remark(graph_, add, code, text);
     if (stays_++ == 0) first_ = std::string(graph_.name_of(add)) + ": " + text;
@@ -340,13 +332,13 @@ class SumChooser {
 
 Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& options, PassContext& context) {
   PassResult result;
-  if (context.facts.of(graph).is_differentiated()) {
+  Facts& facts = context.facts.of(graph);
+  if (facts.is_differentiated()) {
     result.warn(graph, "left-alone", "autograd may run through the graph, and has a history of every collective");
     return result;
   }
   const bool as_titan = options.compat == DedupCompat::kTitan;
   const double max_growth = as_titan ? -1 : options.max_growth;
-  Facts& facts = context.facts.of(graph);
   Classes classes(graph, facts, as_titan);
   const int64_t stays = max_growth < 0 ? 0 : bound_peak(graph, facts, classes, max_growth, context.measure.memory);
   Result<PassResult> merged = cse_within(graph, classes.get(), all_equal(), context);

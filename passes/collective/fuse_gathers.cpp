@@ -417,38 +417,17 @@ class Writer {
     for (const Dim& dim : module.dims(last.output->sizes)) dims.push_back(dim);
     dims[0].value /= ranks;
     const DimsId sizes = module.dims(dims);
-    Tensor tensor = *single_tensor(graph_, source);
-    if (tensor.sizes == sizes) return source;
-    tensor.sizes = sizes;
-    tensor.strides = module.contiguous_strides(sizes);
-    const NodeId view = graph_.insert_node(place, NodeKind::kCallFunction, "view", module.target("aten.view.default"));
-    graph_[view].take_context(graph_[last.start]);
+    if (single_tensor(graph_, source)->sizes == sizes) return source;
+    const NodeId view = insert_view(graph_, source, sizes, place, last.start);
     graph_[view].tag = graph_[last.start].tag;
-    graph_[view].value = graph_.pool().append_value(graph_.pool().tensor_value(tensor));
-    ArgStack stack(graph_.pool());
-    stack.push(Arg::node(source));
-    const size_t mark = stack.mark();
-    for (const Dim& dim : dims) stack.push(Arg::integer(dim.value));
-    stack.close(ArgKind::kList, mark);
-    graph_.set_args(view, stack.take(0), ArgRange());
-    add_origin(view, last.start);
+    add_origin(graph_, view, last.start, OriginKind::kReplaced, pass_);
     return view;
   }
 
   void erase(NodeId node, NodeId by) {
-    if (graph_.op(node).has(Effect::kCollective)) add_origin(by, node);
+    if (graph_.op(node).has(Effect::kCollective)) add_origin(graph_, by, node, OriginKind::kReplaced, pass_);
     erase_unread(graph_, node, kPass);
     replacer_.hand_over(node, by);
-  }
-
-  // `node` stands for `old`, too.
-  void add_origin(NodeId node, NodeId old) {
-    Origin origin;
-    origin.graph = graph_.name();
-    origin.uid = graph_[old].uid;
-    origin.kind = OriginKind::kReplaced;
-    origin.pass = pass_;
-    graph_.mutable_extra(node).origins.push_back(origin);
   }
 
   Graph& graph_;

@@ -5,20 +5,44 @@
 #include <vector>
 
 #include "ir/graph/module.h"
+#include "ir/values/values.h"
 #include "passes/pass/ledger.h"
 
 namespace fxopt {
 
-void Replacer::replace(NodeId gone, NodeId kept) {
+void add_origin(Graph& graph, NodeId node, NodeId old, OriginKind kind, StringId pass) {
   Origin origin;
-  origin.graph = graph_.name();
-  origin.uid = graph_[gone].uid;
-  origin.kind = OriginKind::kMerged;
-  origin.pass = graph_.module().intern(pass_);
+  origin.graph = graph.name();
+  origin.uid = graph[old].uid;
+  origin.kind = kind;
+  origin.pass = pass;
+  graph.mutable_extra(node).origins.push_back(std::move(origin));
+}
+
+NodeId insert_view(Graph& graph, NodeId source, DimsId sizes, NodeId before, NodeId like) {
+  Module& module = graph.module();
+  Tensor tensor = *single_tensor(graph, source);
+  tensor.sizes = sizes;
+  tensor.strides = module.contiguous_strides(sizes);
+  const NodeId view = graph.insert_node(before, NodeKind::kCallFunction, "view", module.target("aten.view.default"));
+  graph[view].take_context(graph[like]);
+  graph[view].value = graph.pool().append_value(graph.pool().tensor_value(tensor));
+  ArgStack stack(graph.pool());
+  stack.push(Arg::node(source));
+  const size_t mark = stack.mark();
+  for (const Dim& dim : module.dims(sizes)) {
+    stack.push(dim.is_static() ? Arg::integer(dim.value) : Arg::expr(dim.expr));
+  }
+  stack.close(ArgKind::kList, mark);
+  graph.set_args(view, stack.take(0), ArgRange());
+  return view;
+}
+
+void Replacer::replace(NodeId gone, NodeId kept) {
   std::vector<Origin> inherited;
   if (const NodeExtra* extra = graph_.extra(gone)) inherited = extra->origins;
+  add_origin(graph_, kept, gone, OriginKind::kMerged, graph_.module().intern(pass_));
   std::vector<Origin>& origins = graph_.mutable_extra(kept).origins;
-  origins.push_back(std::move(origin));
   for (Origin& from : inherited) {
     if (from.kind != OriginKind::kRecomputed) origins.push_back(std::move(from));
   }

@@ -6,6 +6,13 @@
 
 namespace fxopt {
 
+// Records on `node` that it was made from `old`, or stands for it, by that pass. O(1).
+void add_origin(Graph& graph, NodeId node, NodeId old, OriginKind kind, StringId pass);
+
+// A view of `source` under these sizes before `before`, which runs as `like` does: phase, module, region. `source` lies row by row.
+// O(rank).
+NodeId insert_view(Graph& graph, NodeId source, DimsId sizes, NodeId before, NodeId like);
+
 // Lets nodes stand for others, which go. How a pass that merges, folds or forwards applies its plan:
 //
 //   Replacer replacer(graph, "cse");

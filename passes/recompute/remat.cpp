@@ -43,6 +43,7 @@
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
 #include "passes/pass/ledger.h"
+#include "passes/pass/provenance.h"
 #include "passes/recompute/reloads.h"
 #include "passes/recompute/remat_plan.h"
 #include "passes/recompute/verdicts.h"
@@ -103,19 +104,10 @@ class Writer {
     node.phase = Phase::kBackward;
     node.phase_markers = marker_bit(PhaseMarker::kAutogradBackward);
     node.value = own_value(original);
-    note_origin(id, original);
+    add_origin(graph_, id, original, OriginKind::kRecomputed, pass_);
     result_.count("recomputed");
     if (!reloads_.empty()) read_reloads(id);
     if (own_subgraphs_) own_subgraphs(id);
-  }
-
-  void note_origin(NodeId copied, NodeId original) {
-    Origin origin;
-    origin.graph = graph_.name();
-    origin.uid = graph_[original].uid;
-    origin.kind = OriginKind::kRecomputed;
-    origin.pass = pass_;
-    graph_.mutable_extra(copied).origins.push_back(origin);
   }
 
   // Each right after what it reads. Where that has other sizes by then it stays, and keeps what it reads so long.
@@ -160,7 +152,7 @@ class Writer {
       const NodeId input = graph_.use(use).input;
       if (!names_subgraph(graph_, input)) continue;
       const NodeId own = graph_.clone_node(input, copied, std::string(graph_.name_of(input)), nothing);
-      note_origin(own, input);
+      add_origin(graph_, own, input, OriginKind::kRecomputed, pass_);
       graph_.set_use(use, own);
       result_.count("own-subgraphs");
     }

@@ -132,7 +132,7 @@ class RandomProgram {
  private:
   struct Value {
     Numbers sizes;
-    int64_t gathered_over = 0;  // ranks of the last gather, 0: it is no result of one
+    int64_t gathered_over = 0;  // ranks of the last gather, 0: it is not the result of one
     std::string group;
     bool is_cut = false;
   };

@@ -2009,12 +2009,6 @@ class Execution {
     return why.empty();
   }
 
-  // An equal call, after the first.
-  void issue_again(const Hash128& group, const Hash128& key) {
-    issued_all_[group].push_back(
-        make_key(KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low}));
-  }
-
   // Of the group that call_key() found.
   void issue(NodeId node, const Op& op, const Hash128& key, const std::vector<uint32_t>& given,
              const std::vector<uint32_t>& made) {
@@ -2023,7 +2017,6 @@ class Execution {
     if (group_.expr.is_valid()) name = keys_.integer(group_.expr).key();
     const bool is_named = !claims_.empty() && issue_by_law(node, op, name, given, made);
     const bool is_first = !is_named && issued_.insert(key).second;
-    if (!is_named && !is_first) issue_again(name, key);
     if (is_first) {
       if (name == Hash128()) {
         // It may be any group: what is issued before and after it on each of them counts.
@@ -2033,9 +2026,11 @@ class Execution {
               make_key(KeyKind::kIssue, {any_group_.high, any_group_.low, calls.back().high, calls.back().low});
         }
       }
+    }
+    if (!is_named) {
       const Hash128 issue =
           make_key(KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low});
-      collectives_[name].push_back(issue);
+      if (is_first) collectives_[name].push_back(issue);
       issued_all_[name].push_back(issue);
     }
     filled_.clear();
