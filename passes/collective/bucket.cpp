@@ -12,6 +12,7 @@
 #include "ir/alias/collective_table.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/order.h"
+#include "ir/alias/rank_order.h"
 #include "ir/alias/sizes.h"
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
@@ -32,9 +33,11 @@ Law law_of(const Collective& one) {
 class Writer {
  public:
   // The graph is in that order.
-  Writer(Graph& graph, const StorageMap& storages, const std::vector<NodeId>& order, PassResult& result)
+  Writer(Graph& graph, const StorageMap& storages, const std::vector<NodeId>& order, BucketForm form,
+         PassResult& result)
       : graph_(graph),
         storages_(storages),
+        form_(form),
         result_(result),
         replacer_(graph, kPass),
         pass_(graph.module().intern(kPass)) {
@@ -55,14 +58,25 @@ class Writer {
     }
     ranks_ = members_[0]->ranks;
     before_ = first_of([](const Collective& one) { return one.start; });
-    const NodeId start = issue(pack());
-    before_ = first_of([](const Collective& one) { return one.waits.front(); });
-    unpack(wait_for(start));
+    if (form_ == BucketForm::kCoalesced) {
+      issue_together();
+    } else {
+      const NodeId start = issue(pack());
+      before_ = first_of([](const Collective& one) { return one.waits.front(); });
+      unpack(wait_for(start));
+    }
     result_.count("buckets");
     result_.count("bucketed", static_cast<int64_t>(members_.size()));
     return std::move(made_);
   }
-  void finish() { replacer_.finish(); }
+  void finish() {
+    replacer_.finish();
+    if (num_placeless_ == 0) return;
+    result_.warn(graph_, "form",
+                 std::to_string(num_placeless_) + (num_placeless_ == 1 ? " bucket" : " buckets") +
+                     " of gathers written as form=functional: where this rank's part lies in a result is not known, as the "
+                     "file names no rank of theirs, or is of all ranks");
+  }
 
  private:
   NodeId first_of(const std::function<NodeId(const Collective&)>& node_of) const {
@@ -172,15 +186,72 @@ class Writer {
 
   // The first member's call, given the buffer.
   NodeId issue(NodeId packed) {
-    const NodeId old = members_[0]->start;
     int64_t sum = 0;
     for (const Collective* one : members_) sum += elements_out(*one);
-    const NodeId start = call(graph_.module().text(graph_.module().target(graph_[old].target).name),
-                              graph_.name_of(old), old, value(own_tensor(sizes({sum}))), [&](ArgStack& stack) {
-                                stack.push(Arg::node(packed));
-                                const std::vector<Arg> rest = arguments_after_the_first(old);
-                                for (const Arg& arg : rest) stack.push(arg);
-                              });
+    const std::optional<int64_t> place = place_in_result();
+    if (!place.has_value()) return start("", {packed}, value(own_tensor(sizes({sum}))));
+    const NodeId like = members_[0]->start;
+    const Tensor whole = own_tensor(sizes({sum}));
+    const NodeId buffer = empty(like, whole);
+    const int64_t width = sum / ranks_, begin = *place * width;
+    const Tensor part = view_of(whole, sizes({width}), whole.strides, Dim{begin, ExprId()});
+    const NodeId slot = call("aten.slice.Tensor", "slice", like, value(part), [&](ArgStack& stack) {
+      stack.push(Arg::node(buffer));
+      for (const int64_t number : {int64_t{0}, begin, begin + width}) stack.push(Arg::integer(number));
+    });
+    const NodeId filled = call("aten.copy_.default", "copy_", like, value(part), [&](ArgStack& stack) {
+      stack.push(Arg::node(slot));
+      stack.push(Arg::node(packed));
+    });
+    return start("_out", {filled}, value(whole), keyword("out", Arg::node(buffer)));
+  }
+  // Of form=out: where this rank's part lies in what is gathered.
+  std::optional<int64_t> place_in_result() {
+    if (form_ != BucketForm::kOut || kind() != CollectiveKind::kAllGather) return std::nullopt;
+    const Module& module = graph_.module();
+    const std::vector<int64_t>& ranks = members_[0]->listed->ranks;
+    const std::optional<size_t> place = own_place(module, ranks);
+    const int64_t number = static_cast<int64_t>(place.value_or(0));
+    if (place.has_value() && is_own_place(module, ranks, SymInt(number), 1)) return number;
+    ++num_placeless_;
+    return std::nullopt;
+  }
+  NodeId empty(NodeId like, const Tensor& tensor) {
+    ArgStack keywords(graph_.pool());
+    const auto push = [&](std::string_view name, const Arg& arg) {
+      keywords.push(Arg::string(graph_.module().intern(name)));
+      keywords.push(arg);
+    };
+    push("dtype", Arg::dtype(tensor.dtype));
+    if (tensor.device.is_valid()) push("device", Arg::named(ArgKind::kDevice, tensor.device));
+    push("pin_memory", Arg::boolean(false));
+    const ArgRange kwargs = keywords.take(0);
+    return call(
+        "aten.empty.memory_format", "empty", like, value(tensor),
+        [&](ArgStack& stack) { push_list(stack, {graph_.module().dims(tensor.sizes)[0].value}); }, kwargs);
+  }
+  ArgRange keyword(std::string_view name, const Arg& arg) {
+    ArgStack keywords(graph_.pool());
+    keywords.push(Arg::string(graph_.module().intern(name)));
+    keywords.push(arg);
+    return keywords.take(0);
+  }
+
+  // The call of the first member's operator, or of its variant, with the first member's arguments after the first.
+  NodeId start(std::string_view variant, const std::vector<NodeId>& given, ValueId value, ArgRange kwargs = ArgRange()) {
+    const NodeId old = members_[0]->start;
+    std::string target(graph_.module().text(graph_.module().target(graph_[old].target).name));
+    target.insert(target.rfind('.'), variant);
+    const NodeId start = call(
+        target, graph_.name_of(old), old, value,
+        [&](ArgStack& stack) {
+          const size_t mark = stack.mark();
+          for (const NodeId node : given) stack.push(Arg::node(node));
+          if (form_ == BucketForm::kCoalesced) stack.close(ArgKind::kList, mark);
+          const std::vector<Arg> rest = arguments_after_the_first(old);
+          for (const Arg& arg : rest) stack.push(arg);
+        },
+        kwargs);
     for (const Collective* one : members_) note(one->start, start);
     result_.claim(graph_, start, law());
     return start;
@@ -190,10 +261,33 @@ class Writer {
     return std::vector<Arg>(args.begin() + 1, args.end());
   }
 
-  NodeId wait_for(NodeId start) {
-    const NodeId old = members_[0]->waits.front();
-    return call("_c10d_functional.wait_tensor.default", "wait_tensor", old, value(*single_tensor(graph_, start)),
+  NodeId wait_for(NodeId start) { return wait_for(start, members_[0]->waits.front()); }
+  NodeId wait_for(NodeId start, NodeId like) {
+    return call("_c10d_functional.wait_tensor.default", "wait_tensor", like, value(*single_tensor(graph_, start)),
                 [start](ArgStack& stack) { stack.push(Arg::node(start)); });
+  }
+
+  // -- with no buffer
+
+  void issue_together() {
+    std::vector<NodeId> given;
+    std::vector<Tensor> made;
+    for (const Collective* one : members_) {
+      given.push_back(first_argument(graph_, one->start));
+      made.push_back(own_tensor(one->output->sizes));
+    }
+    const NodeId together = start("_coalesced", given, list_value(made));
+    before_ = first_of([](const Collective& one) { return one.waits.front(); });
+    std::vector<NodeId> waits;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      const NodeId like = members_[i]->waits.front();
+      waits.push_back(wait_for(item(together, i, like, made[i]), like));
+      hand_over(*members_[i], waits.back(), waits.back());
+    }
+    for (size_t i = 0; i < members_.size(); ++i) {
+      for (const NodeId old : members_[i]->waits) erase(old, waits[i]);
+      erase(members_[i]->start, together);
+    }
   }
 
   // -- after it
@@ -247,16 +341,23 @@ class Writer {
 
   void hand_out(const Collective& one, NodeId split, size_t place, const Tensor& part) {
     const NodeId like = one.waits.front();
-    NodeId node = call("operator.getitem", "getitem", like, value(part), [&](ArgStack& stack) {
-      stack.push(Arg::node(split));
-      stack.push(Arg::integer(static_cast<int64_t>(place)));
-    });
+    NodeId node = item(split, place, like, part);
     // What was gathered lies apart. What was reduced does not; but results that are handed out, or that are written to, must not
     // share memory that they had to themselves; and a view as wider elements must not find it beginning between two.
     const bool is_copied = kind() == CollectiveKind::kAllGather || escapes(one) || is_viewed_as_wider(one);
     if (is_copied) node = clone(node, like, part);
     const NodeId out = view(node, like, one.output->sizes);
-    result_.claim(graph_, is_copied ? node : out, law());
+    hand_over(one, out, is_copied ? node : out);
+  }
+  NodeId item(NodeId list, size_t place, NodeId like, const Tensor& tensor) {
+    return call("operator.getitem", "getitem", like, value(tensor), [&](ArgStack& stack) {
+      stack.push(Arg::node(list));
+      stack.push(Arg::integer(static_cast<int64_t>(place)));
+    });
+  }
+  // `out` for the member's result; `named`: what the law names it.
+  void hand_over(const Collective& one, NodeId out, NodeId named) {
+    result_.claim(graph_, named, law());
     for (const NodeId wait : one.waits) {
       result_.claim(graph_, wait, law());
       note(wait, out);
@@ -265,10 +366,7 @@ class Writer {
   }
 
   NodeId clone(NodeId node, NodeId like, const Tensor& part) {
-    ArgStack keywords(graph_.pool());
-    keywords.push(Arg::string(graph_.module().intern("memory_format")));
-    keywords.push(Arg::memory_format(MemoryFormat::kContiguous));
-    const ArgRange kwargs = keywords.take(0);
+    const ArgRange kwargs = keyword("memory_format", Arg::memory_format(MemoryFormat::kContiguous));
     return call(
         "aten.clone.default", "clone", like, value(own_tensor(part.sizes)),
         [node](ArgStack& stack) { stack.push(Arg::node(node)); }, kwargs);
@@ -323,12 +421,14 @@ class Writer {
 
   Graph& graph_;
   const StorageMap& storages_;
+  const BucketForm form_;
   PassResult& result_;
   Replacer replacer_;
   StringId pass_;
   std::vector<const Collective*> members_;
   std::vector<NodeId> made_;
   int64_t ranks_ = 0;
+  int64_t num_placeless_ = 0;
   NodeId before_;
   IdMap<BufferId, bool> escapes_;
   IdMap<NodeId, uint32_t> places_;
@@ -371,7 +471,7 @@ std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketP
   FXOPT_CHECK(order.size() == graph.num_nodes(), "buckets of a plan depend on each other");
   const StorageMap& storages = facts.storages();
   graph.set_schedule(order);
-  Writer writer(graph, storages, order, result);
+  Writer writer(graph, storages, order, plan.form, result);
   std::vector<std::vector<NodeId>> made;
   for (const std::vector<size_t>& members : plan.buckets) made.push_back(writer.run(plan, members));
   writer.finish();

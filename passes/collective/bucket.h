@@ -30,6 +30,17 @@ struct EnumNames<BucketPayload> {
                                                      {BucketPayload::kParameters, "parameters"}};
 };
 
+enum class BucketForm : uint8_t {
+  kFunctional,
+  kOut,
+  kCoalesced,
+};
+template <>
+struct EnumNames<BucketForm> {
+  static constexpr EnumName<BucketForm> kAll[] = {
+      {BucketForm::kFunctional, "functional"}, {BucketForm::kOut, "out"}, {BucketForm::kCoalesced, "coalesced"}};
+};
+
 struct BucketOptions {
   Bytes all_gather = {int64_t{200} << 20};
   Bytes reduce_scatter = {0};
@@ -38,6 +49,7 @@ struct BucketOptions {
   int64_t max_span = 1500;
   double max_growth = 0.05;
   BucketPayload payload = BucketPayload::kGraph;
+  BucketForm form = BucketForm::kFunctional;
   std::vector<std::string> modules;
   Compat compat = Compat::kFxopt;
 
@@ -65,6 +77,10 @@ struct BucketOptions {
         "payload", self.payload,
         "How members lie in the buffer: graph: as they are issued; parameters: as the graph takes their parameters, so "
         "that sums do not hang on how the graph was traced. Others lie after those of parameters.");
+    field("form", self.form,
+          "What a bucket is: functional: one call on one buffer; out: so, and a gather's buffer is this rank's part of its "
+          "result, so that no other is held while it runs; coalesced: one call of all tensors, with no buffer and no "
+          "copies (NCCL starts them together; the call's name ends with _coalesced).");
     field("modules", self.modules,
           "Only members of one of these modules share a bucket, comma-separated: layers.* is a module for each layer, "
           "norm+lm_head are one. Collectives of none of them stay. Without it modules do not matter. Not with "
@@ -90,6 +106,15 @@ struct BucketOptions {
 // as the buckets let them (a heap by the old place). A collective whose group is not listed, whose sizes are not known numbers,
 // whose input is not laid out row by row, that is read before its wait or held by a control dependency or an event, stays.
 //
+// form=out                                         form=coalesced
+//   %e = empty([2 * (n + m)])                         %b = all_gather_into_tensor_coalesced([%x, %y], 2, "g")
+//   %s = slice(%e, 0, own * (n + m), ...)             %p = getitem(%b, 0)
+//   %i = copy_(%s, %v)                                %w = wait_tensor(%p), and so for %z
+//   %b = all_gather_into_tensor_out(%i, 2, "g", out=%e)
+//
+// What `out` writes hangs on the rank: where the file does not say which one it is of, gathers are functional, and a warning
+// says so. Reductions are functional in it, as they have no result to send from.
+//
 // What makes the peak grow are inputs that wait for the last one of their bucket, and results that are there before they are
 // read. Every bucket that has such where a device takes more than it may is parted in two, in schedule order, and its parts
 // again, until each device's peak is within max-growth; where none has, the order is what it takes, and all are parted. So the
@@ -101,7 +126,7 @@ struct BucketOptions {
 //
 // Counters: buckets, bucketed (members). Remarks on every collective of these kinds that stays: alone, with what stood against
 // the last merge that was tried. Warnings: left-alone, where something stayed; parted, for max-growth; peak-grows, where the
-// ideal peak does; tagged-members, where recompute tags on them are not carried out yet. Numerics: all-gathers are exact;
+// ideal peak does; tagged-members, where recompute tags on them are not carried out yet; form, for form=out. Numerics: all-gathers are exact;
 // reduce-scatters and all-reduces may add up in another order, as a ring's order hangs on where an element stands in the buffer.
 //
 // O((nodes + dependences) log nodes), and as often as buckets are parted, log(members) times at most.

@@ -561,6 +561,7 @@ BucketPlan plan_buckets(const Graph& graph, Facts& facts, const BucketOptions& o
   plan.collectives = find_collectives(graph, values);
   plan.alone.resize(plan.collectives.size());
   plan.payload = options.payload;
+  plan.form = options.form;
   BucketOptions own = options;
   if (options.compat == Compat::kTorch) own.groups = BucketGroups::kAll;
   find_free(graph, own, plan, facts);

@@ -28,6 +28,7 @@ struct BucketPlan {
   std::vector<bool> is_free;
   std::vector<Alone> alone;  // by place
   BucketPayload payload = BucketPayload::kGraph;
+  BucketForm form = BucketForm::kFunctional;
 };
 
 // Which of the modules asked for a node is of: "" where none is asked for, nothing where it is of none. O(modules * path).

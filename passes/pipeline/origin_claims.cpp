@@ -77,15 +77,24 @@ class Collector {
     return std::vector<NodeId>(graph.nodes().begin(), graph.nodes().end());
   }
 
-  // Whether it is the bucket's call, or what stands for a member's result: the copy of a part, else the part.
+  // Whether it is the bucket's call, or what stands for a member's result: the copy of a part, else the part; the wait for
+  // one of the call's results.
   static bool hands_out(const Graph& graph, NodeId node) {
     if (!graph[node].is_call()) return false;
     const auto is_copy = [&graph](NodeId each) {
       return graph[each].is_call() && graph.op(each).name == "aten.clone.default";
     };
     if (graph.op(node).has(Effect::kCollective) || is_copy(node)) return true;
+    if (graph.op(node).has(Effect::kWaits)) return is_item_of_call(graph, first_argument(graph, node));
     const std::vector<NodeId> users = graph.users(node);
-    return graph.op(node).view == ViewKind::kProjection && std::none_of(users.begin(), users.end(), is_copy);
+    return graph.op(node).view == ViewKind::kProjection && !is_item_of_call(graph, node) &&
+           std::none_of(users.begin(), users.end(), is_copy);
+  }
+  // Of a call that makes a result for each of its members.
+  static bool is_item_of_call(const Graph& graph, NodeId node) {
+    if (!node.is_valid() || !graph[node].is_call() || graph.op(node).view != ViewKind::kProjection) return false;
+    const NodeId list = first_argument(graph, node);
+    return list.is_valid() && graph[list].is_call() && graph.op(list).has(Effect::kCollective);
   }
 
   // Of a collective, or the wait for one.

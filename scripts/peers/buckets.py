@@ -6,14 +6,16 @@
 NAME is a graph of testdata, or the path of a file of one. At each cap, for each kind of collective: the members of every bucket of
 bucket_fsdp_all_gather, bucket_fsdp_reduce_scatter and bucket_fsdp_all_reduce (torch/_inductor/fx_passes/fsdp.py of 2.15), which are
 to be those of `bucket{compat=torch}`, bucket by bucket; how many buckets and members our own choice has on all groups
-with `max-span=0,max-growth=-1`, as PyTorch's former knows neither span nor peak: of what its filters take, and of everything. Seconds: of PyTorch's formers and merges, which is what the pass does; of the pass;
-of the program with proof, reading and writing.
+with `max-span=0,max-growth=-1`, as PyTorch's former knows neither span nor peak: of what its filters take, and of everything. Forms:
+whether the graphs make the same calls, views, casts and clones aside: `form=out` and PyTorch's mode "default"; `form=coalesced` of reduce-scatters and its
+mode "coalesced". Seconds: of PyTorch's formers and merges, which is what the pass does; of the pass; of the program with proof, reading
+and writing.
 
 The checker reads the written graph and the bytes of the members in the graph before, and nothing that the pass says of itself but
 which collectives stand for which: no bucket above its cap; every member in one bucket, of one kind, group, reduction and dtype; every
 node before its readers; every start waited for before it is read; the bytes that go in and come out are those of the members.
 
-Exits with 1 where members differ, ours leaves more launches of what PyTorch's filters take (members less buckets are saved), or the checker finds something. Needs torch; no GPU.
+Exits with 1 where members or calls differ, ours leaves more launches of what PyTorch's filters take (members less buckets are saved), or the checker finds something. Needs torch; no GPU.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import pathlib
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -51,8 +54,8 @@ ITEM_BYTES = {"FLOAT64": 8, "FLOAT32": 4, "BFLOAT16": 2, "FLOAT16": 2, "INT64": 
 # ---- PyTorch
 
 
-def by_torch(graph_module: GraphModule, cap: float) -> tuple[list[list[str]], set[str], float]:
-    """The members of every bucket, by name; all that its filters take; the seconds of forming and merging."""
+def by_torch(graph_module: GraphModule, cap: float, mode: Any = "default") -> tuple[list[list[str]], set[str], float]:
+    """The members of every bucket, by name; all that its filters take; the seconds of forming and merging. Merges in place."""
     found: list[list[str]] = []
     taken: set[str] = set()
     former = bucketing.greedy_bucket_collective_by_mb
@@ -65,11 +68,13 @@ def by_torch(graph_module: GraphModule, cap: float) -> tuple[list[list[str]], se
         return buckets
 
     groups = fsdp_groups(graph_module)
+    bucketing.logger.setLevel("WARNING")
     with mock.patch.object(bucketing, "greedy_bucket_collective_by_mb", noted):
         start = time.perf_counter()
-        fsdp.bucket_fsdp_all_gather(graph_module, lambda _: cap, mode="default")
-        fsdp.bucket_fsdp_reduce_scatter(graph_module, lambda _: cap, mode="default")
-        fsdp.bucket_fsdp_all_reduce(graph_module, lambda _: cap, fsdp_groups=groups)
+        fsdp.bucket_fsdp_all_gather(graph_module, lambda _: cap, mode=mode)
+        fsdp.bucket_fsdp_reduce_scatter(graph_module, lambda _: cap, mode=mode)
+        if mode == "default":
+            fsdp.bucket_fsdp_all_reduce(graph_module, lambda _: cap, fsdp_groups=groups)
         seconds = time.perf_counter() - start
     return found, taken, seconds
 
@@ -77,6 +82,17 @@ def by_torch(graph_module: GraphModule, cap: float) -> tuple[list[list[str]], se
 def fsdp_groups(graph_module: GraphModule) -> Any:
     gathers = [node for node in graph_module.graph.nodes if bucketing.is_all_gather_into_tensor(node)]
     return torch.utils._ordered_set.OrderedSet(node.args[2] for node in gathers if fsdp.is_fsdp_all_gather(node))
+
+
+def calls_of_torch(graph_module: GraphModule) -> Counter[str]:
+    return counted(str(node.target) for node in graph_module.graph.nodes if node.op == "call_function")
+
+
+def counted(targets: Iterator[str]) -> Counter[str]:
+    """Without views, which are written in more than one way; without casts, which PyTorch leaves to `copy_` where a gather alone reads
+    them; without clones, which it spares where results that the graph hands out come to share memory."""
+    aside = ("view", "_unsafe_view", "reshape", "slice", "narrow", "split", "split_with_sizes", "_to_copy", "clone")
+    return Counter(target for target in targets if target.count(".") == 2 and target.split(".")[1] not in aside)
 
 
 # ---- fxopt
@@ -90,11 +106,11 @@ class Ours:
     module: Json
 
 
-def by_fxopt(fxopt: Fxopt, name: str, options: str, before: Json, folder: pathlib.Path) -> Ours:
+def by_fxopt(fxopt: Fxopt, name: str, passes: str, before: Json, folder: pathlib.Path) -> Ours:
     target = folder / "bucketed.pb"
     source = pathlib.Path(name).with_name(f"{pathlib.Path(name).name}.pb.zst") if "/" in name else ROOT / "testdata" / f"{name}.pb.zst"
     start = time.perf_counter()
-    report = fxopt.opt(source, target, f"bucket{{{options}}}", "--timing", "--numerics", "reorders-reductions")
+    report = fxopt.opt(source, target, passes, "--timing", "--numerics", "reorders-reductions")
     seconds = time.perf_counter() - start
     module = as_json(fxopt, target, folder)
     names = {node["uid"]: node["name"] for node in main_nodes(before)}
@@ -109,7 +125,10 @@ def main_nodes(module: Json) -> list[Json]:
 
 def kind_of(node: Json) -> str | None:
     packet = str(node.get("target", "")).split(".")
-    return packet[1] if packet[0] == "_c10d_functional" and len(packet) > 1 and packet[1] in KINDS else None
+    if packet[0] != "_c10d_functional" or len(packet) < 2:
+        return None
+    kind = packet[1].removesuffix("_out").removesuffix("_coalesced")
+    return kind if kind in KINDS else None
 
 
 def stands_for(node: Json) -> list[str]:
@@ -119,17 +138,24 @@ def stands_for(node: Json) -> list[str]:
 # ---- the checker
 
 
-def tensor_of(node: Json) -> tuple[str, int]:
-    """dtype and elements."""
-    tensor, elements = node["value"]["tensor"], 1
-    for size in tensor.get("sizes", ()):
-        elements *= int(size["value"] if isinstance(size, dict) else size)
-    return tensor["dtype"].removeprefix("DTYPE_"), elements
+def tensors_of(value: Json) -> Iterator[tuple[str, int]]:
+    """dtype and elements of each."""
+    if "tensor" in value:
+        elements = 1
+        for size in value["tensor"].get("sizes", ()):
+            elements *= int(size["value"] if isinstance(size, dict) else size)
+        yield value["tensor"]["dtype"].removeprefix("DTYPE_"), elements
+    for several in ("tuple", "list"):
+        for item in value.get(several, {}).get("items", ()):
+            yield from tensors_of(item)
+
+
+def dtypes_of(node: Json) -> str:
+    return ", ".join(sorted({dtype for dtype, _ in tensors_of(node["value"])}))
 
 
 def bytes_of(node: Json) -> int:
-    dtype, elements = tensor_of(node)
-    return ITEM_BYTES[dtype] * elements
+    return sum(ITEM_BYTES[dtype] * elements for dtype, elements in tensors_of(node["value"]))
 
 
 def inputs_of(value: object) -> Iterator[str]:
@@ -149,7 +175,11 @@ def read_of(node: Json) -> list[str]:
 
 
 def literals_of(node: Json) -> list[str]:
-    return [str(arg) for arg in node.get("args", ()) if "node" not in arg]
+    return [str(arg) for arg in node.get("args", ()) if not list(inputs_of(arg))]
+
+
+def given_to(node: Json) -> list[str]:
+    return list(inputs_of(node["args"][0]))
 
 
 def broken(before: Json, after: Json, cap_bytes: int) -> list[str]:
@@ -164,7 +194,12 @@ def broken(before: Json, after: Json, cap_bytes: int) -> list[str]:
             if name not in seen:
                 lines.append(f"{node['name']} reads {name}, which stands after it")
             is_wait = "wait_tensor" in str(node.get("target"))
-            if name in nodes and kind_of(nodes[name]) and not is_wait and stands_for(nodes[name]):
+            source = nodes.get(name)
+            is_part = source is not None and str(source.get("target")) == "operator.getitem" and bool(kind_of(nodes[read_of(source)[0]]))
+            if is_part:
+                source = nodes[read_of(source or {})[0]]
+            takes_part = "coalesced" in str((source or {}).get("target")) and str(node.get("target")) == "operator.getitem"
+            if source and kind_of(source) and not is_wait and not takes_part and stands_for(source):
                 lines.append(f"{node['name']} reads {name} before a wait")
             if is_wait:
                 waits.add(name)
@@ -174,18 +209,21 @@ def broken(before: Json, after: Json, cap_bytes: int) -> list[str]:
         if kind is None or not members:
             continue
         name = node["name"]
-        given = [old_by_name[read_of(member)[0]] for member in members]
+        given = [old_by_name[given_to(member)[0]] for member in members]
         total = sum(max(bytes_of(member), bytes_of(source)) for member, source in zip(members, given, strict=True))
         if total > cap_bytes:
             lines.append(f"{name}: {total} B, and the cap is {cap_bytes} B")
-        facts = {(kind_of(member), str(literals_of(member)), tensor_of(member)[0]) for member in members}
-        if facts != {(kind, str(literals_of(node)), tensor_of(node)[0])}:
+        facts = {(kind_of(member), str(literals_of(member)), dtypes_of(member)) for member in members}
+        if facts != {(kind, str(literals_of(node)), dtypes_of(node))}:
             lines.append(f"{name}: members of several kinds: {facts}")
         if bytes_of(node) != sum(map(bytes_of, members)):
             lines.append(f"{name}: gives other bytes than its members")
-        if bytes_of(nodes[read_of(node)[0]]) != sum(map(bytes_of, given)):
+        if sum(bytes_of(nodes[source]) for source in given_to(node)) != sum(map(bytes_of, given)):
             lines.append(f"{name}: is given other bytes than its members")
-        if name not in waits:
+        parts = [part["name"] for part in nodes.values() if str(part.get("target")) == "operator.getitem" and read_of(part)[0] == name]
+        if "coalesced" in node["target"] and len(parts) != len(members):
+            lines.append(f"{name}: {len(parts)} of {len(members)} results are taken")
+        if not waits.issuperset(parts or [name]):
             lines.append(f"{name}: nobody waits for it")
         for member in members:
             if member["uid"] in where:
@@ -198,6 +236,14 @@ def broken(before: Json, after: Json, cap_bytes: int) -> list[str]:
     return lines
 
 
+def calls_of(module: Json) -> Counter[str]:
+    return counted(str(node["target"]) for node in main_nodes(module) if "target" in node)
+
+
+def differences(theirs: Counter[str], ours: Counter[str]) -> list[str]:
+    return [f"{name} {theirs[name]} and {ours[name]}" for name in sorted(theirs | ours) if theirs[name] != ours[name]]
+
+
 # ---- the table
 
 
@@ -206,23 +252,30 @@ def rows(fxopt: Fxopt, name: str, caps: list[float], folder: pathlib.Path) -> It
     for cap in caps:
         size = f"{int(cap * 1024)}KiB" if cap != int(cap) else f"{int(cap)}MiB"
         told = f"all-gather={size},reduce-scatter={size},all-reduce={size}"
-        theirs, taken, seconds = by_torch(load(copy.deepcopy(module), folder), cap)
-        twin = by_fxopt(fxopt, name, f"{told},compat=torch", module, folder)
-        ours = by_fxopt(fxopt, name, f"{told},groups=all,max-span=0,max-growth=-1", module, folder)
+        graph_module = load(copy.deepcopy(module), folder)
+        theirs, taken, seconds = by_torch(graph_module, cap)
+        twin = by_fxopt(fxopt, name, f"bucket{{{told},compat=torch,form=out}}", module, folder)
+        ours = by_fxopt(fxopt, name, f"bucket{{{told},groups=all,max-span=0,max-growth=-1}}", module, folder)
+        together = by_fxopt(fxopt, name, f"bucket{{{told},groups=all,max-span=0,max-growth=-1,form=coalesced}}", module, folder)
+        forms = differences(calls_of_torch(graph_module), calls_of(twin.module))
+        graph_module = load(copy.deepcopy(module), folder)
+        by_torch(graph_module, cap, "coalesced")
+        steps = f"bucket{{all-gather={size},compat=torch,form=out}},bucket{{all-gather=0,reduce-scatter={size},compat=torch,form=coalesced}}"
+        forms += differences(calls_of_torch(graph_module), calls_of(by_fxopt(fxopt, name, steps, module, folder).module))
         cells, is_wrong = [name_of(pathlib.Path(name)), f"{cap:g}"], False
         cells += [f"{len(found)} of {sum(map(len, found))}" for found in (theirs, twin.buckets)]
         is_same = sorted(map(sorted, theirs)) == sorted(map(sorted, twin.buckets))
-        cells.append("same" if is_same else "differ")
+        cells += ["same" if is_same else "differ", "same" if not forms else "; ".join(forms[:3])]
         alike = [kept for bucket in ours.buckets if (kept := [member for member in bucket if member in taken])]
         cells += [f"{len(buckets)} of {sum(map(len, buckets))}" for buckets in (alike, ours.buckets)]
-        found = [line for item in (twin, ours) for line in broken(module, item.module, int(cap * (1 << 20)))]
+        found = [line for item in (twin, ours, together) for line in broken(module, item.module, int(cap * (1 << 20)))]
         cells.append("holds" if not found else "; ".join(found[:3]))
         cells += [f"{seconds:.2f}", f"{twin.seconds:.4f}", f"{twin.program_seconds:.3f}"]
         cells += [f"{seconds / twin.seconds:.0f}", f"{seconds / twin.program_seconds:.0f}"]
         saved = [sum(map(len, buckets)) - len(buckets) for buckets in (theirs, alike)]
         is_worse = saved[1] < saved[0]
         cells.append(f"{saved[0]}, {saved[1]}{' WORSE' if is_worse else ''}")
-        is_wrong = not is_same or bool(found) or is_worse
+        is_wrong = not is_same or bool(forms) or bool(found) or is_worse
         yield f"| {' | '.join(cells)} |", is_wrong
 
 
@@ -234,10 +287,10 @@ def main() -> int:
     options = parser.parse_args()
     fxopt = Fxopt(options.fxopt)
     print(
-        "| graph | MiB | PyTorch: buckets of members | compat=torch | members | ours, of what PyTorch's filters take | ours | checker"
+        "| graph | MiB | PyTorch: buckets of members | compat=torch | members | forms | ours, of what PyTorch's filters take | ours | checker"
         " | s, PyTorch | s, the pass | s, fxopt | ratio, pass | ratio | launches saved, PyTorch and ours |"
     )
-    print(f"|{'---|' * 14}")
+    print(f"|{'---|' * 15}")
     is_wrong = False
     for name in options.names:
         with tempfile.TemporaryDirectory() as folder:

@@ -30,9 +30,8 @@ class RandomText {
   explicit RandomText(uint64_t seed, bool returns_all = false) : random_(seed), returns_all_(returns_all) {}
 
   std::string run() {
-    text_ =
-        "process_group {uid=\"g\", ranks=[0, 1]}\nprocess_group {uid=\"h\", ranks=[0, 1]}\ngraph @main "
-        "{kind=inference} {\n";
+    text_ = "process_group {uid=\"g\", ranks=[0, 1]}\nprocess_group {uid=\"h\", ranks=[0, 1]}\nrank {rank=" +
+            std::to_string(below(2)) + ", world_size=2}\ngraph @main {kind=inference} {\n";
     for (uint64_t i = 0, count = 3 + below(8); i < count; ++i) {
       add(2 * (1 + below(16)), "placeholder()" + std::string(below(3) > 0 ? " {input={role=parameter}}" : ""));
     }
@@ -152,12 +151,15 @@ void judge_alone(const Graph& graph, Facts& facts, const BucketPlan& plan, int64
   }
 }
 
-std::optional<RunReport> run_bucket(Module& module, int64_t cap, int64_t max_span,
+BucketForm form_of(uint64_t seed) { return static_cast<BucketForm>(seed % std::size(EnumNames<BucketForm>::kAll)); }
+
+std::optional<RunReport> run_bucket(Module& module, int64_t cap, int64_t max_span, BucketForm form,
                                     const std::string& max_growth = "-1") {
   const std::string size = std::to_string(cap);
   const Result<Pipeline> pipeline =
       parse_pipeline("bucket{all-gather=" + size + ",reduce-scatter=" + size + ",all-reduce=" + size +
-                     ",groups=all,max-growth=" + max_growth + ",max-span=" + std::to_string(max_span) + "}");
+                     ",groups=all,max-growth=" + max_growth + ",max-span=" + std::to_string(max_span) +
+                     ",form=" + std::string(name_of(form)) + "}");
   REQUIRE(pipeline.ok());
   RunOptions run;
   run.numerics = Numerics::kReordersReductions;
@@ -172,7 +174,7 @@ class Spoiler {
  public:
   Spoiler(Graph& graph, uint64_t seed) : graph_(graph), random_(seed) {}
 
-  static constexpr int kKinds = 8;
+  static constexpr int kKinds = 11;
   bool spoil(int kind) {
     switch (kind) {
       case 0:
@@ -189,6 +191,12 @@ class Spoiler {
         return read_twice();
       case 6:
         return exchange_sizes();
+      case 7:
+        return exchange_given();
+      case 8:
+        return move_place();
+      case 9:
+        return lose_copy();
       default:
         return exchange_inputs("");
     }
@@ -245,6 +253,44 @@ class Spoiler {
         if (!name.empty()) graph_.set_use(edges[i + 1], a);
         return true;
       }
+    }
+    return false;
+  }
+
+  // Two inputs of one call for several that are unlike and of equal sizes.
+  bool exchange_given() {
+    for (const std::string_view name :
+         {"_c10d_functional.all_gather_into_tensor_coalesced.default", "_c10d_functional.all_reduce_coalesced.default",
+          "_c10d_functional.reduce_scatter_tensor_coalesced.default"}) {
+      if (exchange_inputs(name)) return true;
+    }
+    return false;
+  }
+
+  // What a gather sends lies at the other rank's place.
+  bool move_place() {
+    for (const NodeId slice : calls("aten.slice.Tensor")) {
+      const std::vector<Arg> old(graph_.pool().args(graph_[slice].args).begin(),
+                                 graph_.pool().args(graph_[slice].args).end());
+      const int64_t width = old[3].as_int() - old[2].as_int(), begin = old[2].as_int() == 0 ? width : 0;
+      const std::vector<Arg> changed = {old[0], old[1], Arg::integer(begin), Arg::integer(begin + width)};
+      graph_.set_args(slice, graph_.pool().append(changed), graph_[slice].kwargs);
+      for (const NodeId node : {slice, graph_.users(slice)[0]}) {
+        Tensor tensor = *single_tensor(graph_, node);
+        tensor.offset = Dim{begin, ExprId()};
+        graph_[node].value = graph_.pool().append_value(graph_.pool().tensor_value(tensor));
+      }
+      return true;
+    }
+    return false;
+  }
+
+  // What is sent was never written.
+  bool lose_copy() {
+    for (const NodeId copy : calls("aten.copy_.default")) {
+      graph_.replace_all_uses(copy, first_argument(graph_, copy));
+      graph_.erase(copy);
+      return true;
     }
     return false;
   }
@@ -317,7 +363,7 @@ TEST_CASE("bucket: what is spoiled afterwards is not proved", "[passes][bucket][
   for (uint64_t seed = 1; seed <= num_graphs() / 10; ++seed) {
     const std::string text = RandomText(seed, true).run();
     const std::unique_ptr<Module> before = parse(text), after = parse(text);
-    const std::optional<RunReport> report = run_bucket(*after, int64_t{32} << seed % 7, 0);
+    const std::optional<RunReport> report = run_bucket(*after, int64_t{32} << seed % 7, 0, form_of(seed));
     if (!report.has_value() || !report->steps[0].result.changed()) continue;
     ProofOptions options;
     options.numerics = Numerics::kReordersReductions;
@@ -361,7 +407,8 @@ TEST_CASE("bucket: random graphs keep the peak within its growth", "[passes][buc
     const std::unique_ptr<Module> free = parse(text), held = parse(text);
     const int64_t before = ideal_peak(*free), limit = before + before / 10;
     INFO("seed " << seed << "\n" << text);
-    if (!run_bucket(*free, 4096, 0).has_value() || !run_bucket(*held, 4096, 0, "0.1").has_value()) return;
+    if (!run_bucket(*free, 4096, 0, form_of(seed)).has_value()) return;
+    if (!run_bucket(*held, 4096, 0, form_of(seed), "0.1").has_value()) return;
     CHECK(ideal_peak(*held) <= limit);
     parted += ideal_peak(*free) > limit ? 1 : 0;
   }
@@ -388,7 +435,7 @@ TEST_CASE("bucket: random graphs keep caps, order and what they compute", "[pass
       judged.buckets += plan.buckets.size();
       if (seed % 5 == 0) judge_alone(module->main(), known, plan, cap, judged);
     }
-    if (!run_bucket(*module, cap, options.max_span).has_value()) return;
+    if (!run_bucket(*module, cap, options.max_span, form_of(seed)).has_value()) return;
     for (const Error& error : verify(*module)) FAIL_CHECK(format_error(error));
   }
   CHECK(judged.buckets > num_graphs());

@@ -1044,6 +1044,12 @@ class Execution {
     if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
     const std::vector<uint32_t>& made = result_objects(node);
     if (is_differentiated_) note_change(node, effects, key, given, made);
+    // What a collective sends may lie in what it writes.
+    copied_.reset();
+    if (!claims_.empty() && has_effect(effects, Effect::kCollective) && !given.empty() &&
+        memory_.is_certain(memory_.object(given[0]).storage)) {
+      copied_ = copied_to(given[0]);
+    }
     if (has_effect(effects, Effect::kUnknownWrites)) {
       write_anything(given, made, key);
     } else {
@@ -1330,12 +1336,13 @@ class Execution {
         geometry->negative != like.negative || !is_row_major(*geometry)) {
       return std::nullopt;
     }
-    const Hash128 data = memory_.data_key(object);
-    const Hash128 count = geometry->num_elements().key();
-    const Hash128 offset = geometry->offset.key();
-    const Hash128 key = make_key(KeyKind::kElements, {data.high, data.low, static_cast<uint64_t>(geometry->dtype),
-                                                      count.high, count.low, offset.high, offset.low});
-    return key;
+    return elements_key(memory_.data_key(object), *geometry);
+  }
+  static Hash128 elements_key(const Hash128& data, const Geometry& geometry) {
+    const Hash128 count = geometry.num_elements().key();
+    const Hash128 offset = geometry.offset.key();
+    return make_key(KeyKind::kElements, {data.high, data.low, static_cast<uint64_t>(geometry.dtype), count.high,
+                                         count.low, offset.high, offset.low});
   }
   // What the part of a storage holds that begins at that byte: within it one counts from there.
   Hash128 place_elements(const Hash128& elements, int64_t begin, uint32_t source) {
@@ -1440,13 +1447,11 @@ class Execution {
       return "its memory is being filled, or may have been written through something else";
     }
     if (!memory_.byte_range(object).has_value()) return "its sizes are not known";
-    const std::optional<Hash128> elements = memory_.exactly(object);
-    const auto source = elements.has_value() ? sources_.find(*elements) : sources_.end();
-    if (source == sources_.end()) return "it is not exactly what one tensor was copied to";
-    const std::string why =
-        check_part(*memory_.known_geometry(object), *axioms_.geometries.find(source->second.geometry));
+    const std::optional<Source> source = copied_to(object);
+    if (!source.has_value()) return "it is not exactly what one tensor was copied to";
+    const std::string why = check_part(*memory_.known_geometry(object), *axioms_.geometries.find(source->geometry));
     if (!why.empty()) return why;
-    stand_for(node, object, source->second.data, source->second.geometry);
+    stand_for(node, object, source->data, source->geometry);
     return "";
   }
 
@@ -1486,8 +1491,8 @@ class Execution {
     rows_.emplace(memory_.data_key(made[0]), std::move(rows));
   }
 
-  // Laws kBucket and kBucketedReduction, of the call: it fills its result from what lies side by side in what it is given, and
-  // counts as one call for each. Returns what stands against it.
+  // Laws kBucket and kBucketedReduction, of the call: it fills each result from what lies side by side in what it is given for
+  // it, and counts as one call for each member. Returns what stands against it.
   std::string issue_as_members(NodeId node, const Op& op, const Hash128& group, const std::vector<uint32_t>& given,
                                const std::vector<uint32_t>& made) {
     if (is_differentiated_) return "autograd may run through the graph";
@@ -1498,51 +1503,105 @@ class Execution {
     if (is_gather != (law == Law::kBucket) || (!is_gather && !is_scatter && kind != CollectiveKind::kAllReduce)) {
       return "the law is of another kind of collective";
     }
-    if (given.size() != 1 || made.size() != 1 || !op.writes.empty()) return "it does not make one tensor of one";
-    const Geometry* from = memory_.known_geometry(given[0]);
-    const Geometry* to = memory_.known_geometry(made[0]);
-    const std::optional<Hash128> elements = from == nullptr ? std::nullopt : elements_key(given[0], *from);
-    if (to == nullptr || !elements.has_value() || !is_row_major(*to) || !to->offset.is(0)) {
-      return "what it is given or makes is not laid out row by row";
+    const bool is_out = is_gather && op.writes.size() == 1 && given.size() == 2 && made.size() == 1;
+    if (!is_out && (!op.writes.empty() || given.size() != made.size() || made.empty())) {
+      return "it does not make one tensor of each";
     }
-    const SymInt count = from->num_elements(), made_count = to->num_elements();
-    if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() < 1) {
-      return "its sizes are not known";
-    }
-    const int64_t more = is_gather ? made_count.value() : count.value();
-    const int64_t less = is_gather ? count.value() : made_count.value();
-    if (more % less != 0 || (!is_gather && !is_scatter && more != less)) return "its sizes are no multiples";
-    const int64_t ranks = more / less;
-    SideBySide bucket;
-    bucket.rows = is_scatter ? ranks : 1;
-    const auto inside = from->offset.is(0) ? rows_.find(memory_.data_key(given[0])) : rows_.end();
-    bucket.add({*elements, count.value() / bucket.rows}, inside == rows_.end() ? nullptr : &inside->second);
-    const Hash128 taking_part = ranks_key(node);
     words_.clear();
     words_.add(key_tag(KeyKind::kMember, static_cast<uint64_t>(kind)));
     words_.add(group);
-    words_.add(taking_part);
+    words_.add(ranks_key(node));
     words_.add(world_);
-    words_.add(static_cast<uint64_t>(ranks));
-    if (op.schema.has_value()) {
-      for (size_t i = 0; i < op.schema->args.size(); ++i) {
-        const Arg* arg = call_argument(graph_, node, i);
-        if (arg != nullptr && arg->is(ArgKind::kString) && op.schema->args[i].name == "reduce_op") {
-          words_.add(keys_.text(arg->as_string()));
-        }
+    for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
+      const Arg* arg = call_argument(graph_, node, i);
+      if (arg != nullptr && arg->is(ArgKind::kString) && op.schema->args[i].name == "reduce_op") {
+        words_.add(keys_.text(arg->as_string()));
       }
     }
     const size_t size = words_.size();
-    for (SideBySide::Part& part : bucket.parts) {
-      words_.cut(size);
-      words_.add(part.name);
-      words_.add(static_cast<uint64_t>(part.width));
-      part.name = make_key(words_.all());
-      members_[group].push_back(part.name);
+    std::vector<SideBySide> buckets;
+    for (size_t i = 0; i < made.size(); ++i) {
+      std::string why;
+      buckets.push_back(members_given(node, kind, given[i], made[i], is_out, why));
+      if (!why.empty()) return why;
     }
-    bucket.rows = is_gather ? ranks : 1;
-    bucketed_[memory_.object(made[0]).storage] = {std::move(bucket), Hash128()};
+    for (size_t i = 0; i < made.size(); ++i) {
+      for (SideBySide::Part& part : buckets[i].parts) {
+        words_.cut(size);
+        words_.add(static_cast<uint64_t>(buckets[i].rows));
+        words_.add(part.name);
+        words_.add(static_cast<uint64_t>(part.width));
+        part.name = make_key(words_.all());
+        members_[group].push_back(part.name);
+      }
+      bucketed_[memory_.object(made[i]).storage] = {std::move(buckets[i]), Hash128()};
+    }
     return "";
+  }
+
+  // What lies side by side in what the call is given for one of its results; in as many rows as the result has. Names are of
+  // what is given. `why`: what stands against it.
+  SideBySide members_given(NodeId node, CollectiveKind kind, uint32_t given, uint32_t made, bool is_out,
+                           std::string& why) {
+    SideBySide bucket;
+    const bool is_gather = kind == CollectiveKind::kAllGather, is_scatter = kind == CollectiveKind::kReduceScatter;
+    const Geometry* from = memory_.known_geometry(given);
+    const Geometry* to = memory_.known_geometry(made);
+    std::optional<Hash128> elements = from == nullptr ? std::nullopt : elements_key(given, *from);
+    if (to == nullptr || !elements.has_value() || !is_row_major(*to) || !to->offset.is(0)) {
+      why = "what it is given or makes is not laid out row by row";
+      return bucket;
+    }
+    const SymInt count = from->num_elements(), made_count = to->num_elements();
+    if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() < 1) {
+      why = "its sizes are not known";
+      return bucket;
+    }
+    const int64_t more = is_gather ? made_count.value() : count.value();
+    const int64_t less = is_gather ? count.value() : made_count.value();
+    if (more % less != 0 || (!is_gather && !is_scatter && more != less)) {
+      why = "its sizes are no multiples";
+      return bucket;
+    }
+    const int64_t ranks = more / less;
+    auto inside = from->offset.is(0) ? rows_.find(memory_.data_key(given)) : rows_.end();
+    if (is_out) {
+      why = check_place(node, given, made, *from, count.value());
+      if (!why.empty()) return bucket;
+      if (copied_.has_value()) {
+        const Geometry& geometry = *axioms_.geometries.find(copied_->geometry);
+        elements = elements_key(copied_->data, geometry);
+        inside = geometry.offset.is(0) ? rows_.find(copied_->data) : rows_.end();
+      } else if (memory_.may_share(given, made)) {
+        why = "what lies at its place in its result is not known to be copied there from one tensor";
+        return bucket;
+      }
+    }
+    bucket.rows = is_scatter ? ranks : 1;
+    bucket.add({*elements, count.value() / bucket.rows}, inside == rows_.end() ? nullptr : &inside->second);
+    bucket.rows = is_gather ? ranks : 1;
+    return bucket;
+  }
+
+  // A gather that is given memory for its result may be given a part of it: then that of the file's rank, as every other would
+  // be written over while it is read.
+  std::string check_place(NodeId node, uint32_t given, uint32_t made, const Geometry& from, int64_t count) {
+    const uint32_t storage = memory_.real_storage(memory_.object(made).storage);
+    if (!memory_.may_share(given, made)) return "";
+    const ProcessGroup* group = find_group(module_, group_of_call(graph_, node).uid);
+    if (memory_.real_storage(memory_.object(given).storage) != storage || group == nullptr ||
+        !is_own_place(module_, group->ranks, from.offset, count)) {
+      return "what it is given may lie in its result, and not at this rank's place";
+    }
+    return "";
+  }
+
+  // The one tensor whose elements were copied to all that it shows.
+  std::optional<Source> copied_to(uint32_t object) {
+    const std::optional<Hash128> placed = memory_.exactly(object);
+    const auto source = placed.has_value() ? sources_.find(*placed) : sources_.end();
+    if (source == sources_.end()) return std::nullopt;
+    return source->second;
   }
 
   // Its geometry is of a storage of its own then, and does not tell where it lies in truth.
@@ -1825,13 +1884,14 @@ class Execution {
   }
 
   // What tensor i of a written argument is after the call, where that may be something else than before it: an out variant
-  // resizes, and of an operator that a file describes nobody knows. Invalid where it stays, or where `op` changes it by
-  // its own rule.
+  // resizes, but for a collective's (torch/csrc/distributed/c10d/Functional.cpp hands it on as it is), and of an operator that
+  // a file describes nobody knows. Invalid where it stays, or where `op` changes it by its own rule.
   GeometryId geometry_left(NodeId node, const Op& op, const Hash128& key, uint8_t position, size_t i) {
     if (!op.schema.has_value() || (position == 0 && op.changes_metadata)) return GeometryId();
     const SchemaArg* described = position < op.schema->args.size() ? &op.schema->args[position] : nullptr;
     const bool is_out = described != nullptr && described->keyword_only && described->is_write;
-    if (!is_out && find_builtin_op(op.name) == &op) return GeometryId();
+    const bool may_resize = is_out && !op.name.starts_with("_c10d_functional.");
+    if (!may_resize && find_builtin_op(op.name) == &op) return GeometryId();
     if (is_out && fits_out(node, op, position)) return GeometryId();
     const GeometryId left = believed_geometry(key, hash_combine(position, i + 1), left_by(node, op, position));
     lacks_fact_ = false;  // the graph before does not have this write of this data, whatever it leaves
@@ -2219,6 +2279,7 @@ class Execution {
   HashMap<StringId, Hash128> ranks_;                 // of process groups, by uid
   HashMap<uint64_t, Law> claims_;                    // by uid
   HashMap<Hash128, Source, Hash128Hash> sources_;    // whose elements they are, while there are claims
+  std::optional<Source> copied_;                     // to what a collective is given, before it writes
   // While there are claims: what lies in buffers, by what they hold; and in results of collectives that are claimed, by storage,
   // with what the storage holds once it is filled.
   struct BucketResult {
