@@ -58,6 +58,7 @@ PASSES = (
     "bucket", "bucket{all-gather=4KiB}", "bucket{groups=all}", "bucket{compat=torch}",
     "bucket{reduce-scatter=200MiB,all-reduce=200MiB,groups=all}", "cse,bucket{groups=all,reduce-scatter=16KiB}",
     "fuse-gathers,bucket{groups=all}", "alias-round-trips", "dedup-unshards{reductions=merge}", "compute-cap{max-consecutive=2}",
+    "bucket{groups=all,form=out}", "bucket{reduce-scatter=200MiB,all-reduce=200MiB,groups=all,form=coalesced}",
 )  # fmt: skip
 SECONDS = 300
 INTEGERS = {torch.float16: torch.int16, torch.bfloat16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
@@ -181,7 +182,9 @@ def exchange_parts(graph_module: GraphModule) -> bool:
     """Of every bucket those of equal sizes, the first for the last and so on. Whether there are any."""
     alike: dict[object, list[torch.fx.Node]] = {}
     for node in graph_module.graph.nodes:
-        if node.target is operator.getitem and node.args[0].target is torch.ops.aten.split_with_sizes.default:
+        if node.target is not operator.getitem:
+            continue
+        if node.args[0].target is torch.ops.aten.split_with_sizes.default or "coalesced" in str(node.args[0].target):
             alike.setdefault((node.args[0], tuple(node.meta["val"].shape)), []).append(node)
     for nodes in alike.values():
         for node, args in zip(nodes, [node.args for node in reversed(nodes)]):
