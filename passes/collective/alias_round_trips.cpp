@@ -1,7 +1,9 @@
 #include "passes/collective/alias_round_trips.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +28,7 @@ struct RoundTrip {
   NodeId gather;
   bool is_same;    // the cut has the source's sizes and strides
   bool is_on_all;  // told by a symbol of the rank: it is one on every rank
+  bool is_copied;  // the cut does not lie row by row, and all that read it copy it
 };
 
 class Finder {
@@ -65,7 +68,51 @@ class Finder {
     }
     gather_ = &one;
     given_ = *given;
+    laid_ = nullptr;
+    seen_.clear();
+    joined_.clear();
     for (const NodeId wait : one.waits) follow(wait, *made);
+    const std::vector<NodeId> joined = std::move(joined_);
+    for (const NodeId node : joined) follow_joined(node);
+  }
+
+  // Of a cat of all parts, each as a whole and in order, along another dimension than the first.
+  void follow_joined(NodeId node) {
+    const Tensor* recorded = single_tensor(graph_, node);
+    const Arg* dim = call_argument(graph_, node, 1);
+    const Arg* list = call_argument(graph_, node, 0);
+    if (recorded == nullptr || dim == nullptr || !dim->is(ArgKind::kInt) || list == nullptr || !list->has_children()) {
+      return;
+    }
+    const std::span<const Arg> parts = graph_.pool().children(*list);
+    if (static_cast<int64_t>(parts.size()) != gather_->ranks) return;
+    Geometry part;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const auto found = parts[i].is(ArgKind::kNode) ? seen_.find(parts[i].as_node()) : seen_.end();
+      if (found == seen_.end() || !is_part(found->second, static_cast<int64_t>(i))) return;
+      if (i == 0) part = found->second;
+      if (found->second.sizes != part.sizes) return;
+    }
+    const int64_t rank = static_cast<int64_t>(part.rank()),
+                  at = dim->as_int() < 0 ? dim->as_int() + rank : dim->as_int();
+    const std::optional<Geometry> made = geometry_of(graph_.module(), integers_, *recorded);
+    if (at < 1 || at >= rank || !made.has_value() || !is_row_major(*made) || !made->offset.is(0)) return;
+    Geometry whole = part;
+    whole.offset = SymInt(0);
+    whole.sizes[static_cast<size_t>(at)] = part.sizes[static_cast<size_t>(at)] * SymInt(gather_->ranks);
+    whole.strides = row_major_strides(whole.sizes);
+    if (!same_geometry(whole, *made) || !part.sizes[static_cast<size_t>(at)].is_static()) return;
+    laid_ = &whole;
+    laid_by_ = node;
+    part_sizes_ = part.sizes;
+    laid_step_ = whole.strides[static_cast<size_t>(at)] * part.sizes[static_cast<size_t>(at)];
+    if (laid_step_.is_static()) follow(node, whole);
+    laid_ = nullptr;
+  }
+  bool is_part(const Geometry& shown, int64_t place) const {
+    const int64_t count = given_.num_elements().value();
+    return shown.dtype == given_.dtype && !shown.conjugate && !shown.negative && is_row_major(shown) &&
+           shown.num_elements().is(count) && shown.offset.is(place * count);
   }
 
   // Through views and elements of them, to the first on each way that is a rank's own part.
@@ -75,21 +122,43 @@ class Finder {
       std::vector<Geometry> shown;
     };
     std::vector<Step> open = {{from, {shown}}};
+    std::vector<std::pair<NodeId, Geometry>> own;
     while (!open.empty()) {
       const Step step = std::move(open.back());
       open.pop_back();
       for (const NodeId user : graph_.users(step.node)) {
+        if (laid_ == nullptr && is_cat(user) && std::find(joined_.begin(), joined_.end(), user) == joined_.end()) {
+          joined_.push_back(user);
+        }
         std::optional<std::vector<Geometry>> seen = shown_by(user, step.node, step.shown);
         if (!seen.has_value()) continue;
-        if (seen->size() == 1 && !is_list(user) && is_own((*seen)[0])) {
-          offer(user, (*seen)[0]);
-        } else {
-          open.push_back({user, std::move(*seen)});
+        if (seen->size() == 1 && !is_list(user)) {
+          if (laid_ == nullptr) seen_.insert_or_assign(user, (*seen)[0]);
+          if (laid_ == nullptr ? is_own((*seen)[0]) : is_own_laid((*seen)[0])) {
+            own.emplace_back(user, (*seen)[0]);
+            continue;
+          }
         }
+        open.push_back({user, std::move(*seen)});
       }
+    }
+    for (const auto& [node, geometry] : own) {
+      if (laid_ != nullptr || !lies_among_others(node)) offer(node, geometry);
     }
   }
 
+  // Whether it is read by cats alone that read other views of the gather, too: nothing is won by reading what was given.
+  bool lies_among_others(NodeId node) const {
+    const std::vector<NodeId> users = graph_.users(node);
+    return !users.empty() && std::all_of(users.begin(), users.end(), [&](NodeId user) {
+      bool has_other = false;
+      graph_.for_each_input(user,
+                            [&](NodeId input) { has_other = has_other || (input != node && seen_.contains(input)); });
+      return is_cat(user) && has_other;
+    });
+  }
+
+  bool is_cat(NodeId node) const { return graph_[node].is_call() && graph_.op(node).name == "aten.cat.default"; }
   bool is_list(NodeId node) const { return single_tensor(graph_, node) == nullptr; }
 
   // What a view shows; nothing where the node is none.
@@ -143,6 +212,15 @@ class Finder {
            shown.num_elements().is(count) && is_own_place(graph_.module(), gather_->listed->ranks, shown.offset, count);
   }
 
+  // The same of parts that were put side by side along another dimension.
+  bool is_own_laid(const Geometry& shown) const {
+    Geometry wanted = shown;
+    wanted.strides = laid_->strides;
+    return shown.dtype == given_.dtype && !shown.conjugate && !shown.negative && shown.sizes == part_sizes_ &&
+           same_geometry(shown, wanted) &&
+           is_own_place(graph_.module(), gather_->listed->ranks, shown.offset, laid_step_.value());
+  }
+
   // -- what stands against it
 
   void offer(NodeId cut, const Geometry& shown) {
@@ -155,7 +233,8 @@ class Finder {
     }
     Geometry moved = given_;
     moved.offset = shown.offset;
-    found_.push_back({cut, gather_->start, same_geometry(moved, shown), !shown.offset.is_static()});
+    const bool is_same = laid_ == nullptr ? same_geometry(moved, shown) : given_.sizes == shown.sizes;
+    found_.push_back({cut, gather_->start, is_same, !shown.offset.is_static(), laid_ != nullptr});
   }
 
   std::pair<std::string_view, std::string> find_obstacle(NodeId cut, NodeId source) {
@@ -171,6 +250,13 @@ class Finder {
     if (is_held(graph_, cut)) return {"held", "a control dependency or an event holds it"};
     if (storages.metadata_changes_after(cut) || storages.metadata_changes_after(source)) {
       return {"changed-in-place", "its sizes, or those of what was given, change in place"};
+    }
+    if (laid_ != nullptr) {
+      for (const NodeId user : graph_.users(cut)) {
+        if (copies_row_by_row(user)) continue;
+        return {"strides", "it does not lie row by row, and %" + std::string(graph_.name_of(user)) +
+                               " does not just copy it: what it makes may hang on that"};
+      }
     }
     NodeId last = cut;
     std::vector<NodeId> open = {cut};
@@ -201,7 +287,24 @@ class Finder {
     if (storages.written_between(storages.buffers(gather_->start)[0], gather_->waits.front(), end)) {
       return {"written", "what was gathered is written to"};
     }
+    if (laid_ != nullptr && storages.written_between(storages.buffers(laid_by_)[0], laid_by_, end)) {
+      return {"written", "%" + std::string(graph_.name_of(laid_by_)) + ", that it is cut from, is written to"};
+    }
     return {};
+  }
+  // A copy that lies so, whatever strides it is given.
+  bool copies_row_by_row(NodeId node) {
+    if (!graph_[node].is_call() || graph_.op(node).name != "aten.clone.default") return false;
+    const Arg* format = call_argument(graph_, node, 1);
+    const bool is_told = format != nullptr && format->is(ArgKind::kMemoryFormat);
+    if (is_told && format->as_memory_format() != MemoryFormat::kContiguous &&
+        format->as_memory_format() != MemoryFormat::kPreserve) {
+      return false;
+    }
+    const Tensor* recorded = single_tensor(graph_, node);
+    const std::optional<Geometry> made =
+        recorded == nullptr ? std::nullopt : geometry_of(graph_.module(), integers_, *recorded);
+    return made.has_value() && is_row_major(*made) && made->offset.is(0);
   }
   bool shares_memory(NodeId a, NodeId b) const {
     const StorageMap& storages = facts_.storages();
@@ -220,6 +323,12 @@ class Finder {
   PassResult& result_;
   const Collective* gather_ = nullptr;
   Geometry given_;
+  std::map<NodeId, Geometry> seen_;  // what each view of the gather shows of it
+  std::vector<NodeId> joined_;       // cats of such
+  const Geometry* laid_ = nullptr;   // of the cat whose views are followed; nullptr: those of the gather are
+  NodeId laid_by_;
+  std::vector<SymInt> part_sizes_;
+  SymInt laid_step_;  // elements from one part to the next
   std::vector<RoundTrip> found_;
   bool is_rank_known_ = true;
   int64_t stays_ = 0;
@@ -228,24 +337,41 @@ class Finder {
 
 // Drops what nobody reads of the way from a gather to what was cut, the gather among it where it may go. Returns the gather that
 // nobody reads and that stays, if there is one.
-NodeId drop_unread(Graph& graph, NodeId node, bool with_gathers, const IdMap<NodeId, bool>& is_awaited,
+NodeId drop_unread(Graph& graph, NodeId from, bool with_gathers, const IdMap<NodeId, bool>& is_awaited,
                    PassResult& result) {
-  while (node.is_valid() && graph[node].is_call() && !graph.has_users(node) && !is_held(graph, node)) {
+  NodeId stays;
+  std::vector<NodeId> open = {from}, gone;
+  while (!open.empty()) {
+    const NodeId node = open.back();
+    open.pop_back();
+    if (std::find(gone.begin(), gone.end(), node) != gone.end()) continue;
+    // Its other parts, which DTensor takes and nobody reads, either.
+    for (const NodeId user : graph.users(node)) {
+      if (view_of_call(graph, user) != ViewKind::kProjection || graph.has_users(user) || is_awaited.get(user) ||
+          is_held(graph, user)) {
+        continue;
+      }
+      erase_unread(graph, user, kPass);
+      gone.push_back(user);
+    }
+    if (!graph[node].is_call() || graph.has_users(node) || is_held(graph, node)) continue;
     const bool is_gather = graph.op(node).has(Effect::kCollective) || graph.op(node).has(Effect::kWaits);
     const NodeId start = graph.op(node).has(Effect::kWaits) ? first_argument(graph, node) : node;
     const bool may_go = with_gathers && !is_awaited.get(start) && (!graph[start].is_call() || !is_held(graph, start));
-    if (is_awaited.get(node) || (is_gather && !may_go)) return is_gather ? start : NodeId();
-    if (!is_gather && !graph.op(node).is_pure()) break;
-    const bool is_start = graph.op(node).has(Effect::kCollective);
-    const NodeId input = first_argument(graph, node);
-    erase_unread(graph, node, kPass);
-    if (is_start) {
-      result.count("dropped");
-      break;
+    if (is_awaited.get(node) || (is_gather && !may_go)) {
+      if (is_gather) stays = start;
+      continue;
     }
-    node = input;
+    if (!is_gather && !graph.op(node).is_pure()) continue;
+    if (graph.op(node).has(Effect::kCollective)) {
+      result.count("dropped");
+    } else {
+      graph.for_each_input(node, [&open](NodeId input) { open.push_back(input); });
+    }
+    erase_unread(graph, node, kPass);
+    gone.push_back(node);
   }
-  return NodeId();
+  return stays;
 }
 
 }  // namespace
@@ -262,15 +388,25 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
   const std::vector<RoundTrip> trips = Finder(graph, facts, result).run(collectives);
   const IdMap<NodeId, bool> is_awaited = control_targets(graph);
   Replacer replacer(graph, kPass);
+  const StringId pass = graph.module().intern(kPass);
   int64_t unread = 0;
   NodeId first;
   for (const RoundTrip& trip : trips) {
-    result.claim(graph, trip.cut, Law::kOwnShard);
-    const NodeId before = first_argument(graph, trip.cut);
     const NodeId source = first_argument(graph, trip.gather);  // by now: it may have been a cut itself
     const NodeId own =
         trip.is_same ? source : insert_view(graph, source, single_tensor(graph, trip.cut)->sizes, trip.cut, trip.cut);
-    replacer.replace(trip.cut, own);
+    NodeId before = trip.cut;
+    if (trip.is_copied) {
+      for (const NodeId copy : graph.users(trip.cut)) {
+        result.claim(graph, copy, Law::kOwnShard);
+        add_origin(graph, copy, trip.cut, OriginKind::kMerged, pass);
+      }
+      graph.replace_all_uses(trip.cut, own);
+    } else {
+      result.claim(graph, trip.cut, Law::kOwnShard);
+      before = first_argument(graph, trip.cut);
+      replacer.replace(trip.cut, own);
+    }
     result.count("round-trips");
     const bool may_go =
         options.drop_gathers == DropGathers::kAlways || (options.drop_gathers == DropGathers::kShown && trip.is_on_all);

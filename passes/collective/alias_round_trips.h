@@ -41,6 +41,8 @@ struct AliasRoundTripsOptions {
 // Cut     By any views, and elements of splits, that ATen's rules compose to the rank's own part as a whole, row by row
 //         (ir/alias/view_geometry.h): as the place among the group's ranks of the rank that the file is of, or as a symbol
 //         of the kind rank (ir/alias/rank_order.h). It may have other sizes than what was given; then it becomes a view.
+//         Or out of a cat that puts all parts of the gather side by side along another dimension, as DTensor does for any but
+//         the first: then the cut does not lie row by row, and only its clones are let read what was given.
 // Legal   Nobody writes to what was given or gathered, from the gather to the last that reads the cut; the caller is not
 //         handed the cut, which would be another tensor's memory; nothing holds it.
 //

@@ -72,10 +72,11 @@ class Writer {
   void finish() {
     replacer_.finish();
     if (num_placeless_ == 0) return;
-    result_.warn(graph_, "form",
-                 std::to_string(num_placeless_) + (num_placeless_ == 1 ? " bucket" : " buckets") +
-                     " of gathers written as form=functional: where this rank's part lies in a result is not known, as the "
-                     "file names no rank of theirs, or is of all ranks");
+    result_.warn(
+        graph_, "form",
+        std::to_string(num_placeless_) + (num_placeless_ == 1 ? " bucket" : " buckets") +
+            " of gathers written as form=functional: where this rank's part lies in a result is not known, as the "
+            "file names no rank of theirs, or is of all ranks");
   }
 
  private:
@@ -238,7 +239,8 @@ class Writer {
   }
 
   // The call of the first member's operator, or of its variant, with the first member's arguments after the first.
-  NodeId start(std::string_view variant, const std::vector<NodeId>& given, ValueId value, ArgRange kwargs = ArgRange()) {
+  NodeId start(std::string_view variant, const std::vector<NodeId>& given, ValueId value,
+               ArgRange kwargs = ArgRange()) {
     const NodeId old = members_[0]->start;
     std::string target(graph_.module().text(graph_.module().target(graph_[old].target).name));
     target.insert(target.rfind('.'), variant);

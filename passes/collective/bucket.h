@@ -78,7 +78,8 @@ struct BucketOptions {
         "How members lie in the buffer: graph: as they are issued; parameters: as the graph takes their parameters, so "
         "that sums do not hang on how the graph was traced. Others lie after those of parameters.");
     field("form", self.form,
-          "What a bucket is: functional: one call on one buffer; out: so, and a gather's buffer is this rank's part of its "
+          "What a bucket is: functional: one call on one buffer; out: so, and a gather's buffer is this rank's part of "
+          "its "
           "result, so that no other is held while it runs; coalesced: one call of all tensors, with no buffer and no "
           "copies (NCCL starts them together; the call's name ends with _coalesced).");
     field("modules", self.modules,

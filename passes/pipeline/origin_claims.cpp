@@ -59,6 +59,7 @@ class Collector {
         const auto old = by_uid.find(origin.uid);
         if (pass == "alias-round-trips") {
           claim(origin.uid, Law::kOwnShard);
+          if (is_copy(graph, node)) claim(graph[node].uid, Law::kOwnShard);
         } else if (pass == "fuse-gathers" && graph[node].is_call() && graph.op(node).has(Effect::kCollective)) {
           claim(graph[node].uid, Law::kGathers);
         } else if (pass == "dedup-unshards" && origin.kind == OriginKind::kReplaced) {
@@ -81,14 +82,14 @@ class Collector {
   // one of the call's results.
   static bool hands_out(const Graph& graph, NodeId node) {
     if (!graph[node].is_call()) return false;
-    const auto is_copy = [&graph](NodeId each) {
-      return graph[each].is_call() && graph.op(each).name == "aten.clone.default";
-    };
-    if (graph.op(node).has(Effect::kCollective) || is_copy(node)) return true;
+    if (graph.op(node).has(Effect::kCollective) || is_copy(graph, node)) return true;
     if (graph.op(node).has(Effect::kWaits)) return is_item_of_call(graph, first_argument(graph, node));
     const std::vector<NodeId> users = graph.users(node);
     return graph.op(node).view == ViewKind::kProjection && !is_item_of_call(graph, node) &&
-           std::none_of(users.begin(), users.end(), is_copy);
+           std::none_of(users.begin(), users.end(), [&graph](NodeId user) { return is_copy(graph, user); });
+  }
+  static bool is_copy(const Graph& graph, NodeId node) {
+    return graph[node].is_call() && graph.op(node).name == "aten.clone.default";
   }
   // Of a call that makes a result for each of its members.
   static bool is_item_of_call(const Graph& graph, NodeId node) {

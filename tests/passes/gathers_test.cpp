@@ -170,6 +170,7 @@ class RandomProgram {
       }
       case 2:
         cut(from);
+        if (below(2) == 0) cut_along(from);
         return;
       case 3:
         flatten(from);
@@ -235,6 +236,43 @@ class RandomProgram {
     values_[cut].is_cut = true;
     add(sizes, "aten.neg.default(" + name(cut) + ")");
   }
+  // The same of columns, after all parts were put side by side; now and then in another order, or not copied.
+  void cut_along(size_t from) {
+    const Value value = values_[from];
+    if (value.gathered_over < 2 || value.sizes.size() != 2) return;
+    const Numbers ranks = mesh_.ranks(rank_, groups_[value.group]);
+    const int64_t own = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
+    const int64_t place = below(5) > 0 ? own : static_cast<int64_t>(below(ranks.size()));
+    const int64_t rows = value.sizes[0] / value.gathered_over, columns = value.sizes[1];
+    std::vector<std::string> parts;
+    for (int64_t i = 0; i < value.gathered_over; ++i) {
+      const size_t part = add({rows, columns},
+                              "aten.slice.Tensor(" + name(from) + ", 0, " + std::to_string(i * rows) + ", " +
+                                  std::to_string((i + 1) * rows) + ")",
+                              i == 0 ? "" : "+" + std::to_string(i * rows * columns));
+      values_[part].is_cut = true;
+      parts.push_back(name(part));
+    }
+    if (below(6) == 0) std::swap(parts.front(), parts.back());
+    std::string list;
+    for (const std::string& part : parts) list += (list.empty() ? "" : ", ") + part;
+    const int64_t width = columns * value.gathered_over;
+    const size_t all = add({rows, width}, "aten.cat.default([" + list + "], 1)");
+    const size_t cut =
+        add({rows, columns},
+            "aten.slice.Tensor(" + name(all) + ", 1, " + std::to_string(place * columns) + ", " +
+                std::to_string((place + 1) * columns) + ")",
+            "(" + std::to_string(width) + ", 1)" + (place == 0 ? "" : "+" + std::to_string(place * columns)));
+    const std::string taken = name(cut);
+    values_.pop_back();  // a collective is given what lies row by row
+    text_.replace(text_.rfind(taken), taken.size(), "%s" + std::to_string(++num_cuts_));
+    const std::string source = "%s" + std::to_string(num_cuts_);
+    if (below(6) == 0) {
+      add({rows, columns}, "aten.neg.default(" + source + ")");
+    } else {
+      add({rows, columns}, "aten.clone.default(" + source + ")");
+    }
+  }
   void flatten(size_t from) {
     if (values_[from].is_cut) return;  // its views would begin elsewhere, too
     const Numbers sizes = values_[from].sizes;
@@ -265,6 +303,7 @@ class RandomProgram {
   int64_t rank_ = 0;
   std::string text_;
   std::vector<Value> values_;
+  size_t num_cuts_ = 0;  // of columns
 };
 
 // All ranks at once, on whole numbers: a collective finds its fellows by name.
@@ -308,6 +347,29 @@ class Machine {
       Numbers made = argument(rank, node);
       const Numbers& other = argument(rank, node, 1);
       for (size_t i = 0; i < made.size(); ++i) made[i] += other[i];
+      return made;
+    }
+    const Arg* along =
+        name == "aten.slice.Tensor" || name == "aten.cat.default" ? call_argument(graph, node, 1) : nullptr;
+    if (along != nullptr && along->as_int() == 1) {
+      const Tensor& tensor = *single_tensor(graph, node);
+      const int64_t rows = graph.module().dims(tensor.sizes)[0].value,
+                    columns = graph.module().dims(tensor.sizes)[1].value;
+      Numbers made;
+      for (int64_t row = 0; row < rows; ++row) {
+        if (name == "aten.cat.default") {
+          for (const Arg& part : graph.pool().children(*call_argument(graph, node, 0))) {
+            const Numbers& from = value(rank, part.as_node());
+            const int64_t width = static_cast<int64_t>(from.size()) / rows;
+            made.insert(made.end(), from.begin() + row * width, from.begin() + (row + 1) * width);
+          }
+        } else {
+          const Numbers& from = argument(rank, node);
+          const int64_t begin =
+              row * (static_cast<int64_t>(from.size()) / rows) + call_argument(graph, node, 2)->as_int();
+          made.insert(made.end(), from.begin() + begin, from.begin() + begin + columns);
+        }
+      }
       return made;
     }
     if (name == "aten.slice.Tensor") {
@@ -385,6 +447,14 @@ std::optional<RunReport> run_on(Module& module, const std::string& text) {
   return std::nullopt;
 }
 
+// Copies of columns that were cut out of a cat.
+int64_t num_copied_columns(const Module& module) {
+  const std::string text = print_text(module);
+  int64_t count = 0;
+  for (size_t at = 0; (at = text.find("clone.default(%s", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
 TEST_CASE("gathers: random programs compute the same on every rank", "[passes][gathers][random]") {
   std::map<std::string, int64_t> counted;
   for (uint64_t seed = 1; seed <= num_programs(); ++seed) {
@@ -400,6 +470,7 @@ TEST_CASE("gathers: random programs compute the same on every rank", "[passes][g
     for (size_t rank = 0; rank < after.size(); ++rank) {
       const std::optional<RunReport> report = run_on(*after[rank], pipeline);
       if (!report.has_value()) return;
+      counted["columns"] += num_copied_columns(*before[rank]) - num_copied_columns(*after[rank]);
       for (const StepReport& step : report->steps) {
         for (const auto& [counter, amount] : step.result.counters()) counted[counter] += amount;
       }
@@ -413,7 +484,7 @@ TEST_CASE("gathers: random programs compute the same on every rank", "[passes][g
     Machine own(before), other(after);
     for (size_t rank = 0; rank < after.size(); ++rank) CHECK(own.outputs(rank) == other.outputs(rank));
   }
-  for (const char* counter : {"fused", "groups", "round-trips", "merged", "merged-reductions"}) {
+  for (const char* counter : {"fused", "groups", "round-trips", "merged", "merged-reductions", "columns"}) {
     INFO(counter);
     CHECK(counted[counter] > static_cast<int64_t>(num_programs() / 50));
   }

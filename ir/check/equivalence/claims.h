@@ -41,7 +41,8 @@ enum class Law : uint8_t {
   kBucketedReduction,
   // A gather over one group, of what a gather over another gave, is one over both, in the order of ranks that they make.
   kGathers,
-  // What a rank gathered holds at its own place what it gave.
+  // What a rank gathered holds at its own place what it gave; so does a cat of all parts of it along another dimension, of which
+  // a copy is meant.
   kOwnShard,
   // The sum of two reductions is the reduction of the sum. Sums are added up in another order.
   kAddedReductions,

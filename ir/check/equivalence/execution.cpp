@@ -93,6 +93,10 @@ class Execution {
         levels;      // as the call is given it, then as gathers before it were, each over the ranks of all since
     Hash128 filled;  // what the storage holds once it is there
   };
+  struct GatherPart {
+    const GatherResult* result;
+    SymInt offset;  // of its first element
+  };
   // The tensors that the argument at `position` of the schema holds, good until the next question.
   const std::vector<uint32_t>& argument_objects(NodeId node, size_t position) {
     argument_.clear();
@@ -1035,7 +1039,10 @@ class Execution {
     make_result(node, op, key);
     if (rule_->special == Special::kConcatenation) {
       lay_side_by_side(node);
-      if (!claims_.empty()) note_rows(node);
+      if (!claims_.empty()) {
+        note_rows(node);
+        note_parts(node);
+      }
     }
     if (rule_->special == Special::kSum && !is_differentiated_) rename_sum(node);
     if (rule_->special == Special::kSum && !claims_.empty()) note_sum(node);
@@ -1835,6 +1842,9 @@ class Execution {
     const Cell* cell = values_.find_tensor(node);
     if (cell == nullptr) return "it is not a tensor";
     const uint32_t object = cell->first;
+    if (rules_.of(graph_, node).special == Special::kClone && given_.size() == 1) {
+      return name_by_copied_shard(node, object);
+    }
     const GatherResult* result = gathered_on(object);
     const Geometry* geometry = memory_.known_geometry(object);
     if (result == nullptr || geometry == nullptr || !is_row_major(*geometry)) {
@@ -1855,7 +1865,91 @@ class Execution {
       own.strides = row_major_strides(own.sizes);
     }
     const Hash128 data = gathered->source.data;
+    const OwnPart part = {memory_.real_storage(memory_.object(object).storage), geometry->offset, own.offset, data};
+    const bool is_outermost = gathered == &result->levels[0];
     stand_for(node, object, data, axioms_.geometries.add(own));
+    if (is_outermost) own_parts_[memory_.object(values_.find_tensor(node)->first).storage] = part;
+    return "";
+  }
+
+  // Of `cat`: that it puts all parts of one gather, each as a whole, side by side along another dimension than the first.
+  void note_parts(NodeId node) {
+    const std::vector<uint32_t>& made = result_objects(node);
+    const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
+    const GatherResult* result = nullptr;
+    for (const uint32_t object : given_) {
+      if (const std::optional<GatherPart> part = part_of_gather(object); part.has_value()) result = part->result;
+    }
+    const Arg* dim = call_argument(graph_, node, 1);
+    if (to == nullptr || result == nullptr || dim == nullptr || !is_row_major(*to) || !to->offset.is(0)) return;
+    const std::optional<SymInt> along = integer_of(*dim);
+    const int64_t rank = static_cast<int64_t>(to->rank());
+    if (!along.has_value() || !along->is_static()) return;
+    const int64_t at = along->value() < 0 ? along->value() + rank : along->value();
+    const Gathered& level = result->levels[0];
+    if (at < 1 || at >= rank || given_.size() != level.ranks.size()) return;
+    std::vector<SymInt> sizes;
+    for (size_t i = 0; i < given_.size(); ++i) {
+      const Geometry* geometry = memory_.known_geometry(given_[i]);
+      const std::optional<GatherPart> part = part_of_gather(given_[i]);
+      if (!part.has_value() || part->result != result || !part->offset.is(static_cast<int64_t>(i) * level.count))
+        return;
+      if (i == 0) sizes = geometry->sizes;
+      const bool is_whole = geometry->sizes == sizes && geometry->dtype == to->dtype && geometry->rest == to->rest &&
+                            is_row_major(*geometry) && !geometry->conjugate && !geometry->negative &&
+                            geometry->num_elements().is(level.count);
+      if (!is_whole) return;
+    }
+    const size_t place = static_cast<size_t>(at);
+    const SymInt step = to->strides[place] * sizes[place];
+    if (!step.is_static()) return;
+    const uint32_t storage = memory_.real_storage(memory_.object(made[0]).storage);
+    parts_[storage] = {level.ranks, level.source, sizes, to->strides, step.value(), memory_.all_of(storage)};
+  }
+
+  // Where a tensor begins in what was gathered, also if kOwnShard named it already.
+  std::optional<GatherPart> part_of_gather(uint32_t object) {
+    const Geometry* geometry = memory_.known_geometry(object);
+    if (geometry == nullptr) return std::nullopt;
+    if (const GatherResult* result = gathered_on(object); result != nullptr)
+      return GatherPart{result, geometry->offset};
+    const uint32_t storage = memory_.object(object).storage;
+    const auto found = own_parts_.find(storage);
+    const bool is_it = found != own_parts_.end() && memory_.is_certain(storage) &&
+                       memory_.data_key(object) == found->second.data && geometry->offset == found->second.named_offset;
+    if (!is_it) return std::nullopt;
+    return GatherPart{&gathered_.find(found->second.gather)->second, found->second.offset};
+  }
+
+  // Law kOwnShard, of a copy: of what a rank gave, or of its own part of such a cat.
+  std::string name_by_copied_shard(NodeId node, uint32_t object) {
+    const uint32_t seen = given_[0], storage = memory_.real_storage(memory_.object(seen).storage);
+    const Geometry* geometry = memory_.known_geometry(seen);
+    const Geometry* made = memory_.known_geometry(object);
+    if (is_differentiated_ || is_named_by_law(seen)) return "a law names what it shows already";
+    if (geometry == nullptr || made == nullptr || !is_row_major(*made) || made->sizes != geometry->sizes ||
+        made->dtype != geometry->dtype || made->rest != geometry->rest || !memory_.is_certain(storage)) {
+      return "it is not a copy row by row, of what is known";
+    }
+    const auto found = parts_.find(storage);
+    Hash128 data = memory_.data_key(seen);
+    Geometry own = *geometry;
+    Geometry wanted = *geometry;
+    if (found != parts_.end()) wanted.strides = found->second.strides;
+    if (found != parts_.end() && memory_.all_of(storage) == found->second.content &&
+        geometry->sizes == found->second.sizes && same_geometry(*geometry, wanted) &&
+        is_own_place(module_, found->second.ranks, geometry->offset, found->second.step)) {
+      data = found->second.source.data;
+      own = *axioms_.geometries.find(found->second.source.geometry);
+      if (own.dtype != geometry->dtype || own.rest != geometry->rest || own.conjugate || own.negative) {
+        return "it has another dtype or device";
+      }
+    } else if (!is_row_major(own) || own.conjugate || own.negative) {
+      return "it does not copy just what this rank gave";
+    }
+    own.sizes = geometry->sizes;
+    own.strides = row_major_strides(own.sizes);
+    stand_for(node, object, make_key(KeyKind::kElements, {data.high, data.low, 1}), axioms_.geometries.add(own));
     return "";
   }
 
@@ -2293,7 +2387,23 @@ class Execution {
   };
   HashMap<uint32_t, Reduction> reduced_;                      // likewise, of reductions that are claimed
   HashMap<Hash128, std::vector<Hash128>, Hash128Hash> sums_;  // what was added up, by what the sum holds
-  HashMap<uint32_t, GatherResult> gathered_;                  // likewise, of all-gathers
+  // Of a cat of all parts of a gather: what it was given and how its parts lie, while it holds `content`.
+  struct Parts {
+    std::vector<int64_t> ranks;
+    Source source;
+    std::vector<SymInt> sizes, strides;
+    int64_t step;  // elements from one to the next
+    Hash128 content;
+  };
+  HashMap<uint32_t, Parts> parts_;
+  // What kOwnShard named, by the storage of that name.
+  struct OwnPart {
+    uint32_t gather;  // storage
+    SymInt offset, named_offset;
+    Hash128 data;
+  };
+  HashMap<uint32_t, OwnPart> own_parts_;
+  HashMap<uint32_t, GatherResult> gathered_;  // likewise, of all-gathers
   HashMap<Hash128, SideBySide, Hash128Hash> rows_;
   HashMap<uint32_t, BucketResult> bucketed_;
   std::map<Hash128, std::vector<Hash128>> members_;                                   // by group
