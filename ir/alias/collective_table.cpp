@@ -206,6 +206,91 @@ class Finder {
   std::map<NodeId, uint32_t> parameters_;  // of what is returned
 };
 
+class BucketReader {
+ public:
+  BucketReader(const Graph& graph, NodeId start) : graph_(graph) { bucket_.start = start; }
+
+  CollectiveBucket run() {
+    const size_t listed = num_listed(bucket_.start, 0);
+    if (listed > 1) {
+      bucket_.tensors = listed;
+      bucket_.makes.push_back(bucket_.start);
+      for (const NodeId part : graph_.users(bucket_.start)) read_result(part);
+    } else {
+      const size_t tensors = read_buffer(first_argument(graph_, bucket_.start));
+      if (tensors < 2) return bucket_;
+      bucket_.makes.push_back(bucket_.start);
+      for (const NodeId user : graph_.users(bucket_.start)) read_result(user);
+      if (num_parts_ == tensors) bucket_.tensors = tensors;
+    }
+    std::sort(bucket_.makes.begin(), bucket_.makes.end(),
+              [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
+    return bucket_;
+  }
+
+ private:
+  size_t num_listed(NodeId node, size_t position) const {
+    const Arg* list = call_argument(graph_, node, position);
+    return list == nullptr || !list->has_children() ? 0 : graph_.pool().children(*list).size();
+  }
+  bool is_view(NodeId node) const { return graph_[node].is_call() && view_of_call(graph_, node) != ViewKind::kNone; }
+  bool is_called(NodeId node, std::string_view packet) const {
+    return graph_[node].is_call() && packet_of(graph_.op(node).name) == packet;
+  }
+
+  // How many tensors are put side by side in what is sent; 0: it is no such buffer.
+  size_t read_buffer(NodeId node) {
+    while (node.is_valid() && graph_[node].is_call()) {
+      if (is_called(node, "copy_")) {  // into a place of the result
+        NodeId whole = first_argument(graph_, node);
+        while (whole.is_valid() && is_view(whole)) whole = first_argument(graph_, whole);
+        if (whole.is_valid()) bucket_.makes.push_back(whole);
+        const Arg* source = call_argument(graph_, node, 1);
+        node = source != nullptr && source->is(ArgKind::kNode) ? source->as_node() : NodeId();
+        continue;
+      }
+      const bool packs = is_called(node, "cat") || is_called(node, "_pre_bucket_all_gather") ||
+                         is_called(node, "_pre_bucket_reduce_scatter") || is_called(node, "all_gather_copy_in");
+      if (packs) {
+        bucket_.makes.push_back(node);
+        return num_listed(node, 0);
+      }
+      if (!is_view(node)) return 0;
+      node = first_argument(graph_, node);
+    }
+    return 0;
+  }
+
+  // Through waits and views to where it is cut apart, and what is copied of the parts.
+  void read_result(NodeId from) {
+    std::vector<NodeId> open = {from};
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      if (!graph_[node].is_call()) continue;
+      if (graph_.op(node).has(Effect::kWaits)) {
+        const bool is_later =
+            !bucket_.last_wait.is_valid() || graph_.position(node) > graph_.position(bucket_.last_wait);
+        if (is_later) bucket_.last_wait = node;
+      } else if (is_called(node, "split_with_sizes") || is_called(node, "split")) {
+        if (num_parts_ > 0) continue;
+        num_parts_ = graph_.value(node).count;
+      } else if (is_called(node, "clone") && num_parts_ > 0) {
+        const NodeId part = first_argument(graph_, node);
+        if (graph_[part].is_call() && graph_.op(part).view == ViewKind::kProjection) bucket_.makes.push_back(node);
+        continue;
+      } else if (!is_view(node)) {
+        continue;
+      }
+      for (const NodeId user : graph_.users(node)) open.push_back(user);
+    }
+  }
+
+  const Graph& graph_;
+  CollectiveBucket bucket_;
+  size_t num_parts_ = 0;
+};
+
 }  // namespace
 
 std::string_view collective_class_name(CollectiveClass value) {
@@ -224,6 +309,16 @@ bool Collective::sizes_fit() const {
 
 std::vector<Collective> find_collectives(const Graph& graph, const SymbolValues& values) {
   return Finder(graph, values).run();
+}
+
+std::vector<CollectiveBucket> find_buckets(const Graph& graph) {
+  std::vector<CollectiveBucket> found;
+  for (const NodeId node : graph.nodes()) {
+    if (!graph[node].is_call() || !graph.op(node).has(Effect::kCollective)) continue;
+    CollectiveBucket bucket = BucketReader(graph, node).run();
+    if (bucket.tensors > 1) found.push_back(std::move(bucket));
+  }
+  return found;
 }
 
 FsdpRecognisers fsdp_recognisers(const Graph& graph) {

@@ -52,6 +52,19 @@ struct Collective {
 // Every collective of the graph in schedule order. `values`: of symbols, for bytes. O(nodes + edges + groups).
 std::vector<Collective> find_collectives(const Graph& graph, const SymbolValues& values);
 
+// A collective of several tensors: of a list of them, or of a buffer in which they were put side by side and whose result is cut
+// apart again.
+struct CollectiveBucket {
+  NodeId start;
+  size_t tensors = 0;
+  NodeId last_wait;           // invalid: nothing waits for it
+  std::vector<NodeId> makes;  // that make its storages: buffers, results and copies of them; sorted by place
+};
+
+// Told from where data come from and where they go, so whoever made them: `bucket`, PyTorch's formers by their modes default,
+// coalesced and custom_ops, or a model. In schedule order. O(nodes + edges).
+std::vector<CollectiveBucket> find_buckets(const Graph& graph);
+
 // The two recognisers of PyTorch 2.15 (torch/_inductor/fx_passes/bucketing.py and fsdp.py), by the names they have there,
 // for every node. O(nodes + edges).
 struct FsdpRecognisers {

@@ -316,5 +316,48 @@ graph @main.subgraph_ag {kind=subgraph, owner="main"} {
   CHECK(device["by_class"][1]["bytes"] == 2048);
 }
 
+TEST_CASE("cli mem: collectives of several tensors") {
+  const TempFolder folder;
+  const std::string path = folder / "a.fxg", bucketed = folder / "b.fxg";
+  write_text(path, R"(
+process_group {uid="g", ranks=[0, 1]}
+rank {rank=1, world_size=2}
+graph @main {kind=inference} {
+  %p: f32[64] = placeholder() {input={role=parameter}}
+  %q: f32[32] = placeholder() {input={role=parameter}}
+  %a: f32[128] = _c10d_functional.all_gather_into_tensor.default(%p, 2, "g")
+  %w: f32[128] = _c10d_functional.wait_tensor.default(%a)
+  %b: f32[64] = _c10d_functional.all_gather_into_tensor.default(%q, 2, "g")
+  %v: f32[64] = _c10d_functional.wait_tensor.default(%b)
+  return (%w, %v)
+}
+)");
+  // Two results of 768 B; a buffer of 384 B for what is sent; and of what lies in one buffer the copies.
+  struct Form {
+    const char* name;
+    int bytes, storages;
+    const char* start;
+  };
+  for (const Form& form : {Form{"functional", 384 + 768 + 768, 4, "a_1"}, Form{"out", 384 + 768 + 768, 4, "a_1"},
+                           Form{"coalesced", 768, 2, "a_1"}}) {
+    INFO(form.name);
+    const std::string passes = std::string("bucket{max-growth=-1,form=") + form.name + "}";
+    REQUIRE(run_fxopt({"opt", path, "-o", bucketed, "--passes", passes}).exit == 0);
+    const CliResult result = run_fxopt({"mem", bucketed, "--json"});
+    const nlohmann::json device = result.json()["result"]["files"][0]["graphs"][0]["devices"][0];
+    REQUIRE(device["buckets"].size() == 1);
+    const nlohmann::json bucket = device["buckets"][0];
+    CHECK(bucket["node"] == form.start);
+    CHECK(bucket["tensors"] == 2);
+    CHECK(bucket["bytes"] == form.bytes);
+    CHECK(bucket["storages"] == form.storages);
+    const std::string text = run_fxopt({"mem", bucketed}).out;
+    CHECK(contains(text, "1 collective of several tensors (2 in all): buffers, results and copies "));
+    CHECK(contains(text, std::to_string(form.bytes) + " B"));
+  }
+  // Neither one of one tensor, nor what is put together and not cut apart again.
+  CHECK_FALSE(contains(run_fxopt({"mem", path}).out, "several tensors"));
+}
+
 }  // namespace
 }  // namespace fxopt

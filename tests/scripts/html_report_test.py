@@ -206,6 +206,22 @@ class HtmlReport(unittest.TestCase):
         self.assertIsNone(self.page.evaluate("document.querySelector('[onerror]')"))
         self.check_quiet()
 
+    def test_marks_collectives_of_several_tensors(self) -> None:
+        bucketed = str(self.folder / "bucketed.pb")
+        Fxopt(None).run("opt", str(TESTDATA / "llama8b_flb_twin.pb.zst"), "-o", bucketed, "--passes", "bucket{max-growth=-1}")
+        buckets = self.open(bucketed)[0]["buckets"]
+        self.assertGreater(len(buckets), 0)
+        self.assertEqual(sorted(row[3] for row in self.rows("#buckets")), sorted(f"%{row['node']}" for row in buckets))
+        marks = self.page.evaluate("[...document.querySelectorAll('#bucket-marks span')].map((mark) => mark.title)")
+        self.assertEqual([title.split(":")[0] for title in marks], [f"%{row['node']}" for row in buckets])
+        chart, mark = self.box("#chart"), self.box("#bucket-marks span")
+        self.assertTrue(chart["left"] <= mark["left"] < mark["right"] <= chart["right"], (chart, mark))
+        self.check_quiet()
+
+    def test_without_such_collectives_there_is_no_section_of_them(self) -> None:
+        self.open(GRAPH)
+        self.assertEqual(self.box("#buckets-section")["height"], 0)
+
     def test_dark_and_light(self) -> None:
         self.open(GRAPH)
         papers = []

@@ -135,6 +135,21 @@ Json recompute_json(const std::vector<RecomputeRow>& rows, bool has_seconds) {
   return list;
 }
 
+Json buckets_json(const std::vector<BucketRow>& rows) {
+  Json list = Json::array();
+  for (const BucketRow& row : rows) {
+    list.push_back({{"node", row.node},
+                    {"tensors", row.tensors},
+                    {"first_position", row.first_place},
+                    {"last_position", row.last_place},
+                    {"storages", row.storages},
+                    {"bytes", row.bytes},
+                    {"live_storages", row.live_storages},
+                    {"live_bytes", row.live_bytes}});
+  }
+  return list;
+}
+
 Json range_json(const std::optional<PeakRange>& range) {
   if (!range.has_value()) return nullptr;
   return {{"min_bytes", range->min}, {"max_bytes", or_null(range->max)}};
@@ -176,6 +191,7 @@ Json device_json(const DeviceMemory& device, bool has_seconds, Storages storages
       {"by_class", shares_json(device.by_class)},
       {"by_module", shares_json(device.by_module)},
       {"by_layer", shares_json(device.by_layer)},
+      {"buckets", buckets_json(device.buckets)},
       {"top",
        storages == Storages::kAll ? entries_json(device.storages, 0, device.storages.live) : rows_json(device.top)},
       {"recompute", recompute_json(device.recompute, has_seconds)}};

@@ -10,6 +10,7 @@
 #include "cli/print/table.h"
 #include "core/saturate.h"
 #include "core/text.h"
+#include "ir/alias/collective_table.h"
 #include "ir/memory/candidates.h"
 #include "ir/values/values.h"
 
@@ -186,6 +187,37 @@ class Describer {
     result.by_class = sorted_shares(classes);
     result.by_module = sorted_shares(modules);
     result.by_layer = sorted_shares(layers);
+    add_buckets(trace, live, result);
+  }
+
+  void add_buckets(const MemoryTrace& trace, const std::vector<uint32_t>& live, DeviceMemory& result) const {
+    std::map<NodeId, size_t> made_by;
+    std::vector<BucketRow> rows;
+    for (const CollectiveBucket& bucket : find_buckets(graph_)) {
+      for (const NodeId node : bucket.makes) made_by.emplace(node, rows.size());
+      const NodeId last = bucket.last_wait.is_valid() ? bucket.last_wait : bucket.start;
+      rows.push_back({name(bucket.start), bucket.tensors, graph_.position(bucket.start), graph_.position(last)});
+    }
+    const auto row_of = [&](const TraceBlock& block) {
+      const auto found = block.is_hidden() ? made_by.end() : made_by.find(block.node);
+      return found == made_by.end() ? nullptr : &rows[found->second];
+    };
+    for (const TraceBlock& block : trace.blocks) {
+      if (BucketRow* row = row_of(block); row != nullptr) {
+        row->bytes = saturating_add(row->bytes, block.bytes);
+        ++row->storages;
+      }
+    }
+    for (const uint32_t number : live) {
+      const TraceBlock& block = trace.blocks[number];
+      if (BucketRow* row = row_of(block); row != nullptr) {
+        row->live_bytes = saturating_add(row->live_bytes, block.bytes);
+        ++row->live_storages;
+      }
+    }
+    for (BucketRow& row : rows) {
+      if (row.storages > 0) result.buckets.push_back(std::move(row));
+    }
   }
 
   // The largest at the peak, and the table of all.

@@ -111,6 +111,16 @@ struct ScheduleTable {
   std::vector<uint32_t> module_path, phase, target;  // by place
 };
 
+// A collective of several tensors, and what of it is on the device.
+struct BucketRow {
+  std::string node;
+  size_t tensors = 0;
+  uint32_t first_place = 0, last_place = 0;  // of what it sends, until it is waited for
+  size_t storages = 0, live_storages = 0;
+  int64_t bytes = 0;       // of its buffers, results and copies of these, which need not be live at once
+  int64_t live_bytes = 0;  // of these at the peak
+};
+
 // The peaks of one device, and what is live at one of them: at the requested one where hidden memory is modelled, else
 // at the ideal one, which is the same.
 struct DeviceMemory {
@@ -128,6 +138,7 @@ struct DeviceMemory {
   std::vector<MemoryShare> by_class;     // largest first, ties by schedule position
   std::vector<MemoryShare> by_module;
   std::vector<MemoryShare> by_layer;
+  std::vector<BucketRow> buckets;  // in schedule order
   std::vector<StorageRow> top;
   std::vector<RecomputeRow> recompute;           // cheapest first, as many as `top` may have
   StorageTable storages;                         // all of them; see MemoryView::others

@@ -272,6 +272,21 @@ function showStorages() {
     code(row.source || row.fqn)]));
 }
 
+// By the bytes of a bucket that are live at the peak, then by all that it makes.
+function showBuckets() {
+  const rows = state.view.device.buckets.slice();
+  byId('buckets-section').hidden = rows.length === 0;
+  const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
+  byId('buckets-count').textContent = grouped(rows.length) + ' for ' + grouped(sum('tensors')) +
+    ' tensors: buffers, results and copies ' + bytesText(sum('bytes')) + ', ' + bytesText(sum('live_bytes')) +
+    ' live at the peak. The chart marks at its top from where to where each runs.';
+  rows.sort((a, b) => b.live_bytes - a.live_bytes || b.bytes - a.bytes || a.first_position - b.first_position);
+  fillTable(byId('buckets'), [['live at the peak', 'number'], ['buffers, results and copies', 'number'],
+    ['bytes', 'number exact'], ['collective'], ['tensors', 'number'], ['runs at nodes', 'number']], rows.map((row) => [
+    bytesText(row.live_bytes), bytesText(row.bytes), exactText(row.bytes), nodeCode(row.node), grouped(row.tensors),
+    grouped(row.first_position + 1) + ' to ' + grouped(row.last_position + 1)]));
+}
+
 function showRecompute() {
   const rows = state.view.device.recompute;
   const hasSeconds = rows.some((row) => row.seconds !== null);
@@ -326,6 +341,7 @@ function showAll() {
   showShares('by-layer', foldShares(device.by_layer), device.peak_bytes);
   showPeaks();
   showStorages();
+  showBuckets();
   showRecompute();
   showOutside();
   showTimeline();

@@ -10,6 +10,7 @@
 #include "cli/print/table.h"
 #include "cli/report/memory/costs.h"
 #include "cli/report/memory/report.h"
+#include "core/saturate.h"
 
 namespace fxopt {
 namespace {
@@ -162,6 +163,27 @@ void print_hidden(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   print_nodes(out, device.unknown_hidden);
 }
 
+void print_buckets(std::ostream& out, const DeviceMemory& device) {
+  if (device.buckets.empty()) return;
+  size_t tensors = 0;
+  int64_t bytes = 0, live_bytes = 0;
+  std::vector<MemoryShare> live;
+  for (const BucketRow& row : device.buckets) {
+    tensors += row.tensors;
+    bytes = saturating_add(bytes, row.bytes);
+    live_bytes = saturating_add(live_bytes, row.live_bytes);
+    if (row.live_bytes == 0) continue;
+    live.push_back({"%" + printable_line(row.node) + " of " + count_text(row.tensors, "tensor"), row.live_bytes,
+                    row.live_storages});
+  }
+  out << "  " << count_text(device.buckets.size(), "collective") << " of several tensors (" << tensors
+      << " in all): buffers, results and copies " << bytes_text(bytes) << ", " << bytes_text(live_bytes)
+      << " live at the peak\n";
+  std::stable_sort(live.begin(), live.end(),
+                   [](const MemoryShare& a, const MemoryShare& b) { return a.bytes > b.bytes; });
+  if (!live.empty()) print_shares(out, "live at the peak, of collectives of several tensors", live, device.bytes);
+}
+
 // The answer to "does it fit", and what to do when it does not: before anything else.
 void print_fit(std::ostream& out, const DeviceMemory& device) {
   if (device.fit.has_value()) out << printable_line(verdict_text(device)) << '\n';
@@ -200,6 +222,7 @@ void print_device(std::ostream& out, const GraphMemory& memory, const DeviceMemo
   print_shares(out, "live at the peak, by class", device.by_class, device.bytes);
   print_shares(out, "live at the peak, by module", device.by_module, device.bytes);
   print_shares(out, "live at the peak, by layer", fold_shares(device.by_layer), device.bytes);
+  print_buckets(out, device);
   print_top(out, device);
   print_candidates(out, memory, device);
 }

@@ -197,7 +197,27 @@ function placeMarks() {
     (state.view.isFirstStep ? ' of step 1' : '');
   mark.classList.toggle('left', placeMark(mark, peak));
   placeMark(byId('cursor'), state.place);
+  placeBuckets();
   placeLimit();
+}
+
+// From where to where each collective of several tensors runs, above the curves.
+function placeBuckets() {
+  const area = state.graph.getArea(), view = state.view, ends = [];  // where the last mark of each row ends
+  const clamp = (x) => Math.min(Math.max(x, area.x), area.x + area.w);
+  byId('bucket-marks').replaceChildren(...view.device.buckets.map((row) => {
+    const left = clamp(state.graph.toDomXCoord(placeToX(view, row.first_position)));
+    const right = clamp(state.graph.toDomXCoord(placeToX(view, row.last_position + 1)));
+    const mark = element('span', {title: '%' + row.node + ': ' + grouped(row.tensors) + ' tensors, ' + bytesText(row.bytes)});
+    let line = ends.findIndex((end) => end <= left);
+    if (line < 0) line = Math.min(ends.length, 5);
+    ends[line] = right;
+    mark.hidden = right <= left;
+    mark.style.left = left + 'px';
+    mark.style.width = (right - left) + 'px';
+    mark.style.top = (area.y + 6 * line) + 'px';
+    return mark;
+  }));
 }
 
 // What the allocator may take, and where it asked for more.
