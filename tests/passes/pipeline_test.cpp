@@ -247,6 +247,14 @@ TEST_CASE("pipeline errors point at the place", "[passes][pipeline]") {
        "'recompute-every' of 'sac' must be 0 or more"},
       {"canonicalize{rules=\"aliases,detach\"}", ErrorCode::kBadOptionValue, 20,
        "'detach' is not a value of option 'rules' of 'canonicalize'"},
+      {"bucket{all-gather=-1}", ErrorCode::kBadOptionValue, 19,
+       "'-1' is not a value of option 'all-gather' of 'bucket'"},
+      {"bucket{all-gather=nan}", ErrorCode::kBadOptionValue, 19,
+       "'nan' is not a value of option 'all-gather' of 'bucket'"},
+      {"bucket{max-growth=nan}", ErrorCode::kBadOptionValue, 19,
+       "'nan' is not a value of option 'max-growth' of 'bucket'"},
+      {"compute-cap{max-consecutive=-1}", ErrorCode::kBadOptionValue, 29,
+       "'max-consecutive' of 'compute-cap' must be 0 or more"},
       {"cse{collectives=1}", ErrorCode::kBadOptionValue, 17, "'1' is not a value of option 'collectives' of 'cse'"},
   };
   for (const Bad& expected : bad) {
