@@ -509,12 +509,10 @@ class Execution {
 
   // The name of what the call computes: with the contents it is given, and with whatever else it depends on.
   Hash128 call_key(NodeId node, const Op& op, Effect effects) {
-    // Where nothing is left of what argument 0 held, how large it is hangs on the call that made it.
+    // Where nothing is left of what argument 0 held, how large it is hangs on the call that made it, or on what a law names it.
     const bool is_overwritten = op.overwrites && overwrites_all(node);
     for (size_t i = 0; i < given_.size(); ++i) {
-      words_.add(i == 0 && is_overwritten
-                     ? memory_.storage(memory_.real_storage(memory_.object(given_[0]).storage)).made
-                     : memory_.data_key(given_[i]));
+      words_.add(i == 0 && is_overwritten ? maker_of(given_[0]) : memory_.data_key(given_[i]));
     }
     if (has_effect(effects, Effect::kCollective)) words_.add(ranks_key(node));
     if (writes_anything(node, effects)) {
@@ -560,6 +558,11 @@ class Execution {
     }
     const auto found = ranks_.find(group_.uid);
     return found == ranks_.end() ? Hash128() : found->second;
+  }
+
+  Hash128 maker_of(uint32_t object) {
+    const uint32_t storage = memory_.object(object).storage;
+    return memory_.storage(memory_.storage(storage).stands_on != 0 ? storage : memory_.real_storage(storage)).made;
   }
 
   // Whether nothing is left of what argument 0 held: what the call gives does not depend on it.
