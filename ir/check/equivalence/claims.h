@@ -61,6 +61,13 @@ struct Claim {
   Law law = Law::kPart;
 };
 
+// A claim that its law does not bear out.
+struct RefusedClaim {
+  NodeId node;
+  Law law = Law::kPart;
+  std::string why;
+};
+
 // Whether a tensor seen as `site` may be named by the one seen as `source`, whose elements fill exactly the bytes that
 // `site` shows, row by row. What holds against it; empty where nothing does. O(rank).
 std::string check_part(const Geometry& site, const Geometry& source);

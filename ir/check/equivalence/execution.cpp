@@ -11,10 +11,9 @@
 
 #include "ir/alias/collectives.h"
 #include "ir/alias/effects.h"
-#include "ir/alias/rank_order.h"
 #include "ir/alias/view_geometry.h"
-#include "ir/check/equivalence/buckets.h"
 #include "ir/check/equivalence/contents.h"
+#include "ir/check/equivalence/laws.h"
 #include "ir/check/equivalence/memory.h"
 #include "ir/check/equivalence/named_values.h"
 #include "ir/graph/module.h"
@@ -41,12 +40,9 @@ class Execution {
         names_calls_(input.names_calls),
         input_names_(input.input_names),
         memory_(input.axioms.geometries, input.is_differentiated),
-        values_(input.graph) {
+        values_(input.graph),
+        laws_(graph_, keys_, rules_, axioms_.geometries, memory_, values_, is_differentiated_, input.claims) {
     graph_key_ = keys_.text(graph_.name());
-    if (input.claims == nullptr) return;
-    for (const Claim& claim : *input.claims) {
-      if (claim.graph == module_.text(graph_.name())) claims_.emplace(claim.uid, claim.law);
-    }
   }
 
   ExecutionEnd run() {
@@ -67,7 +63,7 @@ class Execution {
           run_call(node);
           break;
       }
-      if (!claims_.empty()) apply_claim(node);
+      if (laws_.has_claims() && graph_[node].is_call()) laws_.apply({node, given_, result_objects(node)});
     }
     finish();
     return std::move(out_);
@@ -76,27 +72,6 @@ class Execution {
  private:
   static constexpr uint32_t kNone = NamedValues::kNone;
 
-  // A tensor as a reader saw it.
-  struct Source {
-    Hash128 data;
-    GeometryId geometry;
-  };
-  // What lies in the result of an all-gather: `count` elements of each of these ranks, as this one's own tensor names them.
-  struct Gathered {
-    std::vector<int64_t> ranks;
-    Hash128 elements;
-    Source source;
-    int64_t count;
-  };
-  struct GatherResult {
-    std::vector<Gathered>
-        levels;      // as the call is given it, then as gathers before it were, each over the ranks of all since
-    Hash128 filled;  // what the storage holds once it is there
-  };
-  struct GatherPart {
-    const GatherResult* result;
-    SymInt offset;  // of its first element
-  };
   // The tensors that the argument at `position` of the schema holds, good until the next question.
   const std::vector<uint32_t>& argument_objects(NodeId node, size_t position) {
     argument_.clear();
@@ -623,7 +598,7 @@ class Execution {
     if (op.view == ViewKind::kProjection && take_element(node)) return;
     const bool is_plain = rule_->has_own_effects && graph_[node].kind == NodeKind::kCallFunction;
     const Effect effects = is_plain ? op.effects : effects_.of(node);
-    sees_storage_ = (memory_.has_renamed() || !claims_.empty()) && sees_storage(effects);
+    sees_storage_ = (memory_.has_renamed() || laws_.has_claims()) && sees_storage(effects);
     node_uid_ = graph_[node].uid;
     name_call(node, op);
     lacks_fact_ = false;
@@ -1042,24 +1017,16 @@ class Execution {
     make_result(node, op, key);
     if (rule_->special == Special::kConcatenation) {
       lay_side_by_side(node);
-      if (!claims_.empty()) {
-        note_rows(node);
-        note_parts(node);
-      }
+      if (laws_.has_claims()) laws_.note_cat({node, given_, result_objects(node)});
     }
     if (rule_->special == Special::kSum && !is_differentiated_) rename_sum(node);
-    if (rule_->special == Special::kSum && !claims_.empty()) note_sum(node);
+    if (rule_->special == Special::kSum && laws_.has_claims()) laws_.note_sum({node, given_, result_objects(node)});
     if (rule_->only_computes && effects == Effect::kNone && !is_differentiated_) return;
     // A dropout that draws nothing hands back what it is given.
     if (view_kind(node, op) == ViewKind::kMaybeView) join_with_first(node);
     const std::vector<uint32_t>& made = result_objects(node);
     if (is_differentiated_) note_change(node, effects, key, given, made);
-    // What a collective sends may lie in what it writes.
-    copied_.reset();
-    if (!claims_.empty() && has_effect(effects, Effect::kCollective) && !given.empty() &&
-        memory_.is_certain(memory_.object(given[0]).storage)) {
-      copied_ = copied_to(given[0]);
-    }
+    if (laws_.has_claims() && has_effect(effects, Effect::kCollective) && !given.empty()) laws_.note_sent(given[0]);
     if (has_effect(effects, Effect::kUnknownWrites)) {
       write_anything(given, made, key);
     } else {
@@ -1338,28 +1305,10 @@ class Execution {
 
   // -- elements of tensors, wherever they lie
 
-  // The elements in row-major order. Nothing where something else than bytes would be copied.
-  std::optional<Hash128> elements_key(uint32_t object, const Geometry& like) {
-    const Geometry* geometry = memory_.known_geometry(object);
-    if (geometry == nullptr || is_differentiated_) return std::nullopt;
-    if (geometry->dtype != like.dtype || geometry->rest != like.rest || geometry->conjugate != like.conjugate ||
-        geometry->negative != like.negative || !is_row_major(*geometry)) {
-      return std::nullopt;
-    }
-    return elements_key(memory_.data_key(object), *geometry);
-  }
-  static Hash128 elements_key(const Hash128& data, const Geometry& geometry) {
-    const Hash128 count = geometry.num_elements().key();
-    const Hash128 offset = geometry.offset.key();
-    return make_key(KeyKind::kElements, {data.high, data.low, static_cast<uint64_t>(geometry.dtype), count.high,
-                                         count.low, offset.high, offset.low});
-  }
   // What the part of a storage holds that begins at that byte: within it one counts from there.
   Hash128 place_elements(const Hash128& elements, int64_t begin, uint32_t source) {
     const Hash128 placed = make_key(KeyKind::kElements, {elements.high, elements.low, static_cast<uint64_t>(begin)});
-    if (!claims_.empty()) {
-      sources_.emplace(placed, Source{memory_.data_key(source), memory_.object(source).geometry});
-    }
+    laws_.note_copy(placed, source);
     return placed;
   }
 
@@ -1373,7 +1322,7 @@ class Execution {
     if (memory_.may_share(into, given_[1])) return std::nullopt;
     if (to == nullptr || from == nullptr || !is_row_major(*to) || to->sizes != from->sizes) return std::nullopt;
     const std::optional<ByteRange> reach = byte_range_of(*to);
-    const std::optional<Hash128> elements = reach.has_value() ? elements_key(given_[1], *to) : std::nullopt;
+    const std::optional<Hash128> elements = reach.has_value() ? memory_.elements_key(given_[1], *to) : std::nullopt;
     if (!elements.has_value()) return std::nullopt;
     return place_elements(*elements, reach->begin, given_[1]);
   }
@@ -1392,7 +1341,7 @@ class Execution {
     int64_t at = whole->begin;
     for (const uint32_t object : given_) {
       const Geometry* from = memory_.known_geometry(object);
-      const std::optional<Hash128> elements = elements_key(object, *to);
+      const std::optional<Hash128> elements = memory_.elements_key(object, *to);
       const std::optional<ByteRange> reach = elements.has_value() ? byte_range_of(*from) : std::nullopt;
       if (!reach.has_value() || from->rank() != to->rank() ||
           !std::equal(from->sizes.begin() + 1, from->sizes.end(), to->sizes.begin() + 1)) {
@@ -1425,535 +1374,6 @@ class Execution {
   static bool is_integral(DType dtype) {
     return dtype == DType::kUint8 || dtype == DType::kInt8 || dtype == DType::kInt16 || dtype == DType::kInt32 ||
            dtype == DType::kInt64;
-  }
-
-  // -- claims
-
-  void apply_claim(NodeId node) {
-    const auto claim = claims_.find(graph_[node].uid);
-    if (claim == claims_.end()) return;
-    std::string why;
-    if (claim->second == Law::kPart) {
-      why = name_by_part(node);
-    } else if (claim->second == Law::kOwnShard) {
-      why = name_by_shard(node);
-    } else if (claim->second == Law::kAddedReductions && !graph_.op(node).has(Effect::kCollective)) {
-      why = name_by_sum(node);
-    } else if (!graph_.op(node).has(Effect::kCollective)) {  // the call itself: issue()
-      why = name_by_bucket(node);
-    }
-    if (!why.empty()) out_.refused.push_back({node, claim->second, why});
-  }
-
-  // Law::kPart. The value lies on a storage of its own from here on, which may be the one it lay on; so any write to
-  // either leaves the other unsure.
-  std::string name_by_part(NodeId node) {
-    if (is_differentiated_) return "autograd may run through the graph, where it has a history of its own";
-    const Cell* cell = values_.find_tensor(node);
-    if (cell == nullptr) return "it is not a tensor";
-    const uint32_t object = cell->first;
-    const uint32_t storage = memory_.object(object).storage;
-    if (!memory_.is_certain(storage)) {
-      return "its memory is being filled, or may have been written through something else";
-    }
-    if (!memory_.byte_range(object).has_value()) return "its sizes are not known";
-    const std::optional<Source> source = copied_to(object);
-    if (!source.has_value()) return "it is not exactly what one tensor was copied to";
-    const std::string why = check_part(*memory_.known_geometry(object), *axioms_.geometries.find(source->geometry));
-    if (!why.empty()) return why;
-    stand_for(node, object, source->data, source->geometry);
-    return "";
-  }
-
-  // The node yields a value of that name from here on, on a storage of its own that may be the one it lay on.
-  void stand_for(NodeId node, uint32_t object, const Hash128& data, GeometryId geometry) {
-    const uint32_t part = memory_.make_storage(data);
-    memory_.storage(part).stands_on = memory_.real_storage(memory_.object(object).storage) + 1;
-    const uint32_t named = memory_.make_object(part, geometry);
-    memory_.join_objects(object, named);
-    values_.give(node, NamedValues::tensor(named));
-  }
-
-  // Of `cat`: what lies in the rows of what it gives. Along dimension 0 of vectors, one row; along dimension 1 of matrices,
-  // theirs.
-  void note_rows(NodeId node) {
-    const std::vector<uint32_t>& made = result_objects(node);
-    const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
-    const Arg* dim = call_argument(graph_, node, 1);
-    const SymInt along = dim == nullptr ? SymInt(0) : integer_of(*dim).value_or(SymInt(-1));
-    if (to == nullptr || to->rank() < 1 || to->rank() > 2 || !along.is(static_cast<int64_t>(to->rank()) - 1)) return;
-    if (!is_row_major(*to) || !to->offset.is(0)) return;
-    SideBySide rows;
-    if (to->rank() == 2) {
-      if (!to->sizes[0].is_static() || to->sizes[0].value() < 1) return;
-      rows.rows = to->sizes[0].value();
-    }
-    for (const uint32_t object : given_) {
-      const Geometry* from = memory_.known_geometry(object);
-      const std::optional<Hash128> elements = elements_key(object, *to);
-      const bool fits = from != nullptr && elements.has_value() && from->rank() == to->rank() &&
-                        from->sizes.back().is_static() && (from->rank() == 1 || from->sizes[0] == to->sizes[0]);
-      if (!fits) return;
-      const auto inside = rows_.find(memory_.data_key(object));
-      rows.add({*elements, from->sizes.back().value()}, inside == rows_.end() ? nullptr : &inside->second);
-    }
-    if (!to->sizes.back().is(rows.width())) return;
-    rows_.emplace(memory_.data_key(made[0]), std::move(rows));
-  }
-
-  // Laws kBucket and kBucketedReduction, of the call: it fills each result from what lies side by side in what it is given for
-  // it, and counts as one call for each member. Returns what stands against it.
-  std::string issue_as_members(NodeId node, const Op& op, const Hash128& group, const std::vector<uint32_t>& given,
-                               const std::vector<uint32_t>& made) {
-    if (is_differentiated_) return "autograd may run through the graph";
-    const CollectiveKind kind = collective_kind(op);
-    const Law law = claims_.find(graph_[node].uid)->second;
-    const bool is_gather = kind == CollectiveKind::kAllGather;
-    const bool is_scatter = kind == CollectiveKind::kReduceScatter;
-    if (is_gather != (law == Law::kBucket) || (!is_gather && !is_scatter && kind != CollectiveKind::kAllReduce)) {
-      return "the law is of another kind of collective";
-    }
-    const bool is_out = is_gather && op.writes.size() == 1 && given.size() == 2 && made.size() == 1;
-    if (!is_out && (!op.writes.empty() || given.size() != made.size() || made.empty())) {
-      return "it does not make one tensor of each";
-    }
-    words_.clear();
-    words_.add(key_tag(KeyKind::kMember, static_cast<uint64_t>(kind)));
-    words_.add(group);
-    words_.add(ranks_key(node));
-    words_.add(world_);
-    for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
-      const Arg* arg = call_argument(graph_, node, i);
-      if (arg != nullptr && arg->is(ArgKind::kString) && op.schema->args[i].name == "reduce_op") {
-        words_.add(keys_.text(arg->as_string()));
-      }
-    }
-    const size_t size = words_.size();
-    std::vector<SideBySide> buckets;
-    for (size_t i = 0; i < made.size(); ++i) {
-      std::string why;
-      buckets.push_back(members_given(node, kind, given[i], made[i], is_out, why));
-      if (!why.empty()) return why;
-    }
-    for (size_t i = 0; i < made.size(); ++i) {
-      for (SideBySide::Part& part : buckets[i].parts) {
-        words_.cut(size);
-        words_.add(static_cast<uint64_t>(buckets[i].rows));
-        words_.add(part.name);
-        words_.add(static_cast<uint64_t>(part.width));
-        part.name = make_key(words_.all());
-        members_[group].push_back(part.name);
-      }
-      bucketed_[memory_.object(made[i]).storage] = {std::move(buckets[i]), Hash128()};
-    }
-    return "";
-  }
-
-  // What lies side by side in what the call is given for one of its results; in as many rows as the result has. Names are of
-  // what is given. `why`: what stands against it.
-  SideBySide members_given(NodeId node, CollectiveKind kind, uint32_t given, uint32_t made, bool is_out,
-                           std::string& why) {
-    SideBySide bucket;
-    const bool is_gather = kind == CollectiveKind::kAllGather, is_scatter = kind == CollectiveKind::kReduceScatter;
-    const Geometry* from = memory_.known_geometry(given);
-    const Geometry* to = memory_.known_geometry(made);
-    std::optional<Hash128> elements = from == nullptr ? std::nullopt : elements_key(given, *from);
-    if (to == nullptr || !elements.has_value() || !is_row_major(*to) || !to->offset.is(0)) {
-      why = "what it is given or makes is not laid out row by row";
-      return bucket;
-    }
-    const SymInt count = from->num_elements(), made_count = to->num_elements();
-    if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() < 1) {
-      why = "its sizes are not known";
-      return bucket;
-    }
-    const int64_t more = is_gather ? made_count.value() : count.value();
-    const int64_t less = is_gather ? count.value() : made_count.value();
-    if (more % less != 0 || (!is_gather && !is_scatter && more != less)) {
-      why = "its sizes are no multiples";
-      return bucket;
-    }
-    const int64_t ranks = more / less;
-    auto inside = from->offset.is(0) ? rows_.find(memory_.data_key(given)) : rows_.end();
-    if (is_out) {
-      why = check_place(node, given, made, *from, count.value());
-      if (!why.empty()) return bucket;
-      if (copied_.has_value()) {
-        const Geometry& geometry = *axioms_.geometries.find(copied_->geometry);
-        elements = elements_key(copied_->data, geometry);
-        inside = geometry.offset.is(0) ? rows_.find(copied_->data) : rows_.end();
-      } else if (memory_.may_share(given, made)) {
-        why = "what lies at its place in its result is not known to be copied there from one tensor";
-        return bucket;
-      }
-    }
-    bucket.rows = is_scatter ? ranks : 1;
-    bucket.add({*elements, count.value() / bucket.rows}, inside == rows_.end() ? nullptr : &inside->second);
-    bucket.rows = is_gather ? ranks : 1;
-    return bucket;
-  }
-
-  // A gather that is given memory for its result may be given a part of it: then that of the file's rank, as every other would
-  // be written over while it is read.
-  std::string check_place(NodeId node, uint32_t given, uint32_t made, const Geometry& from, int64_t count) {
-    const uint32_t storage = memory_.real_storage(memory_.object(made).storage);
-    if (!memory_.may_share(given, made)) return "";
-    const ProcessGroup* group = find_group(module_, group_of_call(graph_, node).uid);
-    if (memory_.real_storage(memory_.object(given).storage) != storage || group == nullptr ||
-        !is_own_place(module_, group->ranks, from.offset, count)) {
-      return "what it is given may lie in its result, and not at this rank's place";
-    }
-    return "";
-  }
-
-  // The one tensor whose elements were copied to all that it shows.
-  std::optional<Source> copied_to(uint32_t object) {
-    const std::optional<Hash128> placed = memory_.exactly(object);
-    const auto source = placed.has_value() ? sources_.find(*placed) : sources_.end();
-    if (source == sources_.end()) return std::nullopt;
-    return source->second;
-  }
-
-  // Its geometry is of a storage of its own then, and does not tell where it lies in truth.
-  bool is_named_by_law(uint32_t object) { return memory_.storage_of(object).stands_on != 0; }
-
-  // The same of what is cut from the result. A copy of columns lies as one of its own.
-  std::string name_by_bucket(NodeId node) {
-    const Cell* cell = values_.find_tensor(node);
-    if (cell == nullptr) return "it is not a tensor";
-    const uint32_t object = cell->first;
-    const bool is_copy = rules_.of(graph_, node).special == Special::kClone && given_.size() == 1;
-    const uint32_t seen = is_copy ? given_[0] : object;
-    if (is_named_by_law(seen)) return "a law names what it shows already";
-    const uint32_t storage = memory_.real_storage(memory_.object(seen).storage);
-    const auto found = bucketed_.find(storage);
-    if (found == bucketed_.end()) return "it is not cut from such a collective's result";
-    if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
-      return "nobody has waited for it, or it was written to";
-    }
-    const Geometry* geometry = memory_.known_geometry(seen);
-    if (geometry == nullptr) return "its sizes are not known";
-    const std::optional<std::vector<SideBySide::Part>> parts = parts_seen(found->second.buffer, *geometry);
-    if (!parts.has_value()) return "it is not what lies there of whole tensors";
-    Geometry own = *memory_.known_geometry(object);
-    if (!is_row_major(own)) return "it is not laid out row by row";
-    words_.clear();
-    words_.add(key_tag(KeyKind::kMember));
-    for (const SideBySide::Part& part : *parts) words_.add(part.name);
-    own.offset = SymInt(0);
-    own.strides = row_major_strides(own.sizes);
-    stand_for(node, object, make_key(words_.all()), axioms_.geometries.add(own));
-    return "";
-  }
-
-  // What an all-gather lays side by side, for laws kGathers and kOwnShard. Returns why that cannot be told.
-  std::string note_gather(NodeId node, const Op& op, const std::vector<uint32_t>& given,
-                          const std::vector<uint32_t>& made) {
-    if (is_differentiated_) return "autograd may run through the graph";
-    if (collective_kind(op) != CollectiveKind::kAllGather || given.size() != 1 || made.size() != 1 ||
-        !op.writes.empty()) {
-      return "it is not an all-gather that makes one tensor of one";
-    }
-    const Geometry* from = memory_.known_geometry(given[0]);
-    const Geometry* to = memory_.known_geometry(made[0]);
-    const std::optional<Hash128> elements =
-        from == nullptr || to == nullptr ? std::nullopt : elements_key(given[0], *to);
-    if (!elements.has_value() || !is_row_major(*to) || !to->offset.is(0)) {
-      return "what it is given or makes is not laid out row by row";
-    }
-    const ProcessGroup* group = find_group(module_, group_of_call(graph_, node).uid);
-    if (group == nullptr || group->ranks.empty()) return "its group is not listed";
-    const SymInt count = from->num_elements(), made_count = to->num_elements();
-    if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() % count.value() != 0 ||
-        made_count.value() / count.value() != static_cast<int64_t>(group->ranks.size())) {
-      return "its sizes are not known, or do not fit its ranks";
-    }
-    GatherResult result;
-    const Source source = {memory_.data_key(given[0]), memory_.object(given[0]).geometry};
-    result.levels.push_back({group->ranks, *elements, source, count.value()});
-    if (const GatherResult* inner = gathered_whole(given[0]); inner != nullptr) {
-      for (const Gathered& level : inner->levels) {
-        std::optional<RankOrder> both = ranks_of_both(module_, level.ranks, group->ranks);
-        if (!both.has_value()) break;
-        result.levels.push_back({std::move(both->ranks), level.elements, level.source, level.count});
-      }
-    }
-    gathered_[memory_.object(made[0]).storage] = std::move(result);
-    return "";
-  }
-
-  // Of a tensor that shows all of what was gathered, in the order in which it lies.
-  const GatherResult* gathered_whole(uint32_t object) {
-    const GatherResult* found = gathered_on(object);
-    const Geometry* geometry = memory_.known_geometry(object);
-    if (found == nullptr || geometry == nullptr || !is_row_major(*geometry) || !geometry->offset.is(0)) return nullptr;
-    return geometry->num_elements().is(found->levels[0].count * static_cast<int64_t>(found->levels[0].ranks.size()))
-               ? found
-               : nullptr;
-  }
-  // Of one on what was gathered, once it is there and as long as nobody writes to it.
-  const GatherResult* gathered_on(uint32_t object) {
-    if (is_named_by_law(object)) return nullptr;
-    const uint32_t storage = memory_.real_storage(memory_.object(object).storage);
-    const auto found = gathered_.find(storage);
-    const bool is_there =
-        found != gathered_.end() && memory_.is_certain(storage) && memory_.all_of(storage) == found->second.filled;
-    return is_there ? &found->second : nullptr;
-  }
-
-  // Law kGathers, of the call: what it fills its result with is named by whose data it lays side by side, however often they
-  // were gathered before.
-  std::string issue_as_gathers(NodeId node, const Op& op, const std::vector<uint32_t>& given,
-                               const std::vector<uint32_t>& made) {
-    const std::string why = note_gather(node, op, given, made);
-    if (!why.empty()) return why;
-    const uint32_t storage = memory_.object(made[0]).storage;
-    const Gathered& result = gathered_.find(storage)->second.levels.back();
-    words_.clear();
-    for (const int64_t rank : result.ranks) words_.add(static_cast<uint64_t>(rank));
-    const Hash128 ranks = make_key(words_.all());
-    const Hash128 name =
-        make_key(KeyKind::kGathered, {ranks.high, ranks.low, world_.high, world_.low, result.elements.high,
-                                      result.elements.low, static_cast<uint64_t>(result.count)});
-    memory_.name_anew(storage, name, name);
-    members_[ranks].push_back(name);
-    return "";
-  }
-
-  // -- sums of reductions
-
-  // Of an `add` of two tensors of one geometry: what it adds up. Nothing for any other call.
-  std::optional<std::array<uint32_t, 2>> added(NodeId node) {
-    const Arg* factor = call_argument(graph_, node, 2);
-    const std::vector<uint32_t>& made = result_objects(node);
-    if (graph_.op(node).name != "aten.add.Tensor" || factor != nullptr || given_.size() != 2 || made.size() != 1) {
-      return std::nullopt;
-    }
-    const Geometry* to = memory_.known_geometry(made[0]);
-    for (const uint32_t object : given_) {
-      const Geometry* from = memory_.known_geometry(object);
-      if (from == nullptr || to == nullptr || from->sizes != to->sizes || from->dtype != to->dtype) return std::nullopt;
-    }
-    return std::array<uint32_t, 2>{given_[0], given_[1]};
-  }
-
-  void note_sum(NodeId node) {
-    const std::optional<std::array<uint32_t, 2>> both = added(node);
-    const Geometry* to = both.has_value() ? memory_.known_geometry(result_objects(node)[0]) : nullptr;
-    if (to == nullptr || !is_row_major(*to) || !to->offset.is(0)) return;
-    std::vector<Hash128> addends;
-    for (const uint32_t object : *both) {
-      const std::optional<Hash128> elements = elements_key(object, *to);
-      if (!elements.has_value()) return;
-      add_addends(object, *elements, addends);
-    }
-    sums_.emplace(memory_.data_key(result_objects(node)[0]), std::move(addends));
-  }
-  void add_addends(uint32_t object, const Hash128& elements, std::vector<Hash128>& addends) {
-    const Geometry* geometry = memory_.known_geometry(object);
-    const auto inside =
-        geometry != nullptr && geometry->offset.is(0) ? sums_.find(memory_.data_key(object)) : sums_.end();
-    if (inside == sums_.end()) {
-      addends.push_back(elements);
-    } else {
-      addends.insert(addends.end(), inside->second.begin(), inside->second.end());
-    }
-  }
-
-  // Law kAddedReductions, of the call: what it fills its result with is named by what is added up, on this rank and over all.
-  std::string issue_as_sum(NodeId node, const Op& op, const Hash128& group, const std::vector<uint32_t>& given,
-                           const std::vector<uint32_t>& made) {
-    if (is_differentiated_) return "autograd may run through the graph";
-    const CollectiveKind kind = collective_kind(op);
-    const bool is_reduction = kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllReduce;
-    if (!is_reduction || given.size() != 1 || made.size() != 1 || !op.writes.empty()) {
-      return "it is not a reduction that makes one tensor of one";
-    }
-    const Geometry* from = memory_.known_geometry(given[0]);
-    const Geometry* to = memory_.known_geometry(made[0]);
-    const std::optional<Hash128> elements =
-        from == nullptr || to == nullptr ? std::nullopt : elements_key(given[0], *to);
-    if (!elements.has_value() || !is_row_major(*to) || !to->offset.is(0)) {
-      return "what it is given or makes is not laid out row by row";
-    }
-    const SymInt count = from->num_elements();
-    if (!count.is_static()) return "its sizes are not known";
-    words_.clear();
-    words_.add(key_tag(KeyKind::kSummed, static_cast<uint64_t>(kind)));
-    words_.add(group);
-    words_.add(ranks_key(node));
-    words_.add(world_);
-    for (const SymInt& size : to->sizes) words_.add(size.key());
-    bool is_linear = false;
-    for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
-      const Arg* arg = call_argument(graph_, node, i);
-      if (arg == nullptr || !arg->is(ArgKind::kString) || op.schema->args[i].name != "reduce_op") continue;
-      const bool is_average = module_.text(arg->as_string()) == "avg";  // of integers: what is left over is dropped
-      is_linear = module_.text(arg->as_string()) == "sum" || (is_average && is_floating(from->dtype));
-      words_.add(keys_.text(arg->as_string()));
-    }
-    if (!is_linear) return "it neither sums nor averages";
-    std::vector<Hash128> members;
-    add_addends(given[0], *elements, members);
-    const size_t size = words_.size();
-    for (Hash128& member : members) {
-      words_.cut(size);
-      words_.add(member);
-      member = make_key(words_.all());
-      members_[group].push_back(member);
-    }
-    std::sort(members.begin(), members.end());
-    const uint32_t storage = memory_.object(made[0]).storage;
-    memory_.name_anew(storage, sum_name(members, true), sum_name(members, true));
-    reduced_[storage] = {std::move(members), to->num_elements(), Hash128()};
-    return "";
-  }
-  static Hash128 sum_name(const std::vector<Hash128>& members, bool is_pending) {
-    Words words = {key_tag(KeyKind::kSummed, is_pending ? 1 : 0)};
-    for (const Hash128& member : members) add_key(words, member);
-    return make_key(words);
-  }
-
-  // The same of an `add` of what reductions gave.
-  std::string name_by_sum(NodeId node) {
-    const std::optional<std::array<uint32_t, 2>> both = added(node);
-    if (!both.has_value()) return "it does not add two tensors of equal sizes";
-    std::vector<Hash128> members;
-    for (const uint32_t object : *both) {
-      const uint32_t storage = memory_.real_storage(memory_.object(object).storage);
-      const auto found = reduced_.find(storage);
-      const Geometry* geometry = memory_.known_geometry(object);
-      if (found == reduced_.end() || is_named_by_law(object) || !is_row_major(*geometry) || !geometry->offset.is(0) ||
-          !(geometry->num_elements() == found->second.count)) {
-        return "it does not add what reductions gave, as a whole";
-      }
-      if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
-        return "nobody has waited for what it adds, or it was written to";
-      }
-      members.insert(members.end(), found->second.members.begin(), found->second.members.end());
-    }
-    std::sort(members.begin(), members.end());
-    const uint32_t storage = memory_.object(result_objects(node)[0]).storage;
-    memory_.name_anew(storage, sum_name(members, true), sum_name(members, false));
-    const Hash128 filled = memory_.all_of(storage);
-    reduced_[storage] = {std::move(members), memory_.known_geometry(result_objects(node)[0])->num_elements(), filled};
-    return "";
-  }
-
-  // Law kOwnShard.
-  std::string name_by_shard(NodeId node) {
-    const Cell* cell = values_.find_tensor(node);
-    if (cell == nullptr) return "it is not a tensor";
-    const uint32_t object = cell->first;
-    if (rules_.of(graph_, node).special == Special::kClone && given_.size() == 1) {
-      return name_by_copied_shard(node, object);
-    }
-    const GatherResult* result = gathered_on(object);
-    const Geometry* geometry = memory_.known_geometry(object);
-    if (result == nullptr || geometry == nullptr || !is_row_major(*geometry)) {
-      return "it does not show what was gathered, and waited for, row by row";
-    }
-    const Gathered* gathered = nullptr;
-    for (const Gathered& each : result->levels) {
-      const bool is_own =
-          geometry->num_elements().is(each.count) && is_own_place(module_, each.ranks, geometry->offset, each.count);
-      if (is_own && gathered == nullptr) gathered = &each;
-    }
-    if (gathered == nullptr) return "it does not show just what this rank gave";
-    const Geometry& source = *axioms_.geometries.find(gathered->source.geometry);
-    if (geometry->dtype != source.dtype || geometry->rest != source.rest) return "it has another dtype or device";
-    Geometry own = source;
-    if (own.sizes != geometry->sizes) {
-      own.sizes = geometry->sizes;
-      own.strides = row_major_strides(own.sizes);
-    }
-    const Hash128 data = gathered->source.data;
-    const OwnPart part = {memory_.real_storage(memory_.object(object).storage), geometry->offset, own.offset, data};
-    const bool is_outermost = gathered == &result->levels[0];
-    stand_for(node, object, data, axioms_.geometries.add(own));
-    if (is_outermost) own_parts_[memory_.object(values_.find_tensor(node)->first).storage] = part;
-    return "";
-  }
-
-  // Of `cat`: that it puts all parts of one gather, each as a whole, side by side along another dimension than the first.
-  void note_parts(NodeId node) {
-    const std::vector<uint32_t>& made = result_objects(node);
-    const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
-    const GatherResult* result = nullptr;
-    for (const uint32_t object : given_) {
-      if (const std::optional<GatherPart> part = part_of_gather(object); part.has_value()) result = part->result;
-    }
-    const Arg* dim = call_argument(graph_, node, 1);
-    if (to == nullptr || result == nullptr || dim == nullptr || !is_row_major(*to) || !to->offset.is(0)) return;
-    const std::optional<SymInt> along = integer_of(*dim);
-    const int64_t rank = static_cast<int64_t>(to->rank());
-    if (!along.has_value() || !along->is_static()) return;
-    const int64_t at = along->value() < 0 ? along->value() + rank : along->value();
-    const Gathered& level = result->levels[0];
-    if (at < 1 || at >= rank || given_.size() != level.ranks.size()) return;
-    std::vector<SymInt> sizes;
-    for (size_t i = 0; i < given_.size(); ++i) {
-      const Geometry* geometry = memory_.known_geometry(given_[i]);
-      const std::optional<GatherPart> part = part_of_gather(given_[i]);
-      if (!part.has_value() || part->result != result || !part->offset.is(static_cast<int64_t>(i) * level.count))
-        return;
-      if (i == 0) sizes = geometry->sizes;
-      const bool is_whole = geometry->sizes == sizes && geometry->dtype == to->dtype && geometry->rest == to->rest &&
-                            is_row_major(*geometry) && !geometry->conjugate && !geometry->negative &&
-                            geometry->num_elements().is(level.count);
-      if (!is_whole) return;
-    }
-    const size_t place = static_cast<size_t>(at);
-    const SymInt step = to->strides[place] * sizes[place];
-    if (!step.is_static()) return;
-    const uint32_t storage = memory_.real_storage(memory_.object(made[0]).storage);
-    parts_[storage] = {level.ranks, level.source, sizes, to->strides, step.value(), memory_.all_of(storage)};
-  }
-
-  // Where a tensor begins in what was gathered, also if kOwnShard named it already.
-  std::optional<GatherPart> part_of_gather(uint32_t object) {
-    const Geometry* geometry = memory_.known_geometry(object);
-    if (geometry == nullptr) return std::nullopt;
-    if (const GatherResult* result = gathered_on(object); result != nullptr)
-      return GatherPart{result, geometry->offset};
-    const uint32_t storage = memory_.object(object).storage;
-    const auto found = own_parts_.find(storage);
-    const bool is_it = found != own_parts_.end() && memory_.is_certain(storage) &&
-                       memory_.data_key(object) == found->second.data && geometry->offset == found->second.named_offset;
-    if (!is_it) return std::nullopt;
-    return GatherPart{&gathered_.find(found->second.gather)->second, found->second.offset};
-  }
-
-  // Law kOwnShard, of a copy: of what a rank gave, or of its own part of such a cat.
-  std::string name_by_copied_shard(NodeId node, uint32_t object) {
-    const uint32_t seen = given_[0], storage = memory_.real_storage(memory_.object(seen).storage);
-    const Geometry* geometry = memory_.known_geometry(seen);
-    const Geometry* made = memory_.known_geometry(object);
-    if (is_differentiated_ || is_named_by_law(seen)) return "a law names what it shows already";
-    if (geometry == nullptr || made == nullptr || !is_row_major(*made) || made->sizes != geometry->sizes ||
-        made->dtype != geometry->dtype || made->rest != geometry->rest || !memory_.is_certain(storage)) {
-      return "it is not a copy row by row, of what is known";
-    }
-    const auto found = parts_.find(storage);
-    Hash128 data = memory_.data_key(seen);
-    Geometry own = *geometry;
-    Geometry wanted = *geometry;
-    if (found != parts_.end()) wanted.strides = found->second.strides;
-    if (found != parts_.end() && memory_.all_of(storage) == found->second.content &&
-        geometry->sizes == found->second.sizes && same_geometry(*geometry, wanted) &&
-        is_own_place(module_, found->second.ranks, geometry->offset, found->second.step)) {
-      data = found->second.source.data;
-      own = *axioms_.geometries.find(found->second.source.geometry);
-      if (own.dtype != geometry->dtype || own.rest != geometry->rest || own.conjugate || own.negative) {
-        return "it has another dtype or device";
-      }
-    } else if (!is_row_major(own) || own.conjugate || own.negative) {
-      return "it does not copy just what this rank gave";
-    }
-    own.sizes = geometry->sizes;
-    own.strides = row_major_strides(own.sizes);
-    stand_for(node, object, make_key(KeyKind::kElements, {data.high, data.low, 1}), axioms_.geometries.add(own));
-    return "";
   }
 
   // A call that looks at more of a tensor than its elements, which is where a value named by a law may be another than in
@@ -2133,37 +1553,7 @@ class Execution {
     const Hash128 pending = memory_.seen_all_of(storage);
     item.is_pending = false;
     if (item.is_transfer) return;
-    const auto reduced = reduced_.find(storage);
-    memory_.end_filling(storage, reduced == reduced_.end() ? make_key(KeyKind::kReady, {pending.high, pending.low})
-                                                           : sum_name(reduced->second.members, false));
-    if (auto found = gathered_.find(storage); found != gathered_.end()) found.value().filled = memory_.all_of(storage);
-    if (auto found = bucketed_.find(storage); found != bucketed_.end()) {
-      found.value().filled = memory_.all_of(storage);
-      for (const SideBySide::Part& part : found->second.buffer.parts) out_.waits.push_back(part.name);
-    } else if (reduced != reduced_.end()) {
-      reduced.value().filled = memory_.all_of(storage);
-      out_.waits.insert(out_.waits.end(), reduced->second.members.begin(), reduced->second.members.end());
-    } else {
-      out_.waits.push_back(pending);
-    }
-  }
-
-  // Whether the call is one that a law names, and counts as what the law says. `group` as for issue_as_members().
-  bool issue_by_law(NodeId node, const Op& op, const Hash128& group, const std::vector<uint32_t>& given,
-                    const std::vector<uint32_t>& made) {
-    const auto claim = claims_.find(graph_[node].uid);
-    if (claim == claims_.end() || claim->second == Law::kPart || claim->second == Law::kOwnShard) {
-      note_gather(node, op, given, made);
-      return false;
-    }
-    std::string why = "its group cannot be told";
-    if (group != Hash128()) {
-      why = claim->second == Law::kGathers           ? issue_as_gathers(node, op, given, made)
-            : claim->second == Law::kAddedReductions ? issue_as_sum(node, op, group, given, made)
-                                                     : issue_as_members(node, op, group, given, made);
-    }
-    if (!why.empty()) out_.refused.push_back({node, claim->second, why});
-    return why.empty();
+    laws_.end_filling(storage, pending, make_key(KeyKind::kReady, {pending.high, pending.low}), out_.waits);
   }
 
   // Of the group that call_key() found.
@@ -2172,7 +1562,7 @@ class Execution {
     Hash128 name;
     if (group_.uid.is_valid()) name = keys_.text(group_.uid);
     if (group_.expr.is_valid()) name = keys_.integer(group_.expr).key();
-    const bool is_named = !claims_.empty() && issue_by_law(node, op, name, given, made);
+    const bool is_named = laws_.has_claims() && laws_.issue({node, given, made}, name, ranks_key(node), world_);
     const bool is_first = !is_named && issued_.insert(key).second;
     if (is_first) {
       if (name == Hash128()) {
@@ -2325,14 +1715,14 @@ class Execution {
     if (!std::is_sorted(out_.attributes.begin(), out_.attributes.end(), by_label)) {
       std::sort(out_.attributes.begin(), out_.attributes.end(), by_label);
     }
+    out_.refused = std::move(laws_.refused());
     out_.generator = generator_;
     out_.world = world_;
     out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
                                           is_differentiated_ ? gradient_mode_.low : 0});
     for (auto& [group, calls] : collectives_) out_.collectives.emplace_back(group, std::move(calls));
     for (auto& [group, calls] : issued_all_) out_.issued.emplace_back(group, std::move(calls));
-    // In any order: which of them are one call, and when, is what the law lets change.
-    for (auto& [group, members] : members_) {
+    for (auto& [group, members] : laws_.counted()) {
       std::sort(members.begin(), members.end());
       members.erase(std::unique(members.begin(), members.end()), members.end());
       out_.issued.emplace_back(make_key(KeyKind::kMember, {group.high, group.low}), members);
@@ -2341,13 +1731,7 @@ class Execution {
     for (uint32_t i = 0; i < memory_.num_storages(); ++i) {
       const NamedStorage& storage = memory_.storage(i);
       if (storage.is_pending && !storage.is_transfer) {
-        if (const auto found = bucketed_.find(i); found != bucketed_.end()) {
-          for (const SideBySide::Part& part : found->second.buffer.parts) out_.pending.push_back(part.name);
-        } else if (const auto reduced = reduced_.find(i); reduced != reduced_.end()) {
-          out_.pending.insert(out_.pending.end(), reduced->second.members.begin(), reduced->second.members.end());
-        } else {
-          out_.pending.push_back(memory_.all_of(i));
-        }
+        laws_.add_pending(i, out_.pending);
       }
       if (axioms_.is_open) axioms_.made.push_back(storage.made);
     }
@@ -2372,44 +1756,9 @@ class Execution {
 
   NamedMemory memory_;
   NamedValues values_;
+  Laws laws_;
   HashMap<uint32_t, std::vector<Hash128>> kept_by_;  // by storage: calls that autograd may have kept it for
   HashMap<StringId, Hash128> ranks_;                 // of process groups, by uid
-  HashMap<uint64_t, Law> claims_;                    // by uid
-  HashMap<Hash128, Source, Hash128Hash> sources_;    // whose elements they are, while there are claims
-  std::optional<Source> copied_;                     // to what a collective is given, before it writes
-  // While there are claims: what lies in buffers, by what they hold; and in results of collectives that are claimed, by storage,
-  // with what the storage holds once it is filled.
-  struct BucketResult {
-    SideBySide buffer;
-    Hash128 filled;
-  };
-  struct Reduction {
-    std::vector<Hash128> members;  // sorted: what is added up
-    SymInt count;                  // elements of the result
-    Hash128 filled;
-  };
-  HashMap<uint32_t, Reduction> reduced_;                      // likewise, of reductions that are claimed
-  HashMap<Hash128, std::vector<Hash128>, Hash128Hash> sums_;  // what was added up, by what the sum holds
-  // Of a cat of all parts of a gather: what it was given and how its parts lie, while it holds `content`.
-  struct Parts {
-    std::vector<int64_t> ranks;
-    Source source;
-    std::vector<SymInt> sizes, strides;
-    int64_t step;  // elements from one to the next
-    Hash128 content;
-  };
-  HashMap<uint32_t, Parts> parts_;
-  // What kOwnShard named, by the storage of that name.
-  struct OwnPart {
-    uint32_t gather;  // storage
-    SymInt offset, named_offset;
-    Hash128 data;
-  };
-  HashMap<uint32_t, OwnPart> own_parts_;
-  HashMap<uint32_t, GatherResult> gathered_;  // likewise, of all-gathers
-  HashMap<Hash128, SideBySide, Hash128Hash> rows_;
-  HashMap<uint32_t, BucketResult> bucketed_;
-  std::map<Hash128, std::vector<Hash128>> members_;                                   // by group
   std::map<std::tuple<uint32_t, int64_t, uint32_t, Hash128>, uint32_t> elements_of_;  // cell, index, storage, geometry
   std::vector<NodeId> inputs_;
   HashMap<uint32_t, uint32_t> shared_inputs_, shared_attributes_;  // storages by the number that shapes give them

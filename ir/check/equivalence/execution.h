@@ -104,13 +104,6 @@ struct EndValue {
   bool is_changed = false;  // of an attribute: it is not what it was when the graph began
 };
 
-// A claim that its law does not bear out.
-struct RefusedClaim {
-  NodeId node;
-  Law law = Law::kPart;
-  std::string why;
-};
-
 // A call that changes something in place, with those that were given or made it before, each once: autograd may have kept it
 // for them, and then refuses to differentiate.
 struct ChangeInPlace {

@@ -59,6 +59,22 @@ std::optional<ByteRange> NamedMemory::byte_range(uint32_t object) {
   return geometry == nullptr ? std::nullopt : byte_range_of(*geometry);
 }
 
+std::optional<Hash128> NamedMemory::elements_key(uint32_t object, const Geometry& like) {
+  const Geometry* geometry = known_geometry(object);
+  if (geometry == nullptr || counts_writes_) return std::nullopt;
+  if (geometry->dtype != like.dtype || geometry->rest != like.rest || geometry->conjugate != like.conjugate ||
+      geometry->negative != like.negative || !is_row_major(*geometry)) {
+    return std::nullopt;
+  }
+  return elements_key(data_key(object), *geometry);
+}
+Hash128 NamedMemory::elements_key(const Hash128& data, const Geometry& geometry) {
+  const Hash128 count = geometry.num_elements().key();
+  const Hash128 offset = geometry.offset.key();
+  return make_key(KeyKind::kElements, {data.high, data.low, static_cast<uint64_t>(geometry.dtype), count.high,
+                                       count.low, offset.high, offset.low});
+}
+
 std::optional<Hash128> NamedMemory::exactly(uint32_t object) {
   const uint32_t pieces = storage_of(object).pieces;
   const std::optional<ByteRange> part = pieces == 0 ? std::nullopt : byte_range(object);

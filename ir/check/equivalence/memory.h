@@ -85,6 +85,10 @@ class NamedMemory {
     return is_unsure(object) ? nullptr : geometries_.find(objects_[object].geometry);
   }
   std::optional<ByteRange> byte_range(uint32_t object);
+  // The elements in row-major order, wherever they lie. Nothing where something else than bytes would be copied to a tensor of
+  // `like`'s dtype, device and layout, and where autograd counts.
+  std::optional<Hash128> elements_key(uint32_t object, const Geometry& like);
+  static Hash128 elements_key(const Hash128& data, const Geometry& geometry);
   // What one write put exactly where the object lies.
   std::optional<Hash128> exactly(uint32_t object);
 

@@ -1,0 +1,611 @@
+#include "ir/check/equivalence/laws.h"
+
+#include <algorithm>
+#include <span>
+
+#include "ir/alias/effects.h"
+#include "ir/alias/rank_order.h"
+#include "ir/graph/module.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+Hash128 sum_name(const std::vector<Hash128>& members, bool is_pending) {
+  std::vector<uint64_t> words = {key_tag(KeyKind::kSummed, is_pending ? 1 : 0)};
+  for (const Hash128& member : members) add_key(words, member);
+  return make_key(words);
+}
+
+}  // namespace
+
+Laws::Laws(const Graph& graph, ModuleKeys& keys, CallRules& rules, GeometryTable& geometries, NamedMemory& memory,
+           NamedValues& values, bool is_differentiated, const std::vector<Claim>* claims)
+    : graph_(graph),
+      module_(graph.module()),
+      keys_(keys),
+      rules_(rules),
+      geometries_(geometries),
+      memory_(memory),
+      values_(values),
+      is_differentiated_(is_differentiated) {
+  if (claims == nullptr) return;
+  for (const Claim& claim : *claims) {
+    if (claim.graph == module_.text(graph.name())) claims_.emplace(claim.uid, claim.law);
+  }
+}
+
+bool Laws::issue(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world) {
+  const auto claim = claims_.find(graph_[call.node].uid);
+  if (claim == claims_.end() || claim->second == Law::kPart || claim->second == Law::kOwnShard) {
+    note_gather(call);
+    return false;
+  }
+  std::string why = "its group cannot be told";
+  if (group != Hash128()) {
+    why = claim->second == Law::kGathers           ? issue_as_gathers(call, world)
+          : claim->second == Law::kAddedReductions ? issue_as_sum(call, group, ranks, world)
+                                                   : issue_as_members(call, claim->second, group, ranks, world);
+  }
+  if (!why.empty()) refused_.push_back({call.node, claim->second, why});
+  return why.empty();
+}
+
+void Laws::end_filling(uint32_t storage, const Hash128& pending, const Hash128& own_name, std::vector<Hash128>& waits) {
+  const auto reduced = reduced_.find(storage);
+  memory_.end_filling(storage, reduced == reduced_.end() ? own_name : sum_name(reduced->second.members, false));
+  const Hash128 filled = memory_.all_of(storage);
+  if (auto found = gathered_.find(storage); found != gathered_.end()) found.value().filled = filled;
+  if (auto found = bucketed_.find(storage); found != bucketed_.end()) {
+    found.value().filled = filled;
+  } else if (reduced != reduced_.end()) {
+    reduced.value().filled = filled;
+  } else {
+    waits.push_back(pending);
+    return;
+  }
+  add_pending(storage, waits);
+}
+
+void Laws::add_pending(uint32_t storage, std::vector<Hash128>& pending) const {
+  if (const auto found = bucketed_.find(storage); found != bucketed_.end()) {
+    for (const SideBySide::Part& part : found->second.buffer.parts) pending.push_back(part.name);
+  } else if (const auto reduced = reduced_.find(storage); reduced != reduced_.end()) {
+    pending.insert(pending.end(), reduced->second.members.begin(), reduced->second.members.end());
+  } else {
+    pending.push_back(memory_.all_of(storage));
+  }
+}
+
+void Laws::apply(const Call& call) {
+  const auto claim = claims_.find(graph_[call.node].uid);
+  if (claim == claims_.end()) return;
+  const bool is_collective = graph_.op(call.node).has(Effect::kCollective);
+  std::string why;
+  if (claim->second == Law::kPart) {
+    why = name_by_part(call.node);
+  } else if (claim->second == Law::kOwnShard) {
+    why = name_by_shard(call);
+  } else if (is_collective) {  // the call itself: issue()
+    return;
+  } else if (claim->second == Law::kAddedReductions) {
+    why = name_by_sum(call);
+  } else {
+    why = name_by_bucket(call);
+  }
+  if (!why.empty()) refused_.push_back({call.node, claim->second, why});
+}
+
+void Laws::note_copy(const Hash128& placed, uint32_t source) {
+  if (has_claims()) sources_.emplace(placed, Source{memory_.data_key(source), memory_.object(source).geometry});
+}
+
+void Laws::note_cat(const Call& call) {
+  note_rows(call);
+  note_parts(call);
+}
+
+void Laws::note_sent(uint32_t object) {
+  sent_.reset();
+  if (memory_.is_certain(memory_.object(object).storage)) sent_ = copied_to(object);
+}
+
+bool Laws::is_clone(const Call& call) {
+  return rules_.of(graph_, call.node).special == CallRule::Special::kClone && call.given.size() == 1;
+}
+
+// Law::kPart. The value lies on a storage of its own from here on, which may be the one it lay on; so any write to
+// either leaves the other unsure.
+std::string Laws::name_by_part(NodeId node) {
+  if (is_differentiated_) return "autograd may run through the graph, where it has a history of its own";
+  const Cell* cell = values_.find_tensor(node);
+  if (cell == nullptr) return "it is not a tensor";
+  const uint32_t object = cell->first;
+  const uint32_t storage = memory_.object(object).storage;
+  if (!memory_.is_certain(storage)) {
+    return "its memory is being filled, or may have been written through something else";
+  }
+  if (!memory_.byte_range(object).has_value()) return "its sizes are not known";
+  const std::optional<Source> source = copied_to(object);
+  if (!source.has_value()) return "it is not exactly what one tensor was copied to";
+  const std::string why = check_part(*memory_.known_geometry(object), *geometries_.find(source->geometry));
+  if (!why.empty()) return why;
+  stand_for(node, object, source->data, source->geometry);
+  return "";
+}
+
+// The node yields a value of that name from here on, on a storage of its own that may be the one it lay on.
+void Laws::stand_for(NodeId node, uint32_t object, const Hash128& data, GeometryId geometry) {
+  const uint32_t part = memory_.make_storage(data);
+  memory_.storage(part).stands_on = memory_.real_storage(memory_.object(object).storage) + 1;
+  const uint32_t named = memory_.make_object(part, geometry);
+  memory_.join_objects(object, named);
+  values_.give(node, NamedValues::tensor(named));
+}
+
+// Of `cat`: what lies in the rows of what it gives. Along dimension 0 of vectors, one row; along dimension 1 of matrices,
+// theirs.
+void Laws::note_rows(const Call& call) {
+  const std::vector<uint32_t>&given = call.given, &made = call.made;
+  const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
+  const Arg* dim = call_argument(graph_, call.node, 1);
+  const SymInt along = dim == nullptr ? SymInt(0) : integer_of(*dim).value_or(SymInt(-1));
+  if (to == nullptr || to->rank() < 1 || to->rank() > 2 || !along.is(static_cast<int64_t>(to->rank()) - 1)) return;
+  if (!is_row_major(*to) || !to->offset.is(0)) return;
+  SideBySide rows;
+  if (to->rank() == 2) {
+    if (!to->sizes[0].is_static() || to->sizes[0].value() < 1) return;
+    rows.rows = to->sizes[0].value();
+  }
+  for (const uint32_t object : given) {
+    const Geometry* from = memory_.known_geometry(object);
+    const std::optional<Hash128> elements = memory_.elements_key(object, *to);
+    const bool fits = from != nullptr && elements.has_value() && from->rank() == to->rank() &&
+                      from->sizes.back().is_static() && (from->rank() == 1 || from->sizes[0] == to->sizes[0]);
+    if (!fits) return;
+    const auto inside = rows_.find(memory_.data_key(object));
+    rows.add({*elements, from->sizes.back().value()}, inside == rows_.end() ? nullptr : &inside->second);
+  }
+  if (!to->sizes.back().is(rows.width())) return;
+  rows_.emplace(memory_.data_key(made[0]), std::move(rows));
+}
+
+// Laws kBucket and kBucketedReduction, of the call: it fills each result from what lies side by side in what it is given for
+// it, and counts as one call for each member. Returns what stands against it.
+std::string Laws::issue_as_members(const Call& call, Law law, const Hash128& group, const Hash128& ranks,
+                                   const Hash128& world) {
+  if (is_differentiated_) return "autograd may run through the graph";
+  const std::vector<uint32_t>&given = call.given, &made = call.made;
+  const Op& op = graph_.op(call.node);
+  const CollectiveKind kind = collective_kind(op);
+  const bool is_gather = kind == CollectiveKind::kAllGather;
+  const bool is_scatter = kind == CollectiveKind::kReduceScatter;
+  if (is_gather != (law == Law::kBucket) || (!is_gather && !is_scatter && kind != CollectiveKind::kAllReduce)) {
+    return "the law is of another kind of collective";
+  }
+  const bool is_out = is_gather && op.writes.size() == 1 && given.size() == 2 && made.size() == 1;
+  if (!is_out && (!op.writes.empty() || given.size() != made.size() || made.empty())) {
+    return "it does not make one tensor of each";
+  }
+  words_.clear();
+  words_.add(key_tag(KeyKind::kMember, static_cast<uint64_t>(kind)));
+  words_.add(group);
+  words_.add(ranks);
+  words_.add(world);
+  for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
+    const Arg* arg = call_argument(graph_, call.node, i);
+    if (arg != nullptr && arg->is(ArgKind::kString) && op.schema->args[i].name == "reduce_op") {
+      words_.add(keys_.text(arg->as_string()));
+    }
+  }
+  const size_t size = words_.size();
+  std::vector<SideBySide> buckets;
+  for (size_t i = 0; i < made.size(); ++i) {
+    std::string why;
+    buckets.push_back(members_given(call.node, kind, given[i], made[i], is_out, why));
+    if (!why.empty()) return why;
+  }
+  for (size_t i = 0; i < made.size(); ++i) {
+    for (SideBySide::Part& part : buckets[i].parts) {
+      words_.cut(size);
+      words_.add(static_cast<uint64_t>(buckets[i].rows));
+      words_.add(part.name);
+      words_.add(static_cast<uint64_t>(part.width));
+      part.name = make_key(words_.all());
+      members_[group].push_back(part.name);
+    }
+    bucketed_[memory_.object(made[i]).storage] = {std::move(buckets[i]), Hash128()};
+  }
+  return "";
+}
+
+// What lies side by side in what the call is given for one of its results; in as many rows as the result has. Names are of
+// what is given. `why`: what stands against it.
+SideBySide Laws::members_given(NodeId node, CollectiveKind kind, uint32_t given, uint32_t made, bool is_out,
+                               std::string& why) {
+  SideBySide bucket;
+  const bool is_gather = kind == CollectiveKind::kAllGather, is_scatter = kind == CollectiveKind::kReduceScatter;
+  const Geometry* from = memory_.known_geometry(given);
+  const Geometry* to = memory_.known_geometry(made);
+  std::optional<Hash128> elements = from == nullptr ? std::nullopt : memory_.elements_key(given, *from);
+  if (to == nullptr || !elements.has_value() || !is_row_major(*to) || !to->offset.is(0)) {
+    why = "what it is given or makes is not laid out row by row";
+    return bucket;
+  }
+  const SymInt count = from->num_elements(), made_count = to->num_elements();
+  if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() < 1) {
+    why = "its sizes are not known";
+    return bucket;
+  }
+  const int64_t more = is_gather ? made_count.value() : count.value();
+  const int64_t less = is_gather ? count.value() : made_count.value();
+  if (more % less != 0 || (!is_gather && !is_scatter && more != less)) {
+    why = "its sizes are no multiples";
+    return bucket;
+  }
+  const int64_t ranks = more / less;
+  auto inside = from->offset.is(0) ? rows_.find(memory_.data_key(given)) : rows_.end();
+  if (is_out) {
+    why = check_place(node, given, made, *from, count.value());
+    if (!why.empty()) return bucket;
+    if (sent_.has_value()) {
+      const Geometry& geometry = *geometries_.find(sent_->geometry);
+      elements = NamedMemory::elements_key(sent_->data, geometry);
+      inside = geometry.offset.is(0) ? rows_.find(sent_->data) : rows_.end();
+    } else if (memory_.may_share(given, made)) {
+      why = "what lies at its place in its result is not known to be copied there from one tensor";
+      return bucket;
+    }
+  }
+  bucket.rows = is_scatter ? ranks : 1;
+  bucket.add({*elements, count.value() / bucket.rows}, inside == rows_.end() ? nullptr : &inside->second);
+  bucket.rows = is_gather ? ranks : 1;
+  return bucket;
+}
+
+// A gather that is given memory for its result may be given a part of it: then that of the file's rank, as every other would
+// be written over while it is read.
+std::string Laws::check_place(NodeId node, uint32_t given, uint32_t made, const Geometry& from, int64_t count) {
+  const uint32_t storage = memory_.real_storage(memory_.object(made).storage);
+  if (!memory_.may_share(given, made)) return "";
+  const ProcessGroup* group = find_group(module_, group_of_call(graph_, node).uid);
+  if (memory_.real_storage(memory_.object(given).storage) != storage || group == nullptr ||
+      !is_own_place(module_, group->ranks, from.offset, count)) {
+    return "what it is given may lie in its result, and not at this rank's place";
+  }
+  return "";
+}
+
+// The one tensor whose elements were copied to all that it shows.
+std::optional<Laws::Source> Laws::copied_to(uint32_t object) {
+  const std::optional<Hash128> placed = memory_.exactly(object);
+  const auto source = placed.has_value() ? sources_.find(*placed) : sources_.end();
+  if (source == sources_.end()) return std::nullopt;
+  return source->second;
+}
+
+// The same of what is cut from the result. A copy of columns lies as one of its own.
+std::string Laws::name_by_bucket(const Call& call) {
+  const Cell* cell = values_.find_tensor(call.node);
+  if (cell == nullptr) return "it is not a tensor";
+  const uint32_t object = cell->first;
+  const uint32_t seen = is_clone(call) ? call.given[0] : object;
+  if (is_named_by_law(seen)) return "a law names what it shows already";
+  const uint32_t storage = memory_.real_storage(memory_.object(seen).storage);
+  const auto found = bucketed_.find(storage);
+  if (found == bucketed_.end()) return "it is not cut from such a collective's result";
+  if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
+    return "nobody has waited for it, or it was written to";
+  }
+  const Geometry* geometry = memory_.known_geometry(seen);
+  if (geometry == nullptr) return "its sizes are not known";
+  const std::optional<std::vector<SideBySide::Part>> parts = parts_seen(found->second.buffer, *geometry);
+  if (!parts.has_value()) return "it is not what lies there of whole tensors";
+  Geometry own = *memory_.known_geometry(object);
+  if (!is_row_major(own)) return "it is not laid out row by row";
+  words_.clear();
+  words_.add(key_tag(KeyKind::kMember));
+  for (const SideBySide::Part& part : *parts) words_.add(part.name);
+  own.offset = SymInt(0);
+  own.strides = row_major_strides(own.sizes);
+  stand_for(call.node, object, make_key(words_.all()), geometries_.add(own));
+  return "";
+}
+
+// What stands against it is why.
+std::optional<Laws::Single> Laws::single(const Call& call, std::string& why) {
+  if (is_differentiated_) {
+    why = "autograd may run through the graph";
+  } else if (call.given.size() != 1 || call.made.size() != 1 || !graph_.op(call.node).writes.empty()) {
+    why = "it does not make one tensor of one";
+  } else {
+    const Geometry* from = memory_.known_geometry(call.given[0]);
+    const Geometry* to = memory_.known_geometry(call.made[0]);
+    const std::optional<Hash128> elements =
+        from == nullptr || to == nullptr ? std::nullopt : memory_.elements_key(call.given[0], *to);
+    if (elements.has_value() && is_row_major(*to) && to->offset.is(0)) return Single{from, to, *elements};
+    why = "what it is given or makes is not laid out row by row";
+  }
+  return std::nullopt;
+}
+
+// What an all-gather lays side by side, for laws kGathers and kOwnShard. Returns why that cannot be told.
+std::string Laws::note_gather(const Call& call) {
+  std::string why;
+  if (collective_kind(graph_.op(call.node)) != CollectiveKind::kAllGather) return "it is not an all-gather";
+  const std::optional<Single> one = single(call, why);
+  if (!one.has_value()) return why;
+  const ProcessGroup* group = find_group(module_, group_of_call(graph_, call.node).uid);
+  if (group == nullptr || group->ranks.empty()) return "its group is not listed";
+  const SymInt count = one->from->num_elements(), made_count = one->to->num_elements();
+  if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() % count.value() != 0 ||
+      made_count.value() / count.value() != static_cast<int64_t>(group->ranks.size())) {
+    return "its sizes are not known, or do not fit its ranks";
+  }
+  GatherResult result;
+  const uint32_t given = call.given[0];
+  const Source source = {memory_.data_key(given), memory_.object(given).geometry};
+  result.levels.push_back({group->ranks, one->elements, source, count.value()});
+  if (const GatherResult* inner = gathered_whole(given); inner != nullptr) {
+    for (const Gathered& level : inner->levels) {
+      std::optional<RankOrder> both = ranks_of_both(module_, level.ranks, group->ranks);
+      if (!both.has_value()) break;
+      result.levels.push_back({std::move(both->ranks), level.elements, level.source, level.count});
+    }
+  }
+  gathered_[memory_.object(call.made[0]).storage] = std::move(result);
+  return "";
+}
+
+// Of a tensor that shows all of what was gathered, in the order in which it lies.
+const Laws::GatherResult* Laws::gathered_whole(uint32_t object) {
+  const GatherResult* found = gathered_on(object);
+  const Geometry* geometry = memory_.known_geometry(object);
+  if (found == nullptr || geometry == nullptr || !is_row_major(*geometry) || !geometry->offset.is(0)) return nullptr;
+  return geometry->num_elements().is(found->levels[0].count * static_cast<int64_t>(found->levels[0].ranks.size()))
+             ? found
+             : nullptr;
+}
+// Of one on what was gathered, once it is there and as long as nobody writes to it.
+const Laws::GatherResult* Laws::gathered_on(uint32_t object) {
+  if (is_named_by_law(object)) return nullptr;
+  const uint32_t storage = memory_.real_storage(memory_.object(object).storage);
+  const auto found = gathered_.find(storage);
+  const bool is_there =
+      found != gathered_.end() && memory_.is_certain(storage) && memory_.all_of(storage) == found->second.filled;
+  return is_there ? &found->second : nullptr;
+}
+
+// Law kGathers, of the call: what it fills its result with is named by whose data it lays side by side, however often they
+// were gathered before.
+std::string Laws::issue_as_gathers(const Call& call, const Hash128& world) {
+  const std::string why = note_gather(call);
+  if (!why.empty()) return why;
+  const uint32_t storage = memory_.object(call.made[0]).storage;
+  const Gathered& result = gathered_.find(storage)->second.levels.back();
+  words_.clear();
+  for (const int64_t rank : result.ranks) words_.add(static_cast<uint64_t>(rank));
+  const Hash128 ranks = make_key(words_.all());
+  const Hash128 name = make_key(KeyKind::kGathered, {ranks.high, ranks.low, world.high, world.low, result.elements.high,
+                                                     result.elements.low, static_cast<uint64_t>(result.count)});
+  memory_.name_anew(storage, name, name);
+  members_[ranks].push_back(name);
+  return "";
+}
+
+// Whether it adds two tensors of one geometry.
+bool Laws::adds_two(const Call& call) {
+  const Arg* factor = call_argument(graph_, call.node, 2);
+  if (graph_.op(call.node).name != "aten.add.Tensor" || factor != nullptr || call.given.size() != 2 ||
+      call.made.size() != 1) {
+    return false;
+  }
+  const Geometry* to = memory_.known_geometry(call.made[0]);
+  return to != nullptr && std::all_of(call.given.begin(), call.given.end(), [&](uint32_t object) {
+           const Geometry* from = memory_.known_geometry(object);
+           return from != nullptr && from->sizes == to->sizes && from->dtype == to->dtype;
+         });
+}
+
+void Laws::note_sum(const Call& call) {
+  const Geometry* to = adds_two(call) ? memory_.known_geometry(call.made[0]) : nullptr;
+  if (to == nullptr || !is_row_major(*to) || !to->offset.is(0)) return;
+  std::vector<Hash128> addends;
+  for (const uint32_t object : call.given) {
+    const std::optional<Hash128> elements = memory_.elements_key(object, *to);
+    if (!elements.has_value()) return;
+    add_addends(object, *elements, addends);
+  }
+  sums_.emplace(memory_.data_key(call.made[0]), std::move(addends));
+}
+void Laws::add_addends(uint32_t object, const Hash128& elements, std::vector<Hash128>& addends) {
+  const Geometry* geometry = memory_.known_geometry(object);
+  const auto inside =
+      geometry != nullptr && geometry->offset.is(0) ? sums_.find(memory_.data_key(object)) : sums_.end();
+  if (inside == sums_.end()) {
+    addends.push_back(elements);
+  } else {
+    addends.insert(addends.end(), inside->second.begin(), inside->second.end());
+  }
+}
+
+// Law kAddedReductions, of the call: what it fills its result with is named by what is added up, on this rank and over all.
+std::string Laws::issue_as_sum(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world) {
+  const Op& op = graph_.op(call.node);
+  const CollectiveKind kind = collective_kind(op);
+  if (kind != CollectiveKind::kReduceScatter && kind != CollectiveKind::kAllReduce) return "it is not a reduction";
+  std::string why;
+  const std::optional<Single> one = single(call, why);
+  if (!one.has_value()) return why;
+  const SymInt count = one->from->num_elements();
+  if (!count.is_static()) return "its sizes are not known";
+  words_.clear();
+  words_.add(key_tag(KeyKind::kSummed, static_cast<uint64_t>(kind)));
+  words_.add(group);
+  words_.add(ranks);
+  words_.add(world);
+  for (const SymInt& size : one->to->sizes) words_.add(size.key());
+  bool is_linear = false;
+  for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
+    const Arg* arg = call_argument(graph_, call.node, i);
+    if (arg == nullptr || !arg->is(ArgKind::kString) || op.schema->args[i].name != "reduce_op") continue;
+    const bool is_average = module_.text(arg->as_string()) == "avg";  // of integers: what is left over is dropped
+    is_linear = module_.text(arg->as_string()) == "sum" || (is_average && is_floating(one->from->dtype));
+    words_.add(keys_.text(arg->as_string()));
+  }
+  if (!is_linear) return "it neither sums nor averages";
+  std::vector<Hash128> members;
+  add_addends(call.given[0], one->elements, members);
+  const size_t size = words_.size();
+  for (Hash128& member : members) {
+    words_.cut(size);
+    words_.add(member);
+    member = make_key(words_.all());
+    members_[group].push_back(member);
+  }
+  std::sort(members.begin(), members.end());
+  const uint32_t storage = memory_.object(call.made[0]).storage;
+  memory_.name_anew(storage, sum_name(members, true), sum_name(members, true));
+  reduced_[storage] = {std::move(members), one->to->num_elements(), Hash128()};
+  return "";
+}
+
+// The same of an `add` of what reductions gave.
+std::string Laws::name_by_sum(const Call& call) {
+  if (!adds_two(call)) return "it does not add two tensors of equal sizes";
+  std::vector<Hash128> members;
+  for (const uint32_t object : call.given) {
+    const uint32_t storage = memory_.real_storage(memory_.object(object).storage);
+    const auto found = reduced_.find(storage);
+    const Geometry* geometry = memory_.known_geometry(object);
+    if (found == reduced_.end() || is_named_by_law(object) || !is_row_major(*geometry) || !geometry->offset.is(0) ||
+        !(geometry->num_elements() == found->second.count)) {
+      return "it does not add what reductions gave, as a whole";
+    }
+    if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
+      return "nobody has waited for what it adds, or it was written to";
+    }
+    members.insert(members.end(), found->second.members.begin(), found->second.members.end());
+  }
+  std::sort(members.begin(), members.end());
+  const uint32_t storage = memory_.object(call.made[0]).storage;
+  memory_.name_anew(storage, sum_name(members, true), sum_name(members, false));
+  const Hash128 filled = memory_.all_of(storage);
+  reduced_[storage] = {std::move(members), memory_.known_geometry(call.made[0])->num_elements(), filled};
+  return "";
+}
+
+// Law kOwnShard.
+std::string Laws::name_by_shard(const Call& call) {
+  const NodeId node = call.node;
+  const Cell* cell = values_.find_tensor(node);
+  if (cell == nullptr) return "it is not a tensor";
+  const uint32_t object = cell->first;
+  if (is_clone(call)) return name_by_copied_shard(call, object);
+  const GatherResult* result = gathered_on(object);
+  const Geometry* geometry = memory_.known_geometry(object);
+  if (result == nullptr || geometry == nullptr || !is_row_major(*geometry)) {
+    return "it does not show what was gathered, and waited for, row by row";
+  }
+  const Gathered* gathered = nullptr;
+  for (const Gathered& each : result->levels) {
+    const bool is_own =
+        geometry->num_elements().is(each.count) && is_own_place(module_, each.ranks, geometry->offset, each.count);
+    if (is_own && gathered == nullptr) gathered = &each;
+  }
+  if (gathered == nullptr) return "it does not show just what this rank gave";
+  const Geometry& source = *geometries_.find(gathered->source.geometry);
+  if (geometry->dtype != source.dtype || geometry->rest != source.rest) return "it has another dtype or device";
+  Geometry own = source;
+  if (own.sizes != geometry->sizes) {
+    own.sizes = geometry->sizes;
+    own.strides = row_major_strides(own.sizes);
+  }
+  const Hash128 data = gathered->source.data;
+  const OwnPart part = {memory_.real_storage(memory_.object(object).storage), geometry->offset, own.offset, data};
+  const bool is_outermost = gathered == &result->levels[0];
+  stand_for(node, object, data, geometries_.add(own));
+  if (is_outermost) own_parts_[memory_.object(values_.find_tensor(node)->first).storage] = part;
+  return "";
+}
+
+// Of `cat`: that it puts all parts of one gather, each as a whole, side by side along another dimension than the first.
+void Laws::note_parts(const Call& call) {
+  const std::vector<uint32_t>&given = call.given, &made = call.made;
+  const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
+  const GatherResult* result = nullptr;
+  for (const uint32_t object : given) {
+    if (const std::optional<GatherPart> part = part_of_gather(object); part.has_value()) result = part->result;
+  }
+  const Arg* dim = call_argument(graph_, call.node, 1);
+  if (to == nullptr || result == nullptr || dim == nullptr || !is_row_major(*to) || !to->offset.is(0)) return;
+  const std::optional<SymInt> along = integer_of(*dim);
+  const int64_t rank = static_cast<int64_t>(to->rank());
+  if (!along.has_value() || !along->is_static()) return;
+  const int64_t at = along->value() < 0 ? along->value() + rank : along->value();
+  const Gathered& level = result->levels[0];
+  if (at < 1 || at >= rank || given.size() != level.ranks.size()) return;
+  std::vector<SymInt> sizes;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const Geometry* geometry = memory_.known_geometry(given[i]);
+    const std::optional<GatherPart> part = part_of_gather(given[i]);
+    if (!part.has_value() || part->result != result || !part->offset.is(static_cast<int64_t>(i) * level.count)) return;
+    if (i == 0) sizes = geometry->sizes;
+    const bool is_whole = geometry->sizes == sizes && geometry->dtype == to->dtype && geometry->rest == to->rest &&
+                          is_row_major(*geometry) && !geometry->conjugate && !geometry->negative &&
+                          geometry->num_elements().is(level.count);
+    if (!is_whole) return;
+  }
+  const size_t place = static_cast<size_t>(at);
+  const SymInt step = to->strides[place] * sizes[place];
+  if (!step.is_static()) return;
+  const uint32_t storage = memory_.real_storage(memory_.object(made[0]).storage);
+  parts_[storage] = {level.ranks, level.source, sizes, to->strides, step.value(), memory_.all_of(storage)};
+}
+
+// Where a tensor begins in what was gathered, also if kOwnShard named it already.
+std::optional<Laws::GatherPart> Laws::part_of_gather(uint32_t object) {
+  const Geometry* geometry = memory_.known_geometry(object);
+  if (geometry == nullptr) return std::nullopt;
+  if (const GatherResult* result = gathered_on(object); result != nullptr) return GatherPart{result, geometry->offset};
+  const uint32_t storage = memory_.object(object).storage;
+  const auto found = own_parts_.find(storage);
+  const bool is_it = found != own_parts_.end() && memory_.is_certain(storage) &&
+                     memory_.data_key(object) == found->second.data && geometry->offset == found->second.named_offset;
+  if (!is_it) return std::nullopt;
+  return GatherPart{&gathered_.find(found->second.gather)->second, found->second.offset};
+}
+
+// Law kOwnShard, of a copy: of what a rank gave, or of its own part of such a cat.
+std::string Laws::name_by_copied_shard(const Call& call, uint32_t object) {
+  const uint32_t seen = call.given[0], storage = memory_.real_storage(memory_.object(seen).storage);
+  const Geometry* geometry = memory_.known_geometry(seen);
+  const Geometry* made = memory_.known_geometry(object);
+  if (is_differentiated_ || is_named_by_law(seen)) return "a law names what it shows already";
+  if (geometry == nullptr || made == nullptr || !is_row_major(*made) || made->sizes != geometry->sizes ||
+      made->dtype != geometry->dtype || made->rest != geometry->rest || !memory_.is_certain(storage)) {
+    return "it is not a copy row by row, of what is known";
+  }
+  const auto found = parts_.find(storage);
+  Hash128 data = memory_.data_key(seen);
+  Geometry own = *geometry;
+  Geometry wanted = *geometry;
+  if (found != parts_.end()) wanted.strides = found->second.strides;
+  if (found != parts_.end() && memory_.all_of(storage) == found->second.content &&
+      geometry->sizes == found->second.sizes && same_geometry(*geometry, wanted) &&
+      is_own_place(module_, found->second.ranks, geometry->offset, found->second.step)) {
+    data = found->second.source.data;
+    own = *geometries_.find(found->second.source.geometry);
+    if (own.dtype != geometry->dtype || own.rest != geometry->rest || own.conjugate || own.negative) {
+      return "it has another dtype or device";
+    }
+  } else if (!is_row_major(own) || own.conjugate || own.negative) {
+    return "it does not copy just what this rank gave";
+  }
+  own.sizes = geometry->sizes;
+  own.strides = row_major_strides(own.sizes);
+  stand_for(call.node, object, make_key(KeyKind::kElements, {data.high, data.low, 1}), geometries_.add(own));
+  return "";
+}
+
+}  // namespace fxopt
