@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Times load, passes, memory analysis and save on graphs made by repeating a layer of a real Llama training step,
-# forward and backward, then on graphs in which a getitem takes each of 10000 and of 40000 outputs of one node. Prints
-# a Markdown table for each: seconds (medians), peak memory, exponent of growth, bytes per node.
+# forward and backward, then on graphs in which a getitem takes each of 10000 and of 40000 outputs of one node, and the passes of
+# collectives on layers with 5000 and with 40000 of them. Prints a Markdown table for each: seconds (medians), peak memory, exponent
+# of growth, bytes per node.
 #
 #   scripts/bench.sh [BUILD_FOLDER] [NODES...]    `build/release`, and 36000 and 1000000 nodes, if none are given
 #
@@ -19,7 +20,7 @@ graph=${FXOPT_BENCH_GRAPH:-testdata/llama1b.pb}
 if [[ $build == build/release ]]; then
   cmake --preset release >&2
 fi
-cmake --build "$build" --target fxopt_make_tiled fxopt_make_wide fxopt_bench >&2
+cmake --build "$build" --target fxopt_make_tiled fxopt_make_repeated fxopt_bench >&2
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -31,8 +32,14 @@ done
 
 wide=()
 for outputs in 10000 40000; do
-  "$build/tests/fxopt_make_wide" "$folder/wide_$outputs.pb" "$outputs"
+  "$build/tests/fxopt_make_repeated" "$folder/wide_$outputs.pb" outputs "$outputs"
   wide+=("$folder/wide_$outputs.pb")
+done
+
+layers=()
+for count in 1000 8334; do
+  "$build/tests/fxopt_make_repeated" "$folder/layers_$count.pb" collectives "$count"
+  layers+=("$folder/layers_$count.pb")
 done
 
 one_core=()
@@ -50,3 +57,6 @@ measure() {
 measure "${graphs[@]}"
 echo
 measure "${wide[@]}"
+echo
+measure --passes 'fuse-gathers{gate=none},alias-round-trips,dedup-unshards,bucket{groups=all,reduce-scatter=200MiB},compute-cap' \
+  "${layers[@]}"

@@ -1,4 +1,4 @@
-// fxopt_bench [--repeat N] [--processor-time] --out FILE GRAPH...: times every stage of a run on each graph, on one
+// fxopt_bench [--repeat N] [--processor-time] [--passes PIPELINE] --out FILE GRAPH...: times every stage of a run on each graph, on one
 // thread: the median of N runs (5), each on a freshly loaded graph. Prints a Markdown table with the exponent of growth
 // between the first and the last graph, which should stand in order of size: the peak resident memory of the process is
 // read after each. Processor time in place of elapsed time tells more on a machine that others use.
@@ -32,6 +32,7 @@ constexpr double kMaxFileBytes = 2147483647.0;  // of the binary form
 struct Options {
   int repeat = 5;
   bool processor_time = false;
+  std::string passes{kPipeline};
   std::string out;
   std::vector<std::string> graphs;
 };
@@ -110,10 +111,11 @@ Status run_once(const std::string& path, const Options& options, Measured& measu
   Module& module = **loaded;
   measured.nodes = module.main().num_nodes();
 
-  Result<Pipeline> pipeline = parse_pipeline(kPipeline);
+  Result<Pipeline> pipeline = parse_pipeline(options.passes);
   if (!pipeline.ok()) return std::move(pipeline).error();
   RunOptions run_options;
   run_options.verify = run_options.check_hash = false;
+  run_options.numerics = Numerics::kReordersReductions;
   run_options.observer = [&](size_t, const PipelineStep& step, const StepReport&, const Module&) {
     measured.add(step.text, clock.lap());
   };
@@ -208,6 +210,8 @@ Options read_options(int argc, char** argv) {
       options.repeat = std::atoi(argv[++i]);
     } else if (arg == "--processor-time") {
       options.processor_time = true;
+    } else if (arg == "--passes" && i + 1 < argc) {
+      options.passes = argv[++i];
     } else if (arg == "--out" && i + 1 < argc) {
       options.out = argv[++i];
     } else {
@@ -228,7 +232,7 @@ int run(const Options& options) {
     all.push_back(std::move(*measured));
   }
   print_table(all);
-  std::cerr << "pipeline: " << kPipeline << "; " << (options.processor_time ? "processor" : "elapsed")
+  std::cerr << "pipeline: " << options.passes << "; " << (options.processor_time ? "processor" : "elapsed")
             << " time, medians of " << options.repeat << " runs; last column: exponent of growth\n";
   return 0;
 }

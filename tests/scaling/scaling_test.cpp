@@ -60,6 +60,13 @@ void check_shape(const Shape& shape) {
     CHECK(times < kLimit);
     std::printf("  %s %.2f", command[0].c_str(), std::log(times) / std::log(kFactor));
   }
+  for (const std::string& passes : shape.passes) {
+    CAPTURE(shape.name, passes);
+    const double times =
+        growth({"opt", "-o", "/dev/null", "--numerics", "reorders-reductions", "--passes", passes}, small, large);
+    CHECK(times < kLimit);
+    std::printf("  %s %.2f", passes.substr(0, passes.find('{')).c_str(), std::log(times) / std::log(kFactor));
+  }
   std::printf("\n");
 }
 

@@ -141,6 +141,40 @@ std::string nested_graphs(size_t depth) {
   return text + plain_subgraph("g" + number(depth));
 }
 
+std::string layers_with_collectives(size_t layers) {
+  std::string inputs, body, last = "x";
+  const auto collect = [&body](const std::string& name, const std::string& sizes, const std::string& call) {
+    body += "  %" + name + "_start: f32[" + sizes + "] = _c10d_functional." + call + "\n  %" + name + ": f32[" + sizes +
+            "] = _c10d_functional.wait_tensor.default(%" + name + "_start)\n";
+  };
+  for (size_t i = 0; i < layers; ++i) {
+    const std::string n = number(i);
+    inputs += "  %p" + n + ": f32[2, 8] = placeholder() {input={role=parameter}}\n";
+    collect("a" + n, "4, 8", "all_gather_into_tensor.default(%p" + n + ", 2, \"tp\")");
+    collect("b" + n, "8, 8", "all_gather_into_tensor.default(%a" + n + ", 2, \"dp\")");
+    body += "  %h" + n + ": f32[4, 8] = aten.mm.default(%" + last + ", %b" + n + ")\n";
+    collect("g" + n, "8, 8", "all_gather_into_tensor.default(%h" + n + ", 2, \"tp\")");
+    body += "  %s" + n + ": f32[4, 8] = aten.slice.Tensor(%g" + n + ", 0, 0, 4)\n";
+    collect("c" + n, "4, 8", "all_gather_into_tensor.default(%p" + n + ", 2, \"tp\")");
+    last = "g" + n;
+    for (size_t j = 0; j < 21; ++j) {
+      const std::string name = "e" + n + "_" + number(j);
+      body += "  %" + name + ": f32[8, 8] = aten.exp.default(%" + last + ")\n";
+      last = name;
+    }
+    collect("r" + n, "4, 8", "reduce_scatter_tensor.default(%" + last + ", \"sum\", 2, \"tp\")");
+    body += "  %m" + n + ": f32[4, 8] = aten.mul.Tensor(%s" + n + ", %c" + n + ")\n";
+    body += "  %z" + n + ": f32[4, 8] = aten.add.Tensor(%m" + n + ", %r" + n + ")\n";
+    last = "z" + n;
+  }
+  return "process_group {uid=\"dp\", ranks=[0, 2], mesh=\"m\", mesh_dims=[\"dp\"]}\n"
+         "process_group {uid=\"tp\", ranks=[0, 1], mesh=\"m\", mesh_dims=[\"tp\"]}\n"
+         "device_mesh {name=\"m\", device_type=\"cpu\", shape=[2, 2], dim_names=[\"dp\", \"tp\"], ranks=[0, 1, 2, 3], "
+         "coordinate=[0, 0], groups=[\"dp\", \"tp\"]}\nrank {rank=0, world_size=4}\ngraph @main {kind=inference} {\n"
+         "  %x: f32[4, 8] = placeholder()\n" +
+         inputs + body + "  return (%" + last + ",)\n}\n";
+}
+
 const std::vector<Shape>& shapes() {
   static const std::vector<Shape> kShapes = {
       {"a chain", chain, 2000},
@@ -154,6 +188,11 @@ const std::vector<Shape>& shapes() {
       {"bodies by name", bodies_by_name, 1000},
       {"separate graphs", separate_graphs, 1000},
       {"devices", devices, 1000},
+      {"layers with collectives",
+       layers_with_collectives,
+       100,
+       {"fuse-gathers{gate=none}", "alias-round-trips", "dedup-unshards", "bucket{groups=all,reduce-scatter=200MiB}",
+        "bucket{groups=all,form=coalesced,max-growth=-1}", "compute-cap"}},
   };
   return kShapes;
 }

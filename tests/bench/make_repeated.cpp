@@ -1,5 +1,7 @@
-// fxopt_make_wide OUT OUTPUTS: writes a step in which one node has OUTPUTS outputs and a getitem takes each, which is
-// where work for each getitem that grows with the outputs before it would show. The graph is verified first.
+// fxopt_make_repeated OUT outputs COUNT: writes a step in which one node has COUNT outputs and a getitem takes each, which is
+// where work for each getitem that grows with the outputs before it would show.
+// fxopt_make_repeated OUT collectives COUNT: writes COUNT layers of 36 nodes, 5 of which are collectives.
+// The graph is verified first.
 
 #include <charconv>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include "core/text.h"
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
+#include "tests/scaling/shapes.h"
 
 namespace fxopt {
 namespace {
@@ -41,8 +44,8 @@ std::string wide_text(uint64_t outputs) {
          "] = aten.cat.default([" + list("%b#") + "]) {phase=backward}\n  return (%c, %d)\n}\n";
 }
 
-Status write(const std::string& path, uint64_t outputs) {
-  Result<std::unique_ptr<Module>> module = parse_text(wide_text(outputs), "wide.fxg");
+Status write(const std::string& path, const std::string& text) {
+  Result<std::unique_ptr<Module>> module = parse_text(text, "repeated.fxg");
   if (!module.ok()) return std::move(module).error();
   const std::vector<Error> broken = verify(**module);
   if (!broken.empty()) return broken.front();
@@ -50,14 +53,16 @@ Status write(const std::string& path, uint64_t outputs) {
   return pb.ok() ? write_file(path, *pb) : Status(pb.error());
 }
 
-int run(const std::string& path, std::string_view number) {
-  uint64_t outputs = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), outputs);
-  if (error != std::errc() || end != number.data() + number.size() || outputs == 0) {
-    std::cerr << "make_wide: not a number of outputs: '" << number << "'\n";
+int run(const std::string& path, std::string_view what, std::string_view number) {
+  uint64_t count = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), count);
+  const bool is_number = error == std::errc() && end == number.data() + number.size() && count > 0;
+  if (!is_number || (what != "outputs" && what != "collectives")) {
+    std::cerr << "make_repeated: neither 'outputs' nor 'collectives' with a number: '" << what << "' '" << number
+              << "'\n";
     return 2;
   }
-  const Status written = write(path, outputs);
+  const Status written = write(path, what == "outputs" ? wide_text(count) : layers_with_collectives(count));
   if (written.ok()) return 0;
   std::cerr << format_error(written.error()) << "\n";
   return static_cast<int>(error_info(written.error().code).exit);
@@ -67,9 +72,9 @@ int run(const std::string& path, std::string_view number) {
 }  // namespace fxopt
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: fxopt_make_wide OUT OUTPUTS\n";
+  if (argc != 4) {
+    std::cerr << "usage: fxopt_make_repeated OUT outputs|collectives COUNT\n";
     return 2;
   }
-  return fxopt::run(argv[1], argv[2]);
+  return fxopt::run(argv[1], argv[2], argv[3]);
 }
