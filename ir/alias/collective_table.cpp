@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ir/alias/effects.h"
 #include "ir/alias/sizes.h"
@@ -151,19 +152,21 @@ class Finder {
     }
   }
 
-  // Through getitems: those of coalesced calls are waited for one by one.
+  // Through getitems: those of coalesced calls are waited for one by one. A wait for a list is none of one tensor.
   void find_waits(Collective& collective) {
     for (const NodeId user : graph_.users(collective.start)) {
-      if (is_wait(user)) collective.waits.push_back(user);
+      if (is_wait(user, collective.start)) collective.waits.push_back(user);
       if (!graph_[user].is_call() || view_of_call(graph_, user) != ViewKind::kProjection) continue;
       for (const NodeId reader : graph_.users(user)) {
-        if (is_wait(reader)) collective.waits.push_back(reader);
+        if (is_wait(reader, user)) collective.waits.push_back(reader);
       }
     }
     std::sort(collective.waits.begin(), collective.waits.end(),
               [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
   }
-  bool is_wait(NodeId node) const { return graph_[node].is_call() && graph_.op(node).has(Effect::kWaits); }
+  bool is_wait(NodeId node, NodeId of) const {
+    return graph_[node].is_call() && graph_.op(node).has(Effect::kWaits) && first_argument(graph_, node) == of;
+  }
 
   std::optional<int64_t> bytes_of(const Tensor& tensor) const {
     const std::optional<int64_t> elements = tensor_elements(graph_.module(), tensor, values_);
@@ -261,19 +264,26 @@ class BucketReader {
     return 0;
   }
 
+  // What was gathered lies in a row for each rank, and is cut across them.
+  bool is_along_members(NodeId split) const {
+    const Arg* dim = call_argument(graph_, split, 2);
+    const bool is_first = dim == nullptr || (dim->is(ArgKind::kInt) && dim->as_int() == 0);
+    return is_first != (collective_kind(graph_.op(bucket_.start)) == CollectiveKind::kAllGather);
+  }
+
   // Through waits and views to where it is cut apart, and what is copied of the parts.
   void read_result(NodeId from) {
     std::vector<NodeId> open = {from};
     while (!open.empty()) {
       const NodeId node = open.back();
       open.pop_back();
-      if (!graph_[node].is_call()) continue;
+      if (!graph_[node].is_call() || !met_.insert(node).second) continue;
       if (graph_.op(node).has(Effect::kWaits)) {
         const bool is_later =
             !bucket_.last_wait.is_valid() || graph_.position(node) > graph_.position(bucket_.last_wait);
         if (is_later) bucket_.last_wait = node;
       } else if (is_called(node, "split_with_sizes") || is_called(node, "split")) {
-        if (num_parts_ > 0) continue;
+        if (num_parts_ > 0 || !is_along_members(node)) continue;
         num_parts_ = graph_.value(node).count;
       } else if (is_called(node, "clone") && num_parts_ > 0) {
         const NodeId part = first_argument(graph_, node);
@@ -288,6 +298,7 @@ class BucketReader {
 
   const Graph& graph_;
   CollectiveBucket bucket_;
+  std::set<NodeId> met_;
   size_t num_parts_ = 0;
 };
 

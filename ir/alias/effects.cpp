@@ -1,6 +1,7 @@
 #include "ir/alias/effects.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <string_view>
 
@@ -92,6 +93,20 @@ bool keeps_metadata(const Graph& graph, NodeId node, uint8_t position) {
 ViewKind view_of_call(const Graph& graph, NodeId node) {
   const ViewKind view = graph.op(node).view;
   return view == ViewKind::kProjection ? view_of_getitem(graph, node) : view;
+}
+
+NodeId find_reader(const Graph& graph, std::vector<NodeId> from, const std::function<bool(NodeId reader)>& is_it) {
+  std::set<NodeId> asked;
+  while (!from.empty()) {
+    const NodeId node = from.back();
+    from.pop_back();
+    for (const NodeId reader : graph.users(node)) {
+      if (!asked.insert(reader).second) continue;
+      if (is_it(reader)) return reader;
+      if (graph[reader].is_call() && view_of_call(graph, reader) != ViewKind::kNone) from.push_back(reader);
+    }
+  }
+  return NodeId();
 }
 
 NodeId whole_of(const Graph& graph, NodeId node) {

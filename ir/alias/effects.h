@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "ir/graph/graph.h"
@@ -26,6 +27,10 @@ bool is_recorded_draw(const Graph& graph, NodeId node);
 // dict; of a tensor a view by integers, slices, None and Ellipsis, and by anything else (a tensor, a mask, a list) a
 // copy or, where the index is one integer in a tensor, a view. O(1), or O(elements of the index).
 ViewKind view_of_call(const Graph& graph, NodeId node);
+
+// The first that is met of those that read one of these nodes, or a view of one, for which `is_it` holds; invalid: there is none.
+// Each reader is asked once. O(readers log readers).
+NodeId find_reader(const Graph& graph, std::vector<NodeId> from, const std::function<bool(NodeId reader)>& is_it);
 
 // The node of which this one is a part: what a getitem takes an element of. Invalid for what is no part, as a getitem of a
 // tensor. O(the same).

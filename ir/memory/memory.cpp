@@ -54,7 +54,8 @@ class Analyzer {
         lifetimes_(storages.num_buffers()),
         is_read_(storages.num_buffers(), false),
         last_reader_is_backward_(storages.num_buffers(), false),
-        is_saved_(storages.num_buffers(), false) {
+        is_saved_(storages.num_buffers(), false),
+        is_filled_(storages.num_buffers(), false) {
     if (!options.derive_classes) return;
     if (phases == nullptr) own_phases_ = resolve_phases(graph, storages);
     phases_ = phases == nullptr ? &*own_phases_ : phases;
@@ -157,6 +158,11 @@ class Analyzer {
     for (const BufferId id : storages_.reads(node)) read(id, place, held, backward);
     for (const BufferId id : storages_.buffers(node)) {
       if (id.is_valid()) hold(id, place, held, backward);
+    }
+    if (graph_.op(node).has(Effect::kCollective)) {
+      for (const BufferId id : storages_.writes(node)) {
+        if (id.is_valid()) is_filled_[id.index()] = true;
+      }
     }
     touch_elements(node);
     const NodeExtra* extra = graph_.extra(node);
@@ -296,7 +302,9 @@ class Analyzer {
     if (is_recomputed(graph_, buffer.producer)) return MemoryClass::kRecomputed;
     if (is_saved_[id.index()]) return MemoryClass::kSavedValue;
     if (!is_backward(buffer.producer) && last_reader_is_backward_[id.index()]) return MemoryClass::kSavedValue;
-    if (graph_.op(buffer.producer).has(Effect::kCollective)) return MemoryClass::kCommunication;
+    const Op& maker = graph_.op(buffer.producer);
+    const bool is_made_for_it = is_filled_[id.index()] && maker.compute == ComputeClass::kFactory;
+    if (maker.has(Effect::kCollective) || is_made_for_it) return MemoryClass::kCommunication;
     return MemoryClass::kTemporary;
   }
 
@@ -385,7 +393,7 @@ class Analyzer {
   SymbolValues values_;
   MemoryReport report_;
   std::vector<Lifetime> lifetimes_;
-  std::vector<bool> is_read_, last_reader_is_backward_, is_saved_, ends_;
+  std::vector<bool> is_read_, last_reader_is_backward_, is_saved_, is_filled_, ends_;
   std::vector<BufferId> gradients_;
   bool gradients_sorted_ = false;
   std::optional<PhaseMap> own_phases_;

@@ -24,7 +24,7 @@ enum class MemoryClass : uint8_t {
   kGradient,       // leaves the graph as a gradient
   kSavedValue,     // made in forward, read by backward; in a forward graph: returned for it
   kRecomputed,     // made by a recomputed copy
-  kCommunication,  // made by a collective
+  kCommunication,  // made by a collective, or empty for one to fill
   kTemporary,
   kWorkspace,  // hidden memory of calls
 };

@@ -26,6 +26,7 @@
 #include "ir/alias/sizes.h"
 #include "ir/alias/storages.h"
 #include "ir/graph/module.h"
+#include "ir/values/values.h"
 #include "passes/pass/ledger.h"
 
 namespace fxopt {
@@ -63,10 +64,28 @@ class Liveness {
         dead.push_back(node);
       }
     }
+    keep_waits(dead);
     return dead;
   }
 
  private:
+  // Of several results of one collective somebody may read one; the call stays, and is waited for by all of them.
+  void keep_waits(std::vector<NodeId>& dead) {
+    for (const NodeId node : dead) {
+      if (!graph_[node].is_call() || !effects_.has(node, Effect::kWaits)) continue;
+      const NodeId given = first_argument(graph_, node);
+      const bool is_part =
+          given.is_valid() && graph_[given].is_call() && graph_.op(given).view == ViewKind::kProjection;
+      const NodeId start = is_part ? first_argument(graph_, given) : given;
+      if (!start.is_valid() || !graph_[start].is_call() || !live_.get(start) ||
+          !effects_.has(start, Effect::kCollective)) {
+        continue;
+      }
+      live_[node] = live_[given] = true;
+    }
+    std::erase_if(dead, [this](NodeId node) { return live_.get(node); });
+  }
+
   // Only such a node makes the pass ask who reads which memory.
   bool any_fills_memory() {
     for (const NodeId node : graph_.nodes()) {

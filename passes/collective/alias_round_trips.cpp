@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -54,6 +55,7 @@ class Finder {
 
  private:
   void look_behind(const Collective& one) {
+    if (!graph_.op(one.start).writes.empty()) return;  // into memory of others
     if (one.listed == nullptr || !one.sizes_fit() || one.waits.empty() || one.input_bytes == 0) return;
     if (one.ranks != static_cast<int64_t>(one.listed->ranks.size())) return;
     std::optional<Geometry> given = geometry_of(graph_.module(), integers_, *one.input);
@@ -122,6 +124,7 @@ class Finder {
       std::vector<Geometry> shown;
     };
     std::vector<Step> open = {{from, {shown}}};
+    std::set<NodeId> met;
     std::vector<std::pair<NodeId, Geometry>> own;
     while (!open.empty()) {
       const Step step = std::move(open.back());
@@ -131,7 +134,7 @@ class Finder {
           joined_.push_back(user);
         }
         std::optional<std::vector<Geometry>> seen = shown_by(user, step.node, step.shown);
-        if (!seen.has_value()) continue;
+        if (!seen.has_value() || !met.insert(user).second) continue;
         if (seen->size() == 1 && !is_list(user)) {
           if (laid_ == nullptr) seen_.insert_or_assign(user, (*seen)[0]);
           if (laid_ == nullptr ? is_own((*seen)[0]) : is_own_laid((*seen)[0])) {
@@ -235,6 +238,7 @@ class Finder {
     moved.offset = shown.offset;
     const bool is_same = laid_ == nullptr ? same_geometry(moved, shown) : given_.sizes == shown.sizes;
     found_.push_back({cut, gather_->start, is_same, !shown.offset.is_static(), laid_ != nullptr});
+    if (laid_ == nullptr) taken_.emplace(cut, source);
   }
 
   std::pair<std::string_view, std::string> find_obstacle(NodeId cut, NodeId source) {
@@ -260,6 +264,7 @@ class Finder {
     }
     NodeId last = cut;
     std::vector<NodeId> open = {cut};
+    std::set<NodeId> met;
     while (!open.empty()) {
       const NodeId node = open.back();
       open.pop_back();
@@ -276,13 +281,18 @@ class Finder {
         if (sees_storage(graph_, user)) {
           return {"storage", "%" + std::string(graph_.name_of(user)) + " may see more of it than its elements"};
         }
-        const bool shares = shares_memory(user, node);
-        if (shares) open.push_back(user);
+        if (shares_memory(user, node) && met.insert(user).second) open.push_back(user);
       }
     }
     const NodeId end = graph_.next(last);
-    if (storages.written_between(storages.buffers(source)[0], gather_->start, end)) {
-      return {"written", "%" + std::string(graph_.name_of(source)) + ", which was given, is written to"};
+    // What was given may be a cut, in the place of which what it was cut from is read by then.
+    for (NodeId given = source; given.is_valid();) {
+      if (storages.written_between(storages.buffers(given)[0], gather_->start, end)) {
+        return {"written", "%" + std::string(graph_.name_of(given)) + ", which was given, is written to"};
+      }
+      const auto taken = taken_.find(given);
+      const bool is_view = graph_[given].is_call() && view_of_call(graph_, given) != ViewKind::kNone;
+      given = taken != taken_.end() ? taken->second : is_view ? first_argument(graph_, given) : NodeId();
     }
     if (storages.written_between(storages.buffers(gather_->start)[0], gather_->waits.front(), end)) {
       return {"written", "what was gathered is written to"};
@@ -330,6 +340,7 @@ class Finder {
   std::vector<SymInt> part_sizes_;
   SymInt laid_step_;  // elements from one part to the next
   std::vector<RoundTrip> found_;
+  std::map<NodeId, NodeId> taken_;  // cuts, and what is read in their place
   bool is_rank_known_ = true;
   int64_t stays_ = 0;
   std::string first_;
@@ -340,11 +351,11 @@ class Finder {
 NodeId drop_unread(Graph& graph, NodeId from, bool with_gathers, const IdMap<NodeId, bool>& is_awaited,
                    PassResult& result) {
   NodeId stays;
-  std::vector<NodeId> open = {from}, gone;
+  std::vector<NodeId> open = {from};
   while (!open.empty()) {
     const NodeId node = open.back();
     open.pop_back();
-    if (std::find(gone.begin(), gone.end(), node) != gone.end()) continue;
+    if (graph[node].erased) continue;
     // Its other parts, which DTensor takes and nobody reads, either.
     for (const NodeId user : graph.users(node)) {
       if (view_of_call(graph, user) != ViewKind::kProjection || graph.has_users(user) || is_awaited.get(user) ||
@@ -352,12 +363,13 @@ NodeId drop_unread(Graph& graph, NodeId from, bool with_gathers, const IdMap<Nod
         continue;
       }
       erase_unread(graph, user, kPass);
-      gone.push_back(user);
     }
     if (!graph[node].is_call() || graph.has_users(node) || is_held(graph, node)) continue;
     const bool is_gather = graph.op(node).has(Effect::kCollective) || graph.op(node).has(Effect::kWaits);
-    const NodeId start = graph.op(node).has(Effect::kWaits) ? first_argument(graph, node) : node;
-    const bool may_go = with_gathers && !is_awaited.get(start) && (!graph[start].is_call() || !is_held(graph, start));
+    const NodeId waited = graph.op(node).has(Effect::kWaits) ? first_argument(graph, node) : node;
+    const NodeId start = waited.is_valid() ? waited : node;  // a wait for a list of them stays
+    const bool may_go = with_gathers && waited.is_valid() && !is_awaited.get(start) &&
+                        (!graph[start].is_call() || !is_held(graph, start));
     if (is_awaited.get(node) || (is_gather && !may_go)) {
       if (is_gather) stays = start;
       continue;
@@ -369,7 +381,6 @@ NodeId drop_unread(Graph& graph, NodeId from, bool with_gathers, const IdMap<Nod
       graph.for_each_input(node, [&open](NodeId input) { open.push_back(input); });
     }
     erase_unread(graph, node, kPass);
-    gone.push_back(node);
   }
   return stays;
 }
@@ -392,6 +403,7 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
   int64_t unread = 0;
   NodeId first;
   for (const RoundTrip& trip : trips) {
+    if (graph[trip.cut].erased) continue;  // nobody read it, and one before it let go of what it was cut from
     const NodeId source = first_argument(graph, trip.gather);  // by now: it may have been a cut itself
     const NodeId own =
         trip.is_same ? source : insert_view(graph, source, single_tensor(graph, trip.cut)->sizes, trip.cut, trip.cut);
@@ -399,7 +411,7 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
     if (trip.is_copied) {
       for (const NodeId copy : graph.users(trip.cut)) {
         result.claim(graph, copy, Law::kOwnShard);
-        add_origin(graph, copy, trip.cut, OriginKind::kMerged, pass);
+        add_origin(graph, copy, trip.cut, OriginKind::kReplaced, pass);
       }
       graph.replace_all_uses(trip.cut, own);
     } else {

@@ -25,6 +25,12 @@ namespace {
 
 constexpr std::string_view kPass = "bucket";
 
+// Whether a tag wants it computed again, and is still to be carried out.
+bool wants_copies(const Graph& graph, NodeId start) {
+  const NodeExtra* extra = graph.extra(start);
+  return wants_recompute(graph[start].tag) && (extra == nullptr || !extra->verdict.has_value());
+}
+
 Law law_of(const Collective& one) {
   return one.kind == CollectiveKind::kAllGather ? Law::kBucket : Law::kBucketedReduction;
 }
@@ -58,7 +64,7 @@ class Writer {
     }
     ranks_ = members_[0]->ranks;
     before_ = first_of([](const Collective& one) { return one.start; });
-    if (form_ == BucketForm::kCoalesced) {
+    if (form_of_bucket() == BucketForm::kCoalesced) {
       issue_together();
     } else {
       const NodeId start = issue(pack());
@@ -71,6 +77,13 @@ class Writer {
   }
   void finish() {
     replacer_.finish();
+    if (num_tagged_ > 0) {
+      result_.warn(
+          graph_, "form",
+          std::to_string(num_tagged_) + (num_tagged_ == 1 ? " bucket" : " buckets") +
+              " written as form=functional: members are tagged for recompute, and the tags are not carried out "
+              "yet; bucket after partition or remat");
+    }
     if (num_placeless_ == 0) return;
     result_.warn(
         graph_, "form",
@@ -80,6 +93,15 @@ class Writer {
   }
 
  private:
+  // Copies of a collective for recompute have the waits that somebody reads, and one of several results is waited for by all.
+  BucketForm form_of_bucket() {
+    const bool is_tagged = std::any_of(members_.begin(), members_.end(),
+                                       [this](const Collective* one) { return wants_copies(graph_, one->start); });
+    if (form_ != BucketForm::kCoalesced || !is_tagged) return form_;
+    ++num_tagged_;
+    return BucketForm::kFunctional;
+  }
+
   NodeId first_of(const std::function<NodeId(const Collective&)>& node_of) const {
     NodeId first;
     for (const Collective* one : members_) {
@@ -249,7 +271,7 @@ class Writer {
         [&](ArgStack& stack) {
           const size_t mark = stack.mark();
           for (const NodeId node : given) stack.push(Arg::node(node));
-          if (form_ == BucketForm::kCoalesced) stack.close(ArgKind::kList, mark);
+          if (variant == "_coalesced") stack.close(ArgKind::kList, mark);
           const std::vector<Arg> rest = arguments_after_the_first(old);
           for (const Arg& arg : rest) stack.push(arg);
         },
@@ -385,16 +407,9 @@ class Writer {
 
   // Whether somebody, through views, views it as wider elements.
   bool is_viewed_as_wider(const Collective& one) const {
-    std::vector<NodeId> open(one.waits.begin(), one.waits.end());
-    while (!open.empty()) {
-      const NodeId node = open.back();
-      open.pop_back();
-      for (const NodeId user : graph_.users(node)) {
-        if (needs_aligned_place(graph_, user)) return true;
-        if (view_of_call(graph_, user) != ViewKind::kNone) open.push_back(user);
-      }
-    }
-    return false;
+    const NodeId found =
+        find_reader(graph_, one.waits, [this](NodeId reader) { return needs_aligned_place(graph_, reader); });
+    return found.is_valid();
   }
 
   // Memory that the graph hands out, and that somebody writes to.
@@ -430,7 +445,7 @@ class Writer {
   std::vector<const Collective*> members_;
   std::vector<NodeId> made_;
   int64_t ranks_ = 0;
-  int64_t num_placeless_ = 0;
+  int64_t num_placeless_ = 0, num_tagged_ = 0;
   NodeId before_;
   IdMap<BufferId, bool> escapes_;
   IdMap<NodeId, uint32_t> places_;
@@ -459,9 +474,7 @@ void say_what_stays(const Graph& graph, const BucketPlan& plan, PassResult& resu
 bool has_tagged_member(const Graph& graph, const BucketPlan& plan) {
   for (const std::vector<size_t>& bucket : plan.buckets) {
     for (const size_t member : bucket) {
-      const NodeId start = plan.collectives[member].start;
-      const NodeExtra* extra = graph.extra(start);
-      if (wants_recompute(graph[start].tag) && (extra == nullptr || !extra->verdict.has_value())) return true;
+      if (wants_copies(graph, plan.collectives[member].start)) return true;
     }
   }
   return false;

@@ -79,7 +79,10 @@ class Filter {
   Alone obstacle(const Collective& one) {
     if (options_.groups == BucketGroups::kPrimary && !is_primary(one)) {
       return {"other-group",
-              "most of its kind that are for parameters and gradients run on another group (groups=all takes it, too)"};
+              primary_.contains(one.kind)
+                  ? "most of its kind that are for parameters and gradients run on another group (groups=all "
+                    "takes it, too)"
+                  : "none of its kind is for parameters or gradients (groups=all takes it)"};
     }
     if (!module_of(graph_, one.start, options_.modules).has_value()) {
       return {"no-module", "it is of none of the modules that are asked for"};
@@ -120,16 +123,7 @@ class Filter {
  private:
   // A reader, through views, that may; invalid: none does.
   NodeId seen_by(const Collective& one) const {
-    std::vector<NodeId> open(one.waits.begin(), one.waits.end());
-    while (!open.empty()) {
-      const NodeId node = open.back();
-      open.pop_back();
-      for (const NodeId user : graph_.users(node)) {
-        if (sees_storage(graph_, user)) return user;
-        if (graph_[user].is_call() && view_of_call(graph_, user) != ViewKind::kNone) open.push_back(user);
-      }
-    }
-    return NodeId();
+    return find_reader(graph_, one.waits, [this](NodeId reader) { return sees_storage(graph_, reader); });
   }
 
   // Of each kind the group with most that are for parameters and gradients; of equals the one met first.
@@ -168,13 +162,19 @@ class Filter {
     for (const NodeId wait : one.waits) {
       if (is_held(graph_, wait)) return {"held", "a control dependency or an event holds its wait"};
       for (const Dependence& dependence : dependences_.of(wait)) {
-        if (dependence.on != one.start) {
+        if (dependence.on != one.start && !follows(one.start, dependence.on)) {
           return {"held", "its wait must follow %" + std::string(graph_.name_of(dependence.on)) + " (" +
                               std::string(name_of(dependence.why)) + ")"};
         }
       }
     }
     return {};
+  }
+
+  // What a collective is given may be filled by another one: its wait follows the wait for that, but so does its start.
+  bool follows(NodeId start, NodeId on) const {
+    const auto& all = dependences_.of(start);
+    return std::any_of(all.begin(), all.end(), [on](const Dependence& each) { return each.on == on; });
   }
 
   const Graph& graph_;

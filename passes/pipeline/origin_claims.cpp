@@ -59,7 +59,7 @@ class Collector {
         const auto old = by_uid.find(origin.uid);
         if (pass == "alias-round-trips") {
           claim(origin.uid, Law::kOwnShard);
-          if (is_copy(graph, node)) claim(graph[node].uid, Law::kOwnShard);
+          if (is_copy(graph, node) && origin.kind == OriginKind::kReplaced) claim(graph[node].uid, Law::kOwnShard);
         } else if (pass == "fuse-gathers" && graph[node].is_call() && graph.op(node).has(Effect::kCollective)) {
           claim(graph[node].uid, Law::kGathers);
         } else if (pass == "dedup-unshards" && origin.kind == OriginKind::kReplaced) {
@@ -86,7 +86,14 @@ class Collector {
     if (graph.op(node).has(Effect::kWaits)) return is_item_of_call(graph, first_argument(graph, node));
     const std::vector<NodeId> users = graph.users(node);
     return graph.op(node).view == ViewKind::kProjection && !is_item_of_call(graph, node) &&
-           std::none_of(users.begin(), users.end(), [&graph](NodeId user) { return is_copy(graph, user); });
+           std::none_of(users.begin(), users.end(),
+                        [&graph](NodeId user) { return is_copy(graph, user) && is_of_bucket(graph, user); });
+  }
+  static bool is_of_bucket(const Graph& graph, NodeId node) {
+    const NodeExtra* extra = graph.extra(node);
+    return extra != nullptr &&
+           std::any_of(extra->origins.begin(), extra->origins.end(),
+                       [&graph](const Origin& origin) { return graph.module().text(origin.pass) == "bucket"; });
   }
   static bool is_copy(const Graph& graph, NodeId node) {
     return graph[node].is_call() && graph.op(node).name == "aten.clone.default";

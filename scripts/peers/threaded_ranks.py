@@ -16,6 +16,10 @@ Outputs of every rank before and after are to be equal bit by bit; of reduce-sca
 the largest distance in units of last place is printed, and must not be above --ulps (default: 0; the group of threads adds rank by
 rank, so that there the order of sums stays). Draws: every rank has a generator of its own.
 
+--ring adds in the order of a ring, which is where bucketed sums differ: element e of n, reduced over R ranks, is in chunk c = e R / n,
+and is added up from rank c + 1 on, around to rank c, rounded each time. Then distances are in units of last place of the largest
+element of the output, and the table ring_ulps.json has what they may be (no row: 0); --write-table writes what was measured there.
+
 --plant exchanges parts of equal sizes within each bucket, and runs gathers on a group of the same ranks in another order where
 the file has one, in what the passes made: then every row that has a place for it must differ.
 
@@ -26,15 +30,19 @@ from __future__ import annotations
 
 import argparse
 import copy
+import json
+import math
 import operator
 import pathlib
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
@@ -60,6 +68,8 @@ PASSES = (
     "fuse-gathers,bucket{groups=all}", "alias-round-trips", "dedup-unshards{reductions=merge}", "compute-cap{max-consecutive=2}",
     "bucket{groups=all,form=out}", "bucket{reduce-scatter=200MiB,all-reduce=200MiB,groups=all,form=coalesced}",
 )  # fmt: skip
+REDUCTIONS = tuple(passes for passes in PASSES if "reduce" in passes or "reductions" in passes) + ("bucket{all-reduce=4KiB,groups=all}",)
+TABLE = pathlib.Path(__file__).with_name("ring_ulps.json")
 SECONDS = 300
 INTEGERS = {torch.float16: torch.int16, torch.bfloat16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
 
@@ -105,6 +115,41 @@ def on_every_rank(world: int, work: Callable[[int], object]) -> list[object]:
     if errors:
         raise RuntimeError(errors[0])
     return results
+
+
+def added_from(parts: list[torch.Tensor], first: int) -> torch.Tensor:
+    """Rank by rank, around the ring."""
+    total = parts[first % len(parts)].clone()
+    for step in range(1, len(parts)):
+        total += parts[(first + step) % len(parts)]
+    return total
+
+
+@contextmanager
+def sums_around_a_ring() -> Iterator[None]:
+    sum_of, average = dist.ReduceOp.SUM, dist.ReduceOp.AVG
+    by_rank, scattered_by_rank = threads.AllReduce.work, threads.ReduceScatter.work
+
+    def all_reduce(self: Any, data: list[Any]) -> None:
+        if self.op not in (sum_of, average):
+            by_rank(self, data)
+            return
+        for i in range(len(data[0])):
+            flat = [of_rank[i].detach().reshape(-1) for of_rank in data]
+            chunks = [chunk for chunk in zip(*(each.tensor_split(len(flat)) for each in flat), strict=True)]
+            total = torch.cat([added_from(list(chunk), c + 1) for c, chunk in enumerate(chunks)])
+            total = total / len(flat) if self.op == average else total
+            for of_rank in data:
+                of_rank[i].detach().copy_(total.reshape(of_rank[i].shape))
+
+    def reduce_scatter(self: Any, data: list[Any]) -> None:
+        totals = [added_from([of_rank[1][0][c] for of_rank in data], c + 1) for c in range(len(data))]
+        for of_rank, total in zip(data, totals, strict=True):
+            of_rank[0][0].detach().copy_(total / len(data) if self.op == average else total)
+
+    with mock.patch.object(threads.AllReduce, "work", torch.no_grad()(all_reduce)):
+        with mock.patch.object(threads.ReduceScatter, "work", torch.no_grad()(reduce_scatter)):
+            yield
 
 
 def groups_of(module: Json) -> dict[str, list[int]]:
@@ -171,6 +216,14 @@ def distance(a: object, b: object) -> int | None:
     least = torch.iinfo(INTEGERS[a.dtype]).min
     x, y = (torch.where(value < 0, least - value, value) for value in (x, y))
     return int((x - y).abs().max())
+
+
+def distance_of_largest(a: object, b: object) -> int | None:
+    """In units of last place of the largest element, rounded up."""
+    if distance(a, b) in (0, None) or not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
+        return distance(a, b)
+    x, y = (value.double().nan_to_num(0, 0, 0) for value in (a, b))
+    return math.ceil(float((x - y).abs().max()) / (torch.finfo(a.dtype).eps * float(x.abs().max())))
 
 
 def has_draws(graph_module: GraphModule) -> bool:
@@ -292,7 +345,9 @@ class Subject:
         return found, counters[0], self.conflict(targets)
 
 
-def judged(subject: Subject, passes: str, seeds: int, *, plants: bool = False) -> tuple[str, int | None]:
+def judged(
+    subject: Subject, passes: str, seeds: int, *, plants: bool = False, measure: Callable[[object, object], int | None] = distance
+) -> tuple[str, int | None]:
     """What came of it, in words; the distance."""
     found, counters, conflict = subject.after(passes)
     world = f"{len(subject.before)} ranks"
@@ -308,7 +363,7 @@ def judged(subject: Subject, passes: str, seeds: int, *, plants: bool = False) -
             return f"{world}: own runs differ", None if not has_any else 0
         telling = max(telling, sum(map(is_telling, own[0])))
         after = outputs(subject.programs(found), seed)
-        distances = [[distance(a, b) for a, b in zip(x, y, strict=True)] for x, y in zip(own, after, strict=True)]
+        distances = [[measure(a, b) for a, b in zip(x, y, strict=True)] for x, y in zip(own, after, strict=True)]
         for rank, of_rank in enumerate(distances):
             if None in of_rank:
                 return f"{world}: WRONG: output {of_rank.index(None)} of rank {rank}", None
@@ -325,6 +380,25 @@ def shown(name: str) -> str:
     return name_of(pathlib.Path(name.replace("_rank{rank}", "")))
 
 
+def compare_sums(fxopt: Fxopt, options: argparse.Namespace) -> int:
+    table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
+    is_wrong = False
+    print("| graph | passes | result | may be |\n|---|---|---|---|")
+    for name in options.names:
+        with tempfile.TemporaryDirectory() as folder:
+            subject = Subject(fxopt, name, pathlib.Path(folder))
+            row = table.setdefault(f"{shown(name)}, {len(subject.before)} ranks", {})
+            for passes in options.passes or REDUCTIONS:
+                text, ulps = judged(subject, passes, options.seeds, measure=distance_of_largest)
+                if options.write_table and ulps is not None:
+                    row[passes] = max(ulps, row.get(passes, 0))
+                is_wrong = is_wrong or ulps is None or ulps > row.get(passes, 0)
+                print(f"| {shown(name)} | `{passes}` | {text} | {row.get(passes, 0)} |", flush=True)
+    if options.write_table:
+        TABLE.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
+    return 1 if is_wrong else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fxopt", metavar="PROGRAM")
@@ -332,9 +406,14 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=2, metavar="N", help="of inputs (default: 2)")
     parser.add_argument("--ulps", type=int, default=0, metavar="N", help="that reductions may differ by (default: 0)")
     parser.add_argument("--plant", action="store_true", help="make mistakes, which must be seen")
+    parser.add_argument("--ring", action="store_true", help="add in the order of a ring")
+    parser.add_argument("--write-table", action="store_true", help="with --ring: write what reductions may differ by")
     parser.add_argument("names", nargs="*", default=list(NAMES), metavar="NAME")
     options = parser.parse_args()
     fxopt, is_wrong = Fxopt(options.fxopt), False
+    if options.ring:
+        with sums_around_a_ring():
+            return compare_sums(fxopt, options)
     print("| graph | passes | result |\n|---|---|---|")
     for name in options.names:
         with tempfile.TemporaryDirectory() as folder:

@@ -170,9 +170,10 @@ def matmul_run(late: bool) -> Recipe:
 def hsdp() -> Recipe:
     """Forward and backward of eight layers: weights are gathered over dp_shard; their gradients are averaged over dp_shard,
     which scatters them, then over dp_replicate."""
-    fake_world(REPLICAS * SHARDS)
-    mesh = init_device_mesh("cpu", (REPLICAS, SHARDS), mesh_dim_names=("dp_replicate", "dp_shard"))
-    shard, replicate = (SHARDS, mesh.get_group("dp_shard").group_name), mesh.get_group("dp_replicate").group_name
+    replicas, shards = place.mesh or (REPLICAS, SHARDS)
+    fake_world(replicas * shards)
+    mesh = init_device_mesh("cpu", (replicas, shards), mesh_dim_names=("dp_replicate", "dp_shard"))
+    shard, replicate = (shards, mesh.get_group("dp_shard").group_name), mesh.get_group("dp_replicate").group_name
     collective = torch.ops._c10d_functional
 
     def average(x: Tensor) -> Tensor:
@@ -197,7 +198,7 @@ def hsdp() -> Recipe:
 
     takes, outputs = [], [{"role": "user"}]
     for i in range(HYBRID_LAYERS):
-        for part, size in (("_local_tensor", (WIDTH // SHARDS, WIDTH)), ("device_mesh", None)):
+        for part, size in (("_local_tensor", (WIDTH // shards, WIDTH)), ("device_mesh", None)):
             known = {"fqn": f"layers.{i}.weight", "subclass_path": [part]}
             outputs.append({"role": "gradient", "of": len(takes)} | known)
             takes.append(Input({"role": "parameter"} | known, size))
@@ -316,6 +317,7 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
         " built by a script, no model",
         functools.partial(recipe_inputs, hsdp),
         has_ranks=True,
+        has_mesh=True,
     )
     stage = f"of a pipeline of {STAGES} ranks, {MICROBATCHES} microbatches, sends and receives of both directions in one group"
     for rank, (write, does) in enumerate(

@@ -1,5 +1,7 @@
 // fxopt verify --against, of graphs that differ by a law.
 
+#include <filesystem>
+#include <set>
 #include <string>
 
 #include "tests/catch.h"
@@ -48,6 +50,30 @@ TEST_CASE("cli verify --against: what differs by a law is proved where the law i
   text.replace(split, 7, "[3, 2])");
   write_text(wrong, text);
   CHECK(run_fxopt({"verify", wrong, "--against", before, "--allow", "bucket,bucketed-reduction"}).exit != 0);
+}
+
+// tests/cases/laws: two graphs, which laws are allowed, and whether the second then is proved to be the first.
+TEST_CASE("cli verify --against: cases of laws") {
+  const TempFolder folder;
+  const std::string before = folder / "before.fxg", after = folder / "after.fxg";
+  std::set<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(FXOPT_SOURCE_DIR "/tests/cases/laws")) {
+    files.insert(entry.path());
+  }
+  REQUIRE(files.size() > 5);
+  for (const std::filesystem::path& file : files) {
+    const std::string text = read_text(file.string());
+    const size_t middle = text.find("=====\n"), allow = text.find("# allow: "), expect = text.find("  expect: ");
+    REQUIRE((middle != std::string::npos && allow < expect && expect < middle));
+    const std::string laws = text.substr(allow + 9, expect - allow - 9);
+    const std::string wanted = text.substr(expect + 10, text.find('\n', expect) - expect - 10);
+    write_text(before, text.substr(0, middle));
+    write_text(after, text.substr(middle + 6));
+    const CliResult result = run_fxopt({"verify", after, "--against", before, "--allow", laws});
+    INFO(file.filename().string() << "\n" << result.out << result.err);
+    CHECK((wanted == "proved" || wanted == "differs"));
+    CHECK(result.exit == (wanted == "proved" ? 0 : 4));
+  }
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ int64_t SideBySide::width() const {
 }
 
 void SideBySide::add(const Part& part, const SideBySide* inside) {
-  if (inside != nullptr && inside->rows == rows && inside->width() == part.width) {
+  if (inside != nullptr && inside->rows == rows && inside->dtype == dtype && inside->width() == part.width) {
     parts.insert(parts.end(), inside->parts.begin(), inside->parts.end());
   } else {
     parts.push_back(part);
@@ -18,6 +18,7 @@ void SideBySide::add(const Part& part, const SideBySide* inside) {
 
 std::optional<std::vector<SideBySide::Part>> parts_seen(const SideBySide& buffer, const Geometry& seen) {
   const SymInt count = seen.num_elements();
+  if (seen.dtype != buffer.dtype) return std::nullopt;
   if (!seen.offset.is_static() || !count.is_static() || count.value() % buffer.rows != 0) return std::nullopt;
   const int64_t width = buffer.width(), columns = count.value() / buffer.rows, begin = seen.offset.value();
   const int64_t end = begin + columns;

@@ -21,10 +21,11 @@ struct SideBySide {
     int64_t width = 0;
   };
   int64_t rows = 1;
+  DType dtype = DType::kUnspecified;  // that elements are counted in
   std::vector<Part> parts;
 
   int64_t width() const;
-  // What is inside of a part is put in its place, where it is laid out in as many rows.
+  // What is inside of a part is put in its place, where it is laid out in as many rows of the same elements.
   void add(const Part& part, const SideBySide* inside);
 };
 

@@ -36,6 +36,15 @@ Laws::Laws(const Graph& graph, ModuleKeys& keys, CallRules& rules, GeometryTable
 }
 
 bool Laws::issue(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world) {
+  const bool is_counted = issue_as_claimed(call, group, ranks, world);
+  for (const uint32_t object : call.made) {
+    const uint32_t storage = memory_.object(object).storage;
+    issued_[storage] = memory_.all_of(storage);
+  }
+  return is_counted;
+}
+
+bool Laws::issue_as_claimed(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world) {
   const auto claim = claims_.find(graph_[call.node].uid);
   if (claim == claims_.end() || claim->second == Law::kPart || claim->second == Law::kOwnShard) {
     note_gather(call);
@@ -52,6 +61,12 @@ bool Laws::issue(const Call& call, const Hash128& group, const Hash128& ranks, c
 }
 
 void Laws::end_filling(uint32_t storage, const Hash128& pending, const Hash128& own_name, std::vector<Hash128>& waits) {
+  // A write to what was sent, or to the result, while the collective ran: no law tells what is there now.
+  if (const auto issued = issued_.find(storage); issued != issued_.end() && issued->second != memory_.all_of(storage)) {
+    gathered_.erase(storage);
+    bucketed_.erase(storage);
+    reduced_.erase(storage);
+  }
   const auto reduced = reduced_.find(storage);
   memory_.end_filling(storage, reduced == reduced_.end() ? own_name : sum_name(reduced->second.members, false));
   const Hash128 filled = memory_.all_of(storage);
@@ -110,8 +125,23 @@ void Laws::note_sent(uint32_t object) {
   if (memory_.is_certain(memory_.object(object).storage)) sent_ = copied_to(object);
 }
 
+// A copy that lies row by row: in the memory format of what it copies one does where strides do not go up.
 bool Laws::is_clone(const Call& call) {
-  return rules_.of(graph_, call.node).special == CallRule::Special::kClone && call.given.size() == 1;
+  if (rules_.of(graph_, call.node).special != CallRule::Special::kClone || call.given.size() != 1) return false;
+  const Arg* format = call_argument(graph_, call.node, 1);
+  const bool is_told = format != nullptr && !format->is(ArgKind::kNone);
+  if (is_told && !format->is(ArgKind::kMemoryFormat)) return false;
+  if (is_told && format->as_memory_format() == MemoryFormat::kContiguous) return true;
+  if (is_told && format->as_memory_format() != MemoryFormat::kPreserve) return false;
+  const Geometry* from = memory_.known_geometry(call.given[0]);
+  if (from == nullptr) return false;
+  int64_t last = INT64_MAX;
+  for (size_t i = 0; i < from->rank(); ++i) {
+    if (from->sizes[i].is(1)) continue;
+    if (!from->strides[i].is_static() || from->strides[i].value() > last || from->strides[i].value() < 1) return false;
+    last = from->strides[i].value();
+  }
+  return true;
 }
 
 // Law::kPart. The value lies on a storage of its own from here on, which may be the one it lay on; so any write to
@@ -153,6 +183,7 @@ void Laws::note_rows(const Call& call) {
   if (to == nullptr || to->rank() < 1 || to->rank() > 2 || !along.is(static_cast<int64_t>(to->rank()) - 1)) return;
   if (!is_row_major(*to) || !to->offset.is(0)) return;
   SideBySide rows;
+  rows.dtype = to->dtype;
   if (to->rank() == 2) {
     if (!to->sizes[0].is_static() || to->sizes[0].value() < 1) return;
     rows.rows = to->sizes[0].value();
@@ -224,14 +255,19 @@ std::string Laws::issue_as_members(const Call& call, Law law, const Hash128& gro
 SideBySide Laws::members_given(NodeId node, CollectiveKind kind, uint32_t given, uint32_t made, bool is_out,
                                std::string& why) {
   SideBySide bucket;
+  if (memory_.storage(memory_.object(made).storage).is_pending) {
+    why = "its result is being filled already";
+    return bucket;
+  }
   const bool is_gather = kind == CollectiveKind::kAllGather, is_scatter = kind == CollectiveKind::kReduceScatter;
   const Geometry* from = memory_.known_geometry(given);
   const Geometry* to = memory_.known_geometry(made);
   std::optional<Hash128> elements = from == nullptr ? std::nullopt : memory_.elements_key(given, *from);
-  if (to == nullptr || !elements.has_value() || !is_row_major(*to) || !to->offset.is(0)) {
-    why = "what it is given or makes is not laid out row by row";
+  if (to == nullptr || !elements.has_value() || !is_row_major(*to) || !to->offset.is(0) || from->dtype != to->dtype) {
+    why = "what it is given or makes is not laid out row by row, in one type";
     return bucket;
   }
+  bucket.dtype = to->dtype;
   const SymInt count = from->num_elements(), made_count = to->num_elements();
   if (!count.is_static() || !made_count.is_static() || count.value() < 1 || made_count.value() < 1) {
     why = "its sizes are not known";
@@ -416,16 +452,16 @@ void Laws::note_sum(const Call& call) {
     if (!elements.has_value()) return;
     add_addends(object, *elements, addends);
   }
-  sums_.emplace(memory_.data_key(call.made[0]), std::move(addends));
+  sums_.emplace(memory_.data_key(call.made[0]), Addends{std::move(addends), to->dtype});
 }
 void Laws::add_addends(uint32_t object, const Hash128& elements, std::vector<Hash128>& addends) {
   const Geometry* geometry = memory_.known_geometry(object);
   const auto inside =
       geometry != nullptr && geometry->offset.is(0) ? sums_.find(memory_.data_key(object)) : sums_.end();
-  if (inside == sums_.end()) {
+  if (inside == sums_.end() || inside->second.dtype != geometry->dtype) {
     addends.push_back(elements);
   } else {
-    addends.insert(addends.end(), inside->second.begin(), inside->second.end());
+    addends.insert(addends.end(), inside->second.names.begin(), inside->second.names.end());
   }
 }
 
@@ -466,7 +502,7 @@ std::string Laws::issue_as_sum(const Call& call, const Hash128& group, const Has
   std::sort(members.begin(), members.end());
   const uint32_t storage = memory_.object(call.made[0]).storage;
   memory_.name_anew(storage, sum_name(members, true), sum_name(members, true));
-  reduced_[storage] = {std::move(members), one->to->num_elements(), Hash128()};
+  reduced_[storage] = {std::move(members), one->to->num_elements(), one->to->dtype, Hash128()};
   return "";
 }
 
@@ -479,7 +515,7 @@ std::string Laws::name_by_sum(const Call& call) {
     const auto found = reduced_.find(storage);
     const Geometry* geometry = memory_.known_geometry(object);
     if (found == reduced_.end() || is_named_by_law(object) || !is_row_major(*geometry) || !geometry->offset.is(0) ||
-        !(geometry->num_elements() == found->second.count)) {
+        !(geometry->num_elements() == found->second.count) || geometry->dtype != found->second.dtype) {
       return "it does not add what reductions gave, as a whole";
     }
     if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
@@ -491,7 +527,8 @@ std::string Laws::name_by_sum(const Call& call) {
   const uint32_t storage = memory_.object(call.made[0]).storage;
   memory_.name_anew(storage, sum_name(members, true), sum_name(members, false));
   const Hash128 filled = memory_.all_of(storage);
-  reduced_[storage] = {std::move(members), memory_.known_geometry(call.made[0])->num_elements(), filled};
+  const Geometry& sum = *memory_.known_geometry(call.made[0]);
+  reduced_[storage] = {std::move(members), sum.num_elements(), sum.dtype, filled};
   return "";
 }
 
@@ -501,7 +538,9 @@ std::string Laws::name_by_shard(const Call& call) {
   const Cell* cell = values_.find_tensor(node);
   if (cell == nullptr) return "it is not a tensor";
   const uint32_t object = cell->first;
-  if (is_clone(call)) return name_by_copied_shard(call, object);
+  if (rules_.of(graph_, node).special == CallRule::Special::kClone && call.given.size() == 1) {
+    return is_clone(call) ? name_by_copied_shard(call, object) : "it is not a copy row by row";
+  }
   const GatherResult* result = gathered_on(object);
   const Geometry* geometry = memory_.known_geometry(object);
   if (result == nullptr || geometry == nullptr || !is_row_major(*geometry)) {
@@ -578,10 +617,10 @@ std::optional<Laws::GatherPart> Laws::part_of_gather(uint32_t object) {
 
 // Law kOwnShard, of a copy: of what a rank gave, or of its own part of such a cat.
 std::string Laws::name_by_copied_shard(const Call& call, uint32_t object) {
-  const uint32_t seen = call.given[0], storage = memory_.real_storage(memory_.object(seen).storage);
+  const uint32_t seen = call.given[0], storage = memory_.object(seen).storage;
   const Geometry* geometry = memory_.known_geometry(seen);
   const Geometry* made = memory_.known_geometry(object);
-  if (is_differentiated_ || is_named_by_law(seen)) return "a law names what it shows already";
+  if (is_differentiated_) return "autograd may run through the graph";
   if (geometry == nullptr || made == nullptr || !is_row_major(*made) || made->sizes != geometry->sizes ||
       made->dtype != geometry->dtype || made->rest != geometry->rest || !memory_.is_certain(storage)) {
     return "it is not a copy row by row, of what is known";

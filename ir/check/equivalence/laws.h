@@ -102,7 +102,12 @@ class Laws {
   struct Reduction {
     std::vector<Hash128> members;  // sorted: what is added up
     SymInt count;                  // elements of the result
+    DType dtype;
     Hash128 filled;
+  };
+  struct Addends {
+    std::vector<Hash128> names;
+    DType dtype;
   };
   // Of a cat of all parts of a gather: what it was given and how its parts lie, while it holds `content`.
   struct Parts {
@@ -119,6 +124,7 @@ class Laws {
     Hash128 data;
   };
 
+  bool issue_as_claimed(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world);
   std::string issue_as_members(const Call& call, Law law, const Hash128& group, const Hash128& ranks,
                                const Hash128& world);
   SideBySide members_given(NodeId node, CollectiveKind kind, uint32_t given, uint32_t made, bool is_out,
@@ -157,17 +163,18 @@ class Laws {
   NamedValues& values_;
   const bool is_differentiated_;
 
-  HashMap<uint64_t, Law> claims_;                             // by uid
-  HashMap<Hash128, Source, Hash128Hash> sources_;             // whose elements they are, by what they are called there
-  std::optional<Source> sent_;                                // see note_sent()
-  HashMap<Hash128, SideBySide, Hash128Hash> rows_;            // what lies in buffers, by what they hold
-  HashMap<Hash128, std::vector<Hash128>, Hash128Hash> sums_;  // what was added up, by what the sum holds
-  HashMap<uint32_t, BucketResult> bucketed_;                  // results of collectives that are claimed, by storage
-  HashMap<uint32_t, Reduction> reduced_;                      // likewise
-  HashMap<uint32_t, GatherResult> gathered_;                  // results of all-gathers, by storage
-  HashMap<uint32_t, Parts> parts_;                            // by storage
-  HashMap<uint32_t, OwnPart> own_parts_;                      // by the storage of that name
-  std::map<Hash128, std::vector<Hash128>> members_;           // by group
+  HashMap<uint64_t, Law> claims_;                    // by uid
+  HashMap<Hash128, Source, Hash128Hash> sources_;    // whose elements they are, by what they are called there
+  std::optional<Source> sent_;                       // see note_sent()
+  HashMap<Hash128, SideBySide, Hash128Hash> rows_;   // what lies in buffers, by what they hold
+  HashMap<Hash128, Addends, Hash128Hash> sums_;      // by what the sum holds
+  HashMap<uint32_t, BucketResult> bucketed_;         // results of collectives that are claimed, by storage
+  HashMap<uint32_t, Reduction> reduced_;             // likewise
+  HashMap<uint32_t, GatherResult> gathered_;         // results of all-gathers, by storage
+  HashMap<uint32_t, Parts> parts_;                   // by storage
+  HashMap<uint32_t, OwnPart> own_parts_;             // by the storage of that name
+  std::map<Hash128, std::vector<Hash128>> members_;  // by group
+  HashMap<uint32_t, Hash128> issued_;                // what storages held when a collective began to fill them
   std::vector<RefusedClaim> refused_;
   KeyWords words_;
 };
