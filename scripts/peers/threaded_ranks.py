@@ -128,7 +128,7 @@ def added_from(parts: list[torch.Tensor], first: int) -> torch.Tensor:
 @contextmanager
 def sums_around_a_ring() -> Iterator[None]:
     sum_of, average = dist.ReduceOp.SUM, dist.ReduceOp.AVG
-    by_rank, scattered_by_rank = threads.AllReduce.work, threads.ReduceScatter.work
+    by_rank = threads.AllReduce.work
 
     def all_reduce(self: Any, data: list[Any]) -> None:
         if self.op not in (sum_of, average):
