@@ -70,11 +70,13 @@ class Finder {
     }
     gather_ = &one;
     given_ = *given;
-    laid_ = nullptr;
     seen_.clear();
     joined_.clear();
     for (const NodeId wait : one.waits) follow(wait, *made);
-    const std::vector<NodeId> joined = std::move(joined_);
+    std::vector<NodeId> joined = std::move(joined_);
+    std::sort(joined.begin(), joined.end(),
+              [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); });
+    joined.erase(std::unique(joined.begin(), joined.end()), joined.end());
     for (const NodeId node : joined) follow_joined(node);
   }
 
@@ -95,21 +97,20 @@ class Finder {
       if (i == 0) part = found->second;
       if (found->second.sizes != part.sizes) return;
     }
-    const int64_t rank = static_cast<int64_t>(part.rank()),
-                  at = dim->as_int() < 0 ? dim->as_int() + rank : dim->as_int();
-    const std::optional<Geometry> made = geometry_of(graph_.module(), integers_, *recorded);
-    if (at < 1 || at >= rank || !made.has_value() || !is_row_major(*made) || !made->offset.is(0)) return;
+    const int64_t rank = static_cast<int64_t>(part.rank());
+    const int64_t along = dim->as_int() < 0 ? dim->as_int() + rank : dim->as_int();
+    if (along < 1 || along >= rank) return;
+    const size_t at = static_cast<size_t>(along);
     Geometry whole = part;
     whole.offset = SymInt(0);
-    whole.sizes[static_cast<size_t>(at)] = part.sizes[static_cast<size_t>(at)] * SymInt(gather_->ranks);
+    whole.sizes[at] = part.sizes[at] * SymInt(gather_->ranks);
     whole.strides = row_major_strides(whole.sizes);
-    if (!same_geometry(whole, *made) || !part.sizes[static_cast<size_t>(at)].is_static()) return;
-    laid_ = &whole;
-    laid_by_ = node;
-    part_sizes_ = part.sizes;
-    laid_step_ = whole.strides[static_cast<size_t>(at)] * part.sizes[static_cast<size_t>(at)];
-    if (laid_step_.is_static()) follow(node, whole);
-    laid_ = nullptr;
+    const std::optional<Geometry> made = geometry_of(graph_.module(), integers_, *recorded);
+    const SymInt step = whole.strides[at] * part.sizes[at];
+    if (!made.has_value() || !same_geometry(whole, *made) || !step.is_static()) return;
+    laid_ = Laid{node, part.sizes, whole.strides, step.value()};
+    follow(node, whole);
+    laid_.reset();
   }
   bool is_part(const Geometry& shown, int64_t place) const {
     const int64_t count = given_.num_elements().value();
@@ -130,14 +131,12 @@ class Finder {
       const Step step = std::move(open.back());
       open.pop_back();
       for (const NodeId user : graph_.users(step.node)) {
-        if (laid_ == nullptr && is_cat(user) && std::find(joined_.begin(), joined_.end(), user) == joined_.end()) {
-          joined_.push_back(user);
-        }
+        if (!laid_.has_value() && is_cat(user)) joined_.push_back(user);
         std::optional<std::vector<Geometry>> seen = shown_by(user, step.node, step.shown);
         if (!seen.has_value() || !met.insert(user).second) continue;
         if (seen->size() == 1 && !is_list(user)) {
-          if (laid_ == nullptr) seen_.insert_or_assign(user, (*seen)[0]);
-          if (laid_ == nullptr ? is_own((*seen)[0]) : is_own_laid((*seen)[0])) {
+          if (!laid_.has_value()) seen_.insert_or_assign(user, (*seen)[0]);
+          if (laid_.has_value() ? is_own_laid((*seen)[0]) : is_own((*seen)[0])) {
             own.emplace_back(user, (*seen)[0]);
             continue;
           }
@@ -146,7 +145,7 @@ class Finder {
       }
     }
     for (const auto& [node, geometry] : own) {
-      if (laid_ != nullptr || !lies_among_others(node)) offer(node, geometry);
+      if (laid_.has_value() || !lies_among_others(node)) offer(node, geometry);
     }
   }
 
@@ -219,9 +218,9 @@ class Finder {
   bool is_own_laid(const Geometry& shown) const {
     Geometry wanted = shown;
     wanted.strides = laid_->strides;
-    return shown.dtype == given_.dtype && !shown.conjugate && !shown.negative && shown.sizes == part_sizes_ &&
+    return shown.dtype == given_.dtype && !shown.conjugate && !shown.negative && shown.sizes == laid_->part_sizes &&
            same_geometry(shown, wanted) &&
-           is_own_place(graph_.module(), gather_->listed->ranks, shown.offset, laid_step_.value());
+           is_own_place(graph_.module(), gather_->listed->ranks, shown.offset, laid_->step);
   }
 
   // -- what stands against it
@@ -236,9 +235,9 @@ class Finder {
     }
     Geometry moved = given_;
     moved.offset = shown.offset;
-    const bool is_same = laid_ == nullptr ? same_geometry(moved, shown) : given_.sizes == shown.sizes;
-    found_.push_back({cut, gather_->start, is_same, !shown.offset.is_static(), laid_ != nullptr});
-    if (laid_ == nullptr) taken_.emplace(cut, source);
+    const bool is_same = laid_.has_value() ? given_.sizes == shown.sizes : same_geometry(moved, shown);
+    found_.push_back({cut, gather_->start, is_same, !shown.offset.is_static(), laid_.has_value()});
+    if (!laid_.has_value()) taken_.emplace(cut, source);
   }
 
   std::pair<std::string_view, std::string> find_obstacle(NodeId cut, NodeId source) {
@@ -255,7 +254,7 @@ class Finder {
     if (storages.metadata_changes_after(cut) || storages.metadata_changes_after(source)) {
       return {"changed-in-place", "its sizes, or those of what was given, change in place"};
     }
-    if (laid_ != nullptr) {
+    if (laid_.has_value()) {
       for (const NodeId user : graph_.users(cut)) {
         if (copies_row_by_row(user)) continue;
         return {"strides", "it does not lie row by row, and %" + std::string(graph_.name_of(user)) +
@@ -297,8 +296,8 @@ class Finder {
     if (storages.written_between(storages.buffers(gather_->start)[0], gather_->waits.front(), end)) {
       return {"written", "what was gathered is written to"};
     }
-    if (laid_ != nullptr && storages.written_between(storages.buffers(laid_by_)[0], laid_by_, end)) {
-      return {"written", "%" + std::string(graph_.name_of(laid_by_)) + ", that it is cut from, is written to"};
+    if (laid_.has_value() && storages.written_between(storages.buffers(laid_->cat)[0], laid_->cat, end)) {
+      return {"written", "%" + std::string(graph_.name_of(laid_->cat)) + ", that it is cut from, is written to"};
     }
     return {};
   }
@@ -335,10 +334,13 @@ class Finder {
   Geometry given_;
   std::map<NodeId, Geometry> seen_;  // what each view of the gather shows of it
   std::vector<NodeId> joined_;       // cats of such
-  const Geometry* laid_ = nullptr;   // of the cat whose views are followed; nullptr: those of the gather are
-  NodeId laid_by_;
-  std::vector<SymInt> part_sizes_;
-  SymInt laid_step_;  // elements from one part to the next
+  // The cat whose views are followed, of parts that begin `step` elements after each other; nothing: the gather's are.
+  struct Laid {
+    NodeId cat;
+    std::vector<SymInt> part_sizes, strides;
+    int64_t step;
+  };
+  std::optional<Laid> laid_;
   std::vector<RoundTrip> found_;
   std::map<NodeId, NodeId> taken_;  // cuts, and what is read in their place
   bool is_rank_known_ = true;
