@@ -292,6 +292,23 @@ int64_t GroupRow::moved_bytes() const {
   return sum;
 }
 
+bool is_raced(const Graph& graph, const StorageMap& storages, NodeId collective) {
+  NodeId last;
+  const auto note = [&](NodeId user) {
+    const bool waits = graph[user].is_call() && graph.op(user).has(Effect::kWaits);
+    if (waits && (!last.is_valid() || graph.position(user) > graph.position(last))) last = user;
+  };
+  for (const NodeId user : graph.users(collective)) {
+    note(user);
+    if (!graph[user].is_call() || graph.op(user).view != ViewKind::kProjection) continue;
+    for (const NodeId reader : graph.users(user)) note(reader);
+  }
+  if (!last.is_valid()) last = graph.last();
+  const std::span<const BufferId> reads = storages.reads(collective);
+  return std::any_of(reads.begin(), reads.end(),
+                     [&](BufferId id) { return id.is_valid() && storages.written_between(id, collective, last); });
+}
+
 std::vector<uint64_t> calls_stood_for(const Graph& graph, NodeId node) {
   std::vector<uint64_t> uids;
   if (const NodeExtra* extra = graph.extra(node)) {

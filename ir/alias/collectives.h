@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/alias/storages.h"
 #include "ir/graph/graph.h"
 #include "ir/graph/module.h"
 
@@ -49,6 +50,10 @@ std::optional<int64_t> collective_input_bytes(const Graph& graph, NodeId node, c
 //
 // Nothing for other kinds, without ranks, and above 2^63 - 1.
 std::optional<int64_t> ring_bytes(CollectiveKind kind, int64_t input, int64_t ranks);
+
+// Whether what a collective reads is written to while it may read it: before the last wait for it, or for a part of it; where
+// nobody waits, by anybody after it. O(users + log writes).
+bool is_raced(const Graph& graph, const StorageMap& storages, NodeId collective);
 
 // Which of the calls that the file began with a collective stands for, by uid, sorted: those that a pass put it in place of
 // (members of a bucket, gathers that became one) or merged with it; else itself. O(origins log origins).

@@ -30,6 +30,7 @@
 
 #include "core/hash.h"
 #include "core/hash_table.h"
+#include "ir/alias/collectives.h"
 #include "ir/alias/effect_map.h"
 #include "ir/alias/operands.h"
 #include "ir/alias/order.h"
@@ -235,7 +236,10 @@ class Planner {
 
   void try_merge(NodeId kept, NodeId node) {
     const std::string same = "equal to '%" + std::string(graph_.name_of(kept)) + "', but ";
-    if (makes_written_storage(node)) {
+    if (effects_.has(node, Effect::kCollective) &&
+        (is_raced(graph_, storages_, node) || is_raced(graph_, storages_, kept))) {
+      result_.remark(graph_, node, "written", same + "what one of them is given is written to while it runs");
+    } else if (makes_written_storage(node)) {
       result_.remark(graph_, node, "written", same + "what it makes is written in place");
     } else if (changes_in_place(node, kept)) {
       result_.remark(graph_, node, "changed-in-place", same + "an in-place op changes its sizes, strides or storage");

@@ -57,6 +57,7 @@ class Liveness {
   // Dead nodes, last first.
   std::vector<NodeId> run() {
     std::vector<NodeId> dead;
+    note_reads_to_the_end();
     for (NodeId node = graph_.last(); node.is_valid(); node = graph_.prev(node)) {
       if (live_.get(node) || is_root(node)) {
         visit_live(node);
@@ -73,17 +74,33 @@ class Liveness {
   void keep_waits(std::vector<NodeId>& dead) {
     for (const NodeId node : dead) {
       if (!graph_[node].is_call() || !effects_.has(node, Effect::kWaits)) continue;
-      const NodeId given = first_argument(graph_, node);
-      const bool is_part =
-          given.is_valid() && graph_[given].is_call() && graph_.op(given).view == ViewKind::kProjection;
-      const NodeId start = is_part ? first_argument(graph_, given) : given;
-      if (!start.is_valid() || !graph_[start].is_call() || !live_.get(start) ||
-          !effects_.has(start, Effect::kCollective)) {
-        continue;
-      }
-      live_[node] = live_[given] = true;
+      const NodeId given = first_argument(graph_, node), start = given.is_valid() ? start_of(given) : NodeId();
+      if (start.is_valid() && live_.get(start)) live_[node] = live_[given] = true;
     }
     std::erase_if(dead, [this](NodeId node) { return live_.get(node); });
+  }
+
+  // What a collective was given that nobody waits for, it may read at any time.
+  void note_reads_to_the_end() {
+    if (storages_ == nullptr) return;
+    IdMap<NodeId, bool> is_awaited(graph_.num_ids(), false);
+    for (const NodeId node : graph_.nodes()) {
+      if (!effects_.has(node, Effect::kWaits)) continue;
+      graph_.for_each_input(node, [&](NodeId input) {
+        if (const NodeId start = start_of(input); start.is_valid()) is_awaited[start] = true;
+      });
+    }
+    for (const NodeId node : graph_.nodes()) {
+      if (effects_.has(node, Effect::kCollective) && !is_awaited.get(node)) note_reads(node);
+    }
+  }
+
+  // Of one of its results, or of what is given to a wait as a whole; invalid: it is of no collective.
+  NodeId start_of(NodeId given) const {
+    const bool is_part = graph_[given].is_call() && graph_.op(given).view == ViewKind::kProjection;
+    const NodeId start = is_part ? first_argument(graph_, given) : given;
+    const bool is_start = start.is_valid() && graph_[start].is_call() && effects_.has(start, Effect::kCollective);
+    return is_start ? start : NodeId();
   }
 
   // Only such a node makes the pass ask who reads which memory.
@@ -162,6 +179,13 @@ class Liveness {
   void visit_live(NodeId node) {
     graph_.for_each_input(node, [this](NodeId input) { live_[input] = true; });
     if (storages_ != nullptr) note_reads(node);
+    // What a collective was given it reads until it is waited for.
+    if (storages_ != nullptr && effects_.has(node, Effect::kWaits)) {
+      graph_.for_each_input(node, [this](NodeId input) {
+        const NodeId start = start_of(input);
+        if (start.is_valid()) note_reads(start);
+      });
+    }
     if (const NodeExtra* extra = graph_.extra(node)) {
       for (const ControlDep& dep : extra->control) {
         if (dep.kind != ControlKind::kOrder) live_[dep.node] = true;

@@ -237,7 +237,7 @@ class Finder {
     moved.offset = shown.offset;
     const bool is_same = laid_.has_value() ? given_.sizes == shown.sizes : same_geometry(moved, shown);
     found_.push_back({cut, gather_->start, is_same, !shown.offset.is_static(), laid_.has_value()});
-    if (!laid_.has_value()) taken_.emplace(cut, source);
+    if (!laid_.has_value()) taken_.emplace(cut, root_of(source));
   }
 
   std::pair<std::string_view, std::string> find_obstacle(NodeId cut, NodeId source) {
@@ -284,14 +284,10 @@ class Finder {
       }
     }
     const NodeId end = graph_.next(last);
-    // What was given may be a cut, in the place of which what it was cut from is read by then.
-    for (NodeId given = source; given.is_valid();) {
+    for (const NodeId given : {source, root_of(source)}) {
       if (storages.written_between(storages.buffers(given)[0], gather_->start, end)) {
         return {"written", "%" + std::string(graph_.name_of(given)) + ", which was given, is written to"};
       }
-      const auto taken = taken_.find(given);
-      const bool is_view = graph_[given].is_call() && view_of_call(graph_, given) != ViewKind::kNone;
-      given = taken != taken_.end() ? taken->second : is_view ? first_argument(graph_, given) : NodeId();
     }
     if (storages.written_between(storages.buffers(gather_->start)[0], gather_->waits.front(), end)) {
       return {"written", "what was gathered is written to"};
@@ -300,6 +296,15 @@ class Finder {
       return {"written", "%" + std::string(graph_.name_of(laid_->cat)) + ", that it is cut from, is written to"};
     }
     return {};
+  }
+  // What is read by then: what was given may be a cut, or a view of one, in the place of which what it was cut from is read.
+  NodeId root_of(NodeId source) const {
+    for (NodeId node = source; node.is_valid();) {
+      if (const auto taken = taken_.find(node); taken != taken_.end()) return taken->second;
+      const bool is_view = graph_[node].is_call() && view_of_call(graph_, node) != ViewKind::kNone;
+      node = is_view ? first_argument(graph_, node) : NodeId();
+    }
+    return source;
   }
   // A copy that lies so, whatever strides it is given.
   bool copies_row_by_row(NodeId node) {
@@ -342,50 +347,78 @@ class Finder {
   };
   std::optional<Laid> laid_;
   std::vector<RoundTrip> found_;
-  std::map<NodeId, NodeId> taken_;  // cuts, and what is read in their place
+  std::map<NodeId, NodeId> taken_;  // cuts, and what is read in their place in the end
   bool is_rank_known_ = true;
   int64_t stays_ = 0;
   std::string first_;
 };
 
-// Drops what nobody reads of the way from a gather to what was cut, the gather among it where it may go. Returns the gather that
-// nobody reads and that stays, if there is one.
-NodeId drop_unread(Graph& graph, NodeId from, bool with_gathers, const IdMap<NodeId, bool>& is_awaited,
-                   PassResult& result) {
-  NodeId stays;
-  std::vector<NodeId> open = {from};
-  while (!open.empty()) {
-    const NodeId node = open.back();
-    open.pop_back();
-    if (graph[node].erased) continue;
-    // Its other parts, which DTensor takes and nobody reads, either.
-    for (const NodeId user : graph.users(node)) {
-      if (view_of_call(graph, user) != ViewKind::kProjection || graph.has_users(user) || is_awaited.get(user) ||
-          is_held(graph, user)) {
+// Drops what nobody reads of the ways from gathers to what was cut, gathers among it where they may go.
+class Dropper {
+ public:
+  Dropper(Graph& graph, PassResult& result) : graph_(graph), result_(result), is_awaited_(control_targets(graph)) {}
+
+  // Where a way ends; whether its gather may go.
+  void add(NodeId from, bool may_go) {
+    const auto [at, is_new] = ends_.emplace(from, may_go);
+    if (!is_new) at->second = at->second && may_go;
+  }
+
+  // Returns the gathers that nobody reads and that stay.
+  std::vector<NodeId> run() {
+    std::vector<NodeId> stays;
+    for (const auto& [from, may_go] : ends_) drop(from, may_go, stays);
+    return stays;
+  }
+
+ private:
+  void drop(NodeId from, bool with_gathers, std::vector<NodeId>& stays) {
+    std::vector<NodeId> open = {from};
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      if (graph_[node].erased || !graph_[node].is_call()) continue;
+      drop_other_parts(node);
+      if (graph_.has_users(node) || is_held(graph_, node)) continue;
+      const bool waits = graph_.op(node).has(Effect::kWaits), gathers = graph_.op(node).has(Effect::kCollective);
+      if (waits || gathers) {
+        const NodeId waited = waits ? first_argument(graph_, node) : node;
+        const NodeId start = waited.is_valid() ? waited : node;  // a wait for a list of them stays
+        const bool may_go = with_gathers && waited.is_valid() && !is_awaited_.get(start) && !is_awaited_.get(node) &&
+                            (!graph_[start].is_call() || !is_held(graph_, start));
+        if (!may_go) {
+          stays.push_back(start);
+          continue;
+        }
+      } else if (is_awaited_.get(node) || !graph_.op(node).is_pure()) {
         continue;
       }
-      erase_unread(graph, user, kPass);
+      if (gathers) {
+        result_.count("dropped");
+      } else {
+        graph_.for_each_input(node, [&open](NodeId input) { open.push_back(input); });
+      }
+      erase_unread(graph_, node, kPass);
     }
-    if (!graph[node].is_call() || graph.has_users(node) || is_held(graph, node)) continue;
-    const bool is_gather = graph.op(node).has(Effect::kCollective) || graph.op(node).has(Effect::kWaits);
-    const NodeId waited = graph.op(node).has(Effect::kWaits) ? first_argument(graph, node) : node;
-    const NodeId start = waited.is_valid() ? waited : node;  // a wait for a list of them stays
-    const bool may_go = with_gathers && waited.is_valid() && !is_awaited.get(start) &&
-                        (!graph[start].is_call() || !is_held(graph, start));
-    if (is_awaited.get(node) || (is_gather && !may_go)) {
-      if (is_gather) stays = start;
-      continue;
-    }
-    if (!is_gather && !graph.op(node).is_pure()) continue;
-    if (graph.op(node).has(Effect::kCollective)) {
-      result.count("dropped");
-    } else {
-      graph.for_each_input(node, [&open](NodeId input) { open.push_back(input); });
-    }
-    erase_unread(graph, node, kPass);
   }
-  return stays;
-}
+
+  // Parts that DTensor takes and nobody reads; asked once of a node.
+  void drop_other_parts(NodeId node) {
+    if (!asked_.insert(node).second) return;
+    for (const NodeId user : graph_.users(node)) {
+      const bool is_part = graph_[user].is_call() && view_of_call(graph_, user) == ViewKind::kProjection;
+      if (is_part && !graph_.has_users(user) && !is_awaited_.get(user) && !is_held(graph_, user)) {
+        erase_unread(graph_, user, kPass);
+      }
+    }
+  }
+
+  Graph& graph_;
+  PassResult& result_;
+  IdMap<NodeId, bool> is_awaited_;  // by a control dependency
+  std::map<NodeId, bool> ends_;
+  std::set<NodeId> asked_;
+};
 
 }  // namespace
 
@@ -399,34 +432,42 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
   const std::vector<Collective> collectives =
       find_collectives(graph, symbol_values(graph.module(), context.measure.memory.symbols));
   const std::vector<RoundTrip> trips = Finder(graph, facts, result).run(collectives);
-  const IdMap<NodeId, bool> is_awaited = control_targets(graph);
   Replacer replacer(graph, kPass);
+  Dropper dropper(graph, result);
   const StringId pass = graph.module().intern(kPass);
-  int64_t unread = 0;
-  NodeId first;
+  int64_t by_number = 0;
   for (const RoundTrip& trip : trips) {
-    if (graph[trip.cut].erased) continue;  // nobody read it, and one before it let go of what it was cut from
     const NodeId source = first_argument(graph, trip.gather);  // by now: it may have been a cut itself
     const NodeId own =
         trip.is_same ? source : insert_view(graph, source, single_tensor(graph, trip.cut)->sizes, trip.cut, trip.cut);
-    NodeId before = trip.cut;
+    const bool may_go =
+        options.drop_gathers == DropGathers::kAlways || (options.drop_gathers == DropGathers::kShown && trip.is_on_all);
     if (trip.is_copied) {
       for (const NodeId copy : graph.users(trip.cut)) {
         result.claim(graph, copy, Law::kOwnShard);
         add_origin(graph, copy, trip.cut, OriginKind::kReplaced, pass);
       }
       graph.replace_all_uses(trip.cut, own);
+      dropper.add(trip.cut, may_go);
     } else {
       result.claim(graph, trip.cut, Law::kOwnShard);
-      before = first_argument(graph, trip.cut);
+      dropper.add(first_argument(graph, trip.cut), may_go);
       replacer.replace(trip.cut, own);
     }
     result.count("round-trips");
-    const bool may_go =
-        options.drop_gathers == DropGathers::kAlways || (options.drop_gathers == DropGathers::kShown && trip.is_on_all);
-    const NodeId stays = drop_unread(graph, before, may_go, is_awaited, result);
-    if (stays.is_valid() && unread++ == 0) first = stays;
+    by_number += trip.is_on_all ? 0 : 1;
   }
+  if (by_number > 0) {
+    result.warn(graph, "by-number",
+                std::to_string(by_number) + (by_number == 1 ? " part is" : " parts are") +
+                    " this rank's own by a number: where another rank's file cuts the same number, passes may decide "
+                    "otherwise there; ask fxopt ranks of all results");
+  }
+  std::vector<NodeId> unread_gathers = dropper.run();
+  std::sort(unread_gathers.begin(), unread_gathers.end());
+  unread_gathers.erase(std::unique(unread_gathers.begin(), unread_gathers.end()), unread_gathers.end());
+  const size_t unread = unread_gathers.size();
+  const NodeId first = unread == 0 ? NodeId() : unread_gathers.front();
   if (unread > 0) {
     result.warn(
         graph, first, "unread",

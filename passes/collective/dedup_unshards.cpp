@@ -51,24 +51,6 @@ class Classes {
     }
   }
 
-  // A gather whose source is written to before somebody has waited for it gives what a race leaves: it is merged with none.
-  void part_races(const Graph& graph, const StorageMap& storages, PassResult& result) {
-    for (const NodeId node : graph.nodes()) {
-      if (!is_looked_at(node) || !graph.op(node).has(Effect::kCollective)) continue;
-      NodeId last = node;
-      for (const NodeId user : graph.users(node)) {
-        if (graph[user].kind != NodeKind::kOutput && graph.position(user) > graph.position(last)) last = user;
-      }
-      bool is_written = false;
-      for (const BufferId id : storages.buffers(first_argument(graph, node))) {
-        is_written = is_written || (id.is_valid() && storages.written_between(id, node, last));
-      }
-      if (!is_written) continue;
-      class_of_[node] = next_++;
-      result.remark(graph, node, "written", "what it is given is written to before anybody has waited for it");
-    }
-  }
-
   const IdMap<NodeId, uint32_t>& get() const { return class_of_; }
 
   // The gather is merged with none before that stretch of the schedule, only with others after it.
@@ -358,7 +340,6 @@ Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& opti
   const bool as_titan = options.compat == DedupCompat::kTitan;
   const double max_growth = as_titan ? -1 : options.max_growth;
   Classes classes(graph, facts, as_titan);
-  classes.part_races(graph, facts.storages(), result);
   const int64_t stays = max_growth < 0 ? 0 : bound_peak(graph, facts, classes, max_growth, context.measure.memory);
   Result<PassResult> merged = cse_within(graph, classes.get(), all_equal(), context);
   if (!merged.ok()) return merged;

@@ -8,14 +8,6 @@ int64_t SideBySide::width() const {
   return sum;
 }
 
-void SideBySide::add(const Part& part, const SideBySide* inside) {
-  if (inside != nullptr && inside->rows == rows && inside->dtype == dtype && inside->width() == part.width) {
-    parts.insert(parts.end(), inside->parts.begin(), inside->parts.end());
-  } else {
-    parts.push_back(part);
-  }
-}
-
 std::optional<std::vector<SideBySide::Part>> parts_seen(const SideBySide& buffer, const Geometry& seen) {
   const SymInt count = seen.num_elements();
   if (seen.dtype != buffer.dtype) return std::nullopt;

@@ -19,14 +19,13 @@ struct SideBySide {
   struct Part {
     Hash128 name;
     int64_t width = 0;
+    Hash128 data;  // what all of the tensor holds; zero: it does not show all of it
   };
   int64_t rows = 1;
   DType dtype = DType::kUnspecified;  // that elements are counted in
   std::vector<Part> parts;
 
   int64_t width() const;
-  // What is inside of a part is put in its place, where it is laid out in as many rows of the same elements.
-  void add(const Part& part, const SideBySide* inside);
 };
 
 // The parts that a tensor on the buffer shows, each as a whole and in this order; nothing where it shows less of one, or

@@ -473,6 +473,12 @@ ModuleName Prover::name() const {
   return out;
 }
 
+// Laws ask which rank a file is of.
+static bool same_rank(const Module& a, const Module& b) {
+  const RankContext before = a.rank.value_or(RankContext()), after = b.rank.value_or(RankContext());
+  return before.rank == after.rank && before.world_size == after.world_size;
+}
+
 ModuleProof Prover::prove(const Module& after, const std::vector<bool>& is_known) {
   if (state_->options.as_step) return state_->prove_step(after);
   std::unique_ptr<ModuleRun> other;
@@ -482,6 +488,10 @@ ModuleProof Prover::prove(const Module& after, const std::vector<bool>& is_known
   const bool is_rerun = state_->run_subgraphs(after, run, tops, other == nullptr ? is_known : std::vector<bool>());
   ModuleProof proof;
   proof.refused_claims = state_->refused;
+  if (!same_rank(*state_->before, after)) {
+    proof.answer = ProofAnswer::kDiffers;
+    proof.differences.push_back({StringId(), "the rank that the file is of", NodeId()});
+  }
   std::vector<bool> is_met(tops.size(), false);
   for (State::Known& known : state_->graphs) {
     const auto found = std::find_if(tops.begin(), tops.end(),

@@ -1562,6 +1562,12 @@ class Execution {
     Hash128 name;
     if (group_.uid.is_valid()) name = keys_.text(group_.uid);
     if (group_.expr.is_valid()) name = keys_.integer(group_.expr).key();
+    filled_.clear();
+    for (const uint32_t object : made) filled_.push_back(memory_.object(object).storage);
+    for (const uint8_t position : op.writes) {
+      for (const uint32_t object : argument_objects(node, position)) filled_.push_back(memory_.object(object).storage);
+    }
+    for (const uint32_t storage : filled_) laws_.forget(storage);
     const bool is_named = laws_.has_claims() && laws_.issue({node, given, made}, name, ranks_key(node), world_);
     const bool is_first = !is_named && issued_.insert(key).second;
     if (is_first) {
@@ -1579,11 +1585,6 @@ class Execution {
           make_key(KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low});
       if (is_first) collectives_[name].push_back(issue);
       issued_all_[name].push_back(issue);
-    }
-    filled_.clear();
-    for (const uint32_t object : made) filled_.push_back(memory_.object(object).storage);
-    for (const uint8_t position : op.writes) {
-      for (const uint32_t object : argument_objects(node, position)) filled_.push_back(memory_.object(object).storage);
     }
     for (const uint32_t storage : filled_) {
       memory_.begin_filling(storage);

@@ -11,13 +11,25 @@
 namespace fxopt {
 namespace {
 
-Hash128 sum_name(const std::vector<Hash128>& members, bool is_pending) {
-  std::vector<uint64_t> words = {key_tag(KeyKind::kSummed, is_pending ? 1 : 0)};
-  for (const Hash128& member : members) add_key(words, member);
-  return make_key(words);
+// Of what is the bytes that lie there.
+bool is_plain(const Geometry& geometry) {
+  return geometry.layout == Layout::kStrided && !geometry.conjugate && !geometry.negative;
 }
 
 }  // namespace
+
+void NamedTotal::add(const Hash128& name) {
+  const Hash128 mixed = make_key(KeyKind::kSummed, {name.high, name.low});
+  sum = {sum.high + mixed.high, sum.low + mixed.low};
+  ++count;
+}
+void NamedTotal::add(const NamedTotal& other) {
+  sum = {sum.high + other.sum.high, sum.low + other.sum.low};
+  count += other.count;
+}
+Hash128 NamedTotal::name(bool is_pending) const {
+  return make_key(KeyKind::kSummed, {is_pending ? uint64_t{1} : uint64_t{0}, sum.high, sum.low, count});
+}
 
 Laws::Laws(const Graph& graph, ModuleKeys& keys, CallRules& rules, GeometryTable& geometries, NamedMemory& memory,
            NamedValues& values, bool is_differentiated, const std::vector<Claim>* claims)
@@ -50,6 +62,7 @@ bool Laws::issue_as_claimed(const Call& call, const Hash128& group, const Hash12
     note_gather(call);
     return false;
   }
+  if (claim->second == Law::kBucket) note_gather(call);  // somebody may cut out of it what a rank gave
   std::string why = "its group cannot be told";
   if (group != Hash128()) {
     why = claim->second == Law::kGathers           ? issue_as_gathers(call, world)
@@ -60,15 +73,21 @@ bool Laws::issue_as_claimed(const Call& call, const Hash128& group, const Hash12
   return why.empty();
 }
 
+void Laws::forget(uint32_t storage) {
+  for (const uint32_t each : {storage, memory_.real_storage(storage)}) {
+    gathered_.erase(each);
+    bucketed_.erase(each);
+    reduced_.erase(each);
+  }
+}
+
 void Laws::end_filling(uint32_t storage, const Hash128& pending, const Hash128& own_name, std::vector<Hash128>& waits) {
   // A write to what was sent, or to the result, while the collective ran: no law tells what is there now.
   if (const auto issued = issued_.find(storage); issued != issued_.end() && issued->second != memory_.all_of(storage)) {
-    gathered_.erase(storage);
-    bucketed_.erase(storage);
-    reduced_.erase(storage);
+    forget(storage);
   }
   const auto reduced = reduced_.find(storage);
-  memory_.end_filling(storage, reduced == reduced_.end() ? own_name : sum_name(reduced->second.members, false));
+  memory_.end_filling(storage, reduced == reduced_.end() ? own_name : reduced->second.total.name(false));
   const Hash128 filled = memory_.all_of(storage);
   if (auto found = gathered_.find(storage); found != gathered_.end()) found.value().filled = filled;
   if (auto found = bucketed_.find(storage); found != bucketed_.end()) {
@@ -194,8 +213,7 @@ void Laws::note_rows(const Call& call) {
     const bool fits = from != nullptr && elements.has_value() && from->rank() == to->rank() &&
                       from->sizes.back().is_static() && (from->rank() == 1 || from->sizes[0] == to->sizes[0]);
     if (!fits) return;
-    const auto inside = rows_.find(memory_.data_key(object));
-    rows.add({*elements, from->sizes.back().value()}, inside == rows_.end() ? nullptr : &inside->second);
+    rows.parts.push_back({*elements, from->sizes.back().value(), data_of_all(object)});
   }
   if (!to->sizes.back().is(rows.width())) return;
   rows_.emplace(memory_.data_key(made[0]), std::move(rows));
@@ -263,7 +281,8 @@ SideBySide Laws::members_given(NodeId node, CollectiveKind kind, uint32_t given,
   const Geometry* from = memory_.known_geometry(given);
   const Geometry* to = memory_.known_geometry(made);
   std::optional<Hash128> elements = from == nullptr ? std::nullopt : memory_.elements_key(given, *from);
-  if (to == nullptr || !elements.has_value() || !is_row_major(*to) || !to->offset.is(0) || from->dtype != to->dtype) {
+  if (to == nullptr || !elements.has_value() || !is_plain(*from) || !is_plain(*to) || !is_row_major(*to) ||
+      !to->offset.is(0) || from->dtype != to->dtype) {
     why = "what it is given or makes is not laid out row by row, in one type";
     return bucket;
   }
@@ -280,23 +299,50 @@ SideBySide Laws::members_given(NodeId node, CollectiveKind kind, uint32_t given,
     return bucket;
   }
   const int64_t ranks = more / less;
-  auto inside = from->offset.is(0) ? rows_.find(memory_.data_key(given)) : rows_.end();
+  Hash128 data = data_of_all(given);
   if (is_out) {
     why = check_place(node, given, made, *from, count.value());
     if (!why.empty()) return bucket;
     if (sent_.has_value()) {
       const Geometry& geometry = *geometries_.find(sent_->geometry);
       elements = NamedMemory::elements_key(sent_->data, geometry);
-      inside = geometry.offset.is(0) ? rows_.find(sent_->data) : rows_.end();
+      data = geometry.offset.is(0) ? sent_->data : Hash128();
     } else if (memory_.may_share(given, made)) {
       why = "what lies at its place in its result is not known to be copied there from one tensor";
       return bucket;
     }
   }
   bucket.rows = is_scatter ? ranks : 1;
-  bucket.add({*elements, count.value() / bucket.rows}, inside == rows_.end() ? nullptr : &inside->second);
+  bucket.parts.push_back({*elements, count.value() / bucket.rows, data});
+  if (!open_parts(bucket)) why = "more than " + std::to_string(kMostParts) + " tensors lie side by side in it";
   bucket.rows = is_gather ? ranks : 1;
   return bucket;
+}
+
+// What all of a tensor's storage holds, where the tensor begins with it.
+Hash128 Laws::data_of_all(uint32_t object) {
+  const Geometry* geometry = memory_.known_geometry(object);
+  return geometry != nullptr && geometry->offset.is(0) ? memory_.data_key(object) : Hash128();
+}
+
+// Puts what lies side by side in a part in its place, where it is laid out in as many rows of the same elements.
+bool Laws::open_parts(SideBySide& bucket) const {
+  std::vector<SideBySide::Part> open(bucket.parts.rbegin(), bucket.parts.rend()), found;
+  while (!open.empty()) {
+    if (open.size() + found.size() > kMostParts) return false;
+    const SideBySide::Part part = open.back();
+    open.pop_back();
+    const auto inside = part.data == Hash128() ? rows_.end() : rows_.find(part.data);
+    const bool fits = inside != rows_.end() && inside->second.rows == bucket.rows &&
+                      inside->second.dtype == bucket.dtype && inside->second.width() == part.width;
+    if (fits) {
+      open.insert(open.end(), inside->second.parts.rbegin(), inside->second.parts.rend());
+    } else {
+      found.push_back(part);
+    }
+  }
+  bucket.parts = std::move(found);
+  return true;
 }
 
 // A gather that is given memory for its result may be given a part of it: then that of the file's rank, as every other would
@@ -337,8 +383,12 @@ std::string Laws::name_by_bucket(const Call& call) {
   if (geometry == nullptr) return "its sizes are not known";
   const std::optional<std::vector<SideBySide::Part>> parts = parts_seen(found->second.buffer, *geometry);
   if (!parts.has_value()) return "it is not what lies there of whole tensors";
+  if (memory_.known_geometry(object) == nullptr) return "its sizes are not known";
   Geometry own = *memory_.known_geometry(object);
-  if (!is_row_major(own)) return "it is not laid out row by row";
+  if (!is_row_major(own) || !is_plain(own) || !is_plain(*geometry) || own.dtype != geometry->dtype ||
+      (seen != object && own.sizes != geometry->sizes)) {
+    return "it is not laid out row by row, as it was reduced or gathered";
+  }
   words_.clear();
   words_.add(key_tag(KeyKind::kMember));
   for (const SideBySide::Part& part : *parts) words_.add(part.name);
@@ -359,7 +409,8 @@ std::optional<Laws::Single> Laws::single(const Call& call, std::string& why) {
     const Geometry* to = memory_.known_geometry(call.made[0]);
     const std::optional<Hash128> elements =
         from == nullptr || to == nullptr ? std::nullopt : memory_.elements_key(call.given[0], *to);
-    if (elements.has_value() && is_row_major(*to) && to->offset.is(0)) return Single{from, to, *elements};
+    const bool is_laid_out = elements.has_value() && is_row_major(*to) && to->offset.is(0) && is_plain(*to);
+    if (is_laid_out) return Single{from, to, *elements};
     why = "what it is given or makes is not laid out row by row";
   }
   return std::nullopt;
@@ -397,7 +448,10 @@ std::string Laws::note_gather(const Call& call) {
 const Laws::GatherResult* Laws::gathered_whole(uint32_t object) {
   const GatherResult* found = gathered_on(object);
   const Geometry* geometry = memory_.known_geometry(object);
-  if (found == nullptr || geometry == nullptr || !is_row_major(*geometry) || !geometry->offset.is(0)) return nullptr;
+  if (found == nullptr || geometry == nullptr || !is_row_major(*geometry) || !geometry->offset.is(0) ||
+      !is_plain(*geometry) || geometry->dtype != geometries_.find(found->levels[0].source.geometry)->dtype) {
+    return nullptr;
+  }
   return geometry->num_elements().is(found->levels[0].count * static_cast<int64_t>(found->levels[0].ranks.size()))
              ? found
              : nullptr;
@@ -445,24 +499,32 @@ bool Laws::adds_two(const Call& call) {
 
 void Laws::note_sum(const Call& call) {
   const Geometry* to = adds_two(call) ? memory_.known_geometry(call.made[0]) : nullptr;
-  if (to == nullptr || !is_row_major(*to) || !to->offset.is(0)) return;
-  std::vector<Hash128> addends;
-  for (const uint32_t object : call.given) {
-    const std::optional<Hash128> elements = memory_.elements_key(object, *to);
+  if (to == nullptr || !is_row_major(*to) || !to->offset.is(0) || !is_plain(*to)) return;
+  Sum sum = {{}, to->dtype};
+  for (size_t i = 0; i < sum.addends.size(); ++i) {
+    const std::optional<Hash128> elements = memory_.elements_key(call.given[i], *to);
     if (!elements.has_value()) return;
-    add_addends(object, *elements, addends);
+    sum.addends[i] = {*elements, data_of_all(call.given[i])};
   }
-  sums_.emplace(memory_.data_key(call.made[0]), Addends{std::move(addends), to->dtype});
+  sums_.emplace(memory_.data_key(call.made[0]), sum);
 }
-void Laws::add_addends(uint32_t object, const Hash128& elements, std::vector<Hash128>& addends) {
-  const Geometry* geometry = memory_.known_geometry(object);
-  const auto inside =
-      geometry != nullptr && geometry->offset.is(0) ? sums_.find(memory_.data_key(object)) : sums_.end();
-  if (inside == sums_.end() || inside->second.dtype != geometry->dtype) {
-    addends.push_back(elements);
-  } else {
-    addends.insert(addends.end(), inside->second.names.begin(), inside->second.names.end());
+
+// What is added up in a tensor of that type; empty: too many.
+std::vector<Hash128> Laws::addends_of(const Addend& all, DType dtype) const {
+  std::vector<Addend> open = {all};
+  std::vector<Hash128> found;
+  while (!open.empty()) {
+    if (open.size() + found.size() > kMostParts) return {};
+    const Addend one = open.back();
+    open.pop_back();
+    const auto inside = one.data == Hash128() ? sums_.end() : sums_.find(one.data);
+    if (inside == sums_.end() || inside->second.dtype != dtype) {
+      found.push_back(one.name);
+    } else {
+      open.insert(open.end(), inside->second.addends.begin(), inside->second.addends.end());
+    }
   }
+  return found;
 }
 
 // Law kAddedReductions, of the call: what it fills its result with is named by what is added up, on this rank and over all.
@@ -490,45 +552,46 @@ std::string Laws::issue_as_sum(const Call& call, const Hash128& group, const Has
     words_.add(keys_.text(arg->as_string()));
   }
   if (!is_linear) return "it neither sums nor averages";
-  std::vector<Hash128> members;
-  add_addends(call.given[0], one->elements, members);
+  std::vector<Hash128> members = addends_of({one->elements, data_of_all(call.given[0])}, one->from->dtype);
+  if (members.empty()) return "it adds up more than " + std::to_string(kMostParts) + " tensors";
   const size_t size = words_.size();
+  NamedTotal total;
   for (Hash128& member : members) {
     words_.cut(size);
     words_.add(member);
     member = make_key(words_.all());
     members_[group].push_back(member);
+    total.add(member);
   }
-  std::sort(members.begin(), members.end());
   const uint32_t storage = memory_.object(call.made[0]).storage;
-  memory_.name_anew(storage, sum_name(members, true), sum_name(members, true));
-  reduced_[storage] = {std::move(members), one->to->num_elements(), one->to->dtype, Hash128()};
+  memory_.name_anew(storage, total.name(true), total.name(true));
+  reduced_[storage] = {std::move(members), total, one->to->num_elements(), one->to->dtype, Hash128()};
   return "";
 }
 
 // The same of an `add` of what reductions gave.
 std::string Laws::name_by_sum(const Call& call) {
   if (!adds_two(call)) return "it does not add two tensors of equal sizes";
-  std::vector<Hash128> members;
+  NamedTotal total;
   for (const uint32_t object : call.given) {
     const uint32_t storage = memory_.real_storage(memory_.object(object).storage);
     const auto found = reduced_.find(storage);
     const Geometry* geometry = memory_.known_geometry(object);
     if (found == reduced_.end() || is_named_by_law(object) || !is_row_major(*geometry) || !geometry->offset.is(0) ||
-        !(geometry->num_elements() == found->second.count) || geometry->dtype != found->second.dtype) {
+        !is_plain(*geometry) || !(geometry->num_elements() == found->second.count) ||
+        geometry->dtype != found->second.dtype) {
       return "it does not add what reductions gave, as a whole";
     }
     if (!memory_.is_certain(storage) || memory_.all_of(storage) != found->second.filled) {
       return "nobody has waited for what it adds, or it was written to";
     }
-    members.insert(members.end(), found->second.members.begin(), found->second.members.end());
+    total.add(found->second.total);
   }
-  std::sort(members.begin(), members.end());
   const uint32_t storage = memory_.object(call.made[0]).storage;
-  memory_.name_anew(storage, sum_name(members, true), sum_name(members, false));
+  memory_.name_anew(storage, total.name(true), total.name(false));
   const Hash128 filled = memory_.all_of(storage);
   const Geometry& sum = *memory_.known_geometry(call.made[0]);
-  reduced_[storage] = {std::move(members), sum.num_elements(), sum.dtype, filled};
+  reduced_[storage] = {{}, total, sum.num_elements(), sum.dtype, filled};
   return "";
 }
 
@@ -543,7 +606,7 @@ std::string Laws::name_by_shard(const Call& call) {
   }
   const GatherResult* result = gathered_on(object);
   const Geometry* geometry = memory_.known_geometry(object);
-  if (result == nullptr || geometry == nullptr || !is_row_major(*geometry)) {
+  if (result == nullptr || geometry == nullptr || !is_row_major(*geometry) || !is_plain(*geometry)) {
     return "it does not show what was gathered, and waited for, row by row";
   }
   const Gathered* gathered = nullptr;
@@ -622,7 +685,8 @@ std::string Laws::name_by_copied_shard(const Call& call, uint32_t object) {
   const Geometry* made = memory_.known_geometry(object);
   if (is_differentiated_) return "autograd may run through the graph";
   if (geometry == nullptr || made == nullptr || !is_row_major(*made) || made->sizes != geometry->sizes ||
-      made->dtype != geometry->dtype || made->rest != geometry->rest || !memory_.is_certain(storage)) {
+      made->dtype != geometry->dtype || made->rest != geometry->rest || !is_plain(*geometry) || !is_plain(*made) ||
+      !memory_.is_certain(storage)) {
     return "it is not a copy row by row, of what is known";
   }
   const auto found = parts_.find(storage);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,6 +23,16 @@
 // computed. They know where the elements of tensors come from, and what collectives were given; nothing of passes.
 
 namespace fxopt {
+
+// What is added up, in any order: by the sum of hashes of the names.
+struct NamedTotal {
+  Hash128 sum;
+  uint64_t count = 0;
+
+  void add(const Hash128& name);
+  void add(const NamedTotal& other);
+  Hash128 name(bool is_pending) const;
+};
 
 class Laws {
  public:
@@ -53,6 +64,8 @@ class Laws {
   // Whether a law is claimed of the call that holds: then it counts as what the law says. `group`: by the name of the process
   // group, zero where it cannot be told; `ranks`: of those that take part; `world`: of effects before.
   bool issue(const Call& call, const Hash128& group, const Hash128& ranks, const Hash128& world);
+  // The storage is to be filled anew: what a collective before gave is there no more.
+  void forget(uint32_t storage);
   // The storage is filled now. `own_name`: what it holds, where no law says; and what the wait counts as.
   void end_filling(uint32_t storage, const Hash128& pending, const Hash128& own_name, std::vector<Hash128>& waits);
   // What it counts as at the end that the storage has yet to be filled.
@@ -68,6 +81,8 @@ class Laws {
   std::vector<RefusedClaim>& refused() { return refused_; }
 
  private:
+  static constexpr size_t kMostParts = size_t{1} << 20;  // of one call: what is nested may be many more than nodes
+
   // A tensor as a reader saw it.
   struct Source {
     Hash128 data;
@@ -100,13 +115,17 @@ class Laws {
     Hash128 filled;
   };
   struct Reduction {
-    std::vector<Hash128> members;  // sorted: what is added up
+    std::vector<Hash128> members;  // of a collective: what it counts as
+    NamedTotal total;              // of what is added up
     SymInt count;                  // elements of the result
     DType dtype;
     Hash128 filled;
   };
-  struct Addends {
-    std::vector<Hash128> names;
+  struct Addend {
+    Hash128 name, data;  // data: what all of it holds, which may be a sum; zero: it does not show all
+  };
+  struct Sum {
+    std::array<Addend, 2> addends;
     DType dtype;
   };
   // Of a cat of all parts of a gather: what it was given and how its parts lie, while it holds `content`.
@@ -150,7 +169,9 @@ class Laws {
   const GatherResult* gathered_on(uint32_t object);
   std::optional<GatherPart> part_of_gather(uint32_t object);
   bool adds_two(const Call& call);
-  void add_addends(uint32_t object, const Hash128& elements, std::vector<Hash128>& addends);
+  std::vector<Hash128> addends_of(const Addend& all, DType dtype) const;
+  Hash128 data_of_all(uint32_t object);
+  bool open_parts(SideBySide& bucket) const;
   bool is_clone(const Call& call);
   std::optional<SymInt> integer_of(const Arg& arg) { return values_.integer_of(arg, keys_); }
 
@@ -167,7 +188,7 @@ class Laws {
   HashMap<Hash128, Source, Hash128Hash> sources_;    // whose elements they are, by what they are called there
   std::optional<Source> sent_;                       // see note_sent()
   HashMap<Hash128, SideBySide, Hash128Hash> rows_;   // what lies in buffers, by what they hold
-  HashMap<Hash128, Addends, Hash128Hash> sums_;      // by what the sum holds
+  HashMap<Hash128, Sum, Hash128Hash> sums_;          // by what the sum holds
   HashMap<uint32_t, BucketResult> bucketed_;         // results of collectives that are claimed, by storage
   HashMap<uint32_t, Reduction> reduced_;             // likewise
   HashMap<uint32_t, GatherResult> gathered_;         // results of all-gathers, by storage
