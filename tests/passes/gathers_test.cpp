@@ -486,7 +486,8 @@ TEST_CASE("gathers: random programs compute the same on every rank", "[passes][g
   }
   for (const char* counter : {"fused", "groups", "round-trips", "merged", "merged-reductions", "columns"}) {
     INFO(counter);
-    CHECK(counted[counter] > static_cast<int64_t>(num_programs() / 50));
+    // Of few programs some come to nothing.
+    if (num_programs() >= 2000) CHECK(counted[counter] > static_cast<int64_t>(num_programs() / 50));
   }
 }
 
