@@ -105,6 +105,7 @@ class Scheduler {
     wait_for_earlier();
     for (const std::vector<NodeId>& needed : ready) {
       for (const NodeId node : needed) {
+        if (is_placed_[node]) continue;  // with a wait
         place(node);
         ++moved_;
       }
@@ -130,11 +131,11 @@ class Scheduler {
       bool is_done = true;
       for (const NodeId wait : scatters_[scatter].waits) {
         if (is_placed_[wait]) continue;
-        const std::span<const Dependence> needed = dependences_.of(wait);
-        const bool can = std::all_of(needed.begin(), needed.end(),
-                                     [this](const Dependence& dependence) { return is_placed_[dependence.on]; });
-        if (can) {
-          place(wait);
+        std::vector<NodeId> needed;  // of a call for several: the part that is waited for, too
+        ++round_;
+        const bool can = collect(wait, needed);
+        for (const NodeId node : can ? needed : std::vector<NodeId>()) {
+          place(node);
           ++moved_;
         }
         is_done = is_done && can;
