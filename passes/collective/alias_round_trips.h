@@ -49,9 +49,9 @@ struct AliasRoundTripsOptions {
 // Other readers keep the gather. Where nobody reads it any more, it may go only where every rank drops it. One rank's file does
 // not show that: a part that is the third rank's on all of them is the third rank's own, and that rank alone would not gather.
 //
-// Counters: round-trips, dropped (gathers). Remarks on each cut that stays; warnings: left-alone, by-number (parts that one rank's file shows to be
-// its own, which need not be so on the others), rank-unknown (nothing tells
-// which part is a rank's own), unread (gathers that nobody reads and that stay). O(nodes + edges + ranks of the gathers).
+// Counters: round-trips, dropped (gathers). Remarks on each cut that stays. Warnings: left-alone; by-number (parts that one
+// rank's file shows to be its own, which need not be so on the others); rank-unknown (nothing tells which part is a rank's own);
+// unread (gathers that nobody reads and that stay). O(nodes + edges + ranks of the gathers).
 Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions& options, PassContext& context);
 
 }  // namespace fxopt

@@ -78,10 +78,10 @@ struct BucketOptions {
         "How members lie in the buffer: graph: as they are issued; parameters: as the graph takes their parameters, so "
         "that sums do not hang on how the graph was traced. Others lie after those of parameters.");
     field("form", self.form,
-          "What a bucket is: functional: one call on one buffer; out: so, and a gather's buffer is this rank's part of "
+          "What a bucket is: functional: one call on one buffer; out: so, but a gather sends from this rank's place in "
           "its "
-          "result, so that no other is held while it runs; coalesced: one call of all tensors, with no buffer and no "
-          "copies (NCCL starts them together; the call's name ends with _coalesced).");
+          "result, and no buffer is held while it runs; coalesced: one call of all tensors, with no buffer and no "
+          "copies.");
     field("modules", self.modules,
           "Only members of one of these modules share a bucket, comma-separated: layers.* is a module for each layer, "
           "norm+lm_head are one. Collectives of none of them stay. Without it modules do not matter. Not with "
@@ -101,8 +101,8 @@ struct BucketOptions {
 //   %c = all_gather_into_tensor(%y, 2, "g")   =>   %p = split_with_sizes(view(wait_tensor(%b), [2, n + m]), [n, m], 1)
 //   %z = wait_tensor(%c)                           %w = view(clone(getitem(%p, 0)), sizes of %w), and so for %z
 //
-// Each goes into the first bucket of its key that takes it, of the four that were begun last, or of the last alone: whichever saves more calls. A bucket's bytes are the sum over
-// its members of the larger of input and output, and never above the cap. No member depends on another, directly or through
+// Each goes into the first bucket of its key that takes it, of the four that were begun last, or of the last alone: whichever
+// saves more calls. A bucket's bytes are the sum over its members of the larger of input and output, and never above the cap. No member depends on another, directly or through
 // another bucket: tested on the dependence relation with every bucket of the plan made one. Other nodes keep their order as far
 // as the buckets let them (a heap by the old place). A collective whose group is not listed, whose sizes are not known numbers,
 // whose input is not laid out row by row, that is read before its wait or held by a control dependency or an event, stays.
@@ -113,8 +113,9 @@ struct BucketOptions {
 //   %i = copy_(%s, %v)                                %w = wait_tensor(%p), and so for %z
 //   %b = all_gather_into_tensor_out(%i, 2, "g", out=%e)
 //
-// What `out` writes hangs on the rank: where the file does not say which one it is of, gathers are functional, and a warning
-// says so. Reductions are functional in it, as they have no result to send from.
+// What `out` writes hangs on the rank: where the file does not say which one it is of, gathers are functional. Reductions are
+// functional in it, as they have no result to send from. A coalesced bucket of which a member is tagged for recompute, which is
+// still to be carried out, is functional, too. NCCL starts the members of a coalesced one together.
 //
 // What makes the peak grow are inputs that wait for the last one of their bucket, and results that are there before they are
 // read. Every bucket that has such where a device takes more than it may is parted in two, in schedule order, and its parts
@@ -127,8 +128,11 @@ struct BucketOptions {
 //
 // Counters: buckets, bucketed (members). Remarks on every collective of these kinds that stays: alone, with what stood against
 // the last merge that was tried. Warnings: left-alone, where something stayed; parted, for max-growth; peak-grows, where the
-// ideal peak does; tagged-members, where recompute tags on them are not carried out yet; form, for form=out. Numerics: all-gathers are exact;
-// reduce-scatters and all-reduces may add up in another order, as a ring's order hangs on where an element stands in the buffer.
+// ideal peak does; tagged-members, where recompute tags on them are not carried out yet; form, where a bucket is functional that
+// was not to be.
+//
+// Numerics: all-gathers are exact; reduce-scatters and all-reduces may add up in another order, as a ring's order hangs on where
+// an element stands in the buffer, and NCCL's choice of one on how much is sent at a time.
 //
 // O((nodes + dependences) log nodes), and as often as buckets are parted, log(members) times at most.
 Result<PassResult> bucket(Graph& graph, const BucketOptions& options, PassContext& context);
