@@ -102,10 +102,11 @@ struct BucketOptions {
 //   %z = wait_tensor(%c)                           %w = view(clone(getitem(%p, 0)), sizes of %w), and so for %z
 //
 // Each goes into the first bucket of its key that takes it, of the four that were begun last, or of the last alone: whichever
-// saves more calls. A bucket's bytes are the sum over its members of the larger of input and output, and never above the cap. No member depends on another, directly or through
-// another bucket: tested on the dependence relation with every bucket of the plan made one. Other nodes keep their order as far
-// as the buckets let them (a heap by the old place). A collective whose group is not listed, whose sizes are not known numbers,
-// whose input is not laid out row by row, that is read before its wait or held by a control dependency or an event, stays.
+// saves more calls. A bucket's bytes are the sum over its members of the larger of input and output, and never above the cap.
+// No member depends on another, directly or through another bucket: tested on the dependence relation with every bucket of the
+// plan made one. Other nodes keep their order as far as the buckets let them (a heap by the old place). A collective whose
+// group is not listed, whose sizes are not known numbers, whose input is not laid out row by row, that is read before its wait
+// or held by a control dependency or an event, stays.
 //
 // form=out                                         form=coalesced
 //   %e = empty([2 * (n + m)])                         %b = all_gather_into_tensor_coalesced([%x, %y], 2, "g")
