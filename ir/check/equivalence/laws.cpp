@@ -145,7 +145,7 @@ void Laws::note_sent(uint32_t object) {
 }
 
 // A copy that lies row by row: in the memory format of what it copies one does where strides do not go up.
-bool Laws::is_clone(const Call& call) {
+bool Laws::copies_row_by_row(const Call& call) {
   if (rules_.of(graph_, call.node).special != CallRule::Special::kClone || call.given.size() != 1) return false;
   const Arg* format = call_argument(graph_, call.node, 1);
   const bool is_told = format != nullptr && !format->is(ArgKind::kNone);
@@ -371,7 +371,7 @@ std::string Laws::name_by_bucket(const Call& call) {
   const Cell* cell = values_.find_tensor(call.node);
   if (cell == nullptr) return "it is not a tensor";
   const uint32_t object = cell->first;
-  const uint32_t seen = is_clone(call) ? call.given[0] : object;
+  const uint32_t seen = copies_row_by_row(call) ? call.given[0] : object;
   if (is_named_by_law(seen)) return "a law names what it shows already";
   const uint32_t storage = memory_.real_storage(memory_.object(seen).storage);
   const auto found = bucketed_.find(storage);
@@ -602,7 +602,7 @@ std::string Laws::name_by_shard(const Call& call) {
   if (cell == nullptr) return "it is not a tensor";
   const uint32_t object = cell->first;
   if (rules_.of(graph_, node).special == CallRule::Special::kClone && call.given.size() == 1) {
-    return is_clone(call) ? name_by_copied_shard(call, object) : "it is not a copy row by row";
+    return copies_row_by_row(call) ? name_by_copied_shard(call, object) : "it is not a copy row by row";
   }
   const GatherResult* result = gathered_on(object);
   const Geometry* geometry = memory_.known_geometry(object);
@@ -654,8 +654,7 @@ void Laws::note_parts(const Call& call) {
     if (!part.has_value() || part->result != result || !part->offset.is(static_cast<int64_t>(i) * level.count)) return;
     if (i == 0) sizes = geometry->sizes;
     const bool is_whole = geometry->sizes == sizes && geometry->dtype == to->dtype && geometry->rest == to->rest &&
-                          is_row_major(*geometry) && !geometry->conjugate && !geometry->negative &&
-                          geometry->num_elements().is(level.count);
+                          is_row_major(*geometry) && is_plain(*geometry) && geometry->num_elements().is(level.count);
     if (!is_whole) return;
   }
   const size_t place = static_cast<size_t>(at);
@@ -674,8 +673,9 @@ std::optional<Laws::GatherPart> Laws::part_of_gather(uint32_t object) {
   const auto found = own_parts_.find(storage);
   const bool is_it = found != own_parts_.end() && memory_.is_certain(storage) &&
                      memory_.data_key(object) == found->second.data && geometry->offset == found->second.named_offset;
-  if (!is_it) return std::nullopt;
-  return GatherPart{&gathered_.find(found->second.gather)->second, found->second.offset};
+  const auto gather = is_it ? gathered_.find(found->second.gather) : gathered_.end();
+  if (gather == gathered_.end()) return std::nullopt;
+  return GatherPart{&gather->second, found->second.offset};
 }
 
 // Law kOwnShard, of a copy: of what a rank gave, or of its own part of such a cat.
@@ -699,10 +699,10 @@ std::string Laws::name_by_copied_shard(const Call& call, uint32_t object) {
       is_own_place(module_, found->second.ranks, geometry->offset, found->second.step)) {
     data = found->second.source.data;
     own = *geometries_.find(found->second.source.geometry);
-    if (own.dtype != geometry->dtype || own.rest != geometry->rest || own.conjugate || own.negative) {
+    if (own.dtype != geometry->dtype || own.rest != geometry->rest || !is_plain(own)) {
       return "it has another dtype or device";
     }
-  } else if (!is_row_major(own) || own.conjugate || own.negative) {
+  } else if (!is_row_major(own)) {
     return "it does not copy just what this rank gave";
   }
   own.sizes = geometry->sizes;

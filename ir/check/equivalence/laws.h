@@ -172,7 +172,7 @@ class Laws {
   std::vector<Hash128> addends_of(const Addend& all, DType dtype) const;
   Hash128 data_of_all(uint32_t object);
   bool open_parts(SideBySide& bucket) const;
-  bool is_clone(const Call& call);
+  bool copies_row_by_row(const Call& call);
   std::optional<SymInt> integer_of(const Arg& arg) { return values_.integer_of(arg, keys_); }
 
   const Graph& graph_;
