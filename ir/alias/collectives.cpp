@@ -292,18 +292,27 @@ int64_t GroupRow::moved_bytes() const {
   return sum;
 }
 
-bool is_raced(const Graph& graph, const StorageMap& storages, NodeId collective) {
+NodeId last_wait(const Graph& graph, NodeId collective) {
   NodeId last;
-  const auto note = [&](NodeId user) {
-    const bool waits = graph[user].is_call() && graph.op(user).has(Effect::kWaits);
-    if (waits && (!last.is_valid() || graph.position(user) > graph.position(last))) last = user;
-  };
-  for (const NodeId user : graph.users(collective)) {
-    note(user);
-    if (!graph[user].is_call() || graph.op(user).view != ViewKind::kProjection) continue;
-    for (const NodeId reader : graph.users(user)) note(reader);
+  std::vector<NodeId> taken = {collective};
+  while (!taken.empty()) {
+    const NodeId from = taken.back();
+    taken.pop_back();
+    for (UseId use = graph.first_use(from); use.is_valid(); use = graph.use(use).next) {
+      const NodeId user = graph.use(use).user;
+      const Op& op = graph.op(user);
+      const bool is_later = !last.is_valid() || graph.position(user) > graph.position(last);
+      if (op.has(Effect::kWaits) && is_later) last = user;
+      // A getitem takes its first argument apart; one that has it as an index, too, is met twice and followed once.
+      const bool follows = op.view == ViewKind::kProjection && graph.use(use).slot == ArgIndex(graph[user].args.first);
+      if (follows) taken.push_back(user);
+    }
   }
-  if (!last.is_valid()) last = graph.last();
+  return last;
+}
+
+bool is_raced(const Graph& graph, const StorageMap& storages, NodeId collective) {
+  const NodeId wait = last_wait(graph, collective), last = wait.is_valid() ? wait : graph.last();
   const std::span<const BufferId> reads = storages.reads(collective);
   return std::any_of(reads.begin(), reads.end(),
                      [&](BufferId id) { return id.is_valid() && storages.written_between(id, collective, last); });

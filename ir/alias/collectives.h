@@ -51,6 +51,9 @@ std::optional<int64_t> collective_input_bytes(const Graph& graph, NodeId node, c
 // Nothing for other kinds, without ranks, and above 2^63 - 1.
 std::optional<int64_t> ring_bytes(CollectiveKind kind, int64_t input, int64_t ranks);
 
+// The last in the schedule that waits for the collective, or for a part of what it gives; invalid: nobody does. O(users).
+NodeId last_wait(const Graph& graph, NodeId collective);
+
 // Whether what a collective reads is written to while it may read it: before the last wait for it, or for a part of it; where
 // nobody waits, by anybody after it. O(users + log writes).
 bool is_raced(const Graph& graph, const StorageMap& storages, NodeId collective);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/saturate.h"
+#include "ir/alias/collectives.h"
 #include "ir/alias/sizes.h"
 #include "ir/step/infer_roles.h"
 #include "ir/step/origins.h"
@@ -153,7 +154,8 @@ class Analyzer {
 
   void touch(NodeId node) {
     const uint32_t place = graph_.position(node);
-    const uint32_t held = graph_.op(node).has(Effect::kCollective) ? std::max(place, last_wait(node)) : place;
+    const NodeId wait = graph_.op(node).has(Effect::kCollective) ? last_wait(graph_, node) : NodeId();
+    const uint32_t held = wait.is_valid() ? std::max(place, graph_.position(wait)) : place;
     const bool backward = is_backward(node);
     for (const BufferId id : storages_.reads(node)) read(id, place, held, backward);
     for (const BufferId id : storages_.buffers(node)) {
@@ -217,27 +219,6 @@ class Analyzer {
       life.kept = std::max(life.kept, held);
     }
   }
-
-  // The place of the last wait on what `collective` started, looking through getitems; 0 without a wait.
-  uint32_t last_wait(NodeId collective) const {
-    uint32_t last = 0;
-    std::vector<NodeId> taken = {collective};
-    while (!taken.empty()) {
-      const NodeId from = taken.back();
-      taken.pop_back();
-      for (UseId use = graph_.first_use(from); use.is_valid(); use = graph_.use(use).next) {
-        const NodeId user = graph_.use(use).user;
-        const Op& op = graph_.op(user);
-        if (op.has(Effect::kWaits)) last = std::max(last, graph_.position(user));
-        // A getitem takes its first argument apart; one that has it as an index, too, is met twice and followed once.
-        const bool follows = op.view == ViewKind::kProjection && graph_.use(use).slot == first_slot(user);
-        if (follows) taken.push_back(user);
-      }
-    }
-    return last;
-  }
-
-  ArgIndex first_slot(NodeId node) const { return ArgIndex(graph_[node].args.first); }
 
   bool is_backward(NodeId node) const {
     return phases_ != nullptr ? phases_->is_backward(node) : graph_[node].phase == Phase::kBackward;
