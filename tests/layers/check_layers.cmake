@@ -1,6 +1,6 @@
-# cmake -DROOT=FOLDER -P check_layers.cmake: fails, with file and line, on every #include that the layers forbid, and on
-# every class that a second header defines in the same namespace: neither a compiler nor a linker tells of two classes of
-# one name in one program.
+# cmake -DROOT=FOLDER -P check_layers.cmake: fails, with file and line, on every #include that the layers forbid; on every
+# class that a second header defines in the same namespace: neither a compiler nor a linker tells of two classes of one
+# name in one program; and on every entry at the top level that is not in the fixed list.
 #
 # Nothing is allowed but what the tables below name. Headers of the C++ standard library, which have no '.' and no '/',
 # are free everywhere, <iostream> excepted: only cli prints.
@@ -161,6 +161,28 @@ foreach(folder IN LISTS folders)
   endforeach()
 endforeach()
 
+# What stands at the top: of a checkout, what is tracked.
+set(top_level CMakeLists.txt CMakePresets.json README.md cli core ir passes runtime schemas scripts testdata tests)
+set(entries "")
+execute_process(COMMAND git -C "${ROOT}" ls-files OUTPUT_VARIABLE tracked ERROR_QUIET RESULT_VARIABLE status)
+if(status EQUAL 0 AND EXISTS "${ROOT}/.git")
+  string(REPLACE "\n" ";" tracked "${tracked}")
+  foreach(path IN LISTS tracked)
+    string(REGEX MATCH "^[^/]+" entry "${path}")
+    list(APPEND entries "${entry}")
+  endforeach()
+  list(REMOVE_DUPLICATES entries)
+else()
+  file(GLOB entries RELATIVE "${ROOT}" "${ROOT}/*")
+  list(REMOVE_ITEM entries build)
+endif()
+set(misplaced "")
+foreach(entry IN LISTS entries)
+  if(entry AND NOT entry IN_LIST top_level AND NOT entry MATCHES "^\\.")
+    string(APPEND misplaced "  ${entry}\n")
+  endif()
+endforeach()
+
 if(count EQUAL 0)
   message(FATAL_ERROR "no sources under '${ROOT}': pass the repository as -DROOT=FOLDER")
 endif()
@@ -170,6 +192,9 @@ endif()
 if(doubled)
   message(SEND_ERROR "classes that two headers define:\n${doubled}")
 endif()
-if(NOT forbidden AND NOT doubled)
-  message(STATUS "${count} files, no forbidden include, no class defined twice")
+if(misplaced)
+  message(SEND_ERROR "at the top level, where it does not belong:\n${misplaced}")
+endif()
+if(NOT forbidden AND NOT doubled AND NOT misplaced)
+  message(STATUS "${count} files, no forbidden include, no class defined twice, nothing misplaced")
 endif()

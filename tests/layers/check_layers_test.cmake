@@ -28,5 +28,25 @@ list(SORT reported)
 if(status EQUAL 0 OR NOT expected OR NOT reported STREQUAL expected)
   message(FATAL_ERROR "expected: ${expected}\nreported: ${reported}\nstatus: ${status}\noutput:\n${output}")
 endif()
+# A stray file at the top, and nothing else wrong.
+set(stray "${CMAKE_CURRENT_BINARY_DIR}/stray_at_the_top")
+file(REMOVE_RECURSE "${stray}")
+file(WRITE "${stray}/core/empty.h" "")
+foreach(name racy0.fxg "")
+  if(name)
+    file(WRITE "${stray}/${name}" "")
+  else()
+    file(REMOVE "${stray}/racy0.fxg")
+  endif()
+  execute_process(
+    COMMAND "${CMAKE_COMMAND}" "-DROOT=${stray}" -P "${CMAKE_CURRENT_LIST_DIR}/check_layers.cmake"
+    RESULT_VARIABLE status
+    OUTPUT_VARIABLE output
+    ERROR_VARIABLE output)
+  if((name AND (status EQUAL 0 OR NOT output MATCHES "racy0.fxg")) OR (NOT name AND NOT status EQUAL 0))
+    message(FATAL_ERROR "a stray file '${name}' at the top level: status ${status}\n${output}")
+  endif()
+endforeach()
+file(REMOVE_RECURSE "${stray}")
 list(LENGTH expected count)
 message(STATUS "${count} forbidden lines, all reported, nothing else was")
