@@ -140,24 +140,37 @@ void print_graph_after(Console& console, const OptFlags& flags, const std::strin
   console.notes() << "# after pass " << index + 1 << ": " << printable_line(step.text) << '\n' << print_text(now);
 }
 
-// Tags that --strict-tags refuses, as errors. False when there is one.
+// Tags and marks that --strict-tags refuses, as errors: alike ones as one. False when there is one.
 bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const std::string& path) {
-  bool ok = true;
+  std::vector<std::pair<Error, size_t>> errors;
   for (const TagOutcome& outcome : outcomes) {
     if (!breaks_strict_tags(outcome)) continue;
     Error error{ErrorCode::kTagConflict,
-                "tag " + std::string(name_of(outcome.tag)) + " is " + std::string(name_of(outcome.verdict)),
+                (outcome.is_mark ? "mark " : "tag ") + std::string(decision_word(outcome)) + " is " +
+                    std::string(name_of(outcome.verdict)),
                 "`fxopt tags` lists all tags, `fxopt help tag-rules` the rules",
                 {}};
     if (!outcome.pass.empty()) error.message += " by " + outcome.pass;
     if (outcome.rule != TagRule::kNone) error.message += ": " + std::string(tag_rule(outcome.rule).reason);
+    const auto alike = std::find_if(errors.begin(), errors.end(), [&](const auto& known) {
+      return known.first.message == error.message && known.first.where.graph == outcome.graph;
+    });
+    if (alike != errors.end()) {
+      ++alike->second;
+      continue;
+    }
     error.where.file = shown_input(path);
     error.where.graph = outcome.graph;
     error.where.node = outcome.node;
-    console.error(error);
-    ok = false;
+    errors.emplace_back(std::move(error), 1);
   }
-  const ptrdiff_t unjudged = std::count_if(outcomes.begin(), outcomes.end(), awaits_remat);
+  for (auto& [error, count] : errors) {
+    if (count > 1) error.message += "; so are " + std::to_string(count - 1) + " more";
+    console.error(error);
+  }
+  const ptrdiff_t unjudged = std::count_if(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
+    return awaits_remat(outcome) && outcome.written_by.empty();
+  });
   if (unjudged > 0) {
     Error error{ErrorCode::kTagConflict,
                 count_text(static_cast<size_t>(unjudged), "recompute tag") + " that no pass which ran carries out",
@@ -166,7 +179,7 @@ bool check_tags(Console& console, const std::vector<TagOutcome>& outcomes, const
     error.where.file = shown_input(path);
     console.error(error);
   }
-  return ok && unjudged == 0;
+  return errors.empty() && unjudged == 0;
 }
 
 // Passes that were not proved: a warning, and an error under --strict.
@@ -217,10 +230,13 @@ bool check_backward(Console& console, const OptFlags& flags, const std::string& 
 void print_outcomes(Console& console, const OptFlags& flags, const std::vector<TagOutcome>& outcomes,
                     const std::string& product) {
   if (outcomes.empty() || flags.files.report == "-") return;
-  console.notes() << "tags: " << outcomes_text(outcomes);
+  const std::string tags = outcomes_text(outcomes, OutcomesOf::kTags);
+  const std::string marks = outcomes_text(outcomes, OutcomesOf::kMarks);
+  if (!tags.empty()) console.notes() << "tags: " << tags;
   if (std::any_of(outcomes.begin(), outcomes.end(), awaits_remat)) {
     console.notes() << ", as no pass that ran carries out recompute tags";
   }
+  if (!marks.empty()) console.notes() << (tags.empty() ? "" : "; ") << "marks: " << marks;
   if (product != "-" && !is_special_file(product))
     console.notes() << " (see fxopt tags " << printable_line(product) << ")";
   console.notes() << '\n';
@@ -403,7 +419,8 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   if (flags.strict_tags && !check_tags(console, outcomes, path)) return;
   if (wants_report) {
     report.after = measure_module(console, path, module, context, peaks);
-    for (const auto& [word, count] : count_outcomes(outcomes)) report.verdicts[word] = count;
+    for (const auto& [word, count] : count_outcomes(outcomes, OutcomesOf::kTags)) report.verdicts[word] = count;
+    for (const auto& [word, count] : count_outcomes(outcomes, OutcomesOf::kMarks)) report.marks[word] = count;
     report.tags_without_effect = std::count_if(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
       return awaits_remat(outcome) || breaks_strict_tags(outcome);
     });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -14,7 +15,9 @@
 #include "cli/files.h"
 #include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "cli/step.h"
 #include "core/text.h"
+#include "ir/step/step.h"
 #include "ir/step/tags.h"
 #include "passes/pass/pass.h"
 
@@ -24,46 +27,75 @@ namespace {
 struct TagsFlags {
   std::vector<std::string> inputs;
   size_t top = 32;
+  bool step = false;
   bool strict = false;
 };
 
-void refuse(Console& console, const std::string& path, const std::vector<TagOutcome>& outcomes) {
-  if (std::none_of(outcomes.begin(), outcomes.end(), breaks_strict_tags)) return;
+void refuse(Console& console, const std::string& shown, const std::vector<TagOutcome>& outcomes) {
   std::vector<TagOutcome> bad;
   std::copy_if(outcomes.begin(), outcomes.end(), std::back_inserter(bad), breaks_strict_tags);
-  Error error{ErrorCode::kTagConflict,
-              count_text(bad.size(), "tag") + " not carried out: " + outcomes_text(bad),
-              "the table says why; `fxopt help verdicts` explains the words",
-              {}};
-  error.where.file = shown_input(path);
-  console.error(error);
+  for (const OutcomesOf what : {OutcomesOf::kTags, OutcomesOf::kMarks}) {
+    const auto count = std::count_if(bad.begin(), bad.end(), [what](const TagOutcome& each) {
+      return each.is_mark == (what == OutcomesOf::kMarks);
+    });
+    if (count == 0) continue;
+    Error error{ErrorCode::kTagConflict,
+                count_text(static_cast<size_t>(count), what == OutcomesOf::kTags ? "tag" : "mark") +
+                    " not carried out: " + outcomes_text(bad, what),
+                "the table says why; `fxopt help verdicts` explains the words",
+                {}};
+    error.where.file = shown;
+    console.error(error);
+  }
 }
 
-void list_tags(Console& console, const TagsFlags& flags, const std::string& path, nlohmann::ordered_json& file) {
-  const std::unique_ptr<Module> module = import_input(console, path);
-  if (module == nullptr) return;
-  const std::vector<TagOutcome> outcomes = audit_tags(*module);
-  std::string warned;
-  std::ostream& out = console.product();
-  out << printable_line(shown_input(path)) << ": " << count_text(outcomes.size(), "tag");
-  if (!outcomes.empty()) {
-    out << ": " << outcomes_text(outcomes) << '\n';
-    print_tags(out, outcomes, flags.top);
-  } else {
-    out << '\n';
-  }
-  file["counts"] = nlohmann::ordered_json::object();
-  for (const auto& [word, count] : count_outcomes(outcomes)) file["counts"][word] = count;
-  file["tags"] = tags_json(outcomes);
-  if (flags.strict) return refuse(console, path, outcomes);
+void print_heading(std::ostream& out, const std::string& shown, const std::vector<TagOutcome>& outcomes) {
+  const auto marks = static_cast<size_t>(
+      std::count_if(outcomes.begin(), outcomes.end(), [](const TagOutcome& each) { return each.is_mark; }));
+  const size_t tags = outcomes.size() - marks;
+  out << shown << ": " << count_text(tags, "tag");
+  if (tags > 0) out << ": " << outcomes_text(outcomes, OutcomesOf::kTags);
+  if (marks > 0) out << "; " << count_text(marks, "mark") << ": " << outcomes_text(outcomes, OutcomesOf::kMarks);
+  out << '\n';
+}
+
+// A graph without backward, with tags or marks: that is said once.
+void warn_without_backward(Console& console, const std::string& shown, const std::vector<TagOutcome>& outcomes) {
+  std::set<std::string> warned;
   for (const TagOutcome& each : outcomes) {
-    if (!each.lacks_backward || !wants_recompute(each.tag) || each.graph == warned) continue;
-    warned = each.graph;
+    const bool has_effect = !each.is_mark && !wants_recompute(each.tag);
+    if (!each.lacks_backward || has_effect || !warned.insert(each.graph).second) continue;
     Where where;
-    where.file = shown_input(path);
+    where.file = shown;
     where.graph = each.graph;
-    console.warning(kNoBackward, where, "tags for recompute, and no node is backward");
+    console.warning(kNoBackward, where,
+                    "tags for recompute, or marks, and no node is backward: give the backward graph, too, with --step");
   }
+}
+
+void list_tags(Console& console, const TagsFlags& flags, const std::string& shown, const Module& module,
+               nlohmann::ordered_json& file) {
+  const std::vector<TagOutcome> outcomes = audit_tags(module);
+  print_heading(console.product(), printable_line(shown), outcomes);
+  if (!outcomes.empty()) print_tags(console.product(), outcomes, flags.top);
+  file["counts"] = nlohmann::ordered_json::object();
+  for (const auto& [word, count] : count_outcomes(outcomes, OutcomesOf::kTags)) file["counts"][word] = count;
+  file["marks"] = nlohmann::ordered_json::object();
+  for (const auto& [word, count] : count_outcomes(outcomes, OutcomesOf::kMarks)) file["marks"][word] = count;
+  file["tags"] = tags_json(outcomes);
+  flags.strict ? refuse(console, shown, outcomes) : warn_without_backward(console, shown, outcomes);
+}
+
+// The files together, which are one step.
+std::unique_ptr<Module> load_step(Console& console, const std::vector<std::string>& inputs) {
+  std::unique_ptr<Module> module = load_parts(console, inputs);
+  if (module == nullptr || !prepare_input(console, *module, inputs.front()).has_value()) return nullptr;
+  const Result<Step> step = find_step(*module);
+  if (step.ok()) return module;
+  Error error = step.error();
+  error.where.file = shown_inputs(inputs);
+  console.error(error);
+  return nullptr;
 }
 
 }  // namespace
@@ -71,18 +103,24 @@ void list_tags(Console& console, const TagsFlags& flags, const std::string& path
 CommandBody declare_tags(CLI::App& app) {
   const std::shared_ptr<TagsFlags> flags = std::make_shared<TagsFlags>();
   app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
+  app.add_flag("--step", flags->step, kStepHelp);
   app.add_option("--top", flags->top, "print at most N rows; identical layers share a row (default: 32)")
       ->type_name("N");
-  app.add_flag(
-      "--strict-tags", flags->strict,
-      "exit with 4 when a tag is ignored, dropped or conflicting, a MUST_RECOMPUTE is overridden, or the graph has "
-      "recompute tags and no backward");
+  app.add_flag("--strict-tags", flags->strict,
+               "exit with 4 when a tag is ignored, dropped or conflicting, a MUST_RECOMPUTE is overridden, a mark "
+               "(ap_must_save) "
+               "is lost, or the step has recompute tags and no backward; tags that a policy wrote are left out");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     const Status inputs = check_inputs(flags->inputs);
     if (!inputs.ok()) return console.error(inputs.error());
-    for_each_input(console, flags->inputs,
-                   [&](size_t i, nlohmann::ordered_json& file) { list_tags(console, *flags, flags->inputs[i], file); });
+    const std::vector<std::string> files = flags->step ? std::vector{flags->inputs.front()} : flags->inputs;
+    for_each_input(console, files, [&](size_t i, nlohmann::ordered_json& file) {
+      const std::unique_ptr<Module> module =
+          flags->step ? load_step(console, flags->inputs) : import_input(console, files[i]);
+      if (module == nullptr) return;
+      list_tags(console, *flags, flags->step ? shown_inputs(flags->inputs) : shown_input(files[i]), *module, file);
+    });
   };
 }
 

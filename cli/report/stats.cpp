@@ -201,10 +201,12 @@ void print_opt_report(std::ostream& out, const OptReport& report, Timing timing)
   if (!ops.empty()) out << "calls\n";
   ops.print(out);
   if (changes.size() > kMaxOpRows) out << "  and " << changes.size() - kMaxOpRows << " more targets\n";
-  if (!report.verdicts.empty()) out << "tags\n";
-  Table verdicts({Align::kLeft, Align::kRight});
-  for (const auto& [verdict, count] : report.verdicts) verdicts.add({verdict, std::to_string(count)});
-  verdicts.print(out);
+  for (const auto& [title, counts] : {std::pair("tags\n", &report.verdicts), std::pair("marks\n", &report.marks)}) {
+    if (!counts->empty()) out << title;
+    Table verdicts({Align::kLeft, Align::kRight});
+    for (const auto& [verdict, count] : *counts) verdicts.add({verdict, std::to_string(count)});
+    verdicts.print(out);
+  }
 }
 
 void print_passes(std::ostream& out, const OptReport& report, Timing timing) {
@@ -269,6 +271,7 @@ nlohmann::ordered_json opt_report_json(const OptReport& report, Timing timing, R
       {"after", stats_json(report.after)},
       {"calls_changed", ops},
       {"tags", report.verdicts},
+      {"marks", report.marks},
       {"tags_without_effect", report.tags_without_effect},
       {"passes", steps},
   };

@@ -61,7 +61,7 @@ struct OptReport {
   ModuleStats before;
   ModuleStats after;
   std::vector<StepReport> steps;
-  std::map<std::string, int64_t> verdicts;  // see count_outcomes()
+  std::map<std::string, int64_t> verdicts, marks;  // of tags, of marks: see count_outcomes()
   RunTimes times;
   FactCounts analyses;              // how often each was made, for reports and passes
   ControlDepsResult lowered;        // of the input

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -13,6 +14,9 @@
 #include "cli/print/table.h"
 #include "cli/report/memory/report.h"
 #include "core/text.h"
+#include "ir/step/compose.h"
+#include "ir/step/marks.h"
+#include "ir/step/step.h"
 #include "ir/step/tag_rules.h"
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
@@ -23,95 +27,82 @@ namespace {
 
 using NodeKey = std::pair<StringId, uint64_t>;  // graph, uid
 constexpr size_t kFullDepth = 64;               // of module paths
+constexpr std::string_view kMarkWord = "ap_must_save";
 
-void add_merged(const std::vector<Origin>& origins, std::set<NodeKey>& merged) {
-  for (const Origin& origin : origins) {
-    if (origin.kind != OriginKind::kMerged && origin.kind != OriginKind::kReplaced) continue;
-    merged.emplace(origin.graph, origin.uid);
-  }
+bool is_copied(const NodeExtra* extra) {
+  return extra != nullptr && extra->tag_source.has_value() && extra->tag_source->is_copied;
 }
 
-// Nodes that another one stands for, itself erased or not.
-std::set<NodeKey> merged_nodes(const Module& module) {
-  std::set<NodeKey> merged;
-  for (const GraphId id : module.graphs()) {
-    const Graph& graph = module.graph(id);
-    for (const NodeId node : graph.nodes()) {
-      if (const NodeExtra* extra = graph.extra(node)) add_merged(extra->origins, merged);
-    }
-  }
-  for (const ErasedNode& erased : module.erased) add_merged(erased.origins, merged);
-  return merged;
-}
-
-TagOutcome outcome(const Module& module, StringId graph, std::string_view node, Tag tag, const TagVerdict& verdict) {
+TagOutcome outcome(const Module& module, StringId graph, std::string_view node, Tag tag,
+                   const std::optional<TagVerdict>& verdict, const std::optional<TagSource>& source) {
   TagOutcome result;
   result.graph = module.text(graph);
   result.node = node;
   result.tag = tag;
-  result.verdict = verdict.verdict;
-  result.rule = verdict.rule;
-  result.pass = module.text(verdict.pass);
+  if (source.has_value()) result.written_by = module.text(source->pass);
+  if (!verdict.has_value()) return result;
+  result.verdict = verdict->verdict;
+  result.rule = verdict->rule;
+  result.pass = module.text(verdict->pass);
   return result;
 }
 
-TagOutcome outcome_of_node(const Graph& graph, NodeId node) {
-  const NodeExtra* extra = graph.extra(node);
-  const TagVerdict verdict = extra == nullptr ? TagVerdict{} : extra->verdict.value_or(TagVerdict{});
-  TagOutcome result = outcome(graph.module(), graph.name(), graph.name_of(node), graph[node].tag, verdict);
+void add_place(const Graph& graph, NodeId node, TagOutcome& result) {
   if (graph[node].is_call()) result.target = graph.module().text(graph.module().target(graph[node].target).name);
   result.module_path = module_of(graph, node);
   const RegionId region = graph[node].region;
   if (region.is_valid() && graph.module().region(region).id.has_value()) {
     result.region = std::to_string(*graph.module().region(region).id);
   }
+}
+
+TagOutcome outcome_of_tag(const Graph& graph, NodeId node) {
+  static const NodeExtra kNothing;
+  const NodeExtra* extra = graph.extra(node) == nullptr ? &kNothing : graph.extra(node);
+  TagOutcome result =
+      outcome(graph.module(), graph.name(), graph.name_of(node), graph[node].tag, extra->verdict, extra->tag_source);
+  add_place(graph, node, result);
   return result;
 }
 
-void add_erased(const Module& module, std::vector<TagOutcome>& outcomes) {
-  if (module.erased.empty()) return;
-  const std::set<NodeKey> merged = merged_nodes(module);
-  for (const ErasedNode& erased : module.erased) {
-    TagVerdict verdict = erased.verdict.value_or(TagVerdict{});
-    if (verdict.verdict == Verdict::kNone) {
-      verdict.verdict = merged.contains({erased.graph, erased.uid}) ? Verdict::kImplied : Verdict::kDropped;
-      verdict.pass = erased.pass;
-    }
-    outcomes.push_back(outcome(module, erased.graph, module.text(erased.name), erased.tag, verdict));
-    outcomes.back().target = module.text(erased.target);
+// One for each name of the marked value.
+std::vector<TagOutcome> outcomes_of_mark(const Graph& graph, const MarkMap& marks, NodeId value) {
+  const NodeExtra* extra = graph.extra(marks.carriers[value]);
+  TagOutcome one = outcome(graph.module(), graph.name(), graph.name_of(value), Tag::kNone,
+                           extra == nullptr ? std::nullopt : extra->mark_verdict, std::nullopt);
+  one.is_mark = true;
+  add_place(graph, value, one);
+  std::vector<TagOutcome> all;
+  for (std::string& name : marked_names(graph, value)) {
+    all.push_back(one);
+    all.back().value = std::move(name);
   }
+  return all;
 }
 
-// Nodes of the graph that some copy was made of.
-std::set<uint64_t> copied_uids(const Graph& graph) {
-  std::set<uint64_t> copied;
-  for (const NodeId node : graph.nodes()) {
-    const NodeExtra* extra = graph.extra(node);
-    if (extra == nullptr) continue;
-    for (const Origin& origin : extra->origins) {
-      if (origin.kind == OriginKind::kRecomputed && origin.graph == graph.name()) copied.insert(origin.uid);
-    }
-  }
-  return copied;
-}
-
+// What remat would do with the tags and marks of a module's step, asked of one graph that does what the step does.
 class Auditor {
  public:
-  explicit Auditor(const Graph& graph)
-      : graph_(graph), forecast_(forecast_tags(graph, RematOptions())), copied_(copied_uids(graph)) {}
+  explicit Auditor(const Module& module) : module_(module) {
+    for (const GraphId id : module.graphs()) note_copies(module.graph(id));
+    compose();
+  }
 
-  void complete(NodeId node, TagOutcome& outcome) const {
-    outcome.lacks_backward = !forecast_.holds_backward;
-    if (outcome.verdict != Verdict::kNone) return;
-    const TagVerdict& foretold = forecast_.verdicts[node];
+  void complete(const Graph& graph, NodeId node, TagOutcome& outcome) {
+    const Forecast& forecast = forecast_of(graph);
+    const NodeId asked = forecast.node_of(node);
+    outcome.lacks_backward = !forecast.tags.holds_backward && graph.kind != GraphKind::kInference;
+    if (outcome.verdict != Verdict::kNone || !asked.is_valid()) return;
+    if (outcome.is_mark) return complete_mark(forecast, asked, outcome);
+    const TagVerdict& foretold = forecast.tags.verdicts[asked];
     outcome.is_forecast = true;
     outcome.verdict = foretold.verdict;
     outcome.rule = foretold.rule;
     if (!wants_recompute(outcome.tag) || foretold.rule == TagRule::kBackwardTag) return;
     if (foretold.verdict == Verdict::kConflicting) return;
-    outcome.is_ignored = forecast_.read[node];
+    outcome.is_ignored = forecast.tags.read[asked];
     if (outcome.is_ignored) return;
-    if (has_copy(node)) {
+    if (has_copy(graph, node)) {
       outcome.verdict = Verdict::kHonoured;
     } else if (outcome.verdict == Verdict::kHonoured) {
       outcome.verdict = Verdict::kMoot;
@@ -120,14 +111,78 @@ class Auditor {
   }
 
  private:
-  bool has_copy(NodeId node) const {
-    const std::string name = std::string(graph_.name_of(node)) + "_recomputed";
-    return copied_.contains(graph_[node].uid) || graph_.find(graph_.module().strings.find(name)).is_valid();
+  struct Forecast {
+    TagForecast tags;
+    std::map<NodeId, TagVerdict> marks;       // by value
+    std::optional<IdMap<NodeId, NodeId>> of;  // node of the graph at hand -> of the composed one; nothing: the same
+    NodeId node_of(NodeId node) const { return of.has_value() ? of->get(node) : node; }
+  };
+
+  void complete_mark(const Forecast& forecast, NodeId value, TagOutcome& outcome) const {
+    if (!forecast.tags.holds_backward) return;
+    const auto found = forecast.marks.find(value);
+    outcome.is_forecast = true;
+    outcome.verdict = found == forecast.marks.end() ? Verdict::kMoot : found->second.verdict;
+    outcome.rule = found == forecast.marks.end() ? TagRule::kNone : found->second.rule;
   }
 
-  const Graph& graph_;
-  TagForecast forecast_;
-  std::set<uint64_t> copied_;
+  void note_copies(const Graph& graph) {
+    for (const NodeId node : graph.nodes()) {
+      const NodeExtra* extra = graph.extra(node);
+      if (extra == nullptr) continue;
+      for (const Origin& origin : extra->origins) {
+        if (origin.kind == OriginKind::kRecomputed) copied_.emplace(origin.graph, origin.uid);
+      }
+    }
+  }
+
+  bool has_copy(const Graph& graph, NodeId node) const {
+    const StringId name = module_.strings.find(std::string(graph.name_of(node)) + "_recomputed");
+    const std::vector<GraphId>& graphs = module_.graphs();
+    return copied_.contains({graph.name(), graph[node].uid}) ||
+           std::any_of(graphs.begin(), graphs.end(),
+                       [&](GraphId id) { return name.is_valid() && module_.graph(id).find(name).is_valid(); });
+  }
+
+  // A step of several runs as one graph of a copy of the module.
+  void compose() {
+    const Result<Step> found = find_step(module_);
+    if (!found.ok() || found->runs.size() < 2) return;
+    copy_ = module_.clone();
+    const Result<Step> step = find_step(*copy_);
+    composed_ = &copy_->graph(compose_step(*copy_, *step));
+    for (const StepRun& run : found->runs) labels_.emplace(run.graph, run.label);
+  }
+
+  static Forecast forecast(const Graph& graph) {
+    Forecast result{forecast_tags(graph, RematOptions()), {}, std::nullopt};
+    for (const auto& [node, verdict] : result.tags.marks) result.marks.emplace(node, verdict);
+    return result;
+  }
+
+  const Forecast& forecast_of(const Graph& graph) {
+    const auto known = forecasts_.find(graph.id());
+    if (known != forecasts_.end()) return known->second;
+    const auto label = labels_.find(graph.id());
+    if (composed_ == nullptr || label == labels_.end())
+      return forecasts_.emplace(graph.id(), forecast(graph)).first->second;
+    if (!of_step_.has_value()) of_step_ = forecast(*composed_);
+    Forecast own = *of_step_;
+    own.of.emplace(graph.num_ids());
+    for (const NodeId node : graph.nodes()) {
+      const StringId name = copy_->strings.find(label->second + "." + std::string(graph.name_of(node)));
+      if (name.is_valid()) (*own.of)[node] = composed_->find(name);
+    }
+    return forecasts_.emplace(graph.id(), std::move(own)).first->second;
+  }
+
+  const Module& module_;
+  std::unique_ptr<Module> copy_;
+  const Graph* composed_ = nullptr;  // of copy_
+  std::map<GraphId, std::string> labels_;
+  std::optional<Forecast> of_step_;
+  std::map<GraphId, Forecast> forecasts_;
+  std::set<NodeKey> copied_;  // nodes that some copy was made of
 };
 
 // The order of rows: what the user did not get comes first.
@@ -139,7 +194,9 @@ size_t rank_of(std::string_view word) {
 }
 
 std::string why_text(const TagOutcome& outcome) {
-  if (outcome.lacks_backward && wants_recompute(outcome.tag)) return "no node of this graph is backward";
+  if (outcome.lacks_backward && (wants_recompute(outcome.tag) || outcome.is_mark)) {
+    return "no node of this step is backward";
+  }
   if (outcome.is_ignored) {
     std::string text = "backward reads it, and no pass has recomputed it; remat would ";
     if (outcome.verdict == Verdict::kHonoured) return text + "recompute it";
@@ -152,10 +209,12 @@ std::string why_text(const TagOutcome& outcome) {
   if (outcome.verdict == Verdict::kMoot) return "backward does not read it";
   if (outcome.verdict == Verdict::kDropped) return "erased by " + outcome.pass;
   if (outcome.verdict == Verdict::kImplied && outcome.rule == TagRule::kNone) return "another node took its place";
+  if (outcome.is_mark && outcome.verdict == Verdict::kHonoured) return "backward reads the saved value";
   return std::string(tag_rule(outcome.rule).reason);
 }
 
 std::string remedy_text(const TagOutcome& outcome) {
+  if (outcome.is_mark && !breaks_strict_tags(outcome)) return "";
   if (outcome.is_ignored && outcome.verdict == Verdict::kHonoured)
     return "run `fxopt opt IN -o OUT --passes remat,dce`";
   if (outcome.lacks_backward && wants_recompute(outcome.tag)) {
@@ -176,12 +235,9 @@ std::vector<TagGroup> group_outcomes(const std::vector<TagOutcome>& outcomes) {
   std::vector<TagGroup> groups;
   std::map<std::vector<std::string>, size_t> found;
   for (const TagOutcome& each : outcomes) {
-    std::vector<std::string> key = {each.graph,
-                                    std::string(name_of(each.tag)),
-                                    std::string(outcome_word(each)),
-                                    each.target,
-                                    module_group(each.module_path, kFullDepth),
-                                    why_text(each)};
+    std::vector<std::string> key = {
+        each.graph,  std::string(decision_word(each)),           std::string(outcome_word(each)),
+        each.target, module_group(each.module_path, kFullDepth), why_text(each)};
     const auto [place, is_new] = found.try_emplace(std::move(key), groups.size());
     if (is_new) groups.push_back({&each, 0});
     ++groups[place->second].count;
@@ -193,35 +249,103 @@ std::vector<TagGroup> group_outcomes(const std::vector<TagOutcome>& outcomes) {
   return groups;
 }
 
+// Collects all outcomes of a module.
+class Collector {
+ public:
+  // `auditor` completes what no pass has judged; null: nothing does.
+  Collector(const Module& module, Auditor* auditor) : module_(module), auditor_(auditor) {}
+
+  std::vector<TagOutcome> run() {
+    for (const GraphId id : module_.graphs()) add(module_.graph(id));
+    for (const ErasedNode& erased : module_.erased) note_merged(erased.origins);
+    for (const ErasedNode& erased : module_.erased) add(erased);
+    return std::move(outcomes_);
+  }
+
+ private:
+  void add(const Graph& graph) {
+    std::optional<MarkMap> marks;
+    if (holds_marks(graph)) marks = find_marks(graph, resolve_phases(graph));
+    for (const NodeId node : graph.nodes()) {
+      const NodeExtra* extra = graph.extra(node);
+      if (extra != nullptr) note_merged(extra->origins);
+      if (graph[node].tag != Tag::kNone) add_tag(graph, node);
+      if (!marks.has_value() || !marks->is_saved.get(node)) continue;
+      for (TagOutcome& each : outcomes_of_mark(graph, *marks, node)) {
+        if (!names_.emplace(each.graph, each.value).second) continue;  // a second getitem of one part
+        if (auditor_ != nullptr) auditor_->complete(graph, node, each);
+        outcomes_.push_back(std::move(each));
+      }
+    }
+  }
+
+  static bool holds_marks(const Graph& graph) {
+    const auto nodes = graph.nodes();
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [&graph](NodeId node) { return graph[node].is_call() && read_mark(graph, node).exists; });
+  }
+
+  void add_tag(const Graph& graph, NodeId node) {
+    TagOutcome one = outcome_of_tag(graph, node);
+    if (auditor_ != nullptr) auditor_->complete(graph, node, one);
+    if (!is_copied(graph.extra(node))) return outcomes_.push_back(std::move(one));
+    // What became of it became of those that it was taken over from.
+    for (const Origin& origin : graph.extra(node)->origins) {
+      if (origin.kind != OriginKind::kMerged && origin.kind != OriginKind::kReplaced) continue;
+      const auto [known, is_new] = copied_.try_emplace(NodeKey(origin.graph, origin.uid), one);
+      if (!is_new && rank_of(outcome_word(one)) < rank_of(outcome_word(known->second))) known->second = one;
+    }
+  }
+
+  void note_merged(const std::vector<Origin>& origins) {
+    for (const Origin& origin : origins) {
+      if (origin.kind != OriginKind::kMerged && origin.kind != OriginKind::kReplaced) continue;
+      merged_.emplace(origin.graph, origin.uid);
+    }
+  }
+
+  void add(const ErasedNode& erased) {
+    TagOutcome one =
+        outcome(module_, erased.graph, module_.text(erased.name), erased.tag, erased.verdict, erased.tag_source);
+    one.target = module_.text(erased.target);
+    one.is_mark = erased.is_mark;
+    if (one.is_mark) one.value = one.node;
+    const NodeKey key(erased.graph, erased.uid);
+    if (const auto copied = copied_.find(key); copied != copied_.end() && one.verdict == Verdict::kNone) {
+      one.verdict = copied->second.verdict;
+      one.rule = copied->second.rule;
+      one.pass = copied->second.pass;
+      one.is_forecast = copied->second.is_forecast;
+      one.is_ignored = copied->second.is_ignored;
+      one.awaits_copies = copied->second.awaits_copies;
+      one.lacks_backward = copied->second.lacks_backward;
+    } else if (one.verdict == Verdict::kNone) {
+      one.verdict = merged_.contains(key) ? Verdict::kImplied : Verdict::kDropped;
+      one.pass = module_.text(erased.pass);
+    }
+    // A node that took the tag over and went itself stands for those in the ledger.
+    if (erased.tag_source.has_value() && erased.tag_source->is_copied) return;
+    outcomes_.push_back(std::move(one));
+  }
+
+  const Module& module_;
+  Auditor* auditor_;
+  std::vector<TagOutcome> outcomes_;
+  std::map<NodeKey, TagOutcome> copied_;  // by node in the ledger: what became of the tag that another node took over
+  std::set<NodeKey> merged_;              // nodes that another one stands for, itself erased or not
+  std::set<std::pair<std::string, std::string>> names_;  // graph, marked value
+};
+
 }  // namespace
 
-std::vector<TagOutcome> tag_outcomes(const Module& module) {
-  std::vector<TagOutcome> outcomes;
-  for (const GraphId id : module.graphs()) {
-    const Graph& graph = module.graph(id);
-    for (const NodeId node : graph.nodes()) {
-      if (graph[node].tag != Tag::kNone) outcomes.push_back(outcome_of_node(graph, node));
-    }
-  }
-  add_erased(module, outcomes);
-  return outcomes;
-}
+std::vector<TagOutcome> tag_outcomes(const Module& module) { return Collector(module, nullptr).run(); }
 
 std::vector<TagOutcome> audit_tags(const Module& module) {
-  std::vector<TagOutcome> outcomes;
-  for (const GraphId id : module.graphs()) {
-    const Graph& graph = module.graph(id);
-    std::optional<Auditor> auditor;
-    for (const NodeId node : graph.nodes()) {
-      if (graph[node].tag == Tag::kNone) continue;
-      if (!auditor.has_value()) auditor.emplace(graph);
-      outcomes.push_back(outcome_of_node(graph, node));
-      auditor->complete(node, outcomes.back());
-    }
-  }
-  add_erased(module, outcomes);
-  return outcomes;
+  Auditor auditor(module);
+  return Collector(module, &auditor).run();
 }
+
+std::string_view decision_word(const TagOutcome& outcome) { return outcome.is_mark ? kMarkWord : name_of(outcome.tag); }
 
 std::string_view outcome_word(const TagOutcome& outcome) {
   if (outcome.is_ignored) return "ignored";
@@ -229,18 +353,25 @@ std::string_view outcome_word(const TagOutcome& outcome) {
 }
 
 bool breaks_strict_tags(const TagOutcome& outcome) {
-  if (outcome.is_ignored || (outcome.lacks_backward && wants_recompute(outcome.tag))) return true;
+  if (!outcome.written_by.empty()) return false;
   if (outcome.verdict == Verdict::kDropped || outcome.verdict == Verdict::kConflicting) return true;
+  if (outcome.is_mark) {
+    return outcome.verdict == Verdict::kOverridden && outcome.rule != TagRule::kMustRecompute &&
+           outcome.rule != TagRule::kPreference;
+  }
+  if (outcome.is_ignored || (outcome.lacks_backward && wants_recompute(outcome.tag))) return true;
   return outcome.verdict == Verdict::kOverridden && outcome.tag == Tag::kMustRecompute;
 }
 
 bool awaits_remat(const TagOutcome& outcome) {
-  return outcome.verdict == Verdict::kNone && wants_recompute(outcome.tag);
+  return !outcome.is_mark && outcome.verdict == Verdict::kNone && wants_recompute(outcome.tag);
 }
 
-std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<TagOutcome>& outcomes) {
+std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<TagOutcome>& outcomes, OutcomesOf what) {
   std::array<int64_t, kWords.size()> counts{};
-  for (const TagOutcome& each : outcomes) ++counts[rank_of(outcome_word(each))];
+  for (const TagOutcome& each : outcomes) {
+    if (each.is_mark == (what == OutcomesOf::kMarks)) ++counts[rank_of(outcome_word(each))];
+  }
   std::vector<std::pair<std::string, int64_t>> result;
   for (const std::string_view word :
        {"ignored", "honoured", "implied", "moot", "overridden", "dropped", "conflicting", "not judged"}) {
@@ -249,9 +380,9 @@ std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<Ta
   return result;
 }
 
-std::string outcomes_text(const std::vector<TagOutcome>& outcomes) {
+std::string outcomes_text(const std::vector<TagOutcome>& outcomes, OutcomesOf what) {
   std::vector<std::string> parts;
-  for (const auto& [word, count] : count_outcomes(outcomes)) parts.push_back(std::to_string(count) + " " + word);
+  for (const auto& [word, count] : count_outcomes(outcomes, what)) parts.push_back(std::to_string(count) + " " + word);
   return join(parts, ", ");
 }
 
@@ -261,20 +392,24 @@ void print_tags(std::ostream& out, const std::vector<TagOutcome>& outcomes, size
   table.add({"nodes", "outcome", "tag", "operator", "module", "such as", "why"});
   std::set<std::string> remedies;
   size_t left_out = 0;
+  bool leaves_marks = false;
   for (const TagGroup& group : groups) {
     const TagOutcome& one = *group.first;
     if (static_cast<size_t>(&group - groups.data()) >= top) {
       left_out += group.count;
+      leaves_marks = leaves_marks || one.is_mark;
       continue;
     }
-    table.add({std::to_string(group.count), std::string(outcome_word(one)), std::string(name_of(one.tag)), one.target,
+    table.add({std::to_string(group.count), std::string(outcome_word(one)), std::string(decision_word(one)), one.target,
                module_group(one.module_path, kFullDepth), "%" + one.node, why_text(one)});
     if (const std::string remedy = remedy_text(one); !remedy.empty()) {
       remedies.insert(std::string(outcome_word(one)) + ", " + why_text(one) + ": " + remedy);
     }
   }
   table.print(out);
-  if (left_out > 0) out << "  and " << left_out << " more tags; --top N or --json lists them\n";
+  if (left_out > 0)
+    out << "  and " << left_out << (leaves_marks ? " more tags and marks" : " more tags")
+        << "; --top N or --json lists them\n";
   if (remedies.empty()) return;
   out << "what to do\n";
   for (const std::string& remedy : remedies) out << "  " << printable_line(remedy) << '\n';
@@ -288,7 +423,10 @@ nlohmann::ordered_json tags_json(const std::vector<TagOutcome>& outcomes) {
                     {"target", each.target},
                     {"module_path", each.module_path},
                     {"region", each.region},
-                    {"tag", name_of(each.tag)},
+                    {"kind", each.is_mark ? "mark" : "tag"},
+                    {"tag", decision_word(each)},
+                    {"value", each.value},
+                    {"written_by", each.written_by},
                     {"outcome", outcome_word(each)},
                     {"verdict", name_of(each.verdict)},
                     {"is_forecast", each.is_forecast},

@@ -12,7 +12,7 @@ namespace fxopt {
 bool has_events(const Graph& graph, NodeId node);
 
 // True when the node waits for something that hands it no data: a control dependency or an event. What others wait for
-// is not asked: a node that goes hands it on (Graph::prune_control(), Replacer in passes/pass/provenance.h).
+// is not asked: a node that goes hands it on (Graph::prune_control(), Replacer in passes/pass/replacer.h).
 bool is_held(const Graph& graph, NodeId node);
 
 // The stream the node runs on; nothing for the current one.

@@ -31,7 +31,9 @@ struct ControlDep {
 
 // Fields few nodes have.
 struct NodeExtra {
-  std::optional<TagVerdict> verdict;
+  std::optional<TagVerdict> verdict;       // of the tag
+  std::optional<TagVerdict> mark_verdict;  // of the mark of a first partition (ir/step/marks.h)
+  std::optional<TagSource> tag_source;     // nothing: the tag is of the program that made the graph
   std::vector<Origin> origins;
   std::vector<ControlDep> control;
   std::optional<StringId> stream;

@@ -285,6 +285,21 @@ struct TagVerdict {
   }
 };
 
+// Who wrote a tag, where it is not the program that made the graph.
+struct TagSource {
+  static constexpr const char* kMessage = "TagSource";
+  StringId pass;           // a tagger, by its policy; invalid: whoever wrote the tag that was taken over
+  bool is_copied = false;  // taken over from a node that this one stands for
+  std::string unknown;
+  bool operator==(const TagSource&) const = default;
+
+  template <class Self, class Field>
+  static void visit(Self& self, Field&& field) {
+    field("pass", self.pass);
+    field("is_copied", self.is_copied);
+  }
+};
+
 // One pass of a pipeline, and whether it was proved.
 struct ProvedStep {
   static constexpr const char* kMessage = "ProvedStep";
@@ -439,7 +454,7 @@ struct RngUse {
   }
 };
 
-// A tagged node that a pass erased.
+// The tag, or the mark (ir/step/marks.h), of a node that a pass erased.
 struct ErasedNode {
   static constexpr const char* kMessage = "ErasedNode";
   StringId graph;
@@ -450,6 +465,8 @@ struct ErasedNode {
   std::optional<TagVerdict> verdict;
   StringId pass;
   std::vector<Origin> origins;
+  bool is_mark = false;  // the entry is of the mark; `tag` is none then
+  std::optional<TagSource> tag_source;
   std::string unknown;
 
   template <class Self, class Field>
@@ -462,6 +479,8 @@ struct ErasedNode {
     field("verdict", self.verdict);
     field("pass", self.pass);
     field("origins", self.origins);
+    field("is_mark", self.is_mark);
+    field("tag_source", self.tag_source);
   }
 };
 

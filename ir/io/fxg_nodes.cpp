@@ -42,7 +42,9 @@ struct TextParser::NodeFields {
     field("phase", self.phase);
     field("phase_markers", self.phase_markers);
     field("tag", self.tag);
+    field("tag_source", self.extra.tag_source);
     field("verdict", self.extra.verdict);
+    field("mark_verdict", self.extra.mark_verdict);
     field("region", self.region);
     field("module_path", self.module_path);
     field("module_path_source", self.module_path_source);
@@ -62,9 +64,10 @@ struct TextParser::NodeFields {
   }
 
   bool has_extra() const {
-    return extra.verdict || !extra.origins.empty() || !extra.control.empty() || extra.stream || extra.bucket ||
-           extra.capture != Capture::kUnspecified || !extra.remarks.empty() || extra.input || extra.rng ||
-           !extra.event_record.empty() || !extra.event_wait.empty() || !unknown.empty();
+    return extra.verdict || extra.mark_verdict || extra.tag_source || !extra.origins.empty() ||
+           !extra.control.empty() || extra.stream || extra.bucket || extra.capture != Capture::kUnspecified ||
+           !extra.remarks.empty() || extra.input || extra.rng || !extra.event_record.empty() ||
+           !extra.event_wait.empty() || !unknown.empty();
   }
 };
 

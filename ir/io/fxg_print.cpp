@@ -231,7 +231,11 @@ void TextPrinter::attributes(const Graph& graph, NodeId id, uint64_t expected_ui
     member(commas, "phase_markers", markers);
   }
   member_unless_default(commas, "tag", node.tag);
-  if (extra != nullptr) member_unless_default(commas, "verdict", extra->verdict);
+  if (extra != nullptr) {
+    member_unless_default(commas, "tag_source", extra->tag_source);
+    member_unless_default(commas, "verdict", extra->verdict);
+    member_unless_default(commas, "mark_verdict", extra->mark_verdict);
+  }
   common_attributes(commas, node);
   if (extra != nullptr) rare_attributes(commas, *extra);
   member_unless_default(commas, "meta", MetaRange{node.meta});

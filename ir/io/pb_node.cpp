@@ -125,10 +125,11 @@ bool NodeDecoder::read_places() {
 }
 
 bool NodeDecoder::has_extra() const {
-  return message_.has_verdict() || message_.origins_size() > 0 || message_.control_size() > 0 ||
-         message_.has_stream() || message_.has_bucket() || message_.capture() != schema::CAPTURE_UNSPECIFIED ||
-         message_.remarks_size() > 0 || message_.has_input() || message_.has_rng() ||
-         message_.event_record_size() > 0 || message_.event_wait_size() > 0 || has_own_unknown(message_);
+  return message_.has_verdict() || message_.has_mark_verdict() || message_.has_tag_source() ||
+         message_.origins_size() > 0 || message_.control_size() > 0 || message_.has_stream() || message_.has_bucket() ||
+         message_.capture() != schema::CAPTURE_UNSPECIFIED || message_.remarks_size() > 0 || message_.has_input() ||
+         message_.has_rng() || message_.event_record_size() > 0 || message_.event_wait_size() > 0 ||
+         has_own_unknown(message_);
 }
 
 bool NodeDecoder::read_extra(NodeExtra& extra) {
@@ -139,6 +140,8 @@ bool NodeDecoder::read_extra(NodeExtra& extra) {
   for (const schema::ControlDep& dep : message_.control()) control_unknown |= has_own_unknown(dep);
   if (control_unknown || has_own_unknown(message_)) extra.unknown = unknown_fragment(message_);
   return optional_record(message_.has_verdict(), message_.verdict(), extra.verdict, "verdict") &&
+         optional_record(message_.has_mark_verdict(), message_.mark_verdict(), extra.mark_verdict, "mark_verdict") &&
+         optional_record(message_.has_tag_source(), message_.tag_source(), extra.tag_source, "tag_source") &&
          optional_record(message_.has_bucket(), message_.bucket(), extra.bucket, "bucket") &&
          optional_record(message_.has_input(), message_.input(), extra.input, "input") &&
          optional_record(message_.has_rng(), message_.rng(), extra.rng, "rng") &&
@@ -169,6 +172,8 @@ bool NodeDecoder::read_streams(NodeExtra& extra) {
 
 void encode_extra(PbEncoder& encoder, const Graph& graph, const NodeExtra& extra, schema::Node& message) {
   if (extra.verdict.has_value()) encoder.record(*extra.verdict, *message.mutable_verdict());
+  if (extra.mark_verdict.has_value()) encoder.record(*extra.mark_verdict, *message.mutable_mark_verdict());
+  if (extra.tag_source.has_value()) encoder.record(*extra.tag_source, *message.mutable_tag_source());
   for (const Origin& origin : extra.origins) encoder.record(origin, *message.add_origins());
   for (const ControlDep& dep : extra.control) {
     FXOPT_CHECK(!graph[dep.node].erased, "control dependency on an erased node");

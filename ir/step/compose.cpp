@@ -143,6 +143,7 @@ class Composer {
     NodeExtra& own = graph_.mutable_extra(id);
     own.origins.insert(own.origins.end(), extra->origins.begin(), extra->origins.end());
     own.input = extra->input;
+    own.tag_source = extra->tag_source;
     for (ControlDep dep : extra->control) {
       dep.node = mapped_[at][dep.node];
       if (dep.node.is_valid()) own.control.push_back(dep);

@@ -11,7 +11,6 @@
 
 #include "ir/alias/effects.h"
 #include "ir/graph/module.h"
-#include "ir/step/replay.h"
 #include "ir/step/tags.h"
 
 namespace fxopt {
@@ -28,8 +27,12 @@ constexpr TagRuleText kRules[] = {
      "none is marked",
      "saved", "a later region reads it to recompute, so it is saved at the boundary",
      "put both into one checkpoint region"},
-    {TagRule::kMustRecompute, "MUST_RECOMPUTE, also against another tag", "recomputed", "MUST_RECOMPUTE", ""},
-    {TagRule::kReplay, "ap_must_save without a tag", "saved", "ap_must_save", "tag it MUST_RECOMPUTE"},
+    {TagRule::kMustRecompute, "MUST_RECOMPUTE, also against another tag or a mark", "recomputed", "MUST_RECOMPUTE", ""},
+    {TagRule::kReplay,
+     "ap_must_save, without a recompute tag, or with the MUST_RECOMPUTE of a policy (sac, fsdp-gathers); against "
+     "PREFER_RECOMPUTE as the option `prefer-recompute` of partition says",
+     "saved; save-all recomputes the values without it", "a first partition decided it (ap_must_save)",
+     "tag it MUST_RECOMPUTE"},
     {TagRule::kMustSave, "MUST_SAVE, also against PREFER_*", "saved", "MUST_SAVE", "tag it MUST_RECOMPUTE"},
     {TagRule::kPreference, "PREFER_RECOMPUTE or PREFER_SAVE alone", "carried out", "its preference is carried out", ""},
     {TagRule::kInherited, "an untagged getitem, wait, view or alias; the base of a saved view", "as its parent or base",
@@ -63,9 +66,16 @@ bool is_symbolic_value(const Graph& graph, NodeId node) {
 
 class Decider {
  public:
-  Decider(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, EffectMap& effects, TagRules rules)
-      : graph_(graph), phases_(phases), storages_(storages), effects_(effects), rules_(rules) {
+  Decider(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, EffectMap& effects, TagRules rules,
+          PreferRecompute prefer)
+      : graph_(graph),
+        phases_(phases),
+        storages_(storages),
+        effects_(effects),
+        rules_(rules),
+        prefer_wins_(prefer == PreferRecompute::kWins || prefer == PreferRecompute::kRecompute) {
     decisions_.of = IdMap<NodeId, TagDecision>(graph.num_ids());
+    decisions_.marks = find_marks(graph_, phases_);
   }
 
   TagDecisions run() {
@@ -80,11 +90,19 @@ class Decider {
   void inherit(NodeId node) {
     const Tag own = graph_[node].tag;
     TagDecision& decision = decisions_.of[node];
-    decision.effective = own;
+    decision.effective = is_saved_by_mark(node) && wants_recompute(own) ? Tag::kNone : own;
     if (own != Tag::kNone || rules_ == TagRules::kTorch || !follows_parent(node)) return;
     const Arg* parent = graph_.arg(node, 0);
     if (parent == nullptr || !parent->is(ArgKind::kNode)) return;
     decision.effective = decisions_.of.get(parent->as_node()).effective;
+  }
+
+  // Whether the mark on the value decides.
+  bool is_saved_by_mark(NodeId node) const {
+    if (rules_ == TagRules::kTorch || !decisions_.marks.is_saved.get(node)) return false;
+    const Tag own = graph_[node].tag;
+    if (own == Tag::kMustRecompute) return is_policy_tag(graph_, node);
+    return own != Tag::kPreferRecompute || !prefer_wins_;
   }
 
   bool follows_parent(NodeId node) const {
@@ -116,9 +134,13 @@ class Decider {
       }
       return;
     }
+    if (is_saved_by_mark(node)) {
+      decision.rule = own == Tag::kMustSave ? TagRule::kMustSave : TagRule::kReplay;
+      return;
+    }
     if (decision.effective == Tag::kNone) {
       if (graph_[node].is_call() && graph_.op(node).has(Effect::kCollective)) decision.rule = TagRule::kCollective;
-      if (is_marked_saved(graph_, node)) decision.rule = TagRule::kReplay;
+      if (decisions_.marks.is_saved.get(node)) decision.rule = TagRule::kReplay;
       return;
     }
     decision.rule = rule_that_saves(node, decision);
@@ -183,7 +205,8 @@ class Decider {
     }
     for (const NodeId node : graph_.nodes()) {
       const TagDecision& decision = decisions_.of.get(node);
-      if (decision.effective == Tag::kNone || decision.recompute || !read_by_backward.get(node)) continue;
+      const bool is_decided = decision.effective != Tag::kNone || is_saved_by_mark(node);
+      if (!is_decided || decision.recompute || !read_by_backward.get(node)) continue;
       if (phases_.is_backward(node)) continue;
       for (const BufferId buffer : storages_.buffers(node)) save_base(node, storages_.buffer(buffer));
     }
@@ -207,6 +230,7 @@ class Decider {
   const StorageMap& storages_;
   EffectMap& effects_;
   TagRules rules_;
+  bool prefer_wins_;
   TagDecisions decisions_;
 };
 
@@ -218,6 +242,11 @@ const TagRuleText& tag_rule(TagRule rule) {
   const auto* found =
       std::find_if(std::begin(kRules), std::end(kRules), [rule](const TagRuleText& row) { return row.rule == rule; });
   return found == std::end(kRules) ? kUntagged : *found;
+}
+
+bool is_policy_tag(const Graph& graph, NodeId node) {
+  const NodeExtra* extra = graph.extra(node);
+  return extra != nullptr && extra->tag_source.has_value() && extra->tag_source->pass.is_valid();
 }
 
 std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& effects_of) {
@@ -261,8 +290,8 @@ RegionKey region_key(const Graph& graph, NodeId node, TagRules rules) {
 }
 
 TagDecisions decide_tags(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, EffectMap& effects,
-                         TagRules rules) {
-  return Decider(graph, phases, storages, effects, rules).run();
+                         TagRules rules, PreferRecompute prefer) {
+  return Decider(graph, phases, storages, effects, rules, prefer).run();
 }
 
 }  // namespace fxopt

@@ -8,6 +8,7 @@
 
 #include "ir/alias/storages.h"
 #include "ir/graph/graph.h"
+#include "ir/step/marks.h"
 #include "ir/step/phases.h"
 
 namespace fxopt {
@@ -17,6 +18,21 @@ namespace fxopt {
 enum class TagRules : uint8_t {
   kFxopt,
   kTorch,
+};
+
+// What becomes of a marked value (ir/step/marks.h) that is tagged PREFER_RECOMPUTE.
+enum class PreferRecompute : uint8_t {
+  kWins,   // it is recomputed
+  kLoses,  // it is saved
+  kRecompute,
+  kSave,  // the same in earlier words
+};
+template <>
+struct EnumNames<PreferRecompute> {
+  static constexpr EnumName<PreferRecompute> kAll[] = {{PreferRecompute::kWins, "wins"},
+                                                       {PreferRecompute::kLoses, "loses"}};
+  static constexpr EnumName<PreferRecompute> kOld[] = {{PreferRecompute::kRecompute, "recompute"},
+                                                       {PreferRecompute::kSave, "save"}};
 };
 
 // One row of the list that passes, `explain`, `tags`, help and the verifier share.
@@ -53,6 +69,7 @@ struct Unrepeatable {
 
 struct TagDecisions {
   IdMap<NodeId, TagDecision> of;
+  MarkMap marks;  // of the graph
   // Nodes that must be recomputed and cannot be: an error once backward needs one.
   std::vector<Unrepeatable> unrepeatable;
   std::vector<TagRemark> remarks;
@@ -84,9 +101,12 @@ RegionKey region_key(const Graph& graph, NodeId node, TagRules rules);
 // -1 when no component of `module_path` is a number.
 int64_t layer_of(std::string_view module_path);
 
-// Decides every node's tag by the first rule that matches. Whether a copy may be made depends on where it would be, so
+// Whether one of our passes wrote the tag by a policy, rather than the author of the file. O(1).
+bool is_policy_tag(const Graph& graph, NodeId node);
+
+// Decides every node's tag and mark by the first rule that matches. Whether a copy may be made depends on where it would be, so
 // remat applies the rules about that. O(nodes + edges).
 TagDecisions decide_tags(const Graph& graph, const PhaseMap& phases, const StorageMap& storages, EffectMap& effects,
-                         TagRules rules);
+                         TagRules rules, PreferRecompute prefer = PreferRecompute::kWins);
 
 }  // namespace fxopt

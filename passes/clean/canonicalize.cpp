@@ -17,7 +17,9 @@
 //        Where autograd may run through the graph (torch.export, Dynamo, pre-dispatch traces), a detach and a view as
 //        another type stop gradients and stay, and a view is replaced only by what was made under the same gradient mode.
 // Names  view and _unsafe_view are reshape wherever they are defined at all, and become it when told.
-// Tags   A tag on a removed view merges into nothing: it goes to the ledger.
+// Marks  and save tags of a removed view go to what it viewed (Replacer::replace()); a recompute tag goes to the ledger. A view
+//        stays where it is to be saved and what it views is tagged for recompute, and where a marked value would be passed over:
+//        what reads the view reads the saved value.
 // Cost   A chain is walked up at most kMaxChain steps.
 
 #include "passes/clean/canonicalize.h"
@@ -39,9 +41,9 @@
 #include "ir/alias/storages.h"
 #include "ir/graph/module.h"
 #include "ir/step/autograd.h"
+#include "ir/step/marks.h"
 #include "ir/values/values.h"
-#include "passes/pass/ledger.h"
-#include "passes/pass/provenance.h"
+#include "passes/pass/replacer.h"
 
 namespace fxopt {
 namespace {
@@ -120,6 +122,8 @@ class Planner {
         storages_(facts.storages()),
         operands_(graph_, facts.effects()),
         modes_(facts.modes()),
+        phases_(facts.phases()),
+        marks_(find_marks(graph_, phases_).is_saved),
         stands_for_(graph_.num_ids()),
         identities_(graph_.num_ids(), false) {
     if (graph_.output().is_valid()) {
@@ -161,6 +165,9 @@ class Planner {
     if (is_held(graph_, view)) {
       result_.remark(graph_, view, "ordered",
                      "equal to '%" + text(base) + "', but a control dependency or event pins it");
+    } else if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base)) {
+      result_.remark(graph_, view, "saved-view",
+                     "equal to '%" + text(base) + "', but it is decided otherwise what is saved of the two");
     } else if (storages_.metadata_changes_after(view) || storages_.metadata_changes_after(base)) {
       result_.remark(graph_, view, "changed-in-place",
                      "equal to '%" + text(base) + "' only until an in-place op changes sizes, strides or storage");
@@ -175,6 +182,7 @@ class Planner {
     } else {
       join(view, base);
       operands_.replace(view, base);
+      if (marks_[view]) marks_[base] = true;
       stands_for_[view] = base;
       identities_[view] = is_direct;
       plan_.push_back({view, base, is_direct});
@@ -202,6 +210,17 @@ class Planner {
       link = first_argument(graph_, link);
     }
     return NodeId();
+  }
+
+  // Whether a marked value lies between the two: backward has that one, and not `base`, which is not marked.
+  bool passes_marked(NodeId view, NodeId base) const {
+    if (!graph_[base].is_call() || marks_.get(base)) return false;
+    NodeId link = first_argument(graph_, view);
+    for (int step = 0; step < kMaxChain && link.is_valid() && link != base && resolve(link) != base; ++step) {
+      if (marks_.get(resolve(link))) return true;
+      link = first_argument(graph_, link);
+    }
+    return false;
   }
 
   bool can_look_through(NodeId link) {
@@ -294,6 +313,8 @@ class Planner {
   const StorageMap& storages_;
   WrittenOperands operands_;
   const ModeMap& modes_;
+  const PhaseMap& phases_;
+  IdMap<NodeId, bool> marks_;         // values that are to be saved, also by the mark of a removed view
   IdMap<NodeId, NodeId> stands_for_;  // removed view -> a node that stays
   IdMap<NodeId, bool> identities_;    // removed views equal to their own input
   IdMap<ObjectId, ObjectId> joined_;  // class of a removed view -> that of its base, or nearer to the last
@@ -303,7 +324,7 @@ class Planner {
 };
 
 // Views that lost their last user to a replacement go too, unless a control dependency names them.
-void erase_dead_views(Graph& graph, std::vector<NodeId> pending, PassResult& result) {
+void erase_dead_views(Graph& graph, std::vector<NodeId> pending, Replacer& replacer, PassResult& result) {
   IdMap<NodeId, bool> named(graph.num_ids(), false);
   for (const NodeId node : graph.nodes()) {
     const NodeExtra* extra = graph.extra(node);
@@ -316,7 +337,7 @@ void erase_dead_views(Graph& graph, std::vector<NodeId> pending, PassResult& res
     if (graph[node].erased || graph.has_users(node) || !is_view(graph, node)) continue;
     if (is_held(graph, node) || named.get(node)) continue;
     pending.push_back(first_argument(graph, node));
-    erase_unread(graph, node, kPass);
+    replacer.erase_unread(node);
     result.count("dead-views");
   }
 }
@@ -339,7 +360,7 @@ Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options
   PassResult result;
   const std::vector<Replacement> plan = Planner(context.facts.of(graph), options, result).run();
   if (!plan.empty()) {
-    Replacer replacer(graph, kPass);
+    Replacer replacer(graph, context.facts.of(graph).phases(), kPass);
     std::vector<NodeId> on_the_way;
     for (const auto& [view, base, is_direct] : plan) {
       if (!is_direct) on_the_way.push_back(first_argument(graph, view));
@@ -347,7 +368,8 @@ Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options
       result.count(is_direct ? "identities" : "round-trips");
     }
     replacer.finish();
-    erase_dead_views(graph, std::move(on_the_way), result);
+    erase_dead_views(graph, std::move(on_the_way), replacer, result);
+    replacer.finish();
   }
   if (contains(options.rules, CanonicalizeRule::kReshapes)) name_reshapes(graph, result);
   return result;

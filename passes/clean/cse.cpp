@@ -17,8 +17,7 @@
 //          not after, which rounds differently;
 //        - recorded values agree; control dependencies of the later node are also the earlier one's.
 //        An op with unknown writes may write whatever it is given.
-// Tags   The survivor gets the merged tag (rule 12), what a second partition is to save, and both origins; a tagged loser
-//        goes to the ledger.
+// Tags   Replacer::merge(): the survivor has both decisions, and both origins.
 // Phases are never mixed unless asked: in a graph without markers they are inferred first.
 
 #include "passes/clean/cse.h"
@@ -38,10 +37,8 @@
 #include "ir/graph/module.h"
 #include "ir/step/autograd.h"
 #include "ir/step/phases.h"
-#include "ir/step/replay.h"
-#include "ir/step/tags.h"
 #include "ir/values/values.h"
-#include "passes/pass/provenance.h"
+#include "passes/pass/replacer.h"
 
 namespace fxopt {
 namespace {
@@ -54,9 +51,11 @@ struct Merge {
 
 class Planner {
  public:
-  Planner(Facts& facts, const CseOptions& options, const IdMap<NodeId, uint32_t>* classes, PassResult& result)
+  Planner(Facts& facts, const CseOptions& options, const IdMap<NodeId, uint32_t>* classes, const MayMerge& may_merge,
+          PassResult& result)
       : graph_(facts.graph()),
         classes_(classes),
+        may_merge_(may_merge),
         options_(options),
         result_(result),
         phases_(facts.phases()),
@@ -259,6 +258,7 @@ class Planner {
       result_.remark(graph_, node, "ordered", same + "it waits for a control dependency");
     } else {
       stands_for_[node] = kept;
+      if (may_merge_ && !may_merge_(kept, node)) return;
       mark_returned(kept, node);
       operands_.replace(node, kept);
       plan_.push_back({node, kept});
@@ -278,6 +278,7 @@ class Planner {
 
   const Graph& graph_;
   const IdMap<NodeId, uint32_t>* classes_;  // in place of phases; null: none
+  const MayMerge& may_merge_;
   const CseOptions& options_;
   PassResult& result_;
   const PhaseMap& phases_;
@@ -296,14 +297,12 @@ class Planner {
 };
 
 PassResult merge(Graph& graph, const CseOptions& options, const IdMap<NodeId, uint32_t>* classes,
-                 PassContext& context) {
+                 const MayMerge& may_merge, PassContext& context) {
   PassResult result;
-  const std::vector<Merge> plan = Planner(context.facts.of(graph), options, classes, result).run();
-  Replacer replacer(graph, kPass);
+  const std::vector<Merge> plan = Planner(context.facts.of(graph), options, classes, may_merge, result).run();
+  Replacer replacer(graph, context.facts.of(graph).phases(), kPass);
   for (const auto& [gone, kept] : plan) {
-    graph[kept].tag = merge_tags(graph[kept].tag, graph[gone].tag).tag;
-    merge_replay_marks(graph, kept, gone);
-    replacer.replace(gone, kept);
+    replacer.merge(gone, kept);
     result.count("merged");
   }
   replacer.finish();
@@ -313,12 +312,12 @@ PassResult merge(Graph& graph, const CseOptions& options, const IdMap<NodeId, ui
 }  // namespace
 
 Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context) {
-  return merge(graph, options, nullptr, context);
+  return merge(graph, options, nullptr, {}, context);
 }
 
 Result<PassResult> cse_within(Graph& graph, const IdMap<NodeId, uint32_t>& classes, const CseOptions& options,
-                              PassContext& context) {
-  return merge(graph, options, &classes, context);
+                              PassContext& context, const MayMerge& may_merge) {
+  return merge(graph, options, &classes, may_merge, context);
 }
 
 }  // namespace fxopt

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "core/result.h"
 #include "passes/pass/context.h"
@@ -28,8 +29,12 @@ struct CseOptions {
 // O(nodes + edges + buffers) expected.
 Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context);
 
-// The same between nodes of one class, in place of one phase.
+// Whether `node` may be merged into `kept`, which computes the same. Where it may not, what reads the one still equals what reads the
+// other.
+using MayMerge = std::function<bool(NodeId kept, NodeId node)>;
+
+// The same between nodes of one class, in place of one phase; where `may_merge` is given, only those.
 Result<PassResult> cse_within(Graph& graph, const IdMap<NodeId, uint32_t>& classes, const CseOptions& options,
-                              PassContext& context);
+                              PassContext& context, const MayMerge& may_merge = {});
 
 }  // namespace fxopt

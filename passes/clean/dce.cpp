@@ -27,7 +27,7 @@
 #include "ir/alias/storages.h"
 #include "ir/graph/module.h"
 #include "ir/values/values.h"
-#include "passes/pass/ledger.h"
+#include "passes/pass/replacer.h"
 
 namespace fxopt {
 namespace {
@@ -263,10 +263,12 @@ class Liveness {
 Result<PassResult> dce(Graph& graph, const DceOptions& options, PassContext& context) {
   PassResult result;
   const std::vector<NodeId> dead = Liveness(context.facts.of(graph), options, result).run();
+  Replacer replacer(graph, context.facts.of(graph).phases(), kPass);
   for (const NodeId node : dead) {
-    erase_unread(graph, node, kPass);
+    replacer.erase_unread(node);
     result.count("erased");
   }
+  replacer.finish();
   return result;
 }
 

@@ -15,9 +15,10 @@
 #include "ir/alias/rank_order.h"
 #include "ir/alias/sizes.h"
 #include "ir/alias/view_geometry.h"
+#include "ir/step/marks.h"
 #include "ir/values/values.h"
-#include "passes/pass/ledger.h"
 #include "passes/pass/provenance.h"
+#include "passes/pass/replacer.h"
 
 namespace fxopt {
 namespace {
@@ -249,6 +250,13 @@ class Finder {
     if (facts_.phases().is_backward(cut) != facts_.phases().is_backward(gather_->start)) {
       return {"phases", "it is gathered in one phase and cut in another"};
     }
+    if (are_decided_apart(graph_, facts_.phases(), cut, source)) {
+      return {"saved", "it is to be saved, and what was given is to be recomputed"};
+    }
+    if (const NodeId marked = marked_between(cut, source); marked.is_valid()) {
+      return {"marked", "a first partition saved %" + std::string(graph_.name_of(marked)) +
+                            " (ap_must_save), and not %" + std::string(graph_.name_of(source))};
+    }
     if (is_awaited_[cut]) return {"held", "a control dependency of another node is on it"};
     if (is_held(graph_, cut)) return {"held", "a control dependency or an event holds it"};
     if (storages.metadata_changes_after(cut) || storages.metadata_changes_after(source)) {
@@ -296,6 +304,23 @@ class Finder {
       return {"written", "%" + std::string(graph_.name_of(laid_->cat)) + ", that it is cut from, is written to"};
     }
     return {};
+  }
+  // A marked value that the cut is taken from, where the source is to be recomputed: backward has the one and not the other.
+  NodeId marked_between(NodeId cut, NodeId source) const {
+    if (!graph_[source].is_call() || is_marked_saved(graph_, source) || facts_.phases().is_backward(cut))
+      return NodeId();
+    std::vector<NodeId> open = {cut};
+    std::set<NodeId> met;
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      if (node != cut && is_marked_saved(graph_, node)) return node;
+      graph_.for_each_input(node, [&](NodeId input) {
+        if (graph_.position(input) >= graph_.position(gather_->start) && met.insert(input).second)
+          open.push_back(input);
+      });
+    }
+    return NodeId();
   }
   // What is read by then: what was given may be a cut, or a view of one, in the place of which what it was cut from is read.
   NodeId root_of(NodeId source) const {
@@ -356,7 +381,8 @@ class Finder {
 // Drops what nobody reads of the ways from gathers to what was cut, gathers among it where they may go.
 class Dropper {
  public:
-  Dropper(Graph& graph, PassResult& result) : graph_(graph), result_(result), is_awaited_(control_targets(graph)) {}
+  Dropper(Graph& graph, Replacer& replacer, PassResult& result)
+      : graph_(graph), replacer_(replacer), result_(result), is_awaited_(control_targets(graph)) {}
 
   // Where a way ends; whether its gather may go.
   void add(NodeId from, bool may_go) {
@@ -398,7 +424,7 @@ class Dropper {
       } else {
         graph_.for_each_input(node, [&open](NodeId input) { open.push_back(input); });
       }
-      erase_unread(graph_, node, kPass);
+      replacer_.erase_unread(node);
     }
   }
 
@@ -408,12 +434,13 @@ class Dropper {
     for (const NodeId user : graph_.users(node)) {
       const bool is_part = graph_[user].is_call() && view_of_call(graph_, user) == ViewKind::kProjection;
       if (is_part && !graph_.has_users(user) && !is_awaited_.get(user) && !is_held(graph_, user)) {
-        erase_unread(graph_, user, kPass);
+        replacer_.erase_unread(user);
       }
     }
   }
 
   Graph& graph_;
+  Replacer& replacer_;
   PassResult& result_;
   IdMap<NodeId, bool> is_awaited_;  // by a control dependency
   std::map<NodeId, bool> ends_;
@@ -432,8 +459,8 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
   const std::vector<Collective> collectives =
       find_collectives(graph, symbol_values(graph.module(), context.measure.memory.symbols));
   const std::vector<RoundTrip> trips = Finder(graph, facts, result).run(collectives);
-  Replacer replacer(graph, kPass);
-  Dropper dropper(graph, result);
+  Replacer replacer(graph, facts.phases(), kPass);
+  Dropper dropper(graph, replacer, result);
   const StringId pass = graph.module().intern(kPass);
   int64_t by_number = 0;
   for (const RoundTrip& trip : trips) {
@@ -448,6 +475,7 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
         add_origin(graph, copy, trip.cut, OriginKind::kReplaced, pass);
       }
       graph.replace_all_uses(trip.cut, own);
+      replacer.give(trip.cut, own);
       dropper.add(trip.cut, may_go);
     } else {
       result.claim(graph, trip.cut, Law::kOwnShard);

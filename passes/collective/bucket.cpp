@@ -19,6 +19,7 @@
 #include "passes/collective/bucket_plan.h"
 #include "passes/collective/peak_bound.h"
 #include "passes/pass/provenance.h"
+#include "passes/pass/replacer.h"
 
 namespace fxopt {
 namespace {
@@ -39,13 +40,12 @@ Law law_of(const Collective& one) {
 class Writer {
  public:
   // The graph is in that order.
-  Writer(Graph& graph, const StorageMap& storages, const std::vector<NodeId>& order, BucketForm form,
-         PassResult& result)
+  Writer(Graph& graph, Facts& facts, const std::vector<NodeId>& order, BucketForm form, PassResult& result)
       : graph_(graph),
-        storages_(storages),
+        storages_(facts.storages()),
         form_(form),
         result_(result),
-        replacer_(graph, kPass),
+        replacer_(graph, facts.phases(), kPass),
         pass_(graph.module().intern(kPass)) {
     find_escaping();
     places_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
@@ -149,10 +149,9 @@ class Writer {
               const std::function<void(ArgStack&)>& fill, ArgRange kwargs = ArgRange()) {
     const NodeId id = graph_.insert_node(before_, NodeKind::kCallFunction, base, graph_.module().target(target));
     Node& node = graph_[id];
-    const Node& from = graph_[like];
-    node.take_context(from);
-    node.tag = from.tag;
+    node.take_context(graph_[like]);
     node.value = value;
+    copy_tag(graph_, id, like);
     ArgStack stack(graph_.pool());
     fill(stack);
     graph_.set_args(id, stack.take(0), kwargs);
@@ -308,10 +307,7 @@ class Writer {
       waits.push_back(wait_for(item(together, i, like, made[i]), like));
       hand_over(*members_[i], waits.back(), waits.back());
     }
-    for (size_t i = 0; i < members_.size(); ++i) {
-      for (const NodeId old : members_[i]->waits) erase(old, waits[i]);
-      erase(members_[i]->start, together);
-    }
+    erase_members(waits, waits, together);
   }
 
   // -- after it
@@ -341,16 +337,16 @@ class Writer {
           push_list(stack, widths);
           if (has_rows) stack.push(Arg::integer(1));
         });
-    for (size_t i = 0; i < members_.size(); ++i) hand_out(*members_[i], split, i, parts[i]);
-    for (const Collective* one : members_) {
-      for (const NodeId old : one->waits) erase(old, wait);
-      erase(one->start, first_argument(graph_, wait));
-    }
+    std::vector<NodeId> results;
+    for (size_t i = 0; i < members_.size(); ++i) results.push_back(hand_out(*members_[i], split, i, parts[i]));
+    erase_members(results, std::vector<NodeId>(members_.size(), wait), first_argument(graph_, wait));
   }
-  // What was to come after it comes after the other.
-  void erase(NodeId gone, NodeId by) {
-    graph_.erase(gone);
-    replacer_.hand_over(gone, by);
+  // `results` stand for the members' results; control dependencies on their waits and starts are on the others then.
+  void erase_members(const std::vector<NodeId>& results, const std::vector<NodeId>& waits, NodeId start) {
+    for (size_t i = 0; i < members_.size(); ++i) {
+      for (const NodeId old : members_[i]->waits) replacer_.stand_in(old, results[i], waits[i]);
+      replacer_.stand_in(members_[i]->start, results[i], start);
+    }
   }
 
   ValueId list_value(const std::vector<Tensor>& parts) {
@@ -363,7 +359,7 @@ class Writer {
     return graph_.pool().append_value(list);
   }
 
-  void hand_out(const Collective& one, NodeId split, size_t place, const Tensor& part) {
+  NodeId hand_out(const Collective& one, NodeId split, size_t place, const Tensor& part) {
     const NodeId like = one.waits.front();
     NodeId node = item(split, place, like, part);
     // What was gathered lies apart. What was reduced does not; but results that are handed out, or that are written to, must not
@@ -372,6 +368,7 @@ class Writer {
     if (is_copied) node = clone(node, like, part);
     const NodeId out = view(node, like, one.output->sizes);
     hand_over(one, out, is_copied ? node : out);
+    return out;
   }
   NodeId item(NodeId list, size_t place, NodeId like, const Tensor& tensor) {
     return call("operator.getitem", "getitem", like, value(tensor), [&](ArgStack& stack) {
@@ -484,9 +481,10 @@ bool has_tagged_member(const Graph& graph, const BucketPlan& plan) {
 std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketPlan& plan, PassResult& result) {
   const std::vector<NodeId> order = order_for(graph, facts, plan);
   FXOPT_CHECK(order.size() == graph.num_nodes(), "buckets of a plan depend on each other");
-  const StorageMap& storages = facts.storages();
+  facts.phases();  // asked before the order changes
+  facts.storages();
   graph.set_schedule(order);
-  Writer writer(graph, storages, order, plan.form, result);
+  Writer writer(graph, facts, order, plan.form, result);
   std::vector<std::vector<NodeId>> made;
   for (const std::vector<size_t>& members : plan.buckets) made.push_back(writer.run(plan, members));
   writer.finish();

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/order.h"
+#include "ir/step/marks.h"
 #include "ir/values/geometry.h"
 #include "ir/values/values.h"
 
@@ -48,6 +49,7 @@ struct Key {
   std::array<std::optional<StringId>, 2> streams;  // of the start, of the wait
   Phase phase;
   Tag tag;
+  bool is_marked;  // its result is to be saved, whatever becomes of others
   std::string module;
   auto operator<=>(const Key&) const = default;
 };
@@ -286,6 +288,12 @@ class Grower {
     return mask;
   }
 
+  bool is_marked(const Collective& one) const {
+    if (phases_.is_backward(one.start)) return false;
+    return is_marked_saved(graph_, one.start) ||
+           std::any_of(one.waits.begin(), one.waits.end(), [&](NodeId wait) { return is_marked_saved(graph_, wait); });
+  }
+
   Key key_of(const Collective& one) const {
     const Node& node = graph_[one.start];
     const Phase phase = phases_.is_backward(one.start) ? Phase::kBackward : Phase::kForward;
@@ -297,6 +305,7 @@ class Grower {
             {stream_of(graph_, one.start), stream_of(graph_, one.waits.front())},
             node.phase == Phase::kUnspecified ? phase : node.phase,
             node.tag,
+            is_marked(one),
             module_of(graph_, one.start, options_.modules).value_or("")};
   }
 

@@ -13,12 +13,14 @@
 #include "ir/alias/effects.h"
 #include "ir/alias/order.h"
 #include "ir/alias/sizes.h"
+#include "ir/step/marks.h"
 #include "ir/step/unshard.h"
 #include "ir/values/values.h"
 #include "passes/clean/cse.h"
+#include "passes/clean/gathers.h"
 #include "passes/collective/peak_bound.h"
-#include "passes/pass/ledger.h"
 #include "passes/pass/provenance.h"
+#include "passes/pass/replacer.h"
 
 namespace fxopt {
 namespace {
@@ -27,53 +29,28 @@ constexpr std::string_view kPass = "dedup-unshards";
 
 // -- gathers
 
-std::vector<NodeId> inputs_of(const Graph& graph) {
-  std::vector<NodeId> found;
-  for (const NodeId node : graph.nodes()) {
-    if (graph[node].kind == NodeKind::kPlaceholder) found.push_back(node);
-  }
-  return found;
-}
-
-// What may be merged with what: nodes of one class. Each node outside of gathers has one of its own.
+// Classes of gathers that are cut where the peak would grow.
 class Classes {
  public:
   Classes(const Graph& graph, Facts& facts, bool across_phases)
       // torchtitan asks of no input what it is.
-      : unshards_(find_unshards(graph, across_phases ? inputs_of(graph) : parameters_of(graph, facts.storages(), true),
-                                [](NodeId) { return true; })),
-        class_of_(graph.num_ids(), 0),
-        is_looked_at_(graph.num_ids(), false) {
-    next_ = 2;
-    for (const NodeId node : graph.nodes()) {
-      is_looked_at_[node] = unshards_.is_part(node) && graph[node].is_call();
-      class_of_[node] = !is_looked_at_[node] ? next_++ : !across_phases && facts.phases().is_backward(node) ? 1 : 0;
-    }
-  }
+      : classes_(gather_classes(graph, facts, across_phases ? GatheredInputs::kAll : GatheredInputs::kParameters,
+                                across_phases)) {}
 
-  const IdMap<NodeId, uint32_t>& get() const { return class_of_; }
+  const IdMap<NodeId, uint32_t>& get() const { return classes_.of; }
 
   // The gather is merged with none before that stretch of the schedule, only with others after it.
   void cut(NodeId gather, uint32_t stretch) {
-    const auto [found, is_new] = cut_.try_emplace({class_of_[gather], stretch}, next_);
-    next_ += is_new ? 1 : 0;
-    class_of_[gather] = found->second;
+    const auto [found, is_new] = cut_.try_emplace({classes_.of[gather], stretch}, classes_.next);
+    classes_.next += is_new ? 1 : 0;
+    classes_.of[gather] = found->second;
   }
-  bool is_looked_at(NodeId node) const { return is_looked_at_.get(node); }
+  bool is_looked_at(NodeId node) const { return classes_.is_part.get(node); }
 
  private:
-  UnshardMap unshards_;
-  IdMap<NodeId, uint32_t> class_of_;
-  IdMap<NodeId, bool> is_looked_at_;
+  GatherClasses classes_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> cut_;  // class, stretch -> class
-  uint32_t next_ = 0;
 };
-
-CseOptions all_equal() {
-  CseOptions options;
-  options.collectives = true;
-  return options;
-}
 
 // Gathers that another stands for, each with that one.
 std::vector<std::pair<NodeId, NodeId>> merged_gathers(const Graph& before, const Graph& merged,
@@ -104,7 +81,7 @@ int64_t bound_peak(const Graph& graph, Facts& facts, Classes& classes, double ma
     const std::unique_ptr<Module> copy = graph.module().clone();
     Graph& merged = copy->graph(graph.id());
     PassContext context(*copy);
-    const Result<PassResult> done = cse_within(merged, classes.get(), all_equal(), context);
+    const Result<PassResult> done = cse_within(merged, classes.get(), equal_gathers(), context);
     if (!done.ok() || !done->changed()) return stays;
     context.facts.forget();
     const PeakBound::Growth growth = bound.measure(merged, context.facts.of(merged));
@@ -142,6 +119,7 @@ class ReductionMerger {
       : graph_(graph),
         storages_(facts.storages()),
         result_(result),
+        replacer_(graph, facts.phases(), kPass),
         is_awaited_(control_targets(graph)),
         places_(graph.num_ids(), 0),
         pass_(graph.module().intern(kPass)) {
@@ -178,6 +156,7 @@ class ReductionMerger {
       by_wait_.erase(first);
       merged.push_back(node);
     }
+    replacer_.finish();
     if (stays_ > 0) {
       result_.warn(
           graph_, "not-merged",
@@ -217,6 +196,7 @@ class ReductionMerger {
         if (graph_[node].phase != graph_[one.start].phase || graph_[node].tag != graph_[one.start].tag) {
           return "they are of unlike phases or tags";
         }
+        if (node != add && is_marked_saved(graph_, node)) return "a first partition saved one of them (ap_must_save)";
         if (stream_of(graph_, node) != stream_of(graph_, one.start)) return "they run on unlike streams";
       }
     }
@@ -259,7 +239,8 @@ class ReductionMerger {
     for (const NodeId node : {sum.add, sum.one.start, last}) result_.claim(graph_, node, Law::kAddedReductions);
     // What reads the sum stands after it, and so after this wait.
     graph_.replace_all_uses(sum.add, wait);
-    for (const NodeId node : {sum.add, sum.one.waits[0], sum.one.start}) erase_unread(graph_, node, kPass);
+    replacer_.stand_in(sum.add, wait, wait);
+    for (const NodeId node : {sum.one.waits[0], sum.one.start}) replacer_.erase_unread(node);
     result_.count("merged-reductions");
   }
   void stay(NodeId add, std::string_view code, const std::string& text) {
@@ -270,6 +251,7 @@ class ReductionMerger {
   Graph& graph_;
   const StorageMap& storages_;  // as the graph was
   PassResult& result_;
+  Replacer replacer_;
   IdMap<NodeId, bool> is_awaited_;  // by a control dependency
   IdMap<NodeId, uint32_t> places_;  // as the graph was
   StringId pass_;
@@ -341,7 +323,7 @@ Result<PassResult> dedup_unshards(Graph& graph, const DedupUnshardsOptions& opti
   const double max_growth = as_titan ? -1 : options.max_growth;
   Classes classes(graph, facts, as_titan);
   const int64_t stays = max_growth < 0 ? 0 : bound_peak(graph, facts, classes, max_growth, context.measure.memory);
-  Result<PassResult> merged = cse_within(graph, classes.get(), all_equal(), context);
+  Result<PassResult> merged = cse_within(graph, classes.get(), equal_gathers(), context);
   if (!merged.ok()) return merged;
   result.merge(std::move(*merged));
   if (stays > 0) {

@@ -16,10 +16,11 @@
 #include "ir/alias/rank_order.h"
 #include "ir/alias/sizes.h"
 #include "ir/alias/view_geometry.h"
+#include "ir/step/marks.h"
 #include "ir/values/values.h"
 #include "passes/collective/peak_bound.h"
-#include "passes/pass/ledger.h"
 #include "passes/pass/provenance.h"
+#include "passes/pass/replacer.h"
 
 namespace fxopt {
 namespace {
@@ -134,6 +135,8 @@ class Planner {
         return {"streams", "%" + name(node) + " runs on another stream"};
       }
       if (graph_[node].tag != graph_[outer.start].tag) return {"tags", "%" + name(node) + " has another tag"};
+      const bool is_saved = node != outer.start && !facts_.phases().is_backward(node) && is_marked_saved(graph_, node);
+      if (is_saved) return {"marked", "a first partition saved %" + name(node) + " (ap_must_save)"};
     }
     for (const Collective* one : {&inner, &outer}) {
       if (graph_[one->start].kwargs.count != 0) return {"form", "%" + name(one->start) + " has keyword arguments"};
@@ -378,8 +381,8 @@ StringId make_group(Module& module, const Fusion& fusion, const std::vector<Coll
 
 class Writer {
  public:
-  Writer(Graph& graph, PassResult& result)
-      : graph_(graph), result_(result), replacer_(graph, kPass), pass_(graph.module().intern(kPass)) {}
+  Writer(Graph& graph, const PhaseMap& phases, PassResult& result)
+      : graph_(graph), result_(result), replacer_(graph, phases, kPass), pass_(graph.module().intern(kPass)) {}
 
   void run(const Planner& plan, const std::vector<Fusion>& fusions) {
     for (const Fusion& fusion : fusions) write(plan, fusion);
@@ -419,14 +422,14 @@ class Writer {
     const DimsId sizes = module.dims(dims);
     if (single_tensor(graph_, source)->sizes == sizes) return source;
     const NodeId view = insert_view(graph_, source, sizes, place, last.start);
-    graph_[view].tag = graph_[last.start].tag;
+    copy_tag(graph_, view, last.start);
     add_origin(graph_, view, last.start, OriginKind::kReplaced, pass_);
     return view;
   }
 
   void erase(NodeId node, NodeId by) {
     if (graph_.op(node).has(Effect::kCollective)) add_origin(graph_, by, node, OriginKind::kReplaced, pass_);
-    erase_unread(graph_, node, kPass);
+    replacer_.erase_unread(node);
     replacer_.hand_over(node, by);
   }
 
@@ -442,7 +445,7 @@ bool keeps_peak(const Graph& graph, Facts& facts, const Planner& plan, const std
   const PeakBound bound(graph, facts, memory, 0);
   const std::unique_ptr<Module> copy = graph.module().clone();
   PassResult ignored;
-  Writer(copy->graph(graph.id()), ignored).run(plan, fusions);
+  Writer(copy->graph(graph.id()), facts.phases(), ignored).run(plan, fusions);
   ModuleFacts known(*copy);
   return bound.measure(copy->graph(graph.id()), known.of(copy->graph(graph.id()))).is_within();
 }
@@ -515,7 +518,7 @@ Result<PassResult> fuse_gathers(Graph& graph, const FuseGathersOptions& options,
     for (Fusion& fusion : fusions) fusion.is_early = false;
   }
   say_groups(graph, fusions, result);
-  Writer(graph, result).run(planner, fusions);
+  Writer(graph, facts.phases(), result).run(planner, fusions);
   return result;
 }
 

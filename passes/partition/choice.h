@@ -55,12 +55,12 @@ Result<Choice> choose_min_cut_as_torch(const Graph& graph, Facts& facts, const P
 // nothing about goes with the region where only the region reads it. What memory forbids, a draw, a write: as above. O(nodes + edges).
 Choice choose_default_as_torch(const Graph& graph, Facts& facts);
 
-// What the marks of a first partition say (ir/step/replay.h): marked values are saved, everything else is computed again, but
-// for symbols, MUST_SAVE (with a remark) and what memory forbids (remat's remarks). `recomputes_preferred`: PREFER_RECOMPUTE
-// outweighs a mark.
+// What the marks of a first partition say (ir/step/marks.h): every value without a mark is recomputed, but for symbols, the author's
+// MUST_SAVE (with a remark) and what memory forbids (remat's remarks). Marked values are saved, unless the author's tag outweighs the mark
+// (decide_tags()): MUST_RECOMPUTE, and by `prefer` PREFER_RECOMPUTE. Tags that a policy wrote decide nothing here.
 //
-// Errors: kUnsupportedGraph: no mark; a marked value tagged MUST_RECOMPUTE; a marked value that only backward computes. Of a
-// value without a mark that backward needs and that cannot be computed again, remat says so (kTagUnrepeatable). O(nodes).
-Result<Choice> choose_marked(const Graph& graph, Facts& facts, bool recomputes_preferred);
+// Errors: kUnsupportedGraph: no mark; a marked value that only backward computes. For a value without a mark that backward needs and that
+// cannot be recomputed, remat reports kTagUnrepeatable. O(nodes).
+Result<Choice> choose_marked(const Graph& graph, Facts& facts, PreferRecompute prefer);
 
 }  // namespace fxopt

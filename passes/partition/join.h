@@ -16,7 +16,7 @@ struct JoinOptions {
 // then backward's. Calls of backward are marked as such, as nothing else tells of those that compute again what forward
 // did. Of a module that is a joint graph already: the remark `joined`.
 //
-// Counters: bound (inputs of backward), phase-marks, graphs. Errors: kUnsupportedGraph where the step is not
+// Counters: bound (inputs of backward), phase-marks, graphs. Errors: kBadStep of find_step(); kUnsupportedGraph where the step is not
 // one run of a forward and one of a backward graph, backward reads an input after the runtime gave it a new value, or an
 // input of its own has the name of one of forward.
 // O(nodes + edges).

@@ -17,6 +17,7 @@
 #include "passes/partition/partition.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,21 +26,25 @@
 #include "core/hash_table.h"
 #include "ir/graph/top_level.h"
 #include "ir/step/infer_roles.h"
+#include "ir/step/marks.h"
 #include "ir/step/phases.h"
-#include "ir/step/replay.h"
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
 #include "passes/clean/cse.h"
 #include "passes/clean/dce.h"
+#include "passes/clean/gathers.h"
 #include "passes/clean/raise_getitems.h"
 #include "passes/partition/backward_order.h"
 #include "passes/partition/choice.h"
 #include "passes/partition/refusal.h"
 #include "passes/partition/split.h"
+#include "passes/pass/replacer.h"
 #include "passes/recompute/remat.h"
 
 namespace fxopt {
 namespace {
+
+constexpr std::string_view kPass = "partition";
 
 // Tangents that only values and order show.
 std::vector<NodeId> inferred_tangents(const Graph& graph, Facts& facts) {
@@ -143,6 +148,20 @@ IdMap<NodeId, uint32_t> classes_of_torch(const Graph& graph, const StorageMap& s
   return classes;
 }
 
+// What was done so far, and what merges gathers in the graph as it is now.
+Result<PassResult> with_gathers_merged(Graph& graph, bool across, Result<PassResult> done, PassContext& context) {
+  if (!done.ok()) return done;
+  if (done->changed()) {
+    graph.prune_control();
+    context.facts.of(graph).forget();
+  }
+  Result<PassResult> merged = merge_gathers(graph, across, context, kPass);
+  if (!merged.ok()) return merged;
+  done->merge(std::move(*merged));
+  if (across) remark_gathers_apart(graph, context.facts.of(graph), *done);
+  return done;
+}
+
 // Dead code goes and equal values become one, so that none is saved twice. PyTorch merges forward with backward, but nothing
 // that backward needs with what it does not.
 Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_outputs, PassContext& context) {
@@ -165,7 +184,7 @@ Result<PassResult> prepare_cut(Graph& graph, Compat compat, size_t num_forward_o
   if (!merged.ok()) return merged;
   result->merge(std::move(*merged));
   forget();
-  return result;
+  return compat == Compat::kTorch ? std::move(result) : with_gathers_merged(graph, false, std::move(result), context);
 }
 
 // Marks the nodes, which depend on no backward value, and puts them before backward, which stays one region for remat: all but
@@ -215,11 +234,14 @@ void put_parts_into_forward(Graph& graph, Facts& facts, const JointHalves& halve
 }
 
 Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, PassContext& context) {
-  const bool recomputes_preferred = options.prefer_recompute == PreferRecompute::kRecompute;
-  Result<Choice> choice = choose_marked(graph, context.facts.of(graph), recomputes_preferred);
+  Result<PassResult> prepared = with_gathers_merged(graph, false, PassResult(), context);
+  if (!prepared.ok()) return prepared;
+  Result<Choice> choice = choose_marked(graph, context.facts.of(graph), options.prefer_recompute);
   if (!choice.ok()) return std::move(choice).error();
-  Result<PassResult> result = remat_as_decided(graph, std::move(choice->decisions), RematOptions(), context);
+  Result<PassResult> result = remat_as_decided(graph, std::move(choice->decisions), context, kPass);
   if (!result.ok()) return result;
+  prepared->merge(std::move(*result));
+  result = std::move(prepared);
   result->note("marked", choice->num_marked);
   if (choice->num_lost > 0) {
     result->warn(graph, "marks-lost",
@@ -227,28 +249,50 @@ Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, 
                      " values that the first partition saved carry no mark here, and are computed again where "
                      "backward needs them");
   }
-  return result;
+  return with_gathers_merged(graph, true, std::move(result), context);
 }
 
-// What a first partition saved, and this one does not, as nobody in backward reads it.
-void say_unread(const Graph& graph, Facts& facts, const SplitPlan& plan, PassResult& result) {
-  IdMap<NodeId, bool> is_saved(graph.num_ids(), false);
-  HashSet<StringId> saved;  // nodes with one name stand for one value
-  for (const NodeId node : plan.saved) {
-    is_saved[node] = true;
-    saved.insert(replay_mark(graph, node).name);
-  }
-  std::vector<NodeId> unread;
+// The nodes whose mark has that verdict.
+template <class Matches>
+std::vector<NodeId> marked_nodes(const Graph& graph, const Matches& matches) {
+  std::vector<NodeId> found;
   for (const NodeId node : graph.nodes()) {
-    if (!graph[node].is_call() || facts.phases().is_backward(node) || is_saved[node]) continue;
-    const StringId name = replay_mark(graph, node).name;
-    if (!is_marked_saved(graph, node) || graph[node].tag == Tag::kPreferRecompute) continue;
-    if (!name.is_valid() || !saved.contains(name)) unread.push_back(node);
+    const NodeExtra* extra = graph.extra(node);
+    if (extra != nullptr && extra->mark_verdict.has_value() && matches(*extra->mark_verdict)) found.push_back(node);
   }
-  if (unread.empty()) return;
-  result.warn(graph, "marks-unread",
-              "not saved here, as backward does not read them: " + std::to_string(unread.size()) +
-                  " of the values that the first partition saved, first " + quoted(graph, unread.front()));
+  return found;
+}
+
+// What became of marks that nobody expects.
+void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResult& result) {
+  const std::vector<NodeId> unread =
+      marked_nodes(graph, [](const TagVerdict& verdict) { return verdict.verdict == Verdict::kMoot; });
+  if (options.mode == PartitionMode::kSaveAll && !unread.empty()) {
+    result.warn(graph, "marks-unread",
+                "not saved here, as backward does not read them: " + std::to_string(unread.size()) +
+                    " of the values that the first partition saved, first " + quoted(graph, unread.front()));
+  }
+  const std::vector<NodeId> cut = marked_nodes(graph, [](const TagVerdict& verdict) {
+    return verdict.verdict == Verdict::kOverridden && verdict.rule == TagRule::kCut;
+  });
+  if (cut.empty()) return;
+  result.warn(graph, "marks-overridden",
+              std::to_string(cut.size()) + " values that carry ap_must_save are recomputed, first " +
+                  quoted(graph, cut.front()) + ": PyTorch's partitioners do not read the mark");
+}
+
+// What is saved is marked so, which is what became of the marks.
+void write_marks(Graph& graph, Facts& facts, const std::vector<NodeId>& saved, PassResult& result) {
+  result.count("marked", static_cast<int64_t>(mark_saved(graph, saved)));
+  const MarkMap marks = find_marks(graph, facts.phases());
+  const TagVerdict honoured{Verdict::kHonoured, TagRule::kReplay, graph.module().intern(kPass), {}};
+  for (const NodeId node : saved) {
+    if (!marks.is_saved.get(node)) continue;
+    std::optional<TagVerdict>& verdict = graph.mutable_extra(marks.carriers[node]).mark_verdict;
+    if (verdict.has_value() && verdict->verdict == Verdict::kHonoured) continue;
+    verdict = honoured;
+    result.count("verdicts");
+  }
 }
 
 // Backward gets what the mode does not save.
@@ -256,9 +300,14 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
                              PassContext& context) {
   const bool is_torch = options.compat == Compat::kTorch;
   if (options.mode == PartitionMode::kDefault) {
-    if (!is_torch) return remat(graph, RematOptions(), context);
-    Choice choice = choose_default_as_torch(graph, context.facts.of(graph));
-    return remat_as_decided(graph, std::move(choice.decisions), RematOptions(), context);
+    Facts& known = context.facts.of(graph);
+    Choice choice;
+    if (is_torch) {
+      choice = choose_default_as_torch(graph, known);
+    } else {
+      choice.decisions = decide_tags(graph, known.phases(), known.storages(), known.effects(), TagRules::kFxopt);
+    }
+    return remat_as_decided(graph, std::move(choice.decisions), context, kPass);
   }
   if (options.mode == PartitionMode::kSaveAll) return repeat_choice(graph, options, context);
   Result<PassResult> prepared = prepare_cut(graph, options.compat, num_forward_outputs, context);
@@ -270,7 +319,7 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
   if (!choice.ok()) return std::move(choice).error();
   choice->decisions.copies_views = is_torch;
   put_into_forward(graph, facts, choice->into_forward, result);
-  Result<PassResult> recomputed = remat_as_decided(graph, std::move(choice->decisions), RematOptions(), context);
+  Result<PassResult> recomputed = remat_as_decided(graph, std::move(choice->decisions), context, kPass);
   if (!recomputed.ok()) return recomputed;
   result.merge(std::move(*recomputed));
   if (choice->cost.has_value()) result.note("cut", *choice->cost);
@@ -279,14 +328,36 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
                 std::to_string(choice->num_unknown) +
                     " storages have sizes that are not known, and cost nothing in the cut: name symbols with --symbol");
   }
-  return prepared;
+  return is_torch ? std::move(prepared) : with_gathers_merged(graph, true, std::move(prepared), context);
+}
+
+// Tags and marks without a verdict are moot, and those of backward nodes, which go, are in the ledger.
+void judge_without_backward(Graph& graph, const PhaseMap& phases, PassResult& result) {
+  const StringId pass = graph.module().intern(kPass);
+  const auto judge = [&](std::optional<TagVerdict>& verdict, Verdict word, TagRule rule) {
+    if (verdict.has_value()) return;
+    verdict = TagVerdict{word, rule, pass, {}};
+    result.count("verdicts");
+  };
+  for (const NodeId node : graph.nodes()) {
+    const bool is_backward = phases.is_backward(node);
+    if (graph[node].tag == Tag::kNone) continue;
+    judge(graph.mutable_extra(node).verdict, is_backward ? Verdict::kOverridden : Verdict::kMoot,
+          is_backward ? TagRule::kBackwardTag : TagRule::kNone);
+    if (is_backward) record_tag(graph, node, kPass);
+  }
+  const MarkMap marks = find_marks(graph, phases);
+  for (const NodeId value : marks.values) {
+    judge(graph.mutable_extra(marks.carriers[value]).mark_verdict, Verdict::kMoot, TagRule::kNone);
+  }
 }
 
 // Every rank runs the same passes, so that collectives that nobody reads any more are gone on all of them.
 Result<PassResult> keep_forward(Module& module, GraphId joint, PassContext& context, PassResult result) {
-  const Graph& graph = module.graph(joint);
+  Graph& graph = module.graph(joint);
   const Result<SplitPlan> plan = plan_split(graph, context.facts.of(graph), SplitFor::kInference);
   if (!plan.ok()) return plan.error();
+  judge_without_backward(graph, context.facts.of(graph).phases(), result);
   const GraphId forward = extract_forward(module, joint, *plan, result);
   context.facts.forget();
   DceOptions dead;
@@ -309,7 +380,7 @@ std::string_view without_effect(const PartitionOptions& options) {
   if (options.compat == Compat::kTorch && (is_for_inference || options.mode == PartitionMode::kSaveAll)) {
     return "'compat=torch' of 'partition' is for mode=default and mode=min-cut";
   }
-  if (options.prefer_recompute != PreferRecompute::kSave && options.mode != PartitionMode::kSaveAll) {
+  if (options.prefer_recompute != PreferRecompute::kWins && options.mode != PartitionMode::kSaveAll) {
     return "'prefer-recompute' of 'partition' is for mode=save-all";
   }
   return {};
@@ -325,6 +396,12 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
     return error;
   }
   PassResult result;
+  if (options.prefer_recompute == PreferRecompute::kSave || options.prefer_recompute == PreferRecompute::kRecompute) {
+    const bool saves = options.prefer_recompute == PreferRecompute::kSave;
+    result.warn(
+        module.main(), "earlier-spelling",
+        std::string("prefer-recompute=") + (saves ? "save is now spelled loses" : "recompute is now spelled wins"));
+  }
   if (is_for_inference && module.main().kind == GraphKind::kInference) {
     result.warn(module.main(), "partitioned", "nothing to do: there is no backward");
     return result;
@@ -362,8 +439,8 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
     plan = plan_split(graph, facts, SplitFor::kTraining);
     if (!plan.ok()) return plan.error();
   }
-  if (options.mode == PartitionMode::kSaveAll) say_unread(graph, facts, *plan, result);
-  if (options.mark_saved) result.count("marked", static_cast<int64_t>(mark_saved(graph, plan->saved)));
+  warn_of_marks(graph, options, result);
+  if (options.mark_saved) write_marks(graph, facts, plan->saved, result);
   if (!options.cut) return result;
   const GraphId backward = split(module, joint->graph, *plan, result);
   context.facts.forget();

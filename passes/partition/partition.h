@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/result.h"
+#include "ir/step/tag_rules.h"
 #include "passes/pass/context.h"
 #include "passes/pass/pass.h"
 
@@ -22,21 +23,10 @@ struct EnumNames<PartitionMode> {
                                                      {PartitionMode::kInference, "inference"}};
 };
 
-// What becomes of PREFER_RECOMPUTE on a value that a first partition saved.
-enum class PreferRecompute : uint8_t {
-  kSave,
-  kRecompute,
-};
-template <>
-struct EnumNames<PreferRecompute> {
-  static constexpr EnumName<PreferRecompute> kAll[] = {{PreferRecompute::kSave, "save"},
-                                                       {PreferRecompute::kRecompute, "recompute"}};
-};
-
 struct PartitionOptions {
   PartitionMode mode = PartitionMode::kDefault;
   Compat compat = Compat::kFxopt;
-  PreferRecompute prefer_recompute = PreferRecompute::kSave;
+  PreferRecompute prefer_recompute = PreferRecompute::kWins;
   bool mark_saved = false;
   bool cut = true;
 
@@ -51,7 +41,8 @@ struct PartitionOptions {
           "Whose choice by default and min-cut: fxopt, or torch (default_partition and "
           "min_cut_rematerialization_partition of 2.15, the latter after dce and cse as there).");
     field("prefer-recompute", self.prefer_recompute,
-          "What save-all does with a marked value that is tagged PREFER_RECOMPUTE: save or recompute it.");
+          "Whether PREFER_RECOMPUTE on a marked value wins over the mark: save-all then recomputes the value, else it "
+          "saves it.");
     field("mark-saved", self.mark_saved,
           "Write on what is saved that a second compilation is to save the same (custom.ap_must_save).");
     field("cut", self.cut, "false: leave one graph, in which backward computes again what the mode does not save.");
@@ -76,8 +67,10 @@ struct PartitionOptions {
 // compat=torch's minimal cut what is marked backward and depends on no tangent goes into forward where the cut lies after it.
 //
 // Counters: those of remat (inference: of dce); saved (tensors and objects), saved-symbols, graphs, reordered; tangents
-// (inferred, where the file gives no roles); of min-cut those of dce and cse, and into-forward. Notes: cut (what the cut costs:
-// bytes; with compat=torch PyTorch's weights). Warnings: partitioned, unknown-sizes; of save-all marks-lost and marks-unread.
+// (inferred, where the file gives no roles); of min-cut those of dce and cse, and into-forward;
+// of min-cut and save-all gathers-merged (gathers.h), with the note gathers-apart. Notes: cut (what the cut costs:
+// bytes; with compat=torch PyTorch's weights). Warnings: partitioned, unknown-sizes; of save-all marks-lost and
+// marks-unread; of compat=torch marks-overridden.
 // Errors: those of remat, of plan_split() and of SaveNetwork::solve(); kUnsupportedGraph where no graph, or more than one, is
 // joint, or others stand beside it; kBadOptionValue for options that do not go together.
 // O(nodes + edges + copies log copies), and min_cut() a bounded number of times.

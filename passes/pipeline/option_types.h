@@ -80,8 +80,23 @@ template <class E>
 requires std::is_enum_v<E>
 struct OptionType<E> {
   static constexpr std::string_view kName = "enum", kHint = "";
-  static std::string print(E value) { return std::string(name_of(value)); }
-  static std::optional<E> parse(std::string_view text) { return parse_enum<E>(text); }
+  static std::string print(E value) {
+    if constexpr (requires { EnumNames<E>::kOld; }) {
+      for (const EnumName<E>& entry : EnumNames<E>::kOld) {
+        if (entry.value == value) return std::string(entry.name);
+      }
+    }
+    return std::string(name_of(value));
+  }
+  // Also the earlier words of an enumeration, kOld, which are no choices.
+  static std::optional<E> parse(std::string_view text) {
+    if constexpr (requires { EnumNames<E>::kOld; }) {
+      for (const EnumName<E>& entry : EnumNames<E>::kOld) {
+        if (entry.name == text) return entry.value;
+      }
+    }
+    return parse_enum<E>(text);
+  }
 };
 
 // What may stand between the commas of an option: the parts, blanks around them taken away, empty ones left out.

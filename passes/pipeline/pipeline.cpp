@@ -13,6 +13,7 @@
 #include "ir/check/verify.h"
 #include "ir/graph/top_level.h"
 #include "ir/ranks/ranks.h"
+#include "passes/pipeline/decisions.h"
 #include "passes/pipeline/proof_error.h"
 
 namespace fxopt {
@@ -269,6 +270,7 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
   StructuralHash hash = options.check_hash ? structural_hash(module) : StructuralHash();
   std::vector<bool> is_known;  // by graph: well formed, and unchanged since that was seen
   const size_t count = std::min(pipeline.steps.size(), options.stop_after);
+  Decisions decisions = options.check_hash ? find_decisions(module) : Decisions();
   std::optional<PipelineProof> proof;
   bool is_unproved = false;
   if (options.prove && count > 0) proof.emplace(module, pipeline, options.numerics, hash);
@@ -301,6 +303,11 @@ Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const R
       FXOPT_CHECK(done.result.changed() == has_changed,
                   "pass " + step.text +
                       (has_changed ? " changed the module and counted nothing" : " counted a change and made none"));
+      if (has_changed) {
+        const Decisions kept = std::exchange(decisions, find_decisions(module));
+        const std::string broken = broken_decision(kept, decisions);
+        FXOPT_CHECK(broken.empty(), "pass " + step.text + " lost a decision: " + broken);
+      }
     }
     if (options.verify && has_changed) {
       if (std::optional<Error> broken = check_output(module, step, i, is_known)) return *std::move(broken);

@@ -60,8 +60,8 @@ struct RunOptions {
   bool verify = true;  // the structural verifier after each pass that changed something; off for timing only
   bool prove = true;   // that the module computes the same after each pass that changed more than marks
   Numerics numerics = Numerics::kExact;  // how far the laws that passes claim may change results
-  bool check_hash = true;                // compare the claimed change with a structural hash
-  size_t stop_after = SIZE_MAX;          // run only the first so many steps
+  bool check_hash = true;        // compare the claimed change with a structural hash; ask whether decisions were kept
+  size_t stop_after = SIZE_MAX;  // run only the first so many steps
   // Called after each step, with the step's index.
   std::function<void(size_t, const PipelineStep&, const StepReport&, const Module&)> observer;
 };
@@ -77,7 +77,7 @@ struct RunReport {
 // Runs the pipeline pass by pass: a pass on graphs over every graph that is top-level when the pass begins, a pass on the
 // module once. Errors: those of the passes; kVerify... when a pass's output breaks an invariant; kNotEquivalent when it
 // computes something else than before. A pass that lies about
-// having changed the module is an InternalError.
+// having changed the module, or that loses a tag or mark (decisions.h), is an InternalError.
 // `context` is the module's; what it knew before the first pass is used, and what it knows after the last one holds.
 Result<RunReport> run_pipeline(Module& module, const Pipeline& pipeline, const RunOptions& options,
                                PassContext& context);

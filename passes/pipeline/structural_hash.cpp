@@ -147,6 +147,8 @@ class Hasher {
 
 void add_extra(Hasher& hasher, const NodeExtra& extra) {
   hasher.add_field(extra.verdict);
+  hasher.add_field(extra.mark_verdict);
+  hasher.add_field(extra.tag_source);
   hasher.add_field(extra.origins);
   hasher.add(extra.control.size());
   for (const ControlDep& dep : extra.control) {
@@ -164,9 +166,9 @@ void add_extra(Hasher& hasher, const NodeExtra& extra) {
 }
 
 bool is_empty(const NodeExtra& extra) {
-  return !extra.verdict && extra.origins.empty() && extra.control.empty() && !extra.stream && !extra.bucket &&
-         extra.capture == Capture::kUnspecified && extra.remarks.empty() && !extra.input && !extra.rng &&
-         extra.event_record.empty() && extra.event_wait.empty() && extra.unknown.empty();
+  return !extra.verdict && !extra.mark_verdict && !extra.tag_source && extra.origins.empty() && extra.control.empty() &&
+         !extra.stream && !extra.bucket && extra.capture == Capture::kUnspecified && extra.remarks.empty() &&
+         !extra.input && !extra.rng && extra.event_record.empty() && extra.event_wait.empty() && extra.unknown.empty();
 }
 
 void add_node(Hasher& hasher, const Graph& graph, NodeId id) {

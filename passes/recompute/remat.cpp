@@ -40,10 +40,11 @@
 #include "core/text.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/order.h"
+#include "ir/step/marks.h"
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
-#include "passes/pass/ledger.h"
 #include "passes/pass/provenance.h"
+#include "passes/pass/replacer.h"
 #include "passes/recompute/reloads.h"
 #include "passes/recompute/remat_plan.h"
 #include "passes/recompute/verdicts.h"
@@ -62,13 +63,14 @@ bool names_subgraph(const Graph& graph, NodeId node) {
 // Makes the copies of one graph. Trusts the plan.
 class Writer {
  public:
-  Writer(Graph& graph, const StorageMap& storages, const Reloads& reloads, bool own_subgraphs, PassResult& result)
+  Writer(Graph& graph, const StorageMap& storages, const Reloads& reloads, bool own_subgraphs, StringId pass,
+         PassResult& result)
       : graph_(graph),
         storages_(storages),
         reloads_(reloads),
         own_subgraphs_(own_subgraphs),
         result_(result),
-        pass_(graph.module().intern("remat")) {}
+        pass_(pass) {}
 
   void run(const RematPlan& plan) {
     mapped_ = IdMap<NodeId, NodeId>(graph_.num_ids());
@@ -104,6 +106,7 @@ class Writer {
     node.phase = Phase::kBackward;
     node.phase_markers = marker_bit(PhaseMarker::kAutogradBackward);
     node.value = own_value(original);
+    strip_mark(graph_, id);
     add_origin(graph_, id, original, OriginKind::kRecomputed, pass_);
     result_.count("recomputed");
     if (!reloads_.empty()) read_reloads(id);
@@ -220,9 +223,9 @@ class Writer {
   std::vector<BufferId> owned_;         // that buffers_ has
 };
 
-// A verdict stands once it is given: a later run of remat has nothing to add to a tag that was carried out.
-void write_verdicts(Graph& graph, const RematPlan& plan, const RematFacts& facts, PassResult& result) {
-  const StringId pass = graph.module().intern("remat");
+// The verdict of a tag stands once it is given: a later run has nothing to add to a tag that was carried out. That of a mark is of the
+// last run that saw backward read what forward saves.
+void write_verdicts(Graph& graph, const RematPlan& plan, const RematFacts& facts, StringId pass, PassResult& result) {
   const IdMap<NodeId, TagVerdict> verdicts = judge_tags(graph, plan, facts);
   for (const NodeId node : graph.nodes()) {
     const NodeExtra* extra = graph.extra(node);
@@ -232,14 +235,24 @@ void write_verdicts(Graph& graph, const RematPlan& plan, const RematFacts& facts
     graph.mutable_extra(node).verdict = verdict;
     result.count("verdicts");
   }
+  if (!facts.holds_backward) return;
+  for (auto& [node, verdict] : judge_marks(graph, plan, facts)) {
+    verdict.pass = pass;
+    std::optional<TagVerdict>& known = graph.mutable_extra(node).mark_verdict;
+    const bool is_final = known.has_value() && known->verdict == Verdict::kOverridden;  // backward reads copies now
+    if (is_final || (known.has_value() && known->verdict == verdict.verdict && known->rule == verdict.rule)) continue;
+    known = verdict;
+    result.count("verdicts");
+  }
 }
 
-// Tags that ask for recompute in a graph where nothing is backward.
+// Tags that ask for recompute in a graph where nothing is backward, and that no pass has carried out in the joint graph before.
 void remark_without_backward(const Graph& graph, PassResult& result) {
   int64_t tagged = 0;
   NodeId first;
   for (const NodeId node : graph.nodes()) {
-    if (!wants_recompute(graph[node].tag)) continue;
+    const NodeExtra* extra = graph.extra(node);
+    if (!wants_recompute(graph[node].tag) || (extra != nullptr && extra->verdict.has_value())) continue;
     if (tagged++ == 0) first = node;
   }
   if (tagged == 0) return;
@@ -249,15 +262,18 @@ void remark_without_backward(const Graph& graph, PassResult& result) {
 }
 
 // Originals nobody reads any more, from the last to the first so that chains go.
-void erase_originals(Graph& graph, const RematPlan& plan, PassResult& result) {
+void erase_originals(Graph& graph, const RematPlan& plan, const RematFacts& facts, std::string_view pass,
+                     PassResult& result) {
+  Replacer replacer(graph, facts.phases, pass);
   for (NodeId node = graph.last(); node.is_valid();) {
     const NodeId previous = graph.prev(node);
     if (plan.recomputed[node] && !graph.has_users(node)) {
-      erase_unread(graph, node, "remat");
+      replacer.erase_unread(node);
       result.count("erased");
     }
     node = previous;
   }
+  replacer.finish();
 }
 
 // PyTorch refuses any recompute tag on a random op, needed or not.
@@ -276,8 +292,10 @@ std::optional<Error> refused_by_torch(const Graph& graph, const TagDecisions& de
   return std::nullopt;
 }
 
-Result<PassResult> carry_out(Graph& graph, const RematFacts& facts, const RematOptions& options) {
+Result<PassResult> carry_out(Graph& graph, const RematFacts& facts, const RematOptions& options,
+                             std::string_view pass) {
   PassResult result;
+  const StringId by = graph.module().intern(pass);
   if (options.compat == Compat::kTorch) {
     if (const std::optional<Error> refused = refused_by_torch(graph, facts.decisions)) return *refused;
   }
@@ -295,24 +313,23 @@ Result<PassResult> carry_out(Graph& graph, const RematFacts& facts, const RematO
       result.remark(graph, remark.node, remark.code, remark.text);
     }
   }
-  write_verdicts(graph, *plan, facts, result);
+  write_verdicts(graph, *plan, facts, by, result);
   if (!plan->regions.empty() && !facts.phases.has_markers && graph.kind != GraphKind::kBackward) {
     result.count("phase-marks", static_cast<int64_t>(mark_phases(graph, facts.phases)));
   }
-  Writer(graph, facts.storages, facts.reloads, options.own_subgraphs, result).run(*plan);
-  erase_originals(graph, *plan, result);
+  Writer(graph, facts.storages, facts.reloads, options.own_subgraphs, by, result).run(*plan);
+  erase_originals(graph, *plan, facts, pass, result);
   return result;
 }
 
 }  // namespace
 
 Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext& context) {
-  return carry_out(graph, RematFacts(context.facts.of(graph), options.compat), options);
+  return carry_out(graph, RematFacts(context.facts.of(graph), options.compat), options, "remat");
 }
 
-Result<PassResult> remat_as_decided(Graph& graph, TagDecisions decisions, const RematOptions& options,
-                                    PassContext& context) {
-  return carry_out(graph, RematFacts(context.facts.of(graph), std::move(decisions)), options);
+Result<PassResult> remat_as_decided(Graph& graph, TagDecisions decisions, PassContext& context, std::string_view pass) {
+  return carry_out(graph, RematFacts(context.facts.of(graph), std::move(decisions)), RematOptions(), pass);
 }
 
 }  // namespace fxopt

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/result.h"
@@ -43,8 +44,7 @@ struct RematOptions {
 // copies). O(nodes + edges + copies log copies).
 Result<PassResult> remat(Graph& graph, const RematOptions& options, PassContext& context);
 
-// The same by what another has decided about forward values, such as a minimal cut.
-Result<PassResult> remat_as_decided(Graph& graph, TagDecisions decisions, const RematOptions& options,
-                                    PassContext& context);
+// The same for `pass`, by what that has decided about forward values, such as a minimal cut. Copies carry no mark.
+Result<PassResult> remat_as_decided(Graph& graph, TagDecisions decisions, PassContext& context, std::string_view pass);
 
 }  // namespace fxopt

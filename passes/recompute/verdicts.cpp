@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/hash_table.h"
 #include "ir/alias/effects.h"
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
@@ -76,6 +77,13 @@ class Judge {
     return verdict(Verdict::kOverridden, read_in_plan_.get(node) ? why_kept(node, decided) : TagRule::kExcluded);
   }
 
+  TagVerdict judge_mark(NodeId value) const {
+    if (!is_needed(value)) return verdict(Verdict::kMoot, TagRule::kNone);
+    if (!plan_.recomputed[value]) return verdict(Verdict::kHonoured, TagRule::kReplay);
+    const TagRule decided = rule(value);
+    return verdict(Verdict::kOverridden, decided == TagRule::kNone ? TagRule::kInherited : decided);
+  }
+
   bool is_needed(NodeId node) const { return read_.get(node) || read_in_plan_.get(node); }
   const IdMap<NodeId, bool>& read() const { return read_; }
 
@@ -101,6 +109,29 @@ IdMap<NodeId, TagVerdict> judge_all(const Graph& graph, const Judge& judge) {
   for (const NodeId node : graph.nodes()) {
     verdicts[node] =
         graph[node].tag == Tag::kNone ? TagVerdict{Verdict::kNone, judge.rule(node), {}, {}} : judge.judge(node);
+  }
+  return verdicts;
+}
+
+// The verdict that a mark of several values has: overridden before honoured before moot.
+bool outweighs(Verdict one, Verdict other) {
+  const auto weight = [](Verdict verdict) {
+    return verdict == Verdict::kOverridden ? 2 : verdict == Verdict::kHonoured ? 1 : 0;
+  };
+  return weight(one) > weight(other);
+}
+
+std::vector<std::pair<NodeId, TagVerdict>> judge_all_marks(const Judge& judge, const MarkMap& marks) {
+  std::vector<std::pair<NodeId, TagVerdict>> verdicts;
+  HashMap<NodeId, size_t> places;
+  for (const NodeId value : marks.values) {
+    const TagVerdict verdict = judge.judge_mark(value);
+    const auto [place, is_new] = places.try_emplace(marks.carriers[value], verdicts.size());
+    if (is_new) {
+      verdicts.emplace_back(marks.carriers[value], verdict);
+    } else if (outweighs(verdict.verdict, verdicts[place->second].second.verdict)) {
+      verdicts[place->second].second = verdict;
+    }
   }
   return verdicts;
 }
@@ -135,6 +166,12 @@ IdMap<NodeId, TagVerdict> judge_tags(const Graph& graph, const RematPlan& plan, 
   return judge_all(graph, Judge(graph, plan, facts));
 }
 
+std::vector<std::pair<NodeId, TagVerdict>> judge_marks(const Graph& graph, const RematPlan& plan,
+                                                       const RematFacts& facts) {
+  if (facts.decisions.marks.values.empty()) return {};
+  return judge_all_marks(Judge(graph, plan, facts), facts.decisions.marks);
+}
+
 TagForecast forecast_tags(const Graph& graph, const RematOptions& options) {
   ModuleFacts asked(graph.module());
   const RematFacts facts(asked.of(graph), options.compat);
@@ -142,6 +179,7 @@ TagForecast forecast_tags(const Graph& graph, const RematOptions& options) {
   const Judge judge(graph, plan, facts);
   TagForecast forecast;
   forecast.verdicts = judge_all(graph, judge);
+  forecast.marks = judge_all_marks(judge, facts.decisions.marks);
   forecast.recomputed = plan.recomputed;
   forecast.read = judge.read();
   forecast.needed = IdMap<NodeId, bool>(graph.num_ids(), false);

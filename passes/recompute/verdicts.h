@@ -1,5 +1,8 @@
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "core/result.h"
 #include "ir/step/facts.h"
 #include "ir/step/repeat.h"
@@ -41,12 +44,21 @@ bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node
 // O(nodes + edges).
 IdMap<NodeId, TagVerdict> judge_tags(const Graph& graph, const RematPlan& plan, const RematFacts& facts);
 
+// The verdict on each marked value, by the node that holds the mark, in schedule order:
+//   honoured     backward reads the saved value, or a view of it
+//   moot         backward does not read it
+//   overridden   the rule named decided that backward recomputes it; of a call with several marked parts, one of them
+// O(nodes + edges).
+std::vector<std::pair<NodeId, TagVerdict>> judge_marks(const Graph& graph, const RematPlan& plan,
+                                                       const RematFacts& facts);
+
 // What remat with these options would write. Where remat would refuse a tag, that tag is conflicting.
 struct TagForecast {
   IdMap<NodeId, TagVerdict> verdicts;  // of untagged nodes only the rule
-  IdMap<NodeId, bool> recomputed;      // some region would copy the node
-  IdMap<NodeId, bool> read;            // backward reads the value or a view of it, in the graph as it is
-  IdMap<NodeId, bool> needed;          // the same, or a copy would
+  std::vector<std::pair<NodeId, TagVerdict>> marks;
+  IdMap<NodeId, bool> recomputed;  // some region would copy the node
+  IdMap<NodeId, bool> read;        // backward reads the value or a view of it, in the graph as it is
+  IdMap<NodeId, bool> needed;      // the same, or a copy would
   bool holds_backward = false;
 };
 TagForecast forecast_tags(const Graph& graph, const RematOptions& options);

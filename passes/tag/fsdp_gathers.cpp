@@ -14,6 +14,7 @@
 #include "passes/tag/fsdp_gathers.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ class Tagger {
         phases_(facts.phases()),
         options_(options),
         result_(result),
+        policy_(graph, phases_, options.marked, "fsdp-gathers", result),
         unshards_(find_unshards(graph, parameters_of(graph, facts.storages(), false),
                                 [this](NodeId node) { return !phases_.is_backward(node); })) {}
 
@@ -42,6 +44,7 @@ class Tagger {
       return;
     }
     options_.policy == GatherPolicy::kRecompute ? tag_all() : tag_memory();
+    policy_.finish();
   }
 
  private:
@@ -76,15 +79,14 @@ class Tagger {
     }
   }
 
-  void tag(NodeId node, Tag tag) {
-    Node& tagged = graph_[node];
-    if (tagged.tag == tag) return;
-    if (tagged.tag == Tag::kMustSave) {
+  void tag(NodeId node, Tag wanted) {
+    const Tag tag = with_strength(wanted, options_.strength);
+    if (graph_[node].tag == tag) return;
+    if (graph_[node].tag == Tag::kMustSave) {
       result_.remark(graph_, node, "kept-tag", "it is MUST_SAVE, and stays so");
       return;
     }
-    tagged.tag = tag;
-    result_.count(tag == Tag::kMustSave ? "tagged-save" : "tagged-recompute");
+    policy_.tag(node, tag);
   }
 
   Graph& graph_;
@@ -92,10 +94,16 @@ class Tagger {
   const PhaseMap& phases_;
   const FsdpGathersOptions& options_;
   PassResult& result_;
+  PolicyTagger policy_;
   UnshardMap unshards_;
 };
 
 }  // namespace
+
+Status FsdpGathersOptions::check() const {
+  if (std::optional<Error> error = check_policy("fsdp-gathers", strength, marked)) return *std::move(error);
+  return ok_status();
+}
 
 Result<PassResult> fsdp_gathers(Graph& graph, const FsdpGathersOptions& options, PassContext& context) {
   PassResult result;

@@ -5,6 +5,7 @@
 #include "core/result.h"
 #include "passes/pass/context.h"
 #include "passes/pass/pass.h"
+#include "passes/tag/policy.h"
 
 namespace fxopt {
 
@@ -30,6 +31,8 @@ struct EnumNames<GatherReach> {
 struct FsdpGathersOptions {
   GatherPolicy policy = GatherPolicy::kRecompute;
   GatherReach through = GatherReach::kChain;
+  TagStrength strength = TagStrength::kMust;
+  MarkedValues marked = MarkedValues::kKeep;
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
@@ -37,8 +40,11 @@ struct FsdpGathersOptions {
           "recompute: backward gathers parameters again (reshard after forward); save: it has what forward gathered.");
     field("through", self.through,
           "chain: what is tagged reaches through all that only lays out, casts, splits or joins gathered parameters; "
-          "wait: to the wait, so that a transposed parameter is saved.");
+          "wait: to the wait, so that a transposed parameter is saved by partition{compat=torch}.");
+    field("strength", self.strength, kStrengthHelp);
+    field("marked", self.marked, kMarkedHelp);
   }
+  Status check() const;
 };
 
 // Tags what FSDP gathers in forward: all-gathers whose data are parameters alone, by recorded or inferred roles, with the

@@ -12,6 +12,7 @@
 #include "passes/tag/sac.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -33,13 +34,15 @@ bool any_of(const std::vector<std::string>& names, const Matches& matches) {
 
 class Tagger {
  public:
-  Tagger(Facts& facts, const SacOptions& options, PassResult& result)
+  Tagger(Facts& facts, const SacOptions& options, const PolicyTagger& policy, PassResult& result)
       : graph_(facts.graph()),
+        policy_(policy),
         options_(options),
         result_(result),
         phases_(facts.phases()),
         effects_(facts.effects()),
-        tags_(graph_.num_ids(), Tag::kNone) {}
+        tags_(graph_.num_ids(), Tag::kNone),
+        is_selected_(graph_.num_ids(), false) {}
 
   // The tag each node should carry; nodes that have one keep it.
   IdMap<NodeId, Tag> run() {
@@ -48,26 +51,33 @@ class Tagger {
     save_boundaries();
     return std::move(tags_);
   }
+  // Whether the caller selected the node by name.
+  bool is_selected(NodeId node) const { return is_selected_.get(node); }
 
  private:
+  // What the node will have: a marked value stays untagged.
+  Tag tag_of(NodeId node) const { return policy_.is_kept(node) ? Tag::kNone : tags_.get(node); }
+
   Tag choose(NodeId node) {
     const Node& record = graph_[node];
     if (record.tag != Tag::kNone) return record.tag;
     if (!record.is_call() || phases_.is_backward(node)) return Tag::kNone;
     const std::string_view path = graph_.module().text(record.module_path);
     const Op& op = graph_.op(node);
+    is_selected_[node] = matches_any(options_.save, path, op.name) || matches_any(options_.recompute, path, op.name);
     if (matches_any(options_.save, path, op.name)) return Tag::kMustSave;
-    if (matches_any(options_.recompute, path, op.name)) return choose_selected(node);
+    if (is_selected_[node]) return choose_selected(node);
     if (options_.policy == SacPolicy::kNone) return Tag::kNone;
     if (any_of(options_.exclude, [path](const std::string& module) { return is_within(path, module); })) {
       return Tag::kNone;
     }
     if (view_of_call(graph_, node) == ViewKind::kProjection || op.has(Effect::kWaits)) {
       const Arg* parent = graph_.arg(node, 0);
-      return parent != nullptr && parent->is(ArgKind::kNode) ? tags_.get(parent->as_node()) : Tag::kNone;
+      return parent != nullptr && parent->is(ArgKind::kNode) ? tag_of(parent->as_node()) : Tag::kNone;
     }
     if (is_symbol(node) || !why_unrepeatable(graph_, node, effects_).empty()) return Tag::kMustSave;
-    return options_.policy == SacPolicy::kFull ? Tag::kMustRecompute : choose_per_op(node, op, path);
+    const Tag tag = options_.policy == SacPolicy::kFull ? Tag::kMustRecompute : choose_per_op(node, op, path);
+    return with_strength(tag, options_.strength);
   }
 
   Tag choose_selected(NodeId node) {
@@ -136,11 +146,11 @@ class Tagger {
 
   void save_boundaries() {
     for (const NodeId node : graph_.nodes()) {
-      if (graph_[node].tag != Tag::kNone || !wants_recompute(tags_.get(node))) continue;
+      if (graph_[node].tag != Tag::kNone || !wants_recompute(tag_of(node))) continue;
       const RegionKey key = region_key(graph_, node, TagRules::kFxopt);
       for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
         const NodeId user = graph_.use(use).user;
-        if (phases_.is_backward(user) || !wants_recompute(tags_.get(user))) continue;
+        if (phases_.is_backward(user) || !wants_recompute(tag_of(user))) continue;
         const RegionKey user_key = region_key(graph_, user, TagRules::kFxopt);
         if (key.is_before(user_key) || (!key.exists && user_key.exists)) {
           tags_[node] = Tag::kMustSave;
@@ -151,12 +161,14 @@ class Tagger {
   }
 
   const Graph& graph_;
+  const PolicyTagger& policy_;
   const SacOptions& options_;
   PassResult& result_;
   const PhaseMap& phases_;
   EffectMap& effects_;
   IdMap<NodeId, Tag> tags_;
   RegionKey layer_;
+  IdMap<NodeId, bool> is_selected_;
   int64_t matmuls_ = 0;
 };
 
@@ -190,6 +202,7 @@ void remark_names(const Graph& graph, const SacOptions& options, PassResult& res
 }  // namespace
 
 Status SacOptions::check() const {
+  if (std::optional<Error> error = check_policy("sac", strength, marked)) return *std::move(error);
   if (recompute_every >= 0) return ok_status();
   Error error{ErrorCode::kBadOptionValue, "'recompute-every' of 'sac' must be 0 or more", "2 is torchtitan's rule", {}};
   error.where.field = "recompute-every";
@@ -199,12 +212,15 @@ Status SacOptions::check() const {
 Result<PassResult> sac(Graph& graph, const SacOptions& options, PassContext& context) {
   PassResult result;
   remark_names(graph, options, result);
-  const IdMap<NodeId, Tag> tags = Tagger(context.facts.of(graph), options, result).run();
+  Facts& facts = context.facts.of(graph);
+  PolicyTagger policy(graph, facts.phases(), options.marked, "sac", result);
+  Tagger tagger(facts, options, policy, result);
+  const IdMap<NodeId, Tag> tags = tagger.run();
   for (const NodeId node : graph.nodes()) {
     if (graph[node].tag != Tag::kNone || tags[node] == Tag::kNone) continue;
-    graph[node].tag = tags[node];
-    result.count(wants_recompute(tags[node]) ? "tagged-recompute" : "tagged-save");
+    policy.tag(node, tags[node], !tagger.is_selected(node));
   }
+  policy.finish();
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include "passes/pass/context.h"
 #include "passes/pass/options.h"
 #include "passes/pass/pass.h"
+#include "passes/tag/policy.h"
 
 namespace fxopt {
 
@@ -31,6 +32,8 @@ struct SacOptions {
   std::vector<std::string> save_ops;
   bool save_first_residual = false;
   std::vector<std::string> exclude = {"lm_head", "loss"};
+  TagStrength strength = TagStrength::kMust;
+  MarkedValues marked = MarkedValues::kKeep;
 
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
@@ -51,6 +54,8 @@ struct SacOptions {
           "Tag the first residual sum of each layer MUST_SAVE, so that recomputing what follows it does not reach what "
           "precedes it.");
     field("exclude", self.exclude, "Top-level modules, comma-separated, left untagged (saved).");
+    field("strength", self.strength, kStrengthHelp);
+    field("marked", self.marked, kMarkedHelp);
   }
   Status check() const;
 };
@@ -61,7 +66,10 @@ struct SacOptions {
 // and cannot be repeated is a remark. A layer's first residual sum is its first `add` of two tensors of equal sizes of which
 // one was made outside of the layer and the other within; where none has one, the warning `no-residual`.
 //
-// Counters: tagged-save, tagged-recompute. Phases are derived where the graph marks none.
+// Values that a first partition marked stay untagged, with a remark (policy.h). Tags record that sac wrote them, those of `recompute` and
+// `save` excepted, which the caller asked for.
+//
+// Counters: tagged-save, tagged-recompute. Warnings: marks-kept. Phases are derived where the graph marks none.
 // Policies after torchtitan's memory_policy.py (full, eager), save set `_get_default_save_ops`. O(nodes + edges).
 Result<PassResult> sac(Graph& graph, const SacOptions& options, PassContext& context);
 

@@ -82,6 +82,11 @@ def extract_forward(joint: GraphModule, *, num_fwd_outputs: int, fxopt: str | No
 def _cut(joint: GraphModule, program: str, cut: str, told: Mapping[str, Any]) -> dict[str, Json]:
     """The graphs by kind that the pass makes, of nodes of the joint graph alone."""
     module = Exporter(pathlib.Path("module.json"), is_lenient=True).module(joint, **told)
+    # What is saved is decided, and carried out: nothing is to decide it again by tags that lost.
+    for graph in module["graphs"]:
+        for node in graph["nodes"]:
+            node.pop("tag", None)
+            node["meta"] = [entry for entry in node.get("meta", ()) if entry["key"] != "custom"]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         source, target = folder / "joint.json", folder / "pair.json"

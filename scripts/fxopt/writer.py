@@ -81,7 +81,13 @@ LIBRARIES = "fx.libraries"  # of the module: the Python modules that register op
 
 INLINE_BYTES = 1024  # of a constant; larger ones go to a .safetensors file
 # Of the metadata `custom`: what a partition writes for a second one to read.
-REPLAY_KEYS = ("ap_must_save", "ap_must_save_getitem_indices", "ap_must_save_as", "ap_must_save_of")
+REPLAY_KEYS = (
+    "ap_must_save",
+    "ap_must_save_getitem_indices",
+    "ap_must_save_as",
+    "ap_must_save_of",
+    "ap_must_save_also",
+)
 MAX_META_DEPTH = 64  # of a metadata tree
 
 KINDS = ("forward_loss_backward", "joint", "forward", "backward", "inference", "optimizer")
@@ -585,8 +591,12 @@ class Exporter:
             meta = {key: value for key, value in meta.items() if key not in self._drop and key not in left_out}
         known = meta
         if (policy := meta.get("recompute")) is not None:
-            is_policy = isinstance(policy, torch.utils.checkpoint.CheckpointPolicy)
-            known = meta | {"recompute": policy.name if is_policy else None}
+            if not isinstance(policy, torch.utils.checkpoint.CheckpointPolicy):
+                raise ExportError(
+                    f"node %{node.name}: the metadata 'recompute' is {policy!r} of type {type_name(policy)}; "
+                    "a tag is a torch.utils.checkpoint.CheckpointPolicy"
+                )
+            known = meta | {"recompute": policy.name}
         fields, consumed = training_fields(known)
         if isinstance(stack := meta.get("stack_trace"), str):
             if stack not in self._sources:

@@ -121,7 +121,7 @@ TEST_CASE("cli tags: tags for recompute in a graph without backward are a warnin
   const CliResult loose = run_fxopt({"tags", graphs.forward_only});
   CHECK(loose.exit == 0);
   CHECK(contains(loose.err, "warning[no-backward]"));
-  CHECK(contains(loose.out, "no node of this graph is backward"));
+  CHECK(contains(loose.out, "no node of this step is backward"));
   CHECK(run_fxopt({"tags", graphs.forward_only, "--strict-tags"}).exit == 4);
   CHECK_FALSE(contains(run_fxopt({"tags", graphs.tagged}).err, "no-backward"));
 }

@@ -94,6 +94,7 @@ std::string broken_pipeline(Module& module, uint64_t choice) {
     case ErrorCode::kTagUnrepeatable:
     case ErrorCode::kPhaseConflict:
     case ErrorCode::kUnsupportedGraph:
+    case ErrorCode::kBadStep:  // join, of graphs that do not fit together
       return std::string();
     default:
       return text + ": " + format_error(report.error());

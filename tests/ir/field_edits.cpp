@@ -472,6 +472,8 @@ schema::Module make_editable_module() {
   node.set_name(text_index(module, "second"));
   node.add_phase_markers(schema::PHASE_MARKER_IS_FORWARD);
   node.mutable_verdict();
+  node.mutable_mark_verdict();
+  node.mutable_tag_source();
   node.mutable_region();
   node.mutable_source();
   node.mutable_bucket();

@@ -173,7 +173,11 @@ void SampleBuilder::ledger() {
   erased.verdict = TagVerdict{Verdict::kDropped, TagRule::kMerged, id("cse"), ""};
   erased.pass = id("cse");
   erased.origins = {Origin{id("main"), 3, OriginKind::kMerged, id("cse"), ""}};
+  erased.tag_source = TagSource{id("sac"), false, ""};
   module_.erased = {erased};
+  erased.tag = Tag::kNone;
+  erased.is_mark = true;
+  module_.erased.push_back(erased);
   module_.next_uid = 1000;
   module_.next_storage = 2000;
   module_.name_counters[{GraphId(0), "mm"}] = 8;
@@ -335,6 +339,8 @@ void SampleBuilder::all_args(Graph& graph) {
 
 void SampleBuilder::rich_extra(Graph& graph, NodeExtra& extra) {
   extra.verdict = TagVerdict{Verdict::kHonoured, TagRule::kMustRecompute, id("remat"), ""};
+  extra.mark_verdict = TagVerdict{Verdict::kOverridden, TagRule::kPreference, id("partition"), ""};
+  extra.tag_source = TagSource{id("sac"), true, ""};
   extra.origins = {Origin{graph.name(), 1, OriginKind::kRecomputed, id("remat"), ""}, Origin()};
   extra.control = {ControlDep{NodeId(1), ControlKind::kKeepAlive}, ControlDep{NodeId(0), ControlKind::kOrder}};
   extra.stream = id("");

@@ -10,7 +10,7 @@
 // none. `error: FX0411` in their place: the pipeline must be refused with that code, naming a node, and there is no
 // output. The word `not-idempotent` behind them allows a second run to change the graph. Further comment lines are
 // free. Every case is also verified before and after, printed and parsed back, run a second time, run twice from the
-// start, and run pass by pass through text. `numerics: reorders-reductions` lets laws change as much. FXOPT_BLESS=1 rewrites counts and outputs, to be reviewed like code.
+// start, run pass by pass through text, and asked whether every tag and mark is still there. `numerics: reorders-reductions` lets laws change as much. FXOPT_BLESS=1 rewrites counts and outputs, to be reviewed like code.
 
 #include <algorithm>
 #include <cstdlib>
@@ -25,8 +25,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/report/tags.h"
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
+#include "passes/pipeline/decisions.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
 
@@ -214,6 +216,15 @@ std::string run_in_pieces(const std::string& input, const Case& parsed) {
   return text;
 }
 
+// Every tag and mark is on a node, or in the ledger, afterwards, and reports list it once.
+void check_decisions(const Module& before, const Module& after, const std::string& passes) {
+  CHECK(broken_decision(find_decisions(before), find_decisions(after)) == "");
+  const bool writes = passes.find("sac") != std::string::npos || passes.find("fsdp-gathers") != std::string::npos ||
+                      passes.find("mark-saved=true") != std::string::npos;
+  const size_t listed = tag_outcomes(before).size(), now = tag_outcomes(after).size();
+  CHECK((writes ? now >= listed : now == listed));
+}
+
 void check_case(const std::filesystem::path& path) {
   const Case parsed = parse_case(read_text(path));
   const std::unique_ptr<Module> module = parse_input(parsed.input);
@@ -232,6 +243,7 @@ void check_case(const std::filesystem::path& path) {
   }
   CHECK((parsed.error.empty() || blessing));
   check_valid(*module);
+  check_decisions(*parse_input(parsed.input), *module, parsed.passes);
   const Counts counts = count(*report);
   const std::string actual = print_case(*module);
   if (blessing) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/check.h"
-#include "passes/pass/provenance.h"
+#include "passes/pass/replacer.h"
 #include "passes/pipeline/entry.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
@@ -19,9 +19,9 @@ struct NoOptions {
 };
 
 // Lets the first of two equal negations stand for the second: but does not ask whether what they read is written between.
-Result<PassResult> merge_negations(Graph& graph, const NoOptions&) {
+Result<PassResult> merge_negations(Graph& graph, const NoOptions&, PassContext& context) {
   PassResult result;
-  Replacer replacer(graph, "merge-negations");
+  Replacer replacer(graph, context.facts.of(graph).phases(), "merge-negations");
   IdMap<NodeId, NodeId> known;
   NodeId node = graph.first();
   while (node.is_valid()) {
@@ -33,7 +33,7 @@ Result<PassResult> merge_negations(Graph& graph, const NoOptions&) {
       known[input] = here;
       continue;
     }
-    replacer.replace(here, known.get(input));
+    replacer.merge(here, known.get(input));
     result.count("merged");
   }
   replacer.finish();
@@ -78,9 +78,9 @@ struct ReadPartsOptions {
 };
 
 // Readers of rows [start, end) of a concatenation of tensors of as many rows each read the tensor that stands there.
-Result<PassResult> read_parts(Graph& graph, const ReadPartsOptions& options) {
+Result<PassResult> read_parts(Graph& graph, const ReadPartsOptions& options, PassContext& context) {
   PassResult result;
-  Replacer replacer(graph, "read-parts");
+  Replacer replacer(graph, context.facts.of(graph).phases(), "read-parts");
   NodeId node = graph.first();
   while (node.is_valid()) {
     const NodeId slice = node;

@@ -88,8 +88,9 @@ void check_records() {
 
 TEST_CASE("each record visits every field of its schema message, with its type", "[pb]") {
   check_records<Producer, Symbol, Assertion, StorageRecord, ProcessGroup, DeviceMesh, OpSchemaRecord, Constant, RngSlot,
-                Stream, RankContext, TagVerdict, Region, Origin, Source, Bucket, Remark, RngUse, ErasedNode, InputSpec,
-                OutputSpec, SubclassLayout, OpaqueRecord, Attribute, Binding, Invocation, ProvedStep, Certificate>();
+                Stream, RankContext, TagVerdict, TagSource, Region, Origin, Source, Bucket, Remark, RngUse, ErasedNode,
+                InputSpec, OutputSpec, SubclassLayout, OpaqueRecord, Attribute, Binding, Invocation, ProvedStep,
+                Certificate>();
 }
 
 std::string lower(std::string text) {

@@ -1,0 +1,377 @@
+#include "ir/step/marks.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "ir/alias/effects.h"
+#include "ir/graph/module.h"
+#include "ir/step/halves.h"
+#include "ir/step/tags.h"
+#include "ir/values/values.h"
+
+namespace fxopt {
+namespace {
+
+constexpr std::string_view kCustom = "custom";
+constexpr std::string_view kMark = "ap_must_save", kParts = "ap_must_save_getitem_indices";
+constexpr std::string_view kName = "ap_must_save_as", kTotal = "ap_must_save_of", kAlso = "ap_must_save_also";
+
+bool is_key_of_mark(std::string_view key) {
+  return key == kMark || key == kParts || key == kName || key == kTotal || key == kAlso;
+}
+
+// `value[1]`: the number. Nothing for others.
+std::optional<int64_t> part_number(const Graph& graph, NodeId node) {
+  if (!whole_of(graph, node).is_valid()) return std::nullopt;
+  const Arg* key = graph.arg(node, 1);
+  return key != nullptr && key->is(ArgKind::kInt) ? std::optional<int64_t>(key->as_int()) : std::nullopt;
+}
+
+// The node that holds the mark of the value: its call where it is a part of one, else the node itself.
+NodeId carrier_of(const Graph& graph, NodeId node) {
+  if (!part_number(graph, node).has_value()) return node;
+  const NodeId whole = whole_of(graph, node);
+  return graph[whole].is_call() && (read_mark(graph, whole).exists || !read_mark(graph, node).exists) ? whole : node;
+}
+
+// How `also` ends for the name of a part, and for a name that was merged into it.
+std::string named_as(int64_t part) { return "=" + std::to_string(part); }
+std::string merged_into(int64_t part) { return "@" + std::to_string(part); }
+
+bool has_part(const Mark& mark, int64_t part) { return std::binary_search(mark.parts.begin(), mark.parts.end(), part); }
+
+std::vector<Arg> without_marks(const Graph& graph, std::span<const Arg> items) {
+  std::vector<Arg> others;
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    const std::string_view key = items[i].is(ArgKind::kString) ? graph.module().text(items[i].as_string()) : "";
+    if (!is_key_of_mark(key)) others.insert(others.end(), {items[i], items[i + 1]});
+  }
+  return others;
+}
+
+// Puts the mark into `custom` in place of the one there; one that does not exist takes it out, and an empty `custom` with it.
+void write(Graph& graph, NodeId node, const Mark& mark) {
+  Module& module = graph.module();
+  const Arg* custom = graph.meta_entry(node, kCustom);
+  const bool is_dict = custom != nullptr && custom->is(ArgKind::kDict);
+  if (!mark.exists && !is_dict) return;
+  std::vector<Arg> items = is_dict ? without_marks(graph, graph.pool().children(*custom)) : std::vector<Arg>();
+  if (!mark.exists && items.size() == graph.pool().children(*custom).size()) return;
+  const auto add = [&](std::string_view key, Arg value) {
+    items.insert(items.end(), {Arg::string(module.intern(key)), value});
+  };
+  if (mark.exists) add(kMark, Arg::boolean(true));
+  if (mark.exists && mark.has_parts) {
+    std::vector<Arg> parts;
+    for (const int64_t part : mark.parts) parts.push_back(Arg::integer(part));
+    add(kParts, Arg::children(ArgKind::kList, graph.pool().append(parts)));
+  }
+  if (mark.exists && mark.name.is_valid()) add(kName, Arg::string(mark.name));
+  if (mark.exists && mark.total > 0) add(kTotal, Arg::integer(mark.total));
+  if (mark.exists && !mark.also.empty()) {
+    std::vector<Arg> names;
+    for (const StringId name : mark.also) names.push_back(Arg::string(name));
+    add(kAlso, Arg::children(ArgKind::kList, graph.pool().append(names)));
+  }
+
+  std::vector<Arg> entries;
+  for (const Arg& entry : graph.pool().args(graph[node].meta)) entries.push_back(entry);
+  const Arg dict = Arg::children(ArgKind::kDict, graph.pool().append(items));
+  size_t at = 0;
+  while (at + 1 < entries.size() && module.text(entries[at].as_string()) != kCustom) at += 2;
+  const bool is_there = at + 1 < entries.size();
+  if (items.empty() && !is_there) return;
+  if (items.empty()) {
+    entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(at),
+                  entries.begin() + static_cast<std::ptrdiff_t>(at + 2));
+  } else if (is_there) {
+    entries[at + 1] = dict;
+  } else {
+    entries.insert(entries.end(), {Arg::string(module.intern(kCustom)), dict});
+  }
+  graph.set_meta(node, graph.pool().append(entries));
+}
+
+void add_also(Graph& graph, Mark& mark, const std::string& name) {
+  const StringId id = graph.module().intern(name);
+  if (id != mark.name && std::find(mark.also.begin(), mark.also.end(), id) == mark.also.end()) mark.also.push_back(id);
+}
+
+// The name of the call in the first partition.
+StringId name_in(const Graph& graph, NodeId carrier, const Mark& mark) {
+  return mark.name.is_valid() ? mark.name : graph[carrier].name;
+}
+
+std::vector<std::string> names_of_part(const Graph& graph, NodeId carrier, const Mark& mark, int64_t part) {
+  const Module& module = graph.module();
+  std::vector<std::string> names = {std::string(module.text(name_in(graph, carrier, mark))) + "[" +
+                                    std::to_string(part) + "]"};
+  for (const StringId also : mark.also) {
+    const std::string_view text = module.text(also);
+    for (const std::string& end : {named_as(part), merged_into(part)}) {
+      if (!text.ends_with(end)) continue;
+      std::string name(text.substr(0, text.size() - end.size()));
+      end.front() == '=' ? names.front() = std::move(name) : names.emplace_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> names_by(const Graph& graph, NodeId node, NodeId carrier, const Mark& mark) {
+  if (carrier != node) return names_of_part(graph, carrier, mark, *part_number(graph, node));
+  std::vector<std::string> names = {std::string(graph.module().text(name_in(graph, carrier, mark)))};
+  for (const StringId name : mark.also) names.emplace_back(graph.module().text(name));
+  return names;
+}
+
+// Marks a part under these names besides those that it has.
+void add_part(Graph& graph, NodeId carrier, Mark& mark, int64_t part, std::span<const std::string> names) {
+  const bool is_known = mark.exists && (!mark.has_parts || has_part(mark, part));
+  const std::vector<std::string> known =
+      is_known ? names_of_part(graph, carrier, mark, part) : std::vector<std::string>();
+  if (!is_known) {
+    mark.has_parts = true;
+    mark.parts.insert(std::lower_bound(mark.parts.begin(), mark.parts.end(), part), part);
+  }
+  bool is_named = is_known;
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    add_also(graph, mark, name + (is_named ? merged_into(part) : named_as(part)));
+    is_named = true;
+  }
+}
+
+// Parts of a marked call that no node takes.
+int64_t count_untaken(const Graph& graph, NodeId node, const Mark& mark) {
+  const auto is_taken = [&](int64_t part) {
+    for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
+      const NodeId user = graph.use(use).user;
+      if (takes_part(graph, user) && graph.arg(user, 1)->is(ArgKind::kInt) && graph.arg(user, 1)->as_int() == part) {
+        return true;
+      }
+    }
+    return false;
+  };
+  return std::count_if(mark.parts.begin(), mark.parts.end(), [&](int64_t part) { return !is_taken(part); });
+}
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const PhaseMap& phases) : graph_(graph), phases_(phases) {
+    marks_.is_saved = IdMap<NodeId, bool>(graph.num_ids(), false);
+    marks_.carriers = IdMap<NodeId, NodeId>(graph.num_ids());
+  }
+
+  MarkMap run() {
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].is_call() && !phases_.is_backward(node)) look_at(node);
+    }
+    for (const NodeId node : graph_.nodes()) {
+      if (!marks_.is_saved[node]) continue;
+      marks_.values.push_back(node);
+      const NodeId carrier = marks_.carriers[node];
+      for (std::string& name : names_by(graph_, node, carrier, read_mark(graph_, carrier)))
+        names_.insert(std::move(name));
+    }
+    marks_.num_names = static_cast<int64_t>(names_.size());
+    find_names_of_backward();
+    marks_.num_lost = std::max({int64_t{0}, total_ - marks_.num_names, num_untaken_});
+    return std::move(marks_);
+  }
+
+ private:
+  void look_at(NodeId node) {
+    const NodeId carrier = carrier_of(graph_, node);
+    const Mark mark = read_mark(graph_, carrier);
+    if (!mark.exists) return;
+    if (carrier == node && mark.has_parts) {
+      const int64_t untaken = count_untaken(graph_, node, mark);
+      if (untaken > 0 && !marks_.without_part.is_valid()) marks_.without_part = node;
+      num_untaken_ += untaken;
+    }
+    if (!is_marked_saved(graph_, node)) return;
+    total_ = std::max(total_, mark.total);
+    if (mark.name.is_valid()) {
+      named_.insert(mark.name);
+      if (!whole_of(graph_, node).is_valid()) take_over(node, mark.name);
+    }
+    marks_.is_saved[node] = true;
+    marks_.carriers[node] = carrier;
+  }
+
+  void take_over(NodeId node, StringId name) {
+    NodeId& last = last_[name];
+    if (last.is_valid()) marks_.is_saved[last] = false;
+    last = node;
+  }
+
+  void find_names_of_backward() {
+    for (const NodeId node : graph_.nodes()) {
+      if (!graph_[node].is_call() || !phases_.is_backward(node)) continue;
+      const Mark mark = read_mark(graph_, node);
+      if (!mark.exists || !mark.name.is_valid() || named_.contains(mark.name)) continue;
+      marks_.in_backward_alone = node;
+      return;
+    }
+  }
+
+  const Graph& graph_;
+  const PhaseMap& phases_;
+  MarkMap marks_;
+  HashMap<StringId, NodeId> last_;
+  HashSet<StringId> named_;
+  HashSet<std::string> names_;  // two getitems of one part are one value
+  int64_t total_ = 0, num_untaken_ = 0;
+};
+
+}  // namespace
+
+Mark read_mark(const Graph& graph, NodeId node) {
+  Mark mark;
+  const Arg* custom = graph.meta_entry(node, kCustom);
+  if (custom == nullptr || !custom->is(ArgKind::kDict)) return mark;
+  const std::span<const Arg> items = graph.pool().children(*custom);
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (!items[i].is(ArgKind::kString)) continue;
+    const std::string_view key = graph.module().text(items[i].as_string());
+    const Arg& value = items[i + 1];
+    if (key == kMark) mark.exists = !value.is(ArgKind::kNone) && (!value.is(ArgKind::kBool) || value.as_bool());
+    if (key == kName && value.is(ArgKind::kString)) mark.name = value.as_string();
+    if (key == kTotal && value.is(ArgKind::kInt)) mark.total = value.as_int();
+    if (key == kAlso && value.has_children()) {
+      for (const Arg& name : graph.pool().children(value)) {
+        if (name.is(ArgKind::kString)) mark.also.push_back(name.as_string());
+      }
+    }
+    if (key != kParts || !value.has_children()) continue;
+    mark.has_parts = true;
+    for (const Arg& part : graph.pool().children(value)) {
+      if (part.is(ArgKind::kInt)) mark.parts.push_back(part.as_int());
+    }
+  }
+  std::sort(mark.parts.begin(), mark.parts.end());
+  return mark;
+}
+
+bool is_marked_saved(const Graph& graph, NodeId node) {
+  const std::optional<int64_t> part = part_number(graph, node);
+  const NodeId carrier = carrier_of(graph, node);
+  const Mark mark = read_mark(graph, carrier);
+  return mark.exists && (!mark.has_parts || (part.has_value() && has_part(mark, *part)));
+}
+
+std::vector<std::string> marked_names(const Graph& graph, NodeId node) {
+  if (!is_marked_saved(graph, node)) return {};
+  const NodeId carrier = carrier_of(graph, node);
+  return names_by(graph, node, carrier, read_mark(graph, carrier));
+}
+
+MarkMap find_marks(const Graph& graph, const PhaseMap& phases) { return Finder(graph, phases).run(); }
+
+size_t mark_saved(Graph& graph, std::span<const NodeId> saved) {
+  std::vector<NodeId> order;
+  HashMap<NodeId, Mark> marks;
+  size_t total = 0;
+  for (const NodeId node : saved) {
+    const ValueKind kind = graph.value(node).kind;
+    if (!graph[node].is_call() || kind == ValueKind::kSymbolic || kind == ValueKind::kScalar) continue;
+    const std::optional<int64_t> part = part_number(graph, node);
+    const NodeId whole = part.has_value() ? whole_of(graph, node) : node;
+    const NodeId marked = graph[whole].is_call() ? whole : node;
+    const auto [place, is_new] = marks.try_emplace(marked, Mark());
+    Mark& mark = place.value();
+    if (is_new) {
+      order.push_back(marked);
+      mark = read_mark(graph, marked);
+      // One with all its parts stays so; what was known by a name stays known by it.
+      mark.has_parts = marked != node && (!mark.exists || mark.has_parts);
+      if (!mark.exists || !mark.name.is_valid()) mark.name = graph[marked].name;
+      mark.exists = true;
+    }
+    if (mark.has_parts && !has_part(mark, *part)) {
+      mark.parts.insert(std::lower_bound(mark.parts.begin(), mark.parts.end(), *part), *part);
+    }
+    if (wants_recompute(graph[node].tag)) graph[node].tag = Tag::kMustSave;
+    ++total;
+  }
+  size_t changed = 0;
+  for (const NodeId node : order) {
+    Mark& mark = marks[node];
+    mark.total = static_cast<int64_t>(total);
+    if (read_mark(graph, node) == mark) continue;
+    write(graph, node, mark);
+    ++changed;
+  }
+  return changed;
+}
+
+void add_mark(Graph& graph, NodeId node, std::span<const std::string> names, int64_t total) {
+  if (names.empty()) return;
+  const NodeId carrier = carrier_of(graph, node);
+  Mark mark = read_mark(graph, carrier);
+  if (carrier != node) {
+    add_part(graph, carrier, mark, *part_number(graph, node), names);
+  } else {
+    if (!mark.exists) mark.name = graph.module().intern(names.front());
+    if (!mark.name.is_valid()) mark.name = graph[carrier].name;
+    for (const std::string& name : names) add_also(graph, mark, name);
+  }
+  if (!mark.name.is_valid()) mark.name = graph[carrier].name;
+  mark.exists = true;
+  mark.total = std::max(mark.total, total);
+  write(graph, carrier, mark);
+}
+
+void drop_mark(Graph& graph, NodeId node) {
+  const NodeId carrier = carrier_of(graph, node);
+  Mark mark = read_mark(graph, carrier);
+  if (!mark.exists) return;
+  if (carrier != node) {
+    if (!mark.has_parts) return;  // all parts of the call are marked, by the call
+    const int64_t part = *part_number(graph, node);
+    std::erase(mark.parts, part);
+    std::erase_if(mark.also, [&](StringId name) {
+      const std::string_view text = graph.module().text(name);
+      return text.ends_with(named_as(part)) || text.ends_with(merged_into(part));
+    });
+  }
+  mark.exists = carrier != node && !mark.parts.empty();
+  write(graph, carrier, mark);
+}
+
+void set_mark_total(Graph& graph, NodeId node, int64_t total) {
+  Mark mark = read_mark(graph, node);
+  mark.total = total;
+  write(graph, node, mark);
+}
+
+void strip_mark(Graph& graph, NodeId node) {
+  if (graph.meta_entry(node, kCustom) != nullptr) write(graph, node, Mark());
+}
+
+void merge_marks(Graph& graph, NodeId kept, NodeId gone) {
+  const Mark other = read_mark(graph, gone);
+  if (!other.exists) return;
+  Mark mark = read_mark(graph, kept);
+  if (!mark.exists) {
+    mark = other;
+    mark.name = name_in(graph, gone, other);
+    return write(graph, kept, mark);
+  }
+  if (!mark.name.is_valid()) mark.name = graph[kept].name;
+  mark.total = std::max(mark.total, other.total);
+  for (const int64_t part : other.parts) {
+    add_part(graph, kept, mark, part, names_of_part(graph, gone, other, part));
+  }
+  if (!other.has_parts) {
+    for (const std::string& name : names_by(graph, gone, gone, other)) add_also(graph, mark, name);
+    mark.has_parts = false;
+    mark.parts.clear();
+  }
+  write(graph, kept, mark);
+}
+
+}  // namespace fxopt

@@ -1,0 +1,151 @@
+#include "passes/clean/gathers.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/alias/collectives.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/order.h"
+#include "ir/graph/module.h"
+#include "ir/step/halves.h"
+#include "ir/step/unshard.h"
+#include "ir/values/values.h"
+#include "passes/pass/replacer.h"
+
+namespace fxopt {
+namespace {
+
+std::vector<NodeId> inputs_of(const Graph& graph) {
+  std::vector<NodeId> found;
+  for (const NodeId node : graph.nodes()) {
+    if (graph[node].kind == NodeKind::kPlaceholder) found.push_back(node);
+  }
+  return found;
+}
+
+UnshardMap unshards_of(const Graph& graph, Facts& facts, GatheredInputs inputs) {
+  return find_unshards(graph,
+                       inputs == GatheredInputs::kAll ? inputs_of(graph) : parameters_of(graph, facts.storages(), true),
+                       [](NodeId) { return true; });
+}
+
+// Forward values that backward reads.
+IdMap<NodeId, bool> saved_values(const Graph& graph, const PhaseMap& phases) {
+  IdMap<NodeId, bool> is_saved(graph.num_ids(), false);
+  for (const NodeId node : graph.nodes()) {
+    if (!graph[node].runs() || !phases.is_backward(node) || asks_for_sizes_alone(graph, phases, node)) continue;
+    graph.for_each_input(node, [&](NodeId input) {
+      if (!phases.is_backward(input)) is_saved[input] = true;
+    });
+  }
+  return is_saved;
+}
+
+// Parts of gathers whose last reader was merged.
+void erase_left_over(Graph& graph, const IdMap<NodeId, bool>& is_part, const IdMap<NodeId, bool>& had_users,
+                     const PhaseMap& phases, std::string_view pass) {
+  Replacer replacer(graph, phases, pass);
+  const IdMap<NodeId, bool> is_awaited = control_targets(graph);
+  for (NodeId node = graph.last(); node.is_valid();) {
+    const NodeId previous = graph.prev(node);
+    const bool is_left = is_part.get(node) && had_users.get(node) && !graph.has_users(node);
+    if (is_left && !is_held(graph, node) && !is_awaited.get(node)) replacer.erase_unread(node);
+    node = previous;
+  }
+  replacer.finish();
+}
+
+// Follows a shard to the input that it is of.
+NodeId root_of(const Graph& graph, NodeId shard) {
+  while (graph[shard].is_call() && first_argument(graph, shard).is_valid()) shard = first_argument(graph, shard);
+  return shard;
+}
+
+// Why the gather is no copy of one that the same half makes.
+std::string_view reason_apart(const Graph& graph, NodeId first, NodeId other) {
+  if (graph[first].target != graph[other].target) return "another operator";
+  if (!(group_of_call(graph, first) == group_of_call(graph, other))) return "another group";
+  if (stream_of(graph, first) != stream_of(graph, other)) return "another stream";
+  const NodeId one = first_argument(graph, first), two = first_argument(graph, other);
+  const Tensor* left = single_tensor(graph, one);
+  const Tensor* right = single_tensor(graph, two);
+  if (left != nullptr && right != nullptr && left->dtype != right->dtype) return "another type";
+  if (one != two) return "another part of the parameter, or a write between the two";
+  return "a write between the two, or a control dependency";
+}
+
+}  // namespace
+
+GatherClasses gather_classes(const Graph& graph, Facts& facts, GatheredInputs inputs, bool across_phases) {
+  const UnshardMap unshards = unshards_of(graph, facts, inputs);
+  GatherClasses classes{IdMap<NodeId, uint32_t>(graph.num_ids(), 0), IdMap<NodeId, bool>(graph.num_ids(), false), 2};
+  for (const NodeId node : graph.nodes()) {
+    classes.is_part[node] = unshards.is_part(node) && graph[node].is_call();
+    const bool is_second = !across_phases && facts.phases().is_backward(node);
+    classes.of[node] = !classes.is_part[node] ? classes.next++ : is_second ? 1 : 0;
+  }
+  return classes;
+}
+
+CseOptions equal_gathers() {
+  CseOptions options;
+  options.collectives = true;
+  return options;
+}
+
+Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context, std::string_view pass) {
+  PassResult result;
+  Facts& facts = context.facts.of(graph);
+  const GatherClasses classes = gather_classes(graph, facts, GatheredInputs::kParameters, across);
+  const PhaseMap phases = facts.phases();
+  const IdMap<NodeId, bool> is_saved = across ? saved_values(graph, phases) : IdMap<NodeId, bool>();
+  IdMap<NodeId, bool> had_users(graph.num_ids(), false);
+  for (const NodeId node : graph.nodes()) had_users[node] = graph.has_users(node);
+  const auto may_merge = [&](NodeId kept, NodeId node) {
+    if (phases.is_backward(kept) == phases.is_backward(node)) return true;
+    return !phases.is_backward(kept) && is_saved.get(kept);
+  };
+  const Result<PassResult> merged = cse_within(graph, classes.of, equal_gathers(), context, may_merge);
+  if (!merged.ok()) return merged;
+  const auto found = merged->counters().find("merged");
+  if (found == merged->counters().end()) return result;
+  result.count("gathers-merged", found->second);
+  erase_left_over(graph, classes.is_part, had_users, phases, pass);
+  graph.prune_control();
+  facts.forget();
+  return result;
+}
+
+void remark_gathers_apart(const Graph& graph, Facts& facts, PassResult& result) {
+  const UnshardMap unshards = unshards_of(graph, facts, GatheredInputs::kParameters);
+  std::map<std::pair<bool, NodeId>, NodeId> first;  // by half and parameter
+  std::map<std::string_view, int64_t> reasons;
+  int64_t count = 0;
+  for (const NodeId node : graph.nodes()) {
+    const bool is_gather = graph[node].is_call() && unshards.is_part(node) && is_all_gather(graph, node);
+    const NodeId given = is_gather ? first_argument(graph, node) : NodeId();
+    if (!given.is_valid() || unshards.content.get(given) != UnshardContent::kShard) continue;
+    const auto [known, is_new] = first.try_emplace({facts.phases().is_backward(node), root_of(graph, given)}, node);
+    if (is_new) continue;
+    const std::string_view reason = reason_apart(graph, known->second, node);
+    result.remark(graph, node, "gather-apart",
+                  "gathers a parameter again, as %" + std::string(graph.name_of(known->second)) +
+                      " does: " + std::string(reason));
+    ++reasons[reason];
+    ++count;
+  }
+  result.note("gathers-apart", count);
+  if (count == 0) return;
+  std::string text;
+  for (const auto& [reason, number] : reasons) {
+    text += (text.empty() ? "" : ", ") + std::to_string(number) + " for " + std::string(reason);
+  }
+  result.warn(graph, "gathers-apart",
+              std::to_string(count) + (count == 1 ? " gather" : " gathers") +
+                  " of parameters that the same half gathers already: " + text);
+}
+
+}  // namespace fxopt
