@@ -280,10 +280,12 @@ A size that depends on a symbol without a value is unknown, never zero, and sums
 )";
 
 constexpr std::string_view kVerdicts =
-    R"(Every tagged node ends a pipeline with one verdict. `fxopt tags FILE` lists them with reasons.
+    R"(Every tag ends a pipeline with one verdict, and so does every mark of a first partition (`fxopt help
+marks`). `fxopt tags FILE` lists them with reasons. It judges the step of a file: a tag in a forward graph
+by what the backward graph reads. Give a pair in two files with --step.
 
   honoured     the tag was carried out: MUST_SAVE on a value that backward reads, or PREFER_RECOMPUTE on
-               %mm when backward reads %mm_recomputed
+               %mm when backward reads %mm_recomputed; backward reads the value that a mark saved
   moot         backward does not read the value: PREFER_RECOMPUTE on %t = t(%w), which only forward reads; or
                there is no backward
   implied      there is nothing to do: a view of an input or of a saved value, which stays in memory
@@ -300,9 +302,54 @@ constexpr std::string_view kVerdicts =
                carried it out
   not judged   no pass has looked at the tag; remat does
 
---strict-tags exits with 4 when a tag is dropped or conflicting, a MUST_RECOMPUTE is overridden, or a
-graph has recompute tags and no backward; with `fxopt tags` also when one is ignored, with `fxopt opt`
-also when no pass has judged one.
+--strict-tags exits with 4 when a tag is dropped or conflicting, a MUST_RECOMPUTE is overridden, a step
+has recompute tags and no backward, or a mark is overridden by anything but a tag of the file's author;
+with `fxopt tags` also when a tag is ignored, with `fxopt opt` also when no pass has judged one. Tags that
+a policy wrote (sac, fsdp-gathers) never fail it: `tags --json` names their pass as written_by.
+)";
+
+constexpr std::string_view kMarks =
+    R"(A mark is the key ap_must_save in the metadata `custom` of a node. It says that a first partition saved the
+value, so that a second compilation of the same step saves the same values. A trace by PyTorch keeps
+`custom` and drops tags, so a mark survives where a tag does not.
+
+  ap_must_save                   True: the value is saved
+  ap_must_save_getitem_indices   of a call with several results: which of them
+  ap_must_save_as                the name of the value in the first partition
+  ap_must_save_of                how many values are marked
+  ap_must_save_also              names of marked values that passes merged into this one
+
+The first two are those of autoparallel. A mark on a backward node means nothing.
+
+Compile twice:
+
+  fxopt opt joint.pb -o first.pb --passes 'partition{mode=min-cut,mark-saved=true}'
+  ... run first.pb under PyTorch, trace the result, fxopt.save(joint, "second_joint.pb") ...
+  fxopt opt second_joint.pb -o second.pb --passes 'canonicalize,cse,partition{mode=save-all}'
+  fxopt tags second.pb                       # lists every mark with its verdict
+
+What a pass does with a mark:
+
+  sac, fsdp-gathers        leave a marked value untagged, with a remark; strength=prefer,marked=override
+                           tags it PREFER_RECOMPUTE
+  remat                    saves a marked value unless the author's tag wins; copies carry no mark
+  partition                default and min-cut save a marked value that backward reads; save-all saves the
+                           marked values, recomputes the others, and gathers each parameter once in forward
+                           and once in backward; compat=torch decides as PyTorch, which reads no mark, with
+                           a warning where that recomputes a marked value
+  canonicalize             gives the mark of a removed view to what it viewed; a view stays where backward
+                           would lose a saved value
+  cse, dedup-unshards      the node that stays has the marks of all merged nodes
+  bucket                   the mark of a member goes to its part of the bucket; marked gathers and gathers
+                           without a mark are in different buckets
+  fuse-gathers, alias-round-trips
+                           leave gathers alone whose saved result would be gone
+  dce                      enters the mark of an erased value into the ledger, as moot
+  infer-phase, raise-getitems, compute-cap, join
+                           change no mark
+
+After each pass the program checks that every mark and tag is on a node or in the ledger of erased nodes.
+`fxopt help tag-rules` says who wins when a value has a mark and a tag.
 )";
 
 constexpr std::string_view kPhases =
@@ -326,7 +373,9 @@ std::string pipeline_topic() {
 std::string tag_rules_topic() {
   std::string text =
       "A tag says whether a value is saved for backward or computed again: MUST_SAVE, PREFER_SAVE,\n"
-      "MUST_RECOMPUTE, PREFER_RECOMPUTE, MUST_OFFLOAD, PREFER_OFFLOAD. Stored tags are never rewritten. The\n"
+      "MUST_RECOMPUTE, PREFER_RECOMPUTE, MUST_OFFLOAD, PREFER_OFFLOAD. A mark (ap_must_save) says that a first\n"
+      "partition saved the value. Stored tags are never rewritten. sac, fsdp-gathers, remat and every mode of\n"
+      "partition but compat=torch decide by this list. The\n"
       "first rule that matches decides; those from unrepeatable on say what holds a recompute back, how it is\n"
       "done, and what a merge does:\n\n";
   for (const TagRuleText& row : tag_rules()) {
@@ -353,6 +402,7 @@ const std::vector<Topic>& topics() {
       {"exit-codes", "what the exit codes mean", std::string(kExitCodes)},
       {"formats", "the forms of graph files", std::string(kFormats)},
       {"json", "what --json prints", std::string(kJson)},
+      {"marks", "what ap_must_save is, and what each pass does with it", std::string(kMarks)},
       {"measurements", "what --measurement takes, and what calls cost without", std::string(kMeasurements)},
       {"memory", "what the peaks count", std::string(kMemory)},
       {"phases", "forward, loss, backward, optimizer", std::string(kPhases)},

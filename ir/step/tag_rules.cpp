@@ -29,9 +29,8 @@ constexpr TagRuleText kRules[] = {
      "put both into one checkpoint region"},
     {TagRule::kMustRecompute, "MUST_RECOMPUTE, also against another tag or a mark", "recomputed", "MUST_RECOMPUTE", ""},
     {TagRule::kReplay,
-     "ap_must_save, without a recompute tag, or with the MUST_RECOMPUTE of a policy (sac, fsdp-gathers); against "
-     "PREFER_RECOMPUTE as the option `prefer-recompute` of partition says",
-     "saved; save-all recomputes the values without it", "a first partition decided it (ap_must_save)",
+     "ap_must_save, but where the file's author tags for recompute (PREFER_RECOMPUTE: `prefer-recompute` of partition)",
+     "saved; save-all recomputes values without the mark", "a first partition decided it (ap_must_save)",
      "tag it MUST_RECOMPUTE"},
     {TagRule::kMustSave, "MUST_SAVE, also against PREFER_*", "saved", "MUST_SAVE", "tag it MUST_RECOMPUTE"},
     {TagRule::kPreference, "PREFER_RECOMPUTE or PREFER_SAVE alone", "carried out", "its preference is carried out", ""},
@@ -140,7 +139,6 @@ class Decider {
     }
     if (decision.effective == Tag::kNone) {
       if (graph_[node].is_call() && graph_.op(node).has(Effect::kCollective)) decision.rule = TagRule::kCollective;
-      if (decisions_.marks.is_saved.get(node)) decision.rule = TagRule::kReplay;
       return;
     }
     decision.rule = rule_that_saves(node, decision);

@@ -323,8 +323,14 @@ class Planner {
   std::vector<Replacement> plan_;
 };
 
+// A view, and what its former readers read.
+struct Passed {
+  NodeId view;
+  NodeId base;
+};
+
 // Views that lost their last user to a replacement go too, unless a control dependency names them.
-void erase_dead_views(Graph& graph, std::vector<NodeId> pending, Replacer& replacer, PassResult& result) {
+void erase_dead_views(Graph& graph, std::vector<Passed> pending, Replacer& replacer, PassResult& result) {
   IdMap<NodeId, bool> named(graph.num_ids(), false);
   for (const NodeId node : graph.nodes()) {
     const NodeExtra* extra = graph.extra(node);
@@ -332,14 +338,34 @@ void erase_dead_views(Graph& graph, std::vector<NodeId> pending, Replacer& repla
     for (const ControlDep& dep : extra->control) named[dep.node] = true;
   }
   while (!pending.empty()) {
-    const NodeId node = pending.back();
+    const auto [node, base] = pending.back();
     pending.pop_back();
     if (graph[node].erased || graph.has_users(node) || !is_view(graph, node)) continue;
     if (is_held(graph, node) || named.get(node)) continue;
-    pending.push_back(first_argument(graph, node));
+    pending.push_back({first_argument(graph, node), base});
+    if (node != base) replacer.give(node, base);
     replacer.erase_unread(node);
     result.count("dead-views");
   }
+}
+
+// The views between round trips and inputs: backward may have read one of them in place of the input.
+std::vector<Passed> views_of_inputs(const Graph& graph, const std::vector<Replacement>& plan) {
+  std::vector<Passed> found;
+  for (const auto& [view, base, is_direct] : plan) {
+    if (is_direct || graph[base].is_call()) continue;
+    NodeId link = first_argument(graph, view);
+    for (int step = 0; step < kMaxChain && link.is_valid() && link != base; ++step) {
+      found.push_back({link, base});
+      link = first_argument(graph, link);
+    }
+  }
+  return found;
+}
+
+bool is_read_by_backward(const Graph& graph, const PhaseMap& phases, NodeId node) {
+  const std::vector<NodeId> users = graph.users(node);
+  return std::any_of(users.begin(), users.end(), [&](NodeId user) { return phases.is_backward(user); });
 }
 
 void name_reshapes(Graph& graph, PassResult& result) {
@@ -360,15 +386,20 @@ Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options
   PassResult result;
   const std::vector<Replacement> plan = Planner(context.facts.of(graph), options, result).run();
   if (!plan.empty()) {
-    Replacer replacer(graph, context.facts.of(graph).phases(), kPass);
-    std::vector<NodeId> on_the_way;
+    const PhaseMap& phases = context.facts.of(graph).phases();
+    Replacer replacer(graph, phases, kPass);
+    const std::vector<Passed> of_inputs = views_of_inputs(graph, plan);
+    std::vector<Passed> on_the_way;
     for (const auto& [view, base, is_direct] : plan) {
-      if (!is_direct) on_the_way.push_back(first_argument(graph, view));
+      if (!is_direct) on_the_way.push_back({first_argument(graph, view), base});
       replacer.replace(view, base);
       result.count(is_direct ? "identities" : "round-trips");
     }
     replacer.finish();
     erase_dead_views(graph, std::move(on_the_way), replacer, result);
+    for (const auto& [view, base] : of_inputs) {
+      if (!graph[view].erased && !is_read_by_backward(graph, phases, view)) replacer.give(view, base);
+    }
     replacer.finish();
   }
   if (contains(options.rules, CanonicalizeRule::kReshapes)) name_reshapes(graph, result);

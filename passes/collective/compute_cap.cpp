@@ -155,6 +155,7 @@ class Scheduler {
     is_live_.assign(storages_.num_buffers(), false);
     for (size_t i = 0; i < bytes_.size(); ++i) {
       const Buffer& buffer = storages_.buffer(BufferId(i));
+      if (!buffer.value.is_valid()) continue;  // of an input that the file says nothing of
       const Value& value = graph_.pool().value(buffer.value);
       if (value.kind != ValueKind::kTensor) continue;
       bytes_[i] = storage_bytes(graph_.module(), graph_.pool().tensor(value), values).value_or(0);

@@ -71,7 +71,7 @@ class ReplayChooser {
       return;
     }
     const bool is_marked = decisions_.marks.is_saved.get(node);
-    if (!is_marked && graph_[node].tag == Tag::kMustSave && !is_policy_tag(graph_, node)) {
+    if (!is_marked && graph_[node].tag == Tag::kMustSave && !gives_way(node)) {
       decision.recompute = false;
       decision.rule = TagRule::kMustSave;
       decisions_.remarks.push_back(
@@ -84,6 +84,11 @@ class ReplayChooser {
     }
     const std::string_view reason = decision.recompute ? why_unrepeatable(graph_, node, effects_) : std::string_view();
     if (!reason.empty()) decisions_.unrepeatable.push_back({node, reason});
+  }
+
+  // A policy's tag, but on what cannot be recomputed: by a preference of the same policy backward may need it.
+  bool gives_way(NodeId node) {
+    return is_policy_tag(graph_, node) && why_unrepeatable(graph_, node, effects_).empty();
   }
 
   const Graph& graph_;

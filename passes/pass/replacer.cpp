@@ -156,10 +156,19 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
     record_mark(gone, names, verdict.value_or(verdict_of(graph_, Verdict::kImplied, TagRule::kKeptAnyway, pass_)));
     return;
   }
+  if (!is_marked_saved(graph_, kept)) yield_to_mark(kept);
   add_mark(graph_, kept, names, mark.total);
   if (verdict.has_value() && !graph_.mutable_extra(kept).mark_verdict.has_value()) {
     graph_.mutable_extra(kept).mark_verdict = verdict;
   }
+}
+
+// A policy's recompute tag on a node that gets a mark: the mark decides, and the tag is in the ledger.
+void Replacer::yield_to_mark(NodeId kept) {
+  if (!is_policy_recompute(kept)) return;
+  graph_.mutable_extra(kept).verdict = verdict_of(graph_, Verdict::kOverridden, TagRule::kReplay, pass_);
+  record_tag(graph_, kept, pass_);
+  forget_tag(graph_, kept);
 }
 
 void Replacer::merge_tags_of(NodeId gone, NodeId kept) {
@@ -168,11 +177,7 @@ void Replacer::merge_tags_of(NodeId gone, NodeId kept) {
   if (graph_[gone].tag == Tag::kNone && !brings_mark) return;
   if (is_backward(gone) && !is_backward(kept)) return;  // a tag of backward decides nothing
   if (has_mark && !brings_mark && is_policy_recompute(gone)) return;
-  if (brings_mark && !has_mark && is_policy_recompute(kept)) {
-    graph_.mutable_extra(kept).verdict = verdict_of(graph_, Verdict::kOverridden, TagRule::kReplay, pass_);
-    record_tag(graph_, kept, pass_);
-    forget_tag(graph_, kept);
-  }
+  if (brings_mark && !has_mark) yield_to_mark(kept);
   if (graph_[gone].tag == Tag::kNone) return;
   if (graph_[kept].tag == Tag::kNone) return copy_tag(graph_, kept, gone);
   const bool is_author = !is_policy_tag(graph_, gone), was_author = !is_policy_tag(graph_, kept);
@@ -213,8 +218,16 @@ void Replacer::merge(NodeId gone, NodeId kept) {
   put_in_place(gone, kept);
 }
 
+void Replacer::give(NodeId gone, NodeId kept) {
+  const bool is_marked = !effective_names(gone).empty();
+  give_save_tag(gone, kept);
+  give_mark(gone, kept);
+  if (is_marked) add_origin(graph_, kept, gone, OriginKind::kMerged, graph_.module().intern(pass_));
+}
+
 void Replacer::replace(NodeId gone, NodeId kept) {
-  give(gone, kept);
+  give_save_tag(gone, kept);
+  give_mark(gone, kept);
   put_in_place(gone, kept);
 }
 

@@ -37,11 +37,8 @@ class Replacer {
   // The same after the pass has moved the uses of `gone` itself; control dependencies are on `by` then. O(1) amortised.
   void stand_in(NodeId gone, NodeId value, NodeId by);
 
-  // Gives what asks for `gone` to be saved to `kept`, which the former readers of `gone` read.
-  void give(NodeId gone, NodeId kept) {
-    give_save_tag(gone, kept);
-    give_mark(gone, kept);
-  }
+  // Gives what asks for `gone` to be saved to `kept`, which the former readers of `gone` read. O(size of `custom`).
+  void give(NodeId gone, NodeId kept);
 
   // Erases a node that no node reads. A tag or mark on it without a verdict is moot: backward reads nothing of it.
   // O(arguments).
@@ -61,6 +58,7 @@ class Replacer {
   bool is_backward(NodeId node) const;
   bool is_policy_recompute(NodeId node) const;
   void merge_tags_of(NodeId gone, NodeId kept);
+  void yield_to_mark(NodeId kept);
   void give_save_tag(NodeId gone, NodeId kept);
   void give_mark(NodeId gone, NodeId kept);
   bool is_taken_twice(NodeId node, NodeId whole) const;

@@ -65,7 +65,7 @@ class Judge {
     const bool asks_for_recompute = wants_recompute(graph_[node].tag);
     if (!asks_for_recompute) {
       const bool is_overridden = plan_.recomputed[node] && facts_.decisions.of[node].recompute;
-      if (is_overridden) return verdict(Verdict::kOverridden, decided);
+      if (is_overridden) return verdict(Verdict::kOverridden, why_recomputed(decided));
       return verdict(is_needed(node) ? Verdict::kHonoured : Verdict::kMoot, decided);
     }
     if (plan_.recomputed[node]) return verdict(Verdict::kHonoured, decided);
@@ -81,13 +81,19 @@ class Judge {
     if (!is_needed(value)) return verdict(Verdict::kMoot, TagRule::kNone);
     if (!plan_.recomputed[value]) return verdict(Verdict::kHonoured, TagRule::kReplay);
     const TagRule decided = rule(value);
-    return verdict(Verdict::kOverridden, decided == TagRule::kNone ? TagRule::kInherited : decided);
+    return verdict(Verdict::kOverridden, decided == TagRule::kReplay ? TagRule::kCut : why_recomputed(decided));
   }
 
   bool is_needed(NodeId node) const { return read_.get(node) || read_in_plan_.get(node); }
   const IdMap<NodeId, bool>& read() const { return read_; }
 
  private:
+  // A rule that says saved does not decide that a value is recomputed: a partitioner did, or the value goes with its base.
+  static TagRule why_recomputed(TagRule decided) {
+    if (decided == TagRule::kMustSave) return TagRule::kCut;
+    return decided == TagRule::kNone ? TagRule::kInherited : decided;
+  }
+
   // The rule that says recompute decides nothing where only a view of the value, or what it has become by a write in
   // place, is read, and that is saved.
   TagRule why_kept(NodeId node, TagRule decided) const {

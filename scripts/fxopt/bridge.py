@@ -68,11 +68,14 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """A file that save() wrote: where it is, how many graphs it has, subgraphs included, and how many nodes these."""
+    """A file that save() wrote: where it is, how many graphs it has, subgraphs included, how many nodes these, and how many tags and
+    marks of a first partition (ap_must_save) these."""
 
     path: str
     graphs: int
     nodes: int
+    tags: int
+    marks: int
 
 
 def save(
@@ -124,7 +127,9 @@ def save(
             module["producer"]["recipe"] = recipe
         with exporter.large_constants():
             tool.write_module(module, target, fxopt)
-    return Written(str(target), len(module["graphs"]), sum(len(graph["nodes"]) for graph in module["graphs"]))
+    tool.tell_decisions(f"fxopt.save {target}", module)
+    nodes = sum(len(graph["nodes"]) for graph in module["graphs"])
+    return Written(str(target), len(module["graphs"]), nodes, *tool.decisions_in(module))
 
 
 def read_module(path: str | os.PathLike[str], fxopt: str | None = None) -> Json:

@@ -26,7 +26,7 @@ from fxopt.reader import ArgReader, create_node, give_node_meta, marks_of, place
 from fxopt.symbols import SymbolReader
 from fxopt.training import TRAINING_FIELDS, TRAINING_KEYS
 from fxopt.values import ValueReader
-from fxopt.writer import Exporter, Provenance
+from fxopt.writer import REPLAY_KEYS, Exporter, Provenance
 
 _READ_FIELDS = ("name", "target", "args", "kwargs", *TRAINING_FIELDS)  # of a node's message: what a change is read from
 
@@ -41,6 +41,7 @@ def apply(
     """Runs a pipeline over `graph_module` and patches it."""
     exporter = Exporter(pathlib.Path("module.json"), is_lenient=True)
     before = exporter.module(graph_module, **told)
+    tool.tell_decisions(f"fxopt.apply {'the default pipeline' if passes is None else repr(passes)}", before)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         source, target = folder / "before.json", folder / "after.json"
@@ -59,6 +60,11 @@ def _command(passes: str | None) -> list[str]:
 
 def _custom_of(message: Json) -> Json | None:
     return next((entry["value"] for entry in message.get("meta", ()) if entry["key"] == "custom"), None)
+
+
+def _without_replay(custom: object) -> dict[str, object]:
+    """The metadata `custom` less the mark of a first partition, which is the pass's to write."""
+    return {key: value for key, value in custom.items() if key not in REPLAY_KEYS} if isinstance(custom, dict) else {}
 
 
 @dataclasses.dataclass
@@ -218,8 +224,12 @@ class _Patch:
             now["autograd_backward"] = True
         change.dropped = [key for key in was if key not in now]
         change.meta = {key: value for key, value in now.items() if key not in was or was[key] != value}
-        if (told := _custom_of(after)) is not None and told != _custom_of(before):
-            change.meta["custom"] = {**(custom or {}), **self._args.read(told, names)}
+        if (told := _custom_of(after)) != _custom_of(before):
+            kept = _without_replay(custom)
+            if now_custom := kept | (self._args.read(told, names) if told is not None else {}):
+                change.meta["custom"] = now_custom
+            else:
+                change.dropped.append("custom")
         return change
 
     def _give_meta(self, node: Node, message: Json, names: Mapping[str, Node]) -> None:
@@ -230,8 +240,10 @@ class _Patch:
             give_node_meta(node, message, self._args, names, derives=False)
             return
         meta = {key: value for key, value in origin.meta.items() if key not in TRAINING_KEYS}
-        if "custom" in meta:
-            meta["custom"] = copy.deepcopy(meta["custom"])
+        told = _custom_of(message)
+        custom = copy.deepcopy(_without_replay(meta.pop("custom", None))) | (self._args.read(told, names) if told is not None else {})
+        if custom:
+            meta["custom"] = custom
         meta |= marks_of(message, meta.get("custom"))
         node.type = origin.type
         node.meta = meta
@@ -282,7 +294,7 @@ def _is_untouched(node: Node, before: Json, after: Json, names: Mapping[str, Nod
     """Whether nothing becomes of the node: its messages say the same, by names that mean the same nodes."""
     if any(map(operator.ne, map(before.get, _READ_FIELDS), map(after.get, _READ_FIELDS))):
         return False
-    if "meta" in after and _custom_of(after) != _custom_of(before):
+    if ("meta" in after or "meta" in before) and _custom_of(after) != _custom_of(before):
         return False
     return all(names.get(source.name) is source for source in node.all_input_nodes)
 

@@ -5,6 +5,7 @@ only, but for graphs that are not in a file yet.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pathlib
 import shutil
@@ -63,6 +64,46 @@ def warn_of(told: Json) -> None:
             listed = ", ".join(f"{number} {word}" for word, number in file["tags"].items())
             of = f"{count} {'tag' if count == 1 else 'tags'}"
             warn(f"fxopt: {of} without effect (tags: {listed}); `fxopt help verdicts` explains the words")
+
+
+def decisions_in(module: Json) -> tuple[int, int]:
+    """How many tags the graphs of a module carry, and how many values are marked as saved by a first partition (ap_must_save)."""
+    tags, marked = 0, set()
+    for graph in module["graphs"]:
+        for node in graph["nodes"]:
+            tags += "tag" in node
+            items = next((entry["value"] for entry in node.get("meta", ()) if entry["key"] == "custom"), {})
+            marked |= {(graph["name"], *value) for value in _marked_by(node, items.get("dict", {}).get("items", ()))}
+    return tags, len(marked)
+
+
+def _marked_by(node: Json, items: Sequence[Json]) -> list[tuple[str, int]]:
+    """The marked values that the items of `custom` name: by call, and by place where it has several results."""
+    custom = {item["key"].get("string"): item["value"] for item in items}
+    mark = custom.get("ap_must_save", {})
+    if node["kind"] != "NODE_KIND_CALL_FUNCTION" or mark.get("bool_value") is False or not mark or "none" in mark:
+        return []
+    name = custom.get("ap_must_save_as", {}).get("string", node["name"])
+    parts = custom.get("ap_must_save_getitem_indices")
+    places = parts.get("ints", {}).get("values", ()) if parts else ()
+    return [(name, int(place)) for place in places] if parts else [(name, -1)]
+
+
+def tell_decisions(what: str, module: Json) -> None:
+    """One line on the tags and marks that were seen, for whoever wonders whether theirs arrived."""
+    tags, marks = decisions_in(module)
+    of_marks = f"{marks} {'mark' if marks == 1 else 'marks'} (ap_must_save)"
+    _logger().info("%s: saw %d %s, %s", what, tags, "tag" if tags == 1 else "tags", of_marks)
+
+
+def _logger() -> logging.Logger:
+    """The logger "fxopt". Where nobody has set it up, its lines go to standard error."""
+    logger = logging.getLogger("fxopt")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.INFO)
+    if not logger.hasHandlers():
+        logger.addHandler(logging.StreamHandler())
+    return logger
 
 
 def warn(message: str) -> None:

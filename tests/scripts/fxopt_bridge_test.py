@@ -387,6 +387,47 @@ class Documented(Case):
         self.assertLessEqual({("0", None), ("1", None), ("2", None), ("0", backward), ("1", backward)}, places)
 
 
+class Marks(unittest.TestCase):
+    """Marks of a first partition on nodes that a pass replaces, copies or erases."""
+
+    @staticmethod
+    def marked(function, *names):
+        graph_module = make_fx(function, tracing_mode="fake")(torch.ones(4, 4), torch.ones(4, 4))
+        for node in graph_module.graph.nodes:
+            if node.name in names:
+                node.meta["custom"] = {"ap_must_save": True, "other": node.name}
+        return graph_module
+
+    @staticmethod
+    def custom(graph_module):
+        return {node.name: node.meta["custom"] for node in graph_module.graph.nodes if node.meta.get("custom")}
+
+    def test_a_mark_moves_with_the_value_and_other_metadata_stays(self):
+        graph_module = self.marked(lambda x, d: (x.exp().view(4, 4).sin(), d * x.exp()), "view", "sin")
+        bridge.apply(graph_module, "canonicalize")
+        expected = {"exp": {"ap_must_save": True, "ap_must_save_as": "view"}, "sin": {"ap_must_save": True, "other": "sin"}}
+        self.assertEqual(self.custom(graph_module), expected)
+
+    def test_a_mark_that_ends_is_gone(self):
+        graph_module = self.marked(lambda x, d: (*torch.topk(x, 1), d), "topk")
+        output = graph_module.graph.output_node()
+        output.args = (output.args[0][:1],)
+        (topk,) = (node for node in graph_module.graph.nodes if node.name == "topk")
+        topk.meta["custom"] = {"ap_must_save": True, "ap_must_save_getitem_indices": [1]}
+        bridge.apply(graph_module, "dce")
+        self.assertNotIn("custom", topk.meta)
+
+    def test_copies_carry_no_mark(self):
+        graph_module = self.marked(lambda x, d: (x.exp(), d * x.exp().cos()), "exp_1")
+        for node in graph_module.graph.nodes:
+            if node.name == "exp_1":
+                node.meta["recompute"] = torch.utils.checkpoint.CheckpointPolicy.MUST_RECOMPUTE
+            if node.name in ("cos", "mul"):
+                node.meta["autograd_backward"] = True
+        bridge.apply(graph_module, "remat")
+        self.assertEqual(self.custom(graph_module), {"exp_1_recomputed": {"other": "exp_1"}})
+
+
 class Warnings(unittest.TestCase):
     """What the command line prints, Python code is told."""
 
@@ -427,7 +468,7 @@ class Result(Case):
         path = self.folder / "x.json"
         written = bridge.save(make_fx(branches, tracing_mode="fake")(torch.ones(2)), path)
         graphs = json.loads(path.read_text(encoding="utf-8"))["module"]["graphs"]
-        self.assertEqual(written, bridge.Written(str(path), 3, sum(len(graph["nodes"]) for graph in graphs)))
+        self.assertEqual(written, bridge.Written(str(path), 3, sum(len(graph["nodes"]) for graph in graphs), 0, 0))
         self.assertLess(len(repr(written)), 200)
 
     def test_what_is_not_carried_is_listed(self):

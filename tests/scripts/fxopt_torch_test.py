@@ -349,6 +349,26 @@ class Save(unittest.TestCase):
         with self.assertRaisesRegex(bridge.ExportError, message):
             self.save(torch.fx.GraphModule(torch.nn.Module(), graph))
 
+    def test_a_recompute_value_that_is_no_tag_is_an_error(self):
+        graph_module = trace(lambda x: x.sin(), torch.zeros(2))
+        (sin,) = (node for node in graph_module.graph.nodes if node.op == "call_function")
+        for value, text in ((True, "True of type bool"), (1, "1 of type int"), ("MUST_SAVE", "'MUST_SAVE' of type str")):
+            sin.meta["recompute"] = value
+            with self.subTest(value=value), self.assertRaisesRegex(bridge.ExportError, rf"node %sin.*'recompute' is {text}"):
+                self.save(graph_module)
+
+    def test_tags_and_marks_are_counted_and_told(self):
+        graph_module = trace(lambda x: torch.topk(x.sin().cos(), 1)[0], torch.zeros(2))
+        policy = torch.utils.checkpoint.CheckpointPolicy.MUST_SAVE
+        marked = {"custom": {"ap_must_save": True}}
+        for node in graph_module.graph.nodes:
+            told = {"sin": {"recompute": policy}, "cos": marked, "topk": {"custom": {"ap_must_save": True, "ap_must_save_getitem_indices": [0, 1]}}}
+            node.meta |= told.get(node.name, {})
+        with tempfile.TemporaryDirectory() as folder, self.assertLogs("fxopt", "INFO") as logs:
+            written = bridge.save(graph_module, pathlib.Path(folder) / "counted.json")
+        self.assertEqual((written.tags, written.marks), (1, 3))
+        self.assertTrue(logs.output[-1].endswith("saw 1 tag, 3 marks (ap_must_save)"), logs.output)
+
     def test_wrong_roles_are_errors(self):
         graph_module = trace(lambda x: x + 1, torch.zeros(2))
         for told, message in (

@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""Whatever passes stand in front of it, partition{mode=save-all} saves what a first partition marked.
+
+    scripts/peers/marks.py [--fxopt PROGRAM] [--first PASSES] [--jobs N] [--quick] [--strict-only] [GRAPH...]
+
+GRAPH: joint graphs (default: llama8b_joint, gpt2_joint and resnet50_joint of testdata). Each is cut by a first partition that marks what
+it saves, and joined. Then save-all runs on it alone, and behind each pass with each choice of its options, behind each pair of passes
+(--quick leaves these out), and behind each pipeline that README.md shows.
+
+Compared with save-all alone, by the names that values had in the first partition: the values that forward saves; a value that became
+an input by a pass, such as an identity view of one, is that input. Also calls, which must not be more: gathers, attention, products. Passes of
+EXACT must give the same values; behind others each value that is missing must have a mark with a verdict that names the rule, and a
+value that is saved besides is a difference in any case. Last, --strict-tags accepts each policy followed by remat, and no marked value is
+recomputed.
+
+Left out: partition{mark-saved=true}, which marks anew, and mode=inference, after which there is no backward. Pipelines that are told not to
+keep marks are listed and do not fail: partition{compat=torch}, as PyTorch's partitioners read none, and marked=override of a policy.
+
+One line for each pipeline that differs, one table for each graph. Exits with 1 when a difference has no rule. Needs no torch, no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import itertools
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "scripts")]
+
+from fxopt_program import Fxopt  # noqa: E402
+
+Json = dict[str, Any]
+NAMES = ("llama8b_joint", "gpt2_joint", "resnet50_joint")
+FIRST = "partition{mode=min-cut,mark-saved=true}"
+SECOND = "partition{mode=save-all}"
+# Passes that must not change what is saved.
+EXACT = frozenset(
+    "canonicalize cse dce raise-getitems infer-phase bucket dedup-unshards fuse-gathers compute-cap alias-round-trips".split()
+)
+# Values of options that are no choices; of others every choice is tried.
+VALUES = {
+    "bucket": ("all-gather=50MiB", "reduce-scatter=200MiB", "all-reduce=200MiB", "max-growth=-1", "max-growth=0"),
+    "compute-cap": ("max-consecutive=0", "max-consecutive=2", "max-live=500MiB"),
+    "dedup-unshards": ("max-growth=-1", "max-growth=0"),
+    "sac": ("recompute-every=0", "recompute-every=3", "exclude=layers", "recompute=aten.mm.default"),
+    "remat": ("exclude=layers",),
+    "fsdp-gathers": (), "partition": (),
+}  # fmt: skip
+LEFT_OUT = re.compile(r"mark-saved=true|mode=inference")
+COSTLY = re.compile(r"all_gather|attention|aten\.(mm|bmm|addmm|baddbmm|convolution)\.")
+POLICIES = ("sac{policy=full}", "sac", "fsdp-gathers", "sac{policy=full},fsdp-gathers", "")
+
+
+# ---- what a pair of graphs saves
+
+
+@dataclass
+class Saved:
+    """`values`: names in the first partition, and "input NAME" for inputs. `calls`: of both graphs, by operator. `inputs_of`: marked
+    values that became an input."""
+
+    values: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+    inputs_of: dict[str, str] = field(default_factory=dict)
+
+
+def custom_of(node: Json) -> dict[str, Any]:
+    found = next((entry["value"] for entry in node.get("meta", ()) if entry["key"] == "custom"), {})
+    plain: dict[str, Any] = {}
+    for item in found.get("dict", {}).get("items", ()):
+        value = item["value"]
+        if "list" in value:
+            plain[item["key"]["string"]] = [part.get("string") for part in value["list"].get("items", ())]
+        else:
+            plain[item["key"]["string"]] = next(iter(value.values()), None)
+    return plain
+
+
+def names_of(node: Json, nodes: dict[str, Json]) -> list[str]:
+    """What the saved value was called, with all those that were merged into it."""
+    if node["kind"] == "NODE_KIND_PLACEHOLDER":
+        return [f"input {node['name']}"]
+    whole = node
+    part = None
+    if node.get("target") == "operator.getitem" and "node" in node["args"][0]:
+        whole, part = nodes[node["args"][0]["node"]], int(node["args"][1]["int_value"])
+    custom = custom_of(whole)
+    if not custom.get("ap_must_save"):
+        custom, part, whole = custom_of(node), None, node
+    if not custom.get("ap_must_save"):
+        return [f"unmarked {node['name']}"]
+    name, also = custom.get("ap_must_save_as", whole["name"]), custom.get("ap_must_save_also", [])
+    if part is None:
+        return [name, *also]
+    renamed = [each.rpartition("=")[0] for each in also if each.endswith(f"={part}")]
+    merged = [each.rpartition("@")[0] for each in also if each.endswith(f"@{part}")]
+    return [*(renamed or [f"{name}[{part}]"]), *merged]
+
+
+def saved_by(module: Json) -> Saved:
+    saved = Saved()
+    graphs = {graph["kind"]: graph for graph in module["graphs"] if "kind" in graph}
+    forward = graphs["GRAPH_KIND_FORWARD"]
+    nodes = {node["name"]: node for node in forward["nodes"]}
+    output = forward["nodes"][-1]["args"][0]
+    leaves = next(iter(output.values()))["items"]
+    for leaf in leaves[int(forward.get("num_forward_outputs", 0)) :]:
+        node = nodes[leaf["node"]]
+        if "symbolic" not in node.get("value", {}) and "symbol" not in node.get("value", {}):
+            saved.values.update(names_of(node, nodes))
+    merged = {
+        int(origin.get("uid", 0)): node["name"]
+        for node in forward["nodes"] if node["kind"] == "NODE_KIND_PLACEHOLDER"
+        for origin in node.get("origins", ())
+    }  # fmt: skip
+    for erased in module.get("erased", ()):
+        if erased.get("is_mark") and int(erased["uid"]) in merged:
+            saved.inputs_of[erased["name"]] = f"input {merged[int(erased['uid'])]}"
+    for graph in module["graphs"]:
+        calls = (node["target"] for node in graph["nodes"] if node["kind"] == "NODE_KIND_CALL_FUNCTION")
+        saved.calls.update("all_gather" if "all_gather" in target else target for target in calls)
+    return saved
+
+
+# ---- pipelines
+
+
+def with_options(known: list[Json]) -> Iterator[str]:
+    for each in known:
+        texts = list(VALUES.get(each["name"], ()))
+        for option in each["options"]:
+            choices = ("true", "false") if option["type"] == "bool" else option["choices"]
+            texts += [f"{option['name']}={choice}" for choice in choices]
+        yield each["name"]
+        yield from (f"{each['name']}{{{text}}}" for text in texts)
+    yield "sac{policy=full,strength=prefer,marked=override}"
+    yield "partition{mode=min-cut,compat=torch}"
+    yield "partition{mode=save-all,prefer-recompute=loses}"
+
+
+def of_readme() -> list[str]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return list(dict.fromkeys(re.findall(r"--passes '([^']+)'", text))) + ["infer-phase,canonicalize,cse,remat,dce"]
+
+
+def pipelines(known: list[Json], is_quick: bool) -> list[str]:
+    names = [each["name"] for each in known]
+    texts = [*with_options(known), *of_readme()]
+    if not is_quick:
+        texts += [f"{one},{two}" for one, two in itertools.product(names, names)]
+    return [text for text in dict.fromkeys(texts) if not LEFT_OUT.search(text)]
+
+
+def passes_of(text: str) -> list[str]:
+    return re.findall(r"(?:^|,)([a-z][a-z-]*)(?=[{,]|$)", re.sub(r"\{[^}]*\}", "{", text).replace("{", ""))
+
+
+def is_told_otherwise(text: str) -> bool:
+    """PyTorch's partitioners read no mark, and a policy may be told to override them."""
+    return "compat=torch" in text and "partition" in text or "marked=override" in text
+
+
+# ---- runs
+
+
+@dataclass
+class Outcome:
+    pipeline: str
+    refused: str = ""
+    missing: list[str] = field(default_factory=list)  # with no rule
+    by_rule: Counter[str] = field(default_factory=Counter)
+    added: list[str] = field(default_factory=list)
+    more: dict[str, tuple[int, int]] = field(default_factory=dict)  # calls before and now
+    calls: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def is_wrong(self) -> bool:
+        is_exact = set(passes_of(self.pipeline)) <= EXACT
+        # What is recomputed in place of a saved value may read inputs.
+        added = [name for name in self.added if is_exact or not self.by_rule or not name.startswith("input ")]
+        wrong = self.missing or added or (is_exact and (self.by_rule or self.more))
+        return bool(wrong) and not is_told_otherwise(self.pipeline)
+
+
+def run(program: str, source: pathlib.Path, passes: str, target: pathlib.Path) -> tuple[int, str]:
+    flags = ["--no-prove", "--no-reproducer", "--numerics", "reorders-reductions"]
+    done = subprocess.run([program, "opt", str(source), "-o", str(target), "--passes", passes, *flags], capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+def load(path: pathlib.Path) -> Json:
+    return json.loads(path.read_text(encoding="utf-8"))["module"]
+
+
+def judge(program: str, marked: pathlib.Path, alone: Saved, text: str) -> Outcome:
+    outcome = Outcome(text)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        source, target = folder / "before.pb", folder / "after.json"
+        is_cut = any(part.startswith("partition") for part in text.split(",") if "cut=false" not in text) and "cut=false" not in text
+        front = f"{text},join" if is_cut and not text.endswith("join") else text
+        code, said = run(program, marked, front, source)
+        if code:
+            outcome.refused = next((line for line in said.splitlines() if "error[" in line), said.strip())
+            return outcome
+        code, said = run(program, source, SECOND, target)
+        if code:
+            outcome.missing = [next((line for line in said.splitlines() if "error[" in line), said.strip())]
+            return outcome
+        compare(outcome, alone, saved_by(load(target)))
+        if outcome.missing:
+            name_rules(program, outcome, target)
+    return outcome
+
+
+def compare(outcome: Outcome, alone: Saved, now: Saved) -> None:
+    """An input stands for the marked values that became it, in the one as in the other."""
+    there = set(now.values)
+    wanted = set(alone.values)
+    resolved = {name: now.inputs_of.get(name, name) for name in wanted}
+    outcome.missing = sorted(name for name, known in resolved.items() if known not in there)
+    outcome.added = sorted(there - wanted - set(resolved.values()) - set(alone.inputs_of))
+    outcome.calls = now.calls
+    for target in sorted(now.calls):
+        if COSTLY.search(target) and now.calls[target] > alone.calls[target]:
+            outcome.more[target] = (alone.calls[target], now.calls[target])
+
+
+def name_rules(program: str, outcome: Outcome, path: pathlib.Path) -> None:
+    done = subprocess.run([program, "tags", str(path), "--json"], capture_output=True, text=True)
+    rows = json.loads(done.stdout)["result"]["files"][0]["tags"]
+    rules = {
+        row["value"]: f"{row['outcome']} by {row['rule']}"
+        for row in rows if row["kind"] == "mark" and row["outcome"] in ("overridden", "moot", "implied")
+    }  # fmt: skip
+    for name in outcome.missing:
+        if name in rules:
+            outcome.by_rule[rules[name]] += 1
+    outcome.missing = [name for name in outcome.missing if name not in rules]
+
+
+def mark(program: str, source: pathlib.Path, first: str, folder: pathlib.Path) -> pathlib.Path:
+    target = folder / "marked.pb"
+    code, said = run(program, source, f"{first},join", target)
+    if code:
+        raise RuntimeError(f"{source}: {said}")
+    return target
+
+
+def strict(program: str, marked: pathlib.Path, folder: pathlib.Path) -> list[str]:
+    wrong = []
+    for policy in POLICIES:
+        passes = ",".join(filter(None, (policy, "remat")))
+        target = folder / "strict.pb"
+        done = subprocess.run(
+            [program, "opt", str(marked), "-o", str(target), "--passes", passes, "--strict-tags", "--no-prove"],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        if done.returncode:
+            wrong.append(f"{passes} --strict-tags: exit {done.returncode}: {done.stderr.strip().splitlines()[-1]}")
+            continue
+        told = subprocess.run([program, "tags", str(target), "--json"], capture_output=True, text=True)
+        marks = json.loads(told.stdout)["result"]["files"][0]["marks"]
+        if set(marks) - {"honoured", "implied", "moot"}:
+            wrong.append(f"{passes}: marks: {marks}")
+    return wrong
+
+
+def report(name: str, alone: Saved, outcomes: list[Outcome]) -> bool:
+    done = [each for each in outcomes if not each.refused]
+    gathers = alone.calls["all_gather"]
+    print(f"\n## {name}: save-all alone saves {sum(alone.values.values())} values, {gathers} gathers in both graphs")
+    for each in outcomes:
+        if each.is_wrong:
+            print(f"WRONG {each.pipeline}: missing {each.missing[:4]}, added {each.added[:4]}, rules {dict(each.by_rule)}, more {each.more}")
+    print("| pass | pipelines | differ by a rule | more calls | wrong |")
+    print("|---|---:|---:|---:|---:|")
+    for one in sorted({part for each in done for part in passes_of(each.pipeline)}):
+        of = [each for each in done if one in passes_of(each.pipeline)]
+        ruled, more = sum(bool(each.by_rule) for each in of), sum(bool(each.more) for each in of)
+        print(f"| {one} | {len(of)} | {ruled} | {more} | {sum(each.is_wrong for each in of)} |")
+    for each in done:
+        if each.by_rule:
+            print(f"by rule: {each.pipeline}: {dict(each.by_rule)}, more calls {each.more}")
+    refused = Counter(re.sub(r".*(error\[FX\d+\]).*", r"\1", each.refused) for each in outcomes if each.refused)
+    rules = sum((each.by_rule for each in done), Counter())
+    print(f"{len(done)} pipelines compared; not run: {dict(refused)}; values missing by rule: {dict(rules)}", flush=True)
+    return any(each.is_wrong for each in done)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fxopt", default=None)
+    parser.add_argument("--first", default=FIRST, metavar="PASSES", help=f"the first partition (default: {FIRST})")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--strict-only", action="store_true")
+    parser.add_argument("graphs", nargs="*", metavar="GRAPH", default=[str(ROOT / "testdata" / f"{name}.pb.zst") for name in NAMES])
+    options = parser.parse_args()
+    fxopt = Fxopt(options.fxopt)
+    texts = pipelines(fxopt.run("passes")["passes"], options.quick)
+    is_wrong = False
+    for path in map(pathlib.Path, options.graphs):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            marked = mark(fxopt.program, path, options.first, folder)
+            wrong = strict(fxopt.program, marked, folder)
+            print(f"{path.name}: --strict-tags behind {len(POLICIES)} policies: {'; '.join(wrong) or 'ok'}", flush=True)
+            is_wrong = is_wrong or bool(wrong)
+            if options.strict_only:
+                continue
+            code, said = run(fxopt.program, marked, SECOND, folder / "alone.json")
+            if code:
+                raise RuntimeError(said)
+            alone = saved_by(load(folder / "alone.json"))
+            with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+                outcomes = list(pool.map(lambda text: judge(fxopt.program, marked, alone, text), texts))
+            is_wrong = report(path.name, alone, outcomes) or is_wrong
+    return int(is_wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
