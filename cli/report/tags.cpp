@@ -279,12 +279,6 @@ class Collector {
     }
   }
 
-  static bool holds_marks(const Graph& graph) {
-    const auto nodes = graph.nodes();
-    return std::any_of(nodes.begin(), nodes.end(),
-                       [&graph](NodeId node) { return graph[node].is_call() && read_mark(graph, node).exists; });
-  }
-
   void add_tag(const Graph& graph, NodeId node) {
     TagOutcome one = outcome_of_tag(graph, node);
     if (auditor_ != nullptr) auditor_->complete(graph, node, one);

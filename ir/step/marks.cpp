@@ -146,16 +146,16 @@ void add_part(Graph& graph, NodeId carrier, Mark& mark, int64_t part, std::span<
 
 // Parts of a marked call that no node takes.
 int64_t count_untaken(const Graph& graph, NodeId node, const Mark& mark) {
-  const auto is_taken = [&](int64_t part) {
-    for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
-      const NodeId user = graph.use(use).user;
-      if (takes_part(graph, user) && graph.arg(user, 1)->is(ArgKind::kInt) && graph.arg(user, 1)->as_int() == part) {
-        return true;
-      }
+  std::vector<int64_t> taken;
+  for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
+    const NodeId user = graph.use(use).user;
+    if (takes_part(graph, user) && graph.arg(user, 1)->is(ArgKind::kInt)) {
+      taken.push_back(graph.arg(user, 1)->as_int());
     }
-    return false;
-  };
-  return std::count_if(mark.parts.begin(), mark.parts.end(), [&](int64_t part) { return !is_taken(part); });
+  }
+  std::sort(taken.begin(), taken.end());
+  return std::count_if(mark.parts.begin(), mark.parts.end(),
+                       [&](int64_t part) { return !std::binary_search(taken.begin(), taken.end(), part); });
 }
 
 class Finder {
@@ -269,7 +269,18 @@ std::vector<std::string> marked_names(const Graph& graph, NodeId node) {
   return names_by(graph, node, carrier, read_mark(graph, carrier));
 }
 
-MarkMap find_marks(const Graph& graph, const PhaseMap& phases) { return Finder(graph, phases).run(); }
+bool may_hold_marks(const Module& module) { return module.strings.find(kMark).is_valid(); }
+
+bool holds_marks(const Graph& graph) {
+  if (!may_hold_marks(graph.module())) return false;
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&graph](NodeId node) { return graph[node].is_call() && read_mark(graph, node).exists; });
+}
+
+MarkMap find_marks(const Graph& graph, const PhaseMap& phases) {
+  return may_hold_marks(graph.module()) ? Finder(graph, phases).run() : MarkMap();
+}
 
 size_t mark_saved(Graph& graph, std::span<const NodeId> saved) {
   std::vector<NodeId> order;

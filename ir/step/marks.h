@@ -26,6 +26,11 @@
 
 namespace fxopt {
 
+// Whether any node of the module may carry a mark: the key occurs somewhere. O(1).
+bool may_hold_marks(const Module& module);
+// Whether a call of the graph carries a mark. O(nodes) where the module may hold marks.
+bool holds_marks(const Graph& graph);
+
 // What stands on the node itself.
 struct Mark {
   bool exists = false;
@@ -58,7 +63,7 @@ struct MarkMap {
   NodeId
       in_backward_alone;  // a backward node with the name of a value that no forward node has; invalid: there is none
 };
-// O(nodes + sizes of `custom`).
+// O(nodes + sizes of `custom`), less where the module holds no mark.
 MarkMap find_marks(const Graph& graph, const PhaseMap& phases);
 
 // Marks calls, those with several results by the getitems among `saved`; inputs, attributes and symbols are passed over. A tag that

@@ -74,7 +74,11 @@ void copy_tag(Graph& graph, NodeId node, NodeId from) {
 }
 
 Replacer::Replacer(Graph& graph, const PhaseMap& phases, std::string_view pass)
-    : graph_(graph), phases_(phases), pass_(pass), replaced_(graph.num_ids()) {}
+    : graph_(graph),
+      phases_(phases),
+      pass_(pass),
+      replaced_(graph.num_ids()),
+      has_marks_(may_hold_marks(graph.module())) {}
 
 void Replacer::record_mark(NodeId node, const std::vector<std::string>& names, const TagVerdict& verdict) {
   for (const std::string& name : names) {
@@ -107,7 +111,7 @@ bool Replacer::is_taken_twice(NodeId node, NodeId whole) const {
 
 // The names of the marked value that the node alone is: empty for one that only has the metadata of another (marks.h).
 std::vector<std::string> Replacer::effective_names(NodeId node) {
-  if (!graph_[node].is_call() || is_backward(node)) return {};
+  if (!has_marks_ || !graph_[node].is_call() || is_backward(node)) return {};
   std::vector<std::string> names = marked_names(graph_, node);
   if (names.empty()) return names;
   if (const NodeId whole = whole_of(graph_, node); whole.is_valid()) {
@@ -137,6 +141,7 @@ void Replacer::forget_shadows(NodeId node) {
 }
 
 void Replacer::give_mark(NodeId gone, NodeId kept) {
+  if (!has_marks_) return;
   const Mark mark = read_mark(graph_, gone);
   const bool is_call = graph_[gone].is_call() && !is_backward(gone);
   if (is_call && mark.exists && mark.has_parts && !whole_of(graph_, gone).is_valid()) {
@@ -172,6 +177,7 @@ void Replacer::yield_to_mark(NodeId kept) {
 }
 
 void Replacer::merge_tags_of(NodeId gone, NodeId kept) {
+  if (graph_[gone].tag == Tag::kNone && !has_marks_) return;
   const bool has_mark = read_mark(graph_, kept).exists && !is_backward(kept);
   const bool brings_mark = read_mark(graph_, gone).exists && !is_backward(gone);
   if (graph_[gone].tag == Tag::kNone && !brings_mark) return;

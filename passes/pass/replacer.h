@@ -72,6 +72,7 @@ class Replacer {
   const PhaseMap& phases_;
   std::string_view pass_;
   IdMap<NodeId, NodeId> replaced_;
+  bool has_marks_;  // whether any node may carry a mark
   bool any_ = false;
   int64_t num_unmarked_ = 0;  // marked values that are in the ledger now
   // Forward nodes by the name in their mark, in schedule order; filled when the first marked node goes.

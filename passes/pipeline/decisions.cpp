@@ -14,12 +14,6 @@ namespace {
 
 bool is_taken_over(const std::optional<TagSource>& source) { return source.has_value() && source->is_copied; }
 
-bool holds_marks(const Graph& graph) {
-  const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [&graph](NodeId node) { return graph[node].is_call() && read_mark(graph, node).exists; });
-}
-
 void add_marks(const Graph& graph, std::vector<std::string>& marks) {
   if (!holds_marks(graph)) return;
   const MarkMap found = find_marks(graph, resolve_phases(graph));
@@ -50,7 +44,7 @@ Decisions find_decisions(const Module& module) {
       found.tags.push_back(erased.uid);
     }
   }
-  std::sort(found.tags.begin(), found.tags.end());
+  if (!std::is_sorted(found.tags.begin(), found.tags.end())) std::sort(found.tags.begin(), found.tags.end());
   std::sort(found.marks.begin(), found.marks.end());
   return found;
 }

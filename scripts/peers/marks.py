@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Whatever passes stand in front of it, partition{mode=save-all} saves what a first partition marked.
 
-    scripts/peers/marks.py [--fxopt PROGRAM] [--first PASSES] [--jobs N] [--quick] [--strict-only] [GRAPH...]
+    scripts/peers/marks.py [--fxopt PROGRAM] [--first PASSES] [--jobs N] [--quick] [GRAPH...]
+    scripts/peers/marks.py --count [--fxopt PROGRAM] [GRAPH...]
 
 GRAPH: joint graphs (default: llama8b_joint, gpt2_joint and resnet50_joint of testdata). Each is cut by a first partition that marks what
 it saves, and joined. Then save-all runs on it alone, and behind each pass with each choice of its options, behind each pair of passes
@@ -15,6 +16,9 @@ recomputed.
 
 Left out: partition{mark-saved=true}, which marks anew, and mode=inference, after which there is no backward. Pipelines that are told not to
 keep marks are listed and do not fail: partition{compat=torch}, as PyTorch's partitioners read none, and marked=override of a policy.
+
+--count runs each README pipeline, alone and with bucket behind it, on whatever graphs (default: all of testdata, its dumps among them) and
+compares what `fxopt tags` lists before and after: as many tags of the author and marks, each with a verdict.
 
 One line for each pipeline that differs, one table for each graph. Exits with 1 when a difference has no rule. Needs no torch, no GPU.
 """
@@ -299,27 +303,90 @@ def report(name: str, alone: Saved, outcomes: list[Outcome]) -> bool:
     return any(each.is_wrong for each in done)
 
 
+# ---- counts
+
+
+def all_graphs() -> list[pathlib.Path]:
+    folder = ROOT / "testdata"
+    names = {path for pattern in ("*.pb", "*.pb.zst", "dumps/*.fxg.zst") for path in folder.glob(pattern)}
+    return sorted(names)
+
+
+def listed(program: str, path: pathlib.Path) -> list[Json]:
+    done = subprocess.run([program, "tags", str(path), "--json"], capture_output=True, text=True)
+    return json.loads(done.stdout)["result"]["files"][0]["tags"]
+
+
+def counted(rows: list[Json]) -> Counter[str]:
+    """The tags of the author and the marks, by kind; those without a verdict apart."""
+    own = [row for row in rows if not row["written_by"]]
+    return Counter(f"{row['kind']} without a verdict" if row["outcome"] == "not judged" else row["kind"] for row in own)
+
+
+@dataclass
+class Counts:
+    """Pipelines that ran, what is listed before, of the graph and of the pair it is cut into, and pipelines that list something else."""
+
+    before: list[Counter[str]] = field(default_factory=list)
+    ran: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def count_one(program: str, path: pathlib.Path) -> Counts:
+    counts = Counts()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        pair, target = folder / "pair.pb", folder / "after.pb"
+        code, _ = run(program, path, "sac{policy=full},partition{mark-saved=true}", pair)
+        for source in [path] if code else [path, pair]:
+            before = counted(listed(program, source))
+            counts.before.append(before)
+            for text, more in itertools.product(of_readme(), ("", ",bucket")):
+                code, _ = run(program, source, text + more, target)
+                if code:
+                    continue  # the graph is not joint, say
+                counts.ran += 1
+                after = counted(listed(program, target))
+                adds = "mark-saved=true" in text or "recompute=" in text  # tags that the caller selects are the author's
+                if after != before and not (adds and all(after[kind] >= number for kind, number in before.items())):
+                    counts.wrong.append(f"{text}{more}: {dict(before)} before, {dict(after)} after")
+    return counts
+
+
+def count(program: str, paths: list[pathlib.Path], jobs: int) -> int:
+    is_wrong, total = False, 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for path, counts in zip(paths, pool.map(lambda path: count_one(program, path), paths), strict=True):
+            listed_before = ", as a pair ".join(str(dict(before)) for before in counts.before)
+            print(f"{path.name}: {listed_before}; {counts.ran} pipelines: {'; '.join(counts.wrong) or 'as many after each'}", flush=True)
+            total += counts.ran
+            is_wrong = is_wrong or bool(counts.wrong)
+    print(f"{total} pipelines on {len(paths)} graphs")
+    return int(is_wrong)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fxopt", default=None)
     parser.add_argument("--first", default=FIRST, metavar="PASSES", help=f"the first partition (default: {FIRST})")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--strict-only", action="store_true")
-    parser.add_argument("graphs", nargs="*", metavar="GRAPH", default=[str(ROOT / "testdata" / f"{name}.pb.zst") for name in NAMES])
+    parser.add_argument("--count", action="store_true")
+    parser.add_argument("graphs", nargs="*", metavar="GRAPH")
     options = parser.parse_args()
     fxopt = Fxopt(options.fxopt)
+    if options.count:
+        return count(fxopt.program, [pathlib.Path(name) for name in options.graphs] or all_graphs(), options.jobs)
     texts = pipelines(fxopt.run("passes")["passes"], options.quick)
     is_wrong = False
-    for path in map(pathlib.Path, options.graphs):
+    paths = [pathlib.Path(name) for name in options.graphs] or [ROOT / "testdata" / f"{name}.pb.zst" for name in NAMES]
+    for path in paths:
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             marked = mark(fxopt.program, path, options.first, folder)
             wrong = strict(fxopt.program, marked, folder)
             print(f"{path.name}: --strict-tags behind {len(POLICIES)} policies: {'; '.join(wrong) or 'ok'}", flush=True)
             is_wrong = is_wrong or bool(wrong)
-            if options.strict_only:
-                continue
             code, said = run(fxopt.program, marked, SECOND, folder / "alone.json")
             if code:
                 raise RuntimeError(said)
