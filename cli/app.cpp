@@ -47,7 +47,7 @@ const std::vector<Command>& commands() {
       {"mem", "report the peak memory of a graph and what is live at it", declare_mem},
       {"diff", "say what changed between two graphs: peaks, storages, saved values, ops, work", declare_diff},
       {"explain", "say why a value is live, and what recomputing it would change", declare_explain},
-      {"tags", "say what became of every save and recompute tag", declare_tags},
+      {"tags", "list every save and recompute tag and every mark, with its verdict", declare_tags},
       {"verify", "check the structure of a graph", declare_verify},
       {"ranks", "say whether the collectives of all ranks fit together", declare_ranks},
       {"show", "print a graph, some of its nodes, a summary, or a drawing", declare_show},

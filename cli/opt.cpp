@@ -273,8 +273,10 @@ bool warn_of_remarks(Console& console, const OptFlags& flags, const std::string&
       where.file = shown_input(path);
       where.graph = module.text(remark.graph);
       where.node = remark.node_name;
-      if (flags.strict_tags && remark.code == kNamesNothing) {
-        console.error(Error{ErrorCode::kTagConflict, step.pass + ": " + remark.text, "correct the option", where});
+      if (flags.strict_tags && (remark.code == kNamesNothing || remark.code == kMarksLost)) {
+        const bool is_slip = remark.code == kNamesNothing;
+        console.error(Error{ErrorCode::kTagConflict, step.pass + ": " + remark.text,
+                            is_slip ? "correct the option" : "keep `custom` of every node in the trace", where});
         ok = false;
       } else {
         console.warning(remark.code, where, step.pass + ": " + remark.text);
@@ -511,9 +513,11 @@ CommandBody declare_opt(CLI::App& app) {
                "write no file that shows a mistake of fxopt: for runs under `fxopt reduce`");
   app.add_flag("--explain", flags->explain, "print the remarks: what passes left alone, and why");
   app.add_flag("--strict", flags->strict, "exit with 4, writing nothing, when a pass is not proved");
-  app.add_flag("--strict-tags", flags->strict_tags,
-               "exit with 4, writing nothing, when a tag was dropped or conflicts, a MUST_RECOMPUTE has no effect, or "
-               "the graph has recompute tags and no backward");
+  app.add_flag(
+      "--strict-tags", flags->strict_tags,
+      "exit with 4, writing nothing, when a tag was dropped or conflicts, a MUST_RECOMPUTE has no effect, a mark "
+      "(ap_must_save) was lost, or the graph has recompute tags and no backward; tags written by a policy are not "
+      "checked");
   app.add_flag("--raise-control-deps", flags->raise_control_deps,
                "write control dependencies as PyTorch's control_deps op (see `fxopt help control-deps`)");
   declare_measure_flags(app, flags->memory);

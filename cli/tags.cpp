@@ -68,8 +68,9 @@ void warn_without_backward(Console& console, const std::string& shown, const std
     Where where;
     where.file = shown;
     where.graph = each.graph;
-    console.warning(kNoBackward, where,
-                    "tags for recompute, or marks, and no node is backward: give the backward graph, too, with --step");
+    console.warning(
+        kNoBackward, where,
+        "no backward node, so recompute tags and marks cannot be judged: pass the backward graph with --step");
   }
 }
 

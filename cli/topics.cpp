@@ -280,76 +280,90 @@ A size that depends on a symbol without a value is unknown, never zero, and sums
 )";
 
 constexpr std::string_view kVerdicts =
-    R"(Every tag ends a pipeline with one verdict, and so does every mark of a first partition (`fxopt help
-marks`). `fxopt tags FILE` lists them with reasons. It judges the step of a file: a tag in a forward graph
-by what the backward graph reads. Give a pair in two files with --step.
+    R"(Every tag, and every mark of a first partition (`fxopt help marks`), ends a pipeline with one verdict.
+`fxopt tags FILE` lists them with reasons. It judges a whole step: tags in forward depend on what backward
+reads. Pass separate forward and backward files with --step.
 
   honoured     the tag was carried out: MUST_SAVE on a value that backward reads, or PREFER_RECOMPUTE on
-               %mm when backward reads %mm_recomputed; backward reads the value that a mark saved
+               %mm when backward reads %mm_recomputed; for a mark: the value is saved, and backward reads it
   moot         backward does not read the value: PREFER_RECOMPUTE on %t = t(%w), which only forward reads; or
                there is no backward
   implied      there is nothing to do: a view of an input or of a saved value, which stays in memory
-               anyway, or a node that another one took the place of (cse)
+               anyway, or a node that a pass replaced (cse)
   overridden   backward reads the value, and a rule decided against the tag: PREFER_RECOMPUTE on a value
                that backward writes in place is saved. `fxopt help tag-rules` lists the rules
-  dropped      a pass erased the node, and nothing took its place
+  dropped      a pass erased the node, and nothing replaced it; a marked value that the graph lacks
   conflicting  tagged for recompute, but running it again would give something else (a random op without
-               recorded numbers, an op nobody describes); remat refuses that
+               recorded numbers, an operator that fxopt does not know); remat refuses that
 
 `fxopt tags` has two more words:
 
-  ignored      tagged for recompute, no pass has judged the tag, and backward reads the original: nobody
-               carried it out
-  not judged   no pass has looked at the tag; remat does
+  ignored      tagged for recompute, and backward reads the original: no pass carried it out
+  not judged   no pass has judged the tag or mark; remat and partition do. `fxopt tags` says what they would
+               do, `fxopt opt` only what the passes of its pipeline did
 
---strict-tags exits with 4 when a tag is dropped or conflicting, a MUST_RECOMPUTE is overridden, a step
-has recompute tags and no backward, or a mark is overridden by anything but a tag of the file's author;
-with `fxopt tags` also when a tag is ignored, with `fxopt opt` also when no pass has judged one. Tags that
-a policy wrote (sac, fsdp-gathers) never fail it: `tags --json` names their pass as written_by.
+--strict-tags exits with 4 when
+  - a tag is dropped or conflicting
+  - a MUST_RECOMPUTE is overridden
+  - a step has recompute tags and no backward
+  - a mark is dropped, or overridden by anything but a recompute tag
+  - with `fxopt tags`: a tag is ignored; with `fxopt opt`: no pass has judged a recompute tag
+Tags written by sac or fsdp-gathers never fail it. `tags --json` names the pass in `written_by`.
 )";
 
 constexpr std::string_view kMarks =
-    R"(A mark is the key ap_must_save in the metadata `custom` of a node. It says that a first partition saved the
-value, so that a second compilation of the same step saves the same values. A trace by PyTorch keeps
-`custom` and drops tags, so a mark survives where a tag does not.
+    R"(A mark is the key ap_must_save in the metadata `custom` of a node. It records that a first partition
+saved the value, so that a second compilation of the same step saves the same values.
 
-  ap_must_save                   True: the value is saved
-  ap_must_save_getitem_indices   of a call with several results: which of them
+  ap_must_save                   any value but False and None marks the node
+  ap_must_save_getitem_indices   for a call with several results: the indices of the saved ones
   ap_must_save_as                the name of the value in the first partition
-  ap_must_save_of                how many values are marked
-  ap_must_save_also              names of marked values that passes merged into this one
+  ap_must_save_of                the number of marked values in the graph
+  ap_must_save_also              the names of marked values that passes merged into this one
 
-The first two are those of autoparallel. A mark on a backward node means nothing.
+The first two are autoparallel's, and suffice. Marks on backward nodes are ignored. PyTorch copies `custom` to
+the nodes of a second trace if the graph runs in a torch.fx.Interpreter under
+torch.fx.traceback.preserve_node_meta(). It copies tags, too, but not which policy wrote them: in the second
+graph they count as the author's.
 
 Compile twice:
 
   fxopt opt joint.pb -o first.pb --passes 'partition{mode=min-cut,mark-saved=true}'
-  ... run first.pb under PyTorch, trace the result, fxopt.save(joint, "second_joint.pb") ...
-  fxopt opt second_joint.pb -o second.pb --passes 'canonicalize,cse,partition{mode=save-all}'
-  fxopt tags second.pb                       # lists every mark with its verdict
+  ... run both graphs of first.pb under PyTorch, trace a step of them, fxopt.save(joint, "again.pb") ...
+  fxopt tags again.pb                        # how many marks arrived, and what would become of each
+  fxopt opt again.pb -o second.pb --passes 'canonicalize,cse,partition{mode=save-all}'
+  fxopt tags second.pb --strict-tags         # the verdict of each mark; exit code 4 when one was lost
 
-What a pass does with a mark:
+Who wins, on a marked value:
 
-  sac, fsdp-gathers        leave a marked value untagged, with a remark; strength=prefer,marked=override
-                           tags it PREFER_RECOMPUTE
-  remat                    saves a marked value unless the author's tag wins; copies carry no mark
-  partition                default and min-cut save a marked value that backward reads; save-all saves the
-                           marked values, recomputes the others, and gathers each parameter once in forward
-                           and once in backward; compat=torch decides as PyTorch, which reads no mark, with
-                           a warning where that recomputes a marked value
-  canonicalize             gives the mark of a removed view to what it viewed; a view stays where backward
-                           would lose a saved value
-  cse, dedup-unshards      the node that stays has the marks of all merged nodes
-  bucket                   the mark of a member goes to its part of the bucket; marked gathers and gathers
-                           without a mark are in different buckets
+  MUST_RECOMPUTE of the author        the tag
+  PREFER_RECOMPUTE                    the tag; with partition{mode=save-all,prefer-recompute=loses} the mark
+  MUST_RECOMPUTE of sac, fsdp-gathers the mark
+  a save tag                          both ask for the same
+  PyTorch's partitioners, by compat=torch: they ignore marks, with a warning
+
+What each pass does with a mark:
+
+  sac, fsdp-gathers        do not tag a marked value, and report it; strength=prefer,marked=override tags it
+                           like any other value
+  remat                    saves a marked value unless a tag wins; recomputed copies carry no mark
+  partition                default, min-cut: a marked value that backward reads is saved
+                           save-all: the marked values are saved, and the others recomputed
+                           save-all, min-cut: equal gathers of a parameter are merged in each half; a warning
+                           counts repeated gathers that cannot be merged, by reason
+  canonicalize             moves the mark of a removed view to its base; keeps a view whose removal would
+                           lose a saved value
+  cse, dedup-unshards      give the merged node the marks of all its originals
+  bucket                   moves a member's mark to its slice of the bucket; marked and unmarked gathers
+                           never share a bucket
   fuse-gathers, alias-round-trips
-                           leave gathers alone whose saved result would be gone
-  dce                      enters the mark of an erased value into the ledger, as moot
+                           keep a gather if removing it would remove a marked value
+  dce                      records the mark of an erased value as moot
   infer-phase, raise-getitems, compute-cap, join
-                           change no mark
+                           keep marks as they are
 
-After each pass the program checks that every mark and tag is on a node or in the ledger of erased nodes.
-`fxopt help tag-rules` says who wins when a value has a mark and a tag.
+After each pass fxopt checks that every mark and tag is on a node, or recorded with an erased node.
+`fxopt help tag-rules` has all rules, `fxopt help verdicts` the verdicts.
 )";
 
 constexpr std::string_view kPhases =
@@ -372,19 +386,18 @@ std::string pipeline_topic() {
 
 std::string tag_rules_topic() {
   std::string text =
-      "A tag says whether a value is saved for backward or computed again: MUST_SAVE, PREFER_SAVE,\n"
+      "A tag says whether a value is saved for backward or recomputed: MUST_SAVE, PREFER_SAVE,\n"
       "MUST_RECOMPUTE, PREFER_RECOMPUTE, MUST_OFFLOAD, PREFER_OFFLOAD. A mark (ap_must_save) says that a first\n"
-      "partition saved the value. Stored tags are never rewritten. sac, fsdp-gathers, remat and every mode of\n"
-      "partition but compat=torch decide by this list. The\n"
-      "first rule that matches decides; those from unrepeatable on say what holds a recompute back, how it is\n"
-      "done, and what a merge does:\n\n";
+      "partition saved the value. remat and partition (except compat=torch) apply the first rule that matches.\n"
+      "The rules from unrepeatable on block or qualify a recompute, or describe merges. `tags --json` names the\n"
+      "rule of each tag:\n\n";
   for (const TagRuleText& row : tag_rules()) {
     text += "  " + std::string(name_of(row.rule)) + "\n      " + std::string(row.situation) + ":\n      " +
             std::string(row.result) + "\n";
   }
   return text +
-         "\ncompat=torch leaves out the rule inherited and asks nothing about writes. `fxopt tags FILE` lists what\n"
-         "became of each tag, `fxopt help verdicts` explains the words.\n";
+         "\ncompat=torch ignores the rule inherited, marks, and in-place writes. `fxopt tags FILE` lists the verdict\n"
+         "of each tag and mark, `fxopt help verdicts` defines the verdicts.\n";
 }
 
 std::string devices_text() {

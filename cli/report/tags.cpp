@@ -207,6 +207,7 @@ std::string why_text(const TagOutcome& outcome) {
     return "a view of memory that is kept anyway; backward reads at most a copy of it";
   }
   if (outcome.verdict == Verdict::kMoot) return "backward does not read it";
+  if (outcome.verdict == Verdict::kDropped && outcome.pass.empty()) return "missing from the graph";
   if (outcome.verdict == Verdict::kDropped) return "erased by " + outcome.pass;
   if (outcome.verdict == Verdict::kImplied && outcome.rule == TagRule::kNone) return "another node took its place";
   if (outcome.is_mark && outcome.verdict == Verdict::kHonoured) return "backward reads the saved value";
@@ -276,6 +277,18 @@ class Collector {
         if (auditor_ != nullptr) auditor_->complete(graph, node, each);
         outcomes_.push_back(std::move(each));
       }
+    }
+    if (marks.has_value()) add_lost(graph, marks->num_lost);
+  }
+
+  // Marked values that the graph does not have; their names are not recorded.
+  void add_lost(const Graph& graph, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      TagOutcome lost;
+      lost.graph = module_.text(graph.name());
+      lost.is_mark = true;
+      lost.verdict = Verdict::kDropped;
+      outcomes_.push_back(std::move(lost));
     }
   }
 
@@ -395,7 +408,7 @@ void print_tags(std::ostream& out, const std::vector<TagOutcome>& outcomes, size
       continue;
     }
     table.add({std::to_string(group.count), std::string(outcome_word(one)), std::string(decision_word(one)), one.target,
-               module_group(one.module_path, kFullDepth), "%" + one.node, why_text(one)});
+               module_group(one.module_path, kFullDepth), one.node.empty() ? "" : "%" + one.node, why_text(one)});
     if (const std::string remedy = remedy_text(one); !remedy.empty()) {
       remedies.insert(std::string(outcome_word(one)) + ", " + why_text(one) + ": " + remedy);
     }

@@ -13,44 +13,49 @@
 
 namespace fxopt {
 
-// What became of one tag, or of one mark of a first partition (ir/step/marks.h).
+// The outcome of one tag, or of one mark of a first partition (ir/step/marks.h).
 struct TagOutcome {
   std::string graph;
   std::string node;
   std::string target;
   std::string module_path;
   std::string region;    // its id; empty without one
-  bool is_mark = false;  // a mark: `tag` is none then
+  bool is_mark = false;  // `tag` is kNone then
   std::string value;     // of a mark: the name of the value in the first partition
   Tag tag = Tag::kNone;
   std::string written_by;            // of a tag: the pass that wrote it by a policy; empty: the author of the file
   Verdict verdict = Verdict::kNone;  // kNone: the node is there, and no pass has judged its tag
   TagRule rule = TagRule::kNone;
   std::string pass;
-  // Of audit_tags() alone. No pass has judged the tag: verdict and rule are what remat would write.
+  // Set by audit_tags() only. No pass judged the tag; verdict and rule are remat's forecast.
   bool is_forecast = false;
   // Tagged for recompute, read by backward, and no pass has made a copy that backward reads in its place.
   bool is_ignored = false;
-  bool awaits_copies = false;   // moot so far: backward does not read the value, and copies that remat would make do
-  bool lacks_backward = false;  // no node of its step is backward
+  bool awaits_copies = false;   // moot until remat runs: only remat's copies would read the value
+  bool lacks_backward = false;  // its step has no backward node
 };
 
-// Of all tags and marks: those of the graphs in schedule order, each node's tag before its mark, then those of the ledger of erased nodes.
-// A tag that a node has taken over from others (TagSource::is_copied) is none of its own: the others, in the ledger, have its outcome. Any
-// other erased tag without a verdict is implied when another node took its place, else dropped by the pass that erased it.
+// The outcomes of all tags and marks: those on nodes in schedule order, then those in the ledger of
+// erased nodes. A copied tag (TagSource::is_copied) is not listed: its originals, in the ledger,
+// have its outcome. Any other erased tag without a verdict is implied if a node replaced its node,
+// else dropped. Marked values that are missing from a graph are dropped, without a name.
 // O(nodes + origins).
 std::vector<TagOutcome> tag_outcomes(const Module& module);
 
-// The same, with the tags and marks that no pass has judged looked at: what remat would do, and whether a pass has carried them out
-// (copies are known by their origins, or by the name that PyTorch gives them). The step of the module is judged: a value of a forward
-// graph by what its backward graph reads. O(nodes + edges + origins).
+// Like tag_outcomes(), and judges unjudged tags and marks: remat's forecast, and whether copies
+// exist already (by their origins, or by the name that PyTorch gives them). Judges the whole step:
+// forward values by the reads of the backward graph. O(nodes + edges + origins).
 std::vector<TagOutcome> audit_tags(const Module& module);
 
 // The word for what became of a tag: "ignored", else the name of the verdict; "not judged" without one.
 std::string_view outcome_word(const TagOutcome& outcome);
 
-// True for what --strict-tags refuses: a tag dropped, conflicting or ignored, a MUST_RECOMPUTE overridden, a tag for recompute where nothing
-// is backward, a mark dropped, or overridden by anything but the author's tag. Never for a tag that a policy wrote.
+// True for what --strict-tags refuses:
+//   a tag that is dropped, conflicting or ignored
+//   a MUST_RECOMPUTE that is overridden
+//   a recompute tag in a step without backward
+//   a mark that is dropped, or overridden by anything but a recompute tag
+// Never for a tag that a policy wrote.
 bool breaks_strict_tags(const TagOutcome& outcome);
 
 // True for a recompute tag that no pass has judged: no remat ran.

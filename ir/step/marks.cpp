@@ -30,11 +30,17 @@ std::optional<int64_t> part_number(const Graph& graph, NodeId node) {
   return key != nullptr && key->is(ArgKind::kInt) ? std::optional<int64_t>(key->as_int()) : std::nullopt;
 }
 
-// The node that holds the mark of the value: its call where it is a part of one, else the node itself.
+bool names_part(const Mark& mark, int64_t part) {
+  return mark.exists && (!mark.has_parts || std::binary_search(mark.parts.begin(), mark.parts.end(), part));
+}
+
+// The node that holds the mark of the value: its call where it is a part of one, unless only the part itself is marked.
 NodeId carrier_of(const Graph& graph, NodeId node) {
-  if (!part_number(graph, node).has_value()) return node;
-  const NodeId whole = whole_of(graph, node);
-  return graph[whole].is_call() && (read_mark(graph, whole).exists || !read_mark(graph, node).exists) ? whole : node;
+  const std::optional<int64_t> part = part_number(graph, node);
+  const NodeId whole = part.has_value() ? whole_of(graph, node) : NodeId();
+  if (!whole.is_valid() || !graph[whole].is_call()) return node;
+  const bool is_own = !names_part(read_mark(graph, whole), *part) && names_part(read_mark(graph, node), *part);
+  return is_own ? node : whole;
 }
 
 // How `also` ends for the name of a part, and for a name that was merged into it.
@@ -302,8 +308,11 @@ size_t mark_saved(Graph& graph, std::span<const NodeId> saved) {
       if (!mark.exists || !mark.name.is_valid()) mark.name = graph[marked].name;
       mark.exists = true;
     }
-    if (mark.has_parts && !has_part(mark, *part)) {
-      mark.parts.insert(std::lower_bound(mark.parts.begin(), mark.parts.end(), *part), *part);
+    if (marked != node && mark.has_parts && !has_part(mark, *part)) {
+      // A mark of the part's own would be lost in a trace.
+      const bool is_own = is_marked_saved(graph, node);
+      add_part(graph, marked, mark, *part, is_own ? marked_names(graph, node) : std::vector<std::string>());
+      if (is_own) strip_mark(graph, node);
     }
     if (wants_recompute(graph[node].tag)) graph[node].tag = Tag::kMustSave;
     ++total;

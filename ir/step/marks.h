@@ -9,29 +9,32 @@
 #include "ir/graph/graph.h"
 #include "ir/step/phases.h"
 
-// Marks on the values that a first partition saved, by which a second compilation of the same step saves the same. A trace keeps a
-// node's metadata `custom` and no other metadata, so marks are stored there, under the keys of autoparallel:
+// Marks record the values that a first partition saved, so that a second compilation of the same
+// step saves the same values. They are stored in a node's metadata `custom`, which a trace by
+// PyTorch keeps. The keys of autoparallel:
 //
-//   ap_must_save                   True, or anything but False and None
-//   ap_must_save_getitem_indices   of a call with several results: those that are saved. Getitems lose their metadata in a trace,
-//                                  or get the call's
-// and under three of ours:
-//   ap_must_save_as                the name of the value in the first partition. A trace that decomposes a node gives its metadata to
-//                                  every node of the decomposition: the last one is the value
-//   ap_must_save_of                how many values are marked
-//   ap_must_save_also              names of further marked values that passes merged into this one; of a call with parts "NAME@1" for
-//                                  one that part 1 stands for besides, "NAME=1" where that is all that part 1 stands for
+//   ap_must_save                   any value but False and None marks the node
+//   ap_must_save_getitem_indices   of a call with several results: the indices of the saved ones.
+//                                  A trace drops a getitem's metadata, or replaces it by the call's
+// and of fxopt:
+//   ap_must_save_as                the name of the value in the first partition. A trace that
+//                                  decomposes a node copies its metadata to every new node: the
+//                                  last one is the value
+//   ap_must_save_of                the number of marked values in the graph
+//   ap_must_save_also              the names of marked values that passes merged into this one. For
+//                                  result 1 of a call: "NAME@1" adds a name, "NAME=1" replaces the
+//                                  name that follows from the call
 //
-// A mark on a backward node means nothing: tracers copy metadata of forward nodes to the backward nodes that belong to them.
+// Marks on backward nodes are ignored: tracers copy a forward node's metadata to its backward nodes.
 
 namespace fxopt {
 
-// Whether any node of the module may carry a mark: the key occurs somewhere. O(1).
+// Whether the module contains the key ap_must_save. O(1).
 bool may_hold_marks(const Module& module);
 // Whether a call of the graph carries a mark. O(nodes) where the module may hold marks.
 bool holds_marks(const Graph& graph);
 
-// What stands on the node itself.
+// The mark stored on a node.
 struct Mark {
   bool exists = false;
   bool has_parts = false;
@@ -44,46 +47,48 @@ struct Mark {
 // O(size of `custom`).
 Mark read_mark(const Graph& graph, NodeId node);
 
-// Whether the node is a marked value: itself, or as a part that the mark of its call names. A marked call with several results is
-// none where the mark names parts. O(size of `custom`).
+// Whether the node is a marked value, by its own mark or as a result that the mark of its call
+// lists. A call whose mark lists indices is no marked value itself. O(size of `custom`).
 bool is_marked_saved(const Graph& graph, NodeId node);
 
-// The names of the marked value in the first partition, "mm" or "topk[1]": its own, then those of values merged into it. A value without a
-// recorded name has that of its node. Empty: it is not marked. O(size of `custom`).
+// The names of the marked value in the first partition, such as "mm" or "topk[1]": its own (the
+// node's, if none is recorded), then the names merged into it. Empty if unmarked.
+// O(size of `custom`).
 std::vector<std::string> marked_names(const Graph& graph, NodeId node);
 
 // The marked values of a graph.
 struct MarkMap {
-  IdMap<NodeId, bool> is_saved;    // forward values; of several nodes with one name the last
-  IdMap<NodeId, NodeId> carriers;  // of these, the node whose metadata holds the mark
-  std::vector<NodeId> values;      // of `is_saved`, in schedule order
-  int64_t num_names = 0;           // of these values, counting each value that was merged
-  int64_t num_lost = 0;  // values that the first partition marked and nothing here is, where the marks or parts show it
-  NodeId without_part;   // the first call with a marked part that no node takes; invalid: there is none
-  NodeId
-      in_backward_alone;  // a backward node with the name of a value that no forward node has; invalid: there is none
+  IdMap<NodeId, bool> is_saved;    // marked forward values; of several nodes with one name the last
+  IdMap<NodeId, NodeId> carriers;  // for each value, the node that stores its mark
+  std::vector<NodeId> values;      // those of `is_saved`, in schedule order
+  int64_t num_names = 0;           // of these values, merged ones included
+  int64_t num_lost = 0;            // marked values missing from the graph, as far as totals and indices show
+  NodeId without_part;             // the first call with a marked result that no getitem reads, if any
+  NodeId in_backward_alone;        // a backward node with a mark whose name no forward node carries, if any
 };
 // O(nodes + sizes of `custom`), less where the module holds no mark.
 MarkMap find_marks(const Graph& graph, const PhaseMap& phases);
 
-// Marks calls, those with several results by the getitems among `saved`; inputs, attributes and symbols are passed over. A tag that
-// asks for recompute, against which the value is saved, becomes MUST_SAVE. Returns how many nodes were not marked so before.
-// O(saved).
+// Marks each saved call, or the saved results of a call with several. Skips inputs, attributes and
+// symbols. Turns a recompute tag on a saved value into MUST_SAVE. Returns the number of nodes whose
+// mark is new or changed. O(saved).
 size_t mark_saved(Graph& graph, std::span<const NodeId> saved);
 
-// Marks the value `node`, a call, under these names besides those that it has. `total` as in Mark. O(size of `custom`).
+// Adds these names to the mark of the value `node`, a call. `total` as in Mark.
+// O(size of `custom`).
 void add_mark(Graph& graph, NodeId node, std::span<const std::string> names, int64_t total);
 
-// Makes the mark on the node say that this many values are marked. O(size of `custom`).
+// Sets ap_must_save_of of the node's mark. O(size of `custom`).
 void set_mark_total(Graph& graph, NodeId node, int64_t total);
 
-// Takes the mark from the value: its own, and where it is a part its place in the mark of its call. O(size of `custom`).
+// Removes the value's mark. For a getitem, removes its index from the mark of its call.
+// O(size of `custom`).
 void drop_mark(Graph& graph, NodeId node);
 
-// Takes the mark out of the node's own metadata, whatever it is a part of: of a copy. O(size of `custom`).
+// Removes the mark from the node's own metadata only: for copies. O(size of `custom`).
 void strip_mark(Graph& graph, NodeId node);
 
-// Gives the marks on call `gone`, which may name parts, to the call `kept` that computes the same. O(size of `custom`).
+// Adds the marks of call `gone`, indices included, to the equal call `kept`. O(size of `custom`).
 void merge_marks(Graph& graph, NodeId kept, NodeId gone);
 
 }  // namespace fxopt

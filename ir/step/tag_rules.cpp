@@ -27,10 +27,15 @@ constexpr TagRuleText kRules[] = {
      "none is marked",
      "saved", "a later region reads it to recompute, so it is saved at the boundary",
      "put both into one checkpoint region"},
-    {TagRule::kMustRecompute, "MUST_RECOMPUTE, also against another tag or a mark", "recomputed", "MUST_RECOMPUTE", ""},
+    {TagRule::kMustRecompute,
+     "MUST_RECOMPUTE of the author, also against another tag or a mark; of a policy, unless the value is marked",
+     "recomputed", "MUST_RECOMPUTE", ""},
     {TagRule::kReplay,
-     "ap_must_save, but where the file's author tags for recompute (PREFER_RECOMPUTE: `prefer-recompute` of partition)",
-     "saved; save-all recomputes values without the mark", "a first partition decided it (ap_must_save)",
+     "a marked value (ap_must_save), unless the author's MUST_RECOMPUTE or a PREFER_RECOMPUTE wins (`prefer-recompute` "
+     "of partition)",
+     "saved; save-all recomputes unmarked values, except symbols and MUST_SAVE",
+     "a first partition decided it "
+     "(ap_must_save)",
      "tag it MUST_RECOMPUTE"},
     {TagRule::kMustSave, "MUST_SAVE, also against PREFER_*", "saved", "MUST_SAVE", "tag it MUST_RECOMPUTE"},
     {TagRule::kPreference, "PREFER_RECOMPUTE or PREFER_SAVE alone", "carried out", "its preference is carried out", ""},

@@ -167,7 +167,7 @@ class Planner {
                      "equal to '%" + text(base) + "', but a control dependency or event pins it");
     } else if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base)) {
       result_.remark(graph_, view, "saved-view",
-                     "equal to '%" + text(base) + "', but it is decided otherwise what is saved of the two");
+                     "equal to '%" + text(base) + "', but one of the two is to be saved and the other is not");
     } else if (storages_.metadata_changes_after(view) || storages_.metadata_changes_after(base)) {
       result_.remark(graph_, view, "changed-in-place",
                      "equal to '%" + text(base) + "' only until an in-place op changes sizes, strides or storage");
@@ -342,8 +342,9 @@ void erase_dead_views(Graph& graph, std::vector<Passed> pending, Replacer& repla
     pending.pop_back();
     if (graph[node].erased || graph.has_users(node) || !is_view(graph, node)) continue;
     if (is_held(graph, node) || named.get(node)) continue;
-    pending.push_back({first_argument(graph, node), base});
-    if (node != base) replacer.give(node, base);
+    const bool has_heir = node != base && base.is_valid() && !graph[base].erased;
+    pending.push_back({first_argument(graph, node), has_heir ? base : NodeId()});
+    if (has_heir) replacer.give(node, base);
     replacer.erase_unread(node);
     result.count("dead-views");
   }

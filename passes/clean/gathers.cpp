@@ -58,14 +58,14 @@ void erase_left_over(Graph& graph, const IdMap<NodeId, bool>& is_part, const IdM
   replacer.finish();
 }
 
-// Follows a shard to the input that it is of.
+// The input that the shard comes from.
 NodeId root_of(const Graph& graph, NodeId shard) {
   while (graph[shard].is_call() && first_argument(graph, shard).is_valid()) shard = first_argument(graph, shard);
   return shard;
 }
 
-// Why the gather is no copy of one that the same half makes.
-std::string_view reason_apart(const Graph& graph, NodeId first, NodeId other) {
+// Why the gather is not merged with an earlier one of the same half.
+std::string reason_apart(const Graph& graph, const StorageMap& storages, NodeId first, NodeId other) {
   if (graph[first].target != graph[other].target) return "another operator";
   if (!(group_of_call(graph, first) == group_of_call(graph, other))) return "another group";
   if (stream_of(graph, first) != stream_of(graph, other)) return "another stream";
@@ -73,8 +73,9 @@ std::string_view reason_apart(const Graph& graph, NodeId first, NodeId other) {
   const Tensor* left = single_tensor(graph, one);
   const Tensor* right = single_tensor(graph, two);
   if (left != nullptr && right != nullptr && left->dtype != right->dtype) return "another type";
-  if (one != two) return "another part of the parameter, or a write between the two";
-  return "a write between the two, or a control dependency";
+  if (storages.input_bytes_change(first, first, other)) return "a write in between";
+  if (one != two) return "another input";
+  return is_held(graph, other) ? "a control dependency" : "other recorded values";
 }
 
 }  // namespace
@@ -99,30 +100,34 @@ CseOptions equal_gathers() {
 Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context, std::string_view pass) {
   PassResult result;
   Facts& facts = context.facts.of(graph);
-  const GatherClasses classes = gather_classes(graph, facts, GatheredInputs::kParameters, across);
-  const PhaseMap phases = facts.phases();
-  const IdMap<NodeId, bool> is_saved = across ? saved_values(graph, phases) : IdMap<NodeId, bool>();
   IdMap<NodeId, bool> had_users(graph.num_ids(), false);
   for (const NodeId node : graph.nodes()) had_users[node] = graph.has_users(node);
-  const auto may_merge = [&](NodeId kept, NodeId node) {
-    if (phases.is_backward(kept) == phases.is_backward(node)) return true;
-    return !phases.is_backward(kept) && is_saved.get(kept);
-  };
-  const Result<PassResult> merged = cse_within(graph, classes.of, equal_gathers(), context, may_merge);
-  if (!merged.ok()) return merged;
-  const auto found = merged->counters().find("merged");
-  if (found == merged->counters().end()) return result;
-  result.count("gathers-merged", found->second);
-  erase_left_over(graph, classes.is_part, had_users, phases, pass);
-  graph.prune_control();
-  facts.forget();
+  // First within each half: of nodes that equal one of forward only the first is compared with it.
+  for (const bool crosses : across ? std::vector<bool>{false, true} : std::vector<bool>{false}) {
+    const GatherClasses classes = gather_classes(graph, facts, GatheredInputs::kParameters, crosses);
+    const PhaseMap phases = facts.phases();
+    const IdMap<NodeId, bool> is_saved = crosses ? saved_values(graph, phases) : IdMap<NodeId, bool>();
+    const auto may_merge = [&](NodeId kept, NodeId node) {
+      if (phases.is_backward(kept) == phases.is_backward(node)) return true;
+      return !phases.is_backward(kept) && is_saved.get(kept);
+    };
+    const Result<PassResult> merged = cse_within(graph, classes.of, equal_gathers(), context, may_merge);
+    if (!merged.ok()) return merged;
+    const auto found = merged->counters().find("merged");
+    if (found == merged->counters().end()) continue;
+    result.count("gathers-merged", found->second);
+    erase_left_over(graph, classes.is_part, had_users, phases, pass);
+    graph.prune_control();
+    facts.forget();
+  }
   return result;
 }
 
 void remark_gathers_apart(const Graph& graph, Facts& facts, PassResult& result) {
   const UnshardMap unshards = unshards_of(graph, facts, GatheredInputs::kParameters);
   std::map<std::pair<bool, NodeId>, NodeId> first;  // by half and parameter
-  std::map<std::string_view, int64_t> reasons;
+  std::map<std::string, int64_t> reasons;
+  NodeId repeated;
   int64_t count = 0;
   for (const NodeId node : graph.nodes()) {
     const bool is_gather = graph[node].is_call() && unshards.is_part(node) && is_all_gather(graph, node);
@@ -130,22 +135,22 @@ void remark_gathers_apart(const Graph& graph, Facts& facts, PassResult& result) 
     if (!given.is_valid() || unshards.content.get(given) != UnshardContent::kShard) continue;
     const auto [known, is_new] = first.try_emplace({facts.phases().is_backward(node), root_of(graph, given)}, node);
     if (is_new) continue;
-    const std::string_view reason = reason_apart(graph, known->second, node);
+    const std::string reason = reason_apart(graph, facts.storages(), known->second, node);
     result.remark(graph, node, "gather-apart",
-                  "gathers a parameter again, as %" + std::string(graph.name_of(known->second)) +
-                      " does: " + std::string(reason));
+                  "not merged with %" + std::string(graph.name_of(known->second)) +
+                      ", which gathers the same parameter: " + reason);
     ++reasons[reason];
-    ++count;
+    if (count++ == 0) repeated = node;
   }
   result.note("gathers-apart", count);
   if (count == 0) return;
   std::string text;
   for (const auto& [reason, number] : reasons) {
-    text += (text.empty() ? "" : ", ") + std::to_string(number) + " for " + std::string(reason);
+    text += (text.empty() ? "" : ", ") + std::to_string(number) + " " + reason;
   }
-  result.warn(graph, "gathers-apart",
-              std::to_string(count) + (count == 1 ? " gather" : " gathers") +
-                  " of parameters that the same half gathers already: " + text);
+  result.warn(graph, repeated, "gathers-apart",
+              std::to_string(count) + (count == 1 ? " repeated gather" : " repeated gathers") +
+                  " of parameters not merged, first %" + std::string(graph.name_of(repeated)) + ": " + text);
 }
 
 }  // namespace fxopt

@@ -251,7 +251,7 @@ class Finder {
       return {"phases", "it is gathered in one phase and cut in another"};
     }
     if (are_decided_apart(graph_, facts_.phases(), cut, source)) {
-      return {"saved", "it is to be saved, and what was given is to be recomputed"};
+      return {"saved", "the result is to be saved, but its source is to be recomputed"};
     }
     if (const NodeId marked = marked_between(cut, source); marked.is_valid()) {
       return {"marked", "a first partition saved %" + std::string(graph_.name_of(marked)) +

@@ -20,7 +20,7 @@ struct Choice {
   std::vector<NodeId> into_forward;
   std::optional<int64_t> cost;  // of the cut, in the units of who chose
   int64_t num_marked = 0,
-          num_lost = 0;     // values that a first partition saved: found; missing, where the marks say how many
+          num_lost = 0;     // marked values: found; missing, if the total is recorded
   int64_t num_unknown = 0;  // storages whose bytes are not known, which cost nothing
 };
 
@@ -55,12 +55,14 @@ Result<Choice> choose_min_cut_as_torch(const Graph& graph, Facts& facts, const P
 // nothing about goes with the region where only the region reads it. What memory forbids, a draw, a write: as above. O(nodes + edges).
 Choice choose_default_as_torch(const Graph& graph, Facts& facts);
 
-// What the marks of a first partition say (ir/step/marks.h): every value without a mark is recomputed, but for symbols, the author's
-// MUST_SAVE (with a remark) and what memory forbids (remat's remarks). Marked values are saved, unless the author's tag outweighs the mark
-// (decide_tags()): MUST_RECOMPUTE, and by `prefer` PREFER_RECOMPUTE. Tags that a policy wrote decide nothing here.
+// Saves the marked values (ir/step/marks.h) and recomputes the rest. Exceptions: symbols; MUST_SAVE
+// of the author (remark saved-besides), and of a policy on what cannot be recomputed; values that
+// memory forbids recomputing (remat's remarks). The author's MUST_RECOMPUTE overrides a mark; `prefer`
+// decides for PREFER_RECOMPUTE (decide_tags()).
 //
-// Errors: kUnsupportedGraph: no mark; a marked value that only backward computes. For a value without a mark that backward needs and that
-// cannot be recomputed, remat reports kTagUnrepeatable. O(nodes).
+// Errors: kUnsupportedGraph: no marked value; a marked value that only backward computes. For an
+// unmarked value that backward needs and that cannot be recomputed, remat reports kTagUnrepeatable.
+// O(nodes).
 Result<Choice> choose_marked(const Graph& graph, Facts& facts, PreferRecompute prefer);
 
 }  // namespace fxopt

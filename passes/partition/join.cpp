@@ -101,6 +101,7 @@ class Joiner {
     for (const NodeId node : forward_.nodes()) {
       if (forward_[node].kind != NodeKind::kOutput && forward_[node].kind != NodeKind::kPlaceholder) joint_.move(node);
     }
+    mark_last_of_forward();
     joint_.take_unread_attributes();
     for (size_t i = 0; i < joint_.num_leaves(); ++i) {
       if (is_saved(i)) continue;
@@ -109,6 +110,20 @@ class Joiner {
     }
     for (NodeId& given : given_) {
       if (given.is_valid()) given = joint_.mapped(given);
+    }
+  }
+
+  // In a joint graph, calls without a mark that stand after the last one marked as forward count as backward (phases.h).
+  void mark_last_of_forward() {
+    Graph& joint = joint_.graph();
+    std::vector<NodeId> unmarked;
+    for (NodeId node = joint.last(); node.is_valid(); node = joint.prev(node)) {
+      const Node& each = joint[node];
+      const bool has_no_mark = each.phase == Phase::kUnspecified && each.phase_markers == 0;
+      if (each.is_call() && has_no_mark) unmarked.push_back(node);
+      if (has_no_mark) continue;
+      for (const NodeId found : unmarked) mark(found, Phase::kForward, PhaseMarker::kIsForward);
+      return;
     }
   }
 
@@ -126,7 +141,7 @@ class Joiner {
     for (const NodeId node : backward_.nodes()) {
       if (backward_[node].kind == NodeKind::kPlaceholder || backward_[node].kind == NodeKind::kOutput) continue;
       if (backward_[node].runs()) {
-        mark(joint_.move(node));
+        mark(joint_.move(node), Phase::kBackward, PhaseMarker::kAutogradBackward);
       } else {
         joint_.read_attribute(node);
       }
@@ -136,11 +151,11 @@ class Joiner {
   }
 
   // Nothing but a mark tells what backward computes without its tangents.
-  void mark(NodeId id) {
+  void mark(NodeId id, Phase phase, PhaseMarker marker) {
     Node& node = joint_.graph()[id];
-    if (node.phase == Phase::kBackward) return;
-    node.phase = Phase::kBackward;
-    node.phase_markers = marker_bit(PhaseMarker::kAutogradBackward);
+    if (node.phase == phase) return;
+    node.phase = phase;
+    node.phase_markers = marker_bit(marker);
     result_.count("phase-marks");
   }
 

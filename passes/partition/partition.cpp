@@ -196,10 +196,12 @@ void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nod
   const PhaseMap& phases = facts.phases();
   const StorageMap& storages = facts.storages();
   NodeId begin;
-  std::vector<NodeId> moved;
+  std::vector<NodeId> moved, unmarked;  // unmarked: calls of forward that stand after backward began
   IdMap<NodeId, bool> is_before(graph.num_ids(), false);
   for (const NodeId node : graph.nodes()) {
     if (!begin.is_valid() && graph[node].runs() && phases.is_backward(node) && !is_put.get(node)) begin = node;
+    const bool has_no_mark = graph[node].phase == Phase::kUnspecified && graph[node].phase_markers == 0;
+    if (begin.is_valid() && graph[node].is_call() && has_no_mark && !phases.is_backward(node)) unmarked.push_back(node);
     if (!begin.is_valid()) is_before[node] = true;
     if (!begin.is_valid() || !is_put.get(node) || !graph.op(node).is_pure()) continue;
     bool can_move =
@@ -211,11 +213,16 @@ void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nod
     moved.push_back(node);
   }
   for (const NodeId node : moved) graph.move_before(node, begin);
-  for (const NodeId node : nodes) {
+  std::vector<NodeId> marked = nodes;
+  // Where some are marked forward, what has no mark and stands after them would count as backward.
+  for (const NodeId node : unmarked) {
+    if (!is_put.get(node)) marked.push_back(node);
+  }
+  for (const NodeId node : marked) {
     graph[node].phase = Phase::kForward;
     graph[node].phase_markers = marker_bit(PhaseMarker::kIsForward);
   }
-  result.count("into-forward", static_cast<int64_t>(nodes.size()));
+  result.count("into-forward", static_cast<int64_t>(marked.size()));
   facts.forget();
 }
 
@@ -244,10 +251,9 @@ Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, 
   result = std::move(prepared);
   result->note("marked", choice->num_marked);
   if (choice->num_lost > 0) {
-    result->warn(graph, "marks-lost",
+    result->warn(graph, kMarksLost,
                  std::to_string(choice->num_lost) + " of " + std::to_string(choice->num_marked + choice->num_lost) +
-                     " values that the first partition saved carry no mark here, and are computed again where "
-                     "backward needs them");
+                     " marked values are missing from this graph; backward recomputes them if it needs them");
   }
   return with_gathers_merged(graph, true, std::move(result), context);
 }
@@ -269,16 +275,17 @@ void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResu
       marked_nodes(graph, [](const TagVerdict& verdict) { return verdict.verdict == Verdict::kMoot; });
   if (options.mode == PartitionMode::kSaveAll && !unread.empty()) {
     result.warn(graph, "marks-unread",
-                "not saved here, as backward does not read them: " + std::to_string(unread.size()) +
-                    " of the values that the first partition saved, first " + quoted(graph, unread.front()));
+                std::to_string(unread.size()) + (unread.size() == 1 ? " marked value is" : " marked values are") +
+                    " not saved, as backward does not read them, first " + quoted(graph, unread.front()));
   }
   const std::vector<NodeId> cut = marked_nodes(graph, [](const TagVerdict& verdict) {
     return verdict.verdict == Verdict::kOverridden && verdict.rule == TagRule::kCut;
   });
   if (cut.empty()) return;
   result.warn(graph, "marks-overridden",
-              std::to_string(cut.size()) + " values that carry ap_must_save are recomputed, first " +
-                  quoted(graph, cut.front()) + ": PyTorch's partitioners do not read the mark");
+              std::to_string(cut.size()) + (cut.size() == 1 ? " marked value is" : " marked values are") +
+                  " recomputed, first " + quoted(graph, cut.front()) +
+                  ": compat=torch ignores marks (use mode=save-all)");
 }
 
 // What is saved is marked so, which is what became of the marks.
@@ -332,7 +339,7 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
 }
 
 // Tags and marks without a verdict are moot, and those of backward nodes, which go, are in the ledger.
-void judge_without_backward(Graph& graph, const PhaseMap& phases, PassResult& result) {
+void judge_without_backward(Graph& graph, const PhaseMap& phases, const JointHalves& halves, PassResult& result) {
   const StringId pass = graph.module().intern(kPass);
   const auto judge = [&](std::optional<TagVerdict>& verdict, Verdict word, TagRule rule) {
     if (verdict.has_value()) return;
@@ -340,7 +347,7 @@ void judge_without_backward(Graph& graph, const PhaseMap& phases, PassResult& re
     result.count("verdicts");
   };
   for (const NodeId node : graph.nodes()) {
-    const bool is_backward = phases.is_backward(node);
+    const bool is_backward = graph[node].runs() && halves.in_backward[node];
     if (graph[node].tag == Tag::kNone) continue;
     judge(graph.mutable_extra(node).verdict, is_backward ? Verdict::kOverridden : Verdict::kMoot,
           is_backward ? TagRule::kBackwardTag : TagRule::kNone);
@@ -348,7 +355,10 @@ void judge_without_backward(Graph& graph, const PhaseMap& phases, PassResult& re
   }
   const MarkMap marks = find_marks(graph, phases);
   for (const NodeId value : marks.values) {
-    judge(graph.mutable_extra(marks.carriers[value]).mark_verdict, Verdict::kMoot, TagRule::kNone);
+    std::optional<TagVerdict>& verdict = graph.mutable_extra(marks.carriers[value]).mark_verdict;
+    if (verdict.has_value() && verdict->verdict == Verdict::kMoot) continue;
+    verdict.reset();  // what it was in the joint graph
+    judge(verdict, Verdict::kMoot, TagRule::kNone);
   }
 }
 
@@ -357,7 +367,7 @@ Result<PassResult> keep_forward(Module& module, GraphId joint, PassContext& cont
   Graph& graph = module.graph(joint);
   const Result<SplitPlan> plan = plan_split(graph, context.facts.of(graph), SplitFor::kInference);
   if (!plan.ok()) return plan.error();
-  judge_without_backward(graph, context.facts.of(graph).phases(), result);
+  judge_without_backward(graph, context.facts.of(graph).phases(), plan->halves, result);
   const GraphId forward = extract_forward(module, joint, *plan, result);
   context.facts.forget();
   DceOptions dead;

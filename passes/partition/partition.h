@@ -33,19 +33,19 @@ struct PartitionOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("mode", self.mode,
-          "What is saved. default: all that backward reads, but what the tags say to compute again (PyTorch's "
-          "default_partition). min-cut: the fewest bytes, of those choices that compute nothing costly again. "
-          "save-all: what a first partition marked (mark-saved), and nothing else. inference: nothing; forward is all "
-          "that is left.");
+          "What forward saves. default: everything backward reads, except values tagged for recompute (PyTorch's "
+          "default_partition). min-cut: the fewest bytes that need no costly recompute. save-all: the marked values "
+          "(mark-saved); unmarked values are recomputed, except symbols and MUST_SAVE. inference: nothing; backward is "
+          "removed.");
     field("compat", self.compat,
-          "Whose choice by default and min-cut: fxopt, or torch (default_partition and "
-          "min_cut_rematerialization_partition of 2.15, the latter after dce and cse as there).");
+          "Which partitioner decides in modes default and min-cut: fxopt's, or PyTorch 2.15's (torch), which ignores "
+          "marks (min-cut runs dce and cse first, as PyTorch does).");
     field("prefer-recompute", self.prefer_recompute,
-          "Whether PREFER_RECOMPUTE on a marked value wins over the mark: save-all then recomputes the value, else it "
-          "saves it.");
+          "For save-all: what becomes of a marked value tagged PREFER_RECOMPUTE. wins: it is recomputed; loses: it is "
+          "saved.");
     field("mark-saved", self.mark_saved,
-          "Write on what is saved that a second compilation is to save the same (custom.ap_must_save).");
-    field("cut", self.cut, "false: leave one graph, in which backward computes again what the mode does not save.");
+          "Mark saved values (custom.ap_must_save), so that a second compilation saves the same ones.");
+    field("cut", self.cut, "false: keep one joint graph, and insert the recomputed copies into its backward.");
   }
 };
 

@@ -45,22 +45,21 @@ class ReplayChooser {
   std::optional<Error> check(const MarkMap& marks) const {
     if (marks.in_backward_alone.is_valid()) {
       const NodeId node = marks.in_backward_alone;
-      return refused(
-          graph_, node,
-          "'" + std::string(graph_.module().text(read_mark(graph_, node).name)) +
-              "', which the first partition saved, is computed by backward alone here: " + quoted(graph_, node),
-          "let forward compute it, or take its ap_must_save away");
+      return refused(graph_, node,
+                     "'" + std::string(graph_.module().text(read_mark(graph_, node).name)) +
+                         "', which the first partition saved, is computed only in backward: " + quoted(graph_, node),
+                     "compute it in forward, or remove its ap_must_save");
     }
     if (!marks.values.empty()) return std::nullopt;
     if (marks.without_part.is_valid()) {
       return refused(graph_, marks.without_part,
                      quoted(graph_, marks.without_part) +
-                         " carries ap_must_save for parts that nothing here takes of it, and no "
-                         "other value of forward carries it",
-                     "the marks are those of another graph: take over what the first compilation of this model wrote");
+                         " carries ap_must_save for results that no getitem reads, and no other forward value "
+                         "is marked",
+                     "the marks belong to another graph: use those of this model's first compilation");
     }
-    return refused(graph_, NodeId(), "no value of forward carries ap_must_save, so there is nothing to repeat",
-                   "let the first partition mark what it saves: partition{mark-saved=true}");
+    return refused(graph_, NodeId(), "no forward value is marked (ap_must_save)",
+                   "run the first partition with mark-saved=true, and keep `custom` in the trace (`fxopt help marks`)");
   }
 
   void decide(NodeId node) {
@@ -74,8 +73,10 @@ class ReplayChooser {
     if (!is_marked && graph_[node].tag == Tag::kMustSave && !gives_way(node)) {
       decision.recompute = false;
       decision.rule = TagRule::kMustSave;
-      decisions_.remarks.push_back(
-          {node, "saved-besides", "saved as MUST_SAVE says, although the first partition did not save it"});
+      if (!is_policy_tag(graph_, node)) {
+        decisions_.remarks.push_back(
+            {node, "saved-besides", "not recomputed, by MUST_SAVE, although the first partition did not save it"});
+      }
       return;
     }
     if (!is_marked) {

@@ -18,6 +18,8 @@ namespace fxopt {
 inline constexpr std::string_view kNamesNothing = "names-nothing";
 // The code of remarks on what a mode that reproduces another system got wrong with it: the result is not exact there.
 inline constexpr std::string_view kNotExact = "not-exact";
+// The code of warnings on marked values that a graph does not have.
+inline constexpr std::string_view kMarksLost = "marks-lost";
 // The code of remarks on recompute tags in a graph without backward.
 inline constexpr std::string_view kNoBackward = "no-backward";
 

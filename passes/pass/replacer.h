@@ -10,48 +10,49 @@
 
 namespace fxopt {
 
-// Takes nodes out of a graph, alone or with a node that stands for them, and keeps what was decided about them. A pass removes nodes
-// through this class and in no other way:
+// Erases or replaces nodes and keeps their tags and marks (ir/step/marks.h). Passes remove nodes
+// through this class only:
 //
 //   Replacer replacer(graph, facts.phases(), "cse");
 //   for (const Merge& merge : plan) replacer.merge(merge.gone, merge.kept);
 //   replacer.finish();
 //
-// Every decision about a node that goes, its tag and its mark (ir/step/marks.h), is afterwards on the node that stands for it, or in the
-// module's ledger with its verdict, if it has one. Marks of backward nodes are no decisions.
+// The tag and mark of a removed node move to its replacement, or to the module's ledger of erased
+// nodes with their verdict. Marks on backward nodes are ignored.
 class Replacer {
  public:
-  // `phases`: as the graph was before the pass changed it. Kept by reference.
+  // `phases`: of the graph before the pass changes it. Kept by reference.
   Replacer(Graph& graph, const PhaseMap& phases, std::string_view pass);
 
-  // `kept` computes what `gone` computes. Uses of `gone` read `kept`, `gone` is erased. `kept`, which may be any node before it, records the
-  // origin and the origins `gone` had (of recomputed copies none: what one was copied from says nothing about the other). It gets the mark,
-  // and the tag by merge_tags(); but a tag of the file's author wins over one that a policy wrote, and a policy's recompute tag gives way to
-  // a mark. O(uses of `gone` + origins).
+  // Replaces `gone` by `kept`, an earlier node that computes the same value. `kept` gets the uses of
+  // `gone`, an origin, the origins of `gone` (not of recomputed copies), the mark, and the tag by
+  // merge_tags(). An author's tag beats a policy's. A mark beats a policy's recompute tag.
+  // O(uses of `gone` + origins).
   void merge(NodeId gone, NodeId kept);
 
-  // The same where `kept` has the memory and the value of `gone`, such as the base of an identity view: what asks for `gone` to be saved
-  // (mark, save tag) asks it of `kept`. What asks for it to be recomputed does not: `gone` alone was to be made again.
+  // Like merge(), for a `kept` that aliases `gone`, such as the base of an identity view. The mark
+  // and a save tag move to `kept`; a recompute tag does not, as it asks for `gone` alone.
   void replace(NodeId gone, NodeId kept);
 
-  // The same after the pass has moved the uses of `gone` itself; control dependencies are on `by` then. O(1) amortised.
+  // Like replace(), after the pass has moved the uses of `gone`. Control dependencies move to `by`.
+  // O(1) amortised.
   void stand_in(NodeId gone, NodeId value, NodeId by);
 
-  // Gives what asks for `gone` to be saved to `kept`, which the former readers of `gone` read. O(size of `custom`).
+  // Moves the mark and the save tag of `gone` to `kept`, which the consumers of `gone` read by now.
+  // O(size of `custom`).
   void give(NodeId gone, NodeId kept);
 
-  // Erases a node that no node reads. A tag or mark on it without a verdict is moot: backward reads nothing of it.
-  // O(arguments).
+  // Erases a node without users. A tag or mark without a verdict becomes moot. O(arguments).
   void erase_unread(NodeId node);
 
-  // A control dependency on `gone`, which is erased, becomes one on `kept`.
+  // Moves control dependencies from the erased `gone` to `kept`.
   void hand_over(NodeId gone, NodeId kept) {
     replaced_[gone] = kept;
     any_ = true;
   }
 
-  // Moves control dependencies on nodes that went to the nodes that stand for them, and makes marks say how many there are. At the end, and
-  // before the pass asks for control dependencies. O(nodes), nothing when nothing was replaced or unmarked.
+  // Moves control dependencies to replacements and updates the totals of marks. Call it at the end,
+  // and before the pass reads control dependencies. O(nodes), nothing when nothing changed.
   void finish();
 
  private:
@@ -74,21 +75,21 @@ class Replacer {
   IdMap<NodeId, NodeId> replaced_;
   bool has_marks_;  // whether any node may carry a mark
   bool any_ = false;
-  int64_t num_unmarked_ = 0;  // marked values that are in the ledger now
+  int64_t num_unmarked_ = 0;  // marked values moved to the ledger
   // Forward nodes by the name in their mark, in schedule order; filled when the first marked node goes.
   HashMap<StringId, std::vector<NodeId>> named_;
   bool is_indexed_ = false;
 };
 
-// Whether `base`, in the place of a view of it, would lose what was decided: the view is to be saved, and `base` has a recompute tag that
-// outweighs that. O(size of `custom`).
+// Whether replacing `view` by `base` would lose a save: `view` is to be saved, and the recompute tag
+// of `base` wins. O(size of `custom`).
 bool are_decided_apart(const Graph& graph, const PhaseMap& phases, NodeId view, NodeId base);
 
-// Enters the tag of a node that `pass` is about to erase into the module's ledger, with its verdict so far. Does nothing for an untagged
-// node. O(1) amortised.
+// Enters the tag of a node that `pass` is about to erase into the ledger, with its verdict so far.
+// Does nothing for an untagged node. O(1) amortised.
 void record_tag(Graph& graph, NodeId node, std::string_view pass);
 
-// Gives a new node, which stands for `from` together with others, the tag of `from` with its verdict. O(1).
+// Copies the tag and verdict of `from` to a node that replaces several nodes. O(1).
 void copy_tag(Graph& graph, NodeId node, NodeId from);
 
 }  // namespace fxopt

@@ -53,7 +53,7 @@ std::string broken_decision(const Decisions& before, const Decisions& after) {
   std::vector<uint64_t> tags;
   std::set_difference(before.tags.begin(), before.tags.end(), after.tags.begin(), after.tags.end(),
                       std::back_inserter(tags));
-  if (!tags.empty()) return "the tag of the node of uid " + std::to_string(tags.front()) + " is gone";
+  if (!tags.empty()) return "node uid " + std::to_string(tags.front()) + ": its tag is gone";
   std::vector<std::string> marks;
   std::set_difference(before.marks.begin(), before.marks.end(), after.marks.begin(), after.marks.end(),
                       std::back_inserter(marks));
@@ -61,7 +61,7 @@ std::string broken_decision(const Decisions& before, const Decisions& after) {
   const auto twice = std::adjacent_find(after.tags.begin(), after.tags.end());
   const bool was_twice = std::adjacent_find(before.tags.begin(), before.tags.end()) != before.tags.end();
   if (twice != after.tags.end() && !was_twice) {
-    return "the tag of the node of uid " + std::to_string(*twice) + " has two verdicts";
+    return "node uid " + std::to_string(*twice) + ": its tag is listed twice";
   }
   return "";
 }

@@ -8,8 +8,9 @@
 
 namespace fxopt {
 
-// The decisions of a module on what is saved and what is recomputed: every tag, and every mark of a first partition (ir/step/marks.h), on a
-// node or in the ledger of erased nodes. A tag that a node took over from others (TagSource::is_copied) is theirs.
+// All save and recompute decisions of a module: tags, and marks of a first partition
+// (ir/step/marks.h), on nodes or in the ledger of erased nodes. A copied tag
+// (TagSource::is_copied) counts for its original node only.
 struct Decisions {
   std::vector<uint64_t> tags;      // by uid of the node, sorted
   std::vector<std::string> marks;  // by name of the value in the first partition, sorted
@@ -17,8 +18,8 @@ struct Decisions {
 // O(nodes + decisions log decisions).
 Decisions find_decisions(const Module& module);
 
-// The law that every pass keeps: each decision of before is there after it, once. The first one that is not, in words; empty where the law
-// holds. A pass may add decisions. O(decisions).
+// Describes the first decision that is missing from `after`, or in it twice. Empty if there is none:
+// every pass keeps each earlier decision exactly once, and may add decisions. O(decisions).
 std::string broken_decision(const Decisions& before, const Decisions& after);
 
 }  // namespace fxopt

@@ -35,7 +35,7 @@ PolicyTagger::PolicyTagger(Graph& graph, const PhaseMap& phases, MarkedValues ma
 bool PolicyTagger::tag(NodeId node, Tag tag, bool is_policy) {
   if (is_kept(node)) {
     result_.remark(graph_, node, "marked",
-                   "left untagged, not " + std::string(name_of(tag)) + ": a first partition saved it (ap_must_save)");
+                   "not tagged " + std::string(name_of(tag)) + ": the value is marked (ap_must_save)");
     if (num_kept_++ == 0) first_ = node;
     return false;
   }
@@ -52,9 +52,9 @@ bool PolicyTagger::tag(NodeId node, Tag tag, bool is_policy) {
 void PolicyTagger::finish() {
   if (num_kept_ == 0) return;
   result_.warn(graph_, first_, "marks-kept",
-               std::to_string(num_kept_) + (num_kept_ == 1 ? " value" : " values") +
-                   " that a first partition saved (ap_must_save) left untagged, first %" +
-                   std::string(graph_.name_of(first_)));
+               std::to_string(num_kept_) + (num_kept_ == 1 ? " marked value was" : " marked values were") +
+                   " left untagged, first %" + std::string(graph_.name_of(first_)) +
+                   " (to tag them: strength=prefer,marked=override)");
 }
 
 }  // namespace fxopt

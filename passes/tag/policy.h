@@ -9,7 +9,7 @@
 #include "ir/step/marks.h"
 #include "passes/pass/pass.h"
 
-// What all taggers have in common: how strong their tags are, and what they do with the marks of a first partition.
+// Shared by all taggers: tag strength, and the treatment of marked values (ir/step/marks.h).
 
 namespace fxopt {
 
@@ -33,14 +33,13 @@ struct EnumNames<MarkedValues> {
 };
 
 inline constexpr std::string_view kStrengthHelp =
-    "must: the policy writes MUST_SAVE and MUST_RECOMPUTE where it is certain; prefer: PREFER_SAVE and "
-    "PREFER_RECOMPUTE in their place.";
+    "must: write MUST_SAVE and MUST_RECOMPUTE where the policy is certain; prefer: write PREFER_SAVE and "
+    "PREFER_RECOMPUTE instead.";
 inline constexpr std::string_view kMarkedHelp =
-    "What becomes of values that a first partition marked (ap_must_save). keep: they stay untagged, with a remark; "
-    "override: they are tagged like "
-    "others, and the option prefer-recompute of partition decides; needs strength=prefer.";
+    "How to treat values that a first partition marked (ap_must_save). keep: do not tag them, and report them; "
+    "override: tag them like others, so that PREFER_RECOMPUTE wins over the mark; needs strength=prefer.";
 
-// kBadOptionValue where the two do not go together.
+// kBadOptionValue for marked=override without strength=prefer.
 std::optional<Error> check_policy(std::string_view pass, TagStrength strength, MarkedValues marked);
 
 // The tag of that strength. O(1).
@@ -51,12 +50,13 @@ class PolicyTagger {
  public:
   PolicyTagger(Graph& graph, const PhaseMap& phases, MarkedValues marked, std::string_view pass, PassResult& result);
 
-  // Whether the node is a marked value that stays untagged.
+  // Whether marked=keep leaves this marked node untagged.
   bool is_kept(NodeId node) const { return keeps_ && marks_.is_saved.get(node); }
-  // Tags the node; one that is_kept() gets a remark, code `marked`, in place of the tag. `is_policy`: false for a node that the caller
-  // selected by name. Counters: tagged-recompute, tagged-save. Gives whether the node is tagged. O(1).
+  // Tags the node. A node with is_kept() gets the remark `marked` instead. `is_policy` is false for a
+  // node that the caller selected by name. Counters: tagged-recompute, tagged-save. Returns whether
+  // it tagged the node. O(1).
   bool tag(NodeId node, Tag tag, bool is_policy = true);
-  // Warns, code marks-kept, where any node stayed untagged. Once, at the end.
+  // Warns once (marks-kept) if any marked node was left untagged. Call it last.
   void finish();
 
  private:
