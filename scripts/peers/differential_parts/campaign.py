@@ -160,6 +160,7 @@ def drawn_pipelines(program: Program, family: str, dice: Dice, passes: Sequence[
         tagged="tags" in program.features or family == "forward-loss-backward",
         unmarked=family in ("forward-loss-backward", "joint") and "phase marks" not in program.features,
         joint=family == "joint",
+        marked="marks" in program.features,
     )
 
 

@@ -70,11 +70,22 @@ class SimulatedRanks(TorchDispatchMode):
         name = func._schema.name.partition("::")[2]
         if name == "wait_tensor":
             return self._wait(args[0])
-        if name not in _RESULTS:
+        if name.endswith("_coalesced") and name.removesuffix("_coalesced") in _RESULTS:
+            self.calls.append(f"{name} {[tuple(value.shape) for value in args[0]]} {args[1:]}")
+            of_one = _RESULTS[name.removesuffix("_coalesced")]
+            results = [of_one(value, *args[1:], **(kwargs or {})) for value in args[0]]
+            return [self._begin(torch.empty_like(result), result) for result in results]
+        told = dict(kwargs or {})
+        given = told.pop("out", None) if name.endswith("_out") else args[0] if name.endswith("_") else None
+        known = name.removesuffix("_out")
+        if known not in _RESULTS:
             return func(*args, **(kwargs or {}))
-        self.calls.append(f"{name} {tuple(args[0].shape)} {args[1:]}")
-        result = _RESULTS[name](*args, **(kwargs or {}))
-        out = args[0] if name.endswith("_") else torch.empty_like(result)
+        self.calls.append(f"{known} {tuple(args[0].shape)} {args[1:]}")
+        result = _RESULTS[known](*args, **told)
+        return self._begin(torch.empty_like(result) if given is None else given, result)
+
+    def _begin(self, out: Tensor, result: Tensor) -> Tensor:
+        """`result` is in `out` after a wait, and until then what nobody should read."""
         self._pending[out.untyped_storage().data_ptr()] = (out, result)
         return out.fill_(POISON if out.dtype != torch.bool else True)
 

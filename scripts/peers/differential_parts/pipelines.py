@@ -16,8 +16,12 @@ EXCLUDED = {"dce": {"random": "remove", "assertions": "remove", "collectives": "
 CUTS = ("partition", "partition{compat=torch}", "partition{mode=min-cut}", "partition{mode=min-cut,compat=torch}")
 INFERENCE = "partition{mode=inference}"
 MARKING = ("partition{mode=default,mark-saved=true}", "partition{mode=min-cut,mark-saved=true}")
-AGAIN = ("partition{mode=save-all,prefer-recompute=save}", "partition{mode=save-all,prefer-recompute=recompute}")
-KEEP_MARKS = ("cse", "dce", "canonicalize", "raise-getitems", "canonicalize,cse", "cse,dce", "remat")  # between two cuts
+AGAIN = ("partition{mode=save-all,prefer-recompute=loses}", "partition{mode=save-all}")
+# Between two cuts.
+KEEP_MARKS = (
+    "cse", "dce", "canonicalize", "raise-getitems", "canonicalize,cse", "cse,dce", "remat", "infer-phase,canonicalize,cse,remat,dce",
+    "bucket{max-growth=-1}", "bucket{max-growth=-1,form=coalesced}", "dedup-unshards", "fuse-gathers", "alias-round-trips", "compute-cap",
+)  # fmt: skip
 FOR_JOINT = frozenset({"partition", "join"})  # passes that refuse graphs which are not cut, or cannot be
 README = (
     "canonicalize,cse,sac{policy=per-op},remat,dce",
@@ -59,6 +63,7 @@ def random_pipelines(
     tagged: bool,
     unmarked: bool = False,
     joint: bool = False,
+    marked: bool = False,
 ) -> list[str]:
     """Different pipelines: a pass alone at times, README's, and random ones; with remat mostly where there are tags, with
     infer-phase often where backward is not marked, with partition and join where the graph is a joint one."""
@@ -67,14 +72,19 @@ def random_pipelines(
     for _ in range(count * 3):
         if len(result) < count:
             text = _pipeline(dice, others, graph_module, tagged, unmarked)
-            result[_with_cut(dice, others, graph_module, text) if joint else text] = None
+            if joint:
+                text = _with_cut(dice, others, graph_module, text, marked)
+            result[text] = None
     return list(result)
 
 
-def _with_cut(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, text: str) -> str:
-    """Mostly the pipeline, and the graph cut in two after it; then other passes on both halves; then joined, and cut again. At
+def _with_cut(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, text: str, marked: bool) -> str:
+    """Where a first partition has marked values, often a cut by these. Else mostly the pipeline, and the graph cut in two after it; then other passes on both halves; then joined, and cut again. At
     times cut and joined, and nothing else; or cut twice, as two compilations of one step do, the second by the marks of the
     first."""
+    if marked and dice.chance(0.5):
+        front = [text if dice.chance(0.3) else "", dice.choice(KEEP_MARKS) if dice.chance(0.6) else ""]
+        return ",".join(part for part in [*front, dice.choice(AGAIN), *(["join"] if dice.chance(0.3) else [])] if part)
     kind = dice.random()
     if kind < 0.1:
         return f"{dice.choice(CUTS + MARKING)},join"

@@ -180,18 +180,41 @@ def _features_of_node(node: Node) -> set[str]:
         found.add("custom operator")
     if "recompute" in node.meta:
         found.add("tags")
+    if "ap_must_save" in (node.meta.get("custom") or {}):
+        found.add("marks")
     if node.meta.get("autograd_backward"):
         found.add("phase marks")
     return found
 
 
+def mark_as_saved(graph_module: GraphModule, dice: Dice, backward: Collection[Node]) -> None:
+    """Marks of a first partition on random forward calls, as autoparallel and as fxopt write them, and a few on backward ones, where they
+    mean nothing. What cannot be recomputed is mostly marked: save-all refuses the rest."""
+    density, is_named = dice.choice([0.1, 0.4, 0.8]), dice.chance(0.5)
+    for node in graph_module.graph.nodes:
+        if node.op != "call_function" or node in backward and not dice.chance(0.05):
+            continue
+        must = writes(node) or is_random(node)
+        if not dice.chance(0.95 if must else density):
+            continue
+        custom: dict[str, object] = {"ap_must_save": True}
+        if isinstance(node.meta.get("val"), tuple | list) and dice.chance(0.8):
+            custom["ap_must_save_getitem_indices"] = [i for i in range(len(node.meta["val"])) if must or dice.chance(0.6)]
+        if is_named:
+            custom["ap_must_save_as"] = node.name
+        node.meta["custom"] = (node.meta.get("custom") or {}) | custom
+
+
 def give_marks(
     graph_module: GraphModule, dice: Dice, backward: Collection[Node], *, marks: bool, tags: bool = True
 ) -> None:
-    """Random recompute tags on forward calls, a few on backward ones, and `autograd_backward` on backward ones."""
+    """Random recompute tags on forward calls, a few on backward ones, and `autograd_backward` on backward ones; at times marks of a first
+    partition."""
     density, careless = dice.choice([0.4, 0.8, 1.0, 1.0]), dice.chance(0.03)
     must, keeps = dice.choice([0.2, 0.8, 1.0]), dice.choice([0, 0, 0.15, 0.3])
     has_regions = dice.chance(0.3)
+    if dice.chance(0.35):
+        mark_as_saved(graph_module, dice, backward)
     for place, node in enumerate(graph_module.graph.nodes):
         if node.op not in ("call_function", "call_method"):
             continue
