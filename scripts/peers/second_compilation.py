@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""A module compiled twice saves the same values twice, or does not: partition's marks against PyTorch's second min-cut.
+"""A module that is compiled twice saves the same values twice: save-all beside PyTorch's partitioners.
 
     scripts/peers/second_compilation.py [--fxopt PROGRAM] [--first PASSES] [GRAPH]
 
 The first compilation: GRAPH (default: llama8b_joint of testdata, 128 ranks), by PASSES, which end in partition. The pair becomes
-an autograd function, as autoparallel wraps what it has compiled, and AOTAutograd traces a step of it on fake tensors, nodes'
-metadata kept. The second compilation: that joint graph, by partition{mode=save-all}, and by PyTorch's min-cut partitioner.
-Printed for each: gathers in forward and in backward, values saved and those that the first compilation did not save or that are
-gone, by the names they had there; peaks of both graphs. Exits with 1 where save-all saves another set. Needs torch; no GPU.
+an autograd function, as autoparallel wraps the module that it has compiled, and AOTAutograd traces a step of it on fake tensors, nodes'
+metadata kept: so the gathers of the first backward are in the second joint graph. The second compilation cuts that joint graph: by
+partition{mode=save-all}, as a file and by fxopt.partition, and by PyTorch's two partitioners.
+
+For each: gathers in forward and in backward, values saved, those of them that the first compilation did not save, those that are gone, by the
+names they had there; ideal peaks of both graphs. Exits with 1 where save-all saves another set, gathers more often, or has a peak that is more
+than 0.1 % higher; the storages that make the difference are named. Needs torch; no GPU.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ import json
 import pathlib
 import sys
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +31,10 @@ from fxopt import bridge  # noqa: E402
 from fxopt_program import Fxopt  # noqa: E402
 from partitions import half  # noqa: E402
 from step_memory import as_json, inputs_of, outputs_of  # noqa: E402
+from fxopt.partition import partition  # noqa: E402
 from fxopt.reader import init_fake_groups  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
-from torch._functorch.partitioners import min_cut_rematerialization_partition  # noqa: E402
+from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition  # noqa: E402
 from torch.fx import GraphModule, Interpreter, Node  # noqa: E402
 from traces import routes  # noqa: E402
 
@@ -143,23 +146,45 @@ def second_trace(pair: Pair) -> tuple[GraphModule, dict[str, object]]:
     return routes.trace_joint(module, lambda model, *args: model(*args), [values[name] for name in module.names], mode)
 
 
-def peaks(fxopt: Fxopt, path: pathlib.Path) -> str:
-    found = []
-    for kind in ("forward", "backward"):
-        graph = fxopt.run("mem", str(path), "--graph", kind)["files"][0]["graphs"][0]
-        found.append(max(device["ideal"]["peak_bytes"] for device in graph["devices"]) / 2**30)
-    return " / ".join(f"{value:.2f}" for value in found)
+@dataclass(frozen=True)
+class Row:
+    name: str
+    saved: list[str]
+    gathers: tuple[int, int]
+    peaks: tuple[int, int]  # ideal, bytes
+    live: tuple[dict[str, int], dict[str, int]]  # the largest storages at the peak
+
+    def text(self, first: Row | None) -> str:
+        added = gone = 0
+        if first is not None:
+            added, gone = len(set(self.saved) - set(first.saved)), len(set(first.saved) - set(self.saved))
+        peaks = " / ".join(f"{peak / 2**30:.3f}" for peak in self.peaks)
+        return f"| {self.name} | {len(self.saved)} | {added} | {gone} | {self.gathers[0]} | {self.gathers[1]} | {peaks} |"
+
+    def wrong(self, first: Row) -> list[str]:
+        found = []
+        if set(self.saved) != set(first.saved):
+            found.append("other values are saved")
+        if any(now > then for now, then in zip(self.gathers, first.gathers, strict=True)):
+            found.append("more gathers")
+        for kind, now, then, live, known in zip(("forward", "backward"), self.peaks, first.peaks, self.live, first.live, strict=True):
+            if now > then * 1.001:
+                new = {name: size for name, size in live.items() if known.get(name) != size}
+                found.append(f"{kind} peaks at {now} B, not {then} B; there now: {dict(list(new.items())[:8])}")
+        return found
 
 
-def row(name: str, forward: GraphModule, backward: GraphModule, count: int, first: Iterable[str] | None) -> tuple[str, bool]:
-    names = saved_names(forward, count)
-    added = gone = 0
-    if first is not None:
-        added, gone = len(set(names) - set(first)), len(set(first) - set(names))
-    return (
-        f"| {name} | {len(names)} | {added} | {gone} | {gathers(forward)} | {gathers(backward)} |",
-        added + gone > 0,
-    )
+def row(fxopt: Fxopt, name: str, forward: GraphModule, backward: GraphModule, count: int, folder: pathlib.Path) -> Row:
+    peaks, live = [], []
+    for kind, half_of in (("forward", forward), ("backward", backward)):
+        path = folder / f"{kind}.json"
+        vars(half_of.graph).pop("_fxopt_provenance", None)  # of the pair that it was read from
+        bridge.save(half_of, path, kind=kind)
+        graph = fxopt.run("mem", str(path), "--top", "40")["files"][0]["graphs"][0]
+        device = max(graph["devices"], key=lambda each: each["ideal"]["peak_bytes"])
+        peaks.append(device["ideal"]["peak_bytes"])
+        live.append({item["node"]: item["bytes"] for item in device["top"]})
+    return Row(name, saved_names(forward, count), (gathers(forward), gathers(backward)), (peaks[0], peaks[1]), (live[0], live[1]))
 
 
 def pair_of(path: pathlib.Path, count: int, folder: pathlib.Path) -> Pair:
@@ -187,22 +212,27 @@ def main() -> int:
         first_path = folder / "first.json"
         fxopt.opt(options.graph, first_path, options.first, "--strict")
         first = pair_of(first_path, count, folder)
-        print("| compilation | saved | not saved by the first | gone | gathers in forward | in backward |")
-        print("|---|---|---|---|---|---|")
-        known = saved_names(first.forward, count)
-        print(row("first", first.forward, first.backward, count, None)[0], flush=True)
+        print("| compilation | saved | not saved by the first | gone | gathers in forward | in backward | peaks in GiB |")
+        print("|---|---:|---:|---:|---:|---:|---:|")
+        before = row(fxopt, "first", first.forward, first.backward, count, folder)
+        print(before.text(None), flush=True)
         again, told = second_trace(first)
         again_path, second_path = folder / "again.json", folder / "second.json"
         bridge.save(again, again_path, **told)
         fxopt.opt(again_path, second_path, "partition{mode=save-all}", "--strict")
         second = pair_of(second_path, count, folder)
-        text, differs = row("second, save-all", second.forward, second.backward, count, known)
-        print(text, flush=True)
-        theirs = min_cut_rematerialization_partition(again, None, num_fwd_outputs=count)
-        print(row("second, PyTorch's min-cut", *theirs, count, known)[0], flush=True)
-        for path in (first_path, second_path):
-            print(f"peaks of forward / backward, {path.stem}: {peaks(fxopt, path)} GiB")
-    return int(differs)
+        rows = [row(fxopt, "second, save-all", second.forward, second.backward, count, folder)]
+        print(rows[-1].text(before), flush=True)
+        halves = partition(second_trace(first)[0], num_fwd_outputs=count, cut="mode=save-all", fxopt=fxopt.program)
+        rows.append(row(fxopt, "second, fxopt.partition", *halves, count, folder))
+        print(rows[-1].text(before), flush=True)
+        for name, theirs in (("default", default_partition), ("min-cut", min_cut_rematerialization_partition)):
+            joint = second_trace(first)[0]
+            halves = theirs(joint, None, num_fwd_outputs=count)
+            print(row(fxopt, f"second, PyTorch's {name}", *halves, count, folder).text(before), flush=True)
+    wrong = [f"{each.name}: {text}" for each in rows for text in each.wrong(before)]
+    print("\n".join(wrong) or "save-all saves the same values, gathers no more, and peaks no higher than the first compilation")
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":
