@@ -50,6 +50,11 @@ Result<PassResult> paint(Graph& graph, const PaintOptions& options) {
   PassResult result;
   if (options.where == "nowhere") return Error{ErrorCode::kUnsupportedGraph, "nothing to paint", "", {}};
   if (options.colour == Colour::kBlue) graph[graph.first()].tag = Tag::kMustSave;
+  if (options.where == "bare") {  // wipes the tag and the mark of the second node off
+    Node& node = graph[graph.next(graph.first())];
+    node.tag = Tag::kNone;
+    node.meta = {};
+  }
   if (options.where == "cycle") {
     const NodeId input = graph.first();
     graph.move_before(input, NodeId());
@@ -299,6 +304,22 @@ TEST_CASE("a pass that lies about a change is found out", "[passes][pipeline]") 
   RunOptions unchecked;
   unchecked.check_hash = false;
   CHECK(run_pipeline(*fresh, one_step({{"loud", "true"}}), unchecked).ok());
+}
+
+TEST_CASE("a pass that loses a tag or a mark is found out", "[passes][pipeline]") {
+  const auto module_of = [](const std::string& attributes) {
+    Result<std::unique_ptr<Module>> module =
+        parse_text("graph @g {\n  %x: f32[4] = placeholder()\n  %y: f32[4] = aten.neg.default(%x) {" + attributes +
+                       "}\n  return (%y,)\n}\n",
+                   "t");
+    REQUIRE(module.ok());
+    return std::move(*module);
+  };
+  const Pipeline wiping = one_step({{"loud", "true"}, {"where", "bare"}});
+  CHECK_THROWS_WITH(run_pipeline(*module_of("tag=MUST_RECOMPUTE"), wiping), Catch::Contains("lost a decision"));
+  CHECK_THROWS_WITH(run_pipeline(*module_of(R"(meta={"custom": {"ap_must_save": True}})"), wiping),
+                    Catch::Contains("lost a decision"));
+  CHECK(run_pipeline(*module_of(R"(meta={"custom": {"mine": True}})"), wiping).ok());
 }
 
 TEST_CASE("a broken output and a failed pass are errors that name the pass", "[passes][pipeline]") {

@@ -1,0 +1,143 @@
+// Marks (ap_must_save) on the way a user takes: the recipe of README.md, `fxopt tags`, --strict-tags.
+
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/cli/run.h"
+#include "tests/core/temp_folder.h"
+
+namespace fxopt {
+namespace {
+
+// %m is marked, %r is to be recomputed; backward reads both.
+constexpr const char* kJoint = R"(fxg 0
+graph @main {kind=joint, num_forward_outputs=1} {
+  %x: f32[4] = placeholder()
+  %t: f32[4] = placeholder() {input={role=tangent}}
+  %m: f32[4] = aten.sin.default(%x) {phase=forward, meta={"custom": {"ap_must_save": True}}}
+  %r: f32[4] = aten.tanh.default(%m) {phase=forward, tag=MUST_RECOMPUTE}
+  %u: f32[4] = aten.cos.default(%r) {phase=forward}
+  %b: f32[4] = aten.mul.Tensor(%m, %t) {phase=backward}
+  %c: f32[4] = aten.mul.Tensor(%b, %r) {phase=backward}
+  return (%u, %c)
+}
+)";
+
+// A program that is not ours erased %m, and wrote down that its mark is gone.
+constexpr const char* kLostMark = R"(fxg 0
+graph @main {
+  %x: f32[4] = placeholder()
+  %n: f32[4] = aten.neg.default(%x)
+  return (%n,)
+}
+erased {graph="main", uid=9, name="m", target="aten.sin.default", verdict={verdict=dropped, pass="mine"}, pass="mine", is_mark=true}
+)";
+
+nlohmann::json tags_of(std::vector<std::string> files) {
+  files.insert(files.begin(), "tags");
+  files.push_back("--json");
+  return run_fxopt(files).json()["result"]["files"][0];
+}
+
+std::vector<std::string> words_of(const std::string& command) {
+  std::vector<std::string> words;
+  std::string word;
+  bool quoted = false;
+  for (const char c : command + " ") {
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (c != ' ' || quoted) {
+      word += c;
+    } else if (!word.empty()) {
+      words.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return words;
+}
+
+// The first block of the section: commands after '$ ', and below a command a line that it prints. Returns the commands that ran.
+int run_block(const std::string& section, const TempFolder& folder) {
+  const std::string readme = read_text(std::string(FXOPT_SOURCE_DIR) + "/README.md");
+  const size_t begin = readme.find("```\n", readme.find("\n## " + section + "\n")) + 4;
+  std::istringstream lines(readme.substr(begin, readme.find("```\n", begin) - begin));
+  CliResult last;
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    if (!line.starts_with("$ fxopt ")) {
+      CHECK(contains(last.out, line.substr(line.find(':'))));
+      continue;
+    }
+    std::vector<std::string> words = words_of(line.substr(8, line.find(" | ") - 8));
+    for (std::string& word : words) {
+      if (word.starts_with("testdata/"))
+        word = std::string(FXOPT_SOURCE_DIR) + "/" + word;
+      else if (word.ends_with(".pb"))
+        word = folder / word;
+    }
+    last = run_fxopt(words);
+    CHECK(last.exit == 0);
+    ++count;
+  }
+  return count;
+}
+
+TEST_CASE("the recipe of 'Two compilations' in README.md runs and prints what it shows", "[cli]") {
+  const TempFolder folder;
+  CHECK(run_block("Two compilations", folder) == 4);
+}
+
+TEST_CASE("cli tags: a mark is listed, and counted apart from tags", "[cli]") {
+  const TempFolder folder;
+  write_text(folder / "joint.fxg", kJoint);
+  const nlohmann::json file = tags_of({folder / "joint.fxg"});
+  CHECK(file["marks"] == nlohmann::json::parse(R"({"honoured": 1})"));
+  CHECK(file["counts"] == nlohmann::json::parse(R"({"ignored": 1})"));
+  CHECK(file["tags"][0]["kind"] == "mark");
+  CHECK(file["tags"][0]["value"] == "m");
+  CHECK(file["tags"][0]["is_forecast"] == true);
+}
+
+TEST_CASE("cli tags: a partitioned step has its joint graph's verdicts, in one file or in two", "[cli]") {
+  const TempFolder folder;
+  write_text(folder / "joint.fxg", kJoint);
+  const std::string joint = folder / "joint.fxg", remat = folder / "remat.fxg", pair = folder / "pair.fxg";
+  REQUIRE(run_fxopt({"opt", joint, "-o", remat, "--passes", "remat,dce", "--strict-tags"}).exit == 0);
+  REQUIRE(run_fxopt({"opt", joint, "-o", pair, "--passes", "partition{mode=save-all}", "--strict-tags"}).exit == 0);
+  REQUIRE(run_fxopt({"opt", joint, "-o", pair, "--split", "--passes", "partition{mode=save-all}"}).exit == 0);
+  const nlohmann::json expected = tags_of({remat});
+  const nlohmann::json one = tags_of({pair});
+  const nlohmann::json two = tags_of({folder / "pair.forward.fxg", folder / "pair.backward.fxg", "--step"});
+  CHECK(expected["counts"] == nlohmann::json::parse(R"({"honoured": 1})"));
+  for (const nlohmann::json& file : {one, two}) {
+    CHECK(file["counts"] == expected["counts"]);
+    CHECK(file["marks"] == expected["marks"]);
+  }
+}
+
+TEST_CASE("cli tags: --strict-tags leaves a policy's tags out, also behind bucket", "[cli]") {
+  const TempFolder folder;
+  const std::string llama = std::string(FXOPT_SOURCE_DIR) + "/testdata/llama8b_joint.pb.zst";
+  for (const char* passes :
+       {"fsdp-gathers,partition,bucket", "sac{policy=full}", "sac{policy=full},partition,bucket"}) {
+    INFO(passes);
+    const CliResult result = run_fxopt({"opt", llama, "-o", folder / "out.pb", "--strict-tags", "--passes", passes});
+    CHECK(result.exit == 0);
+    CHECK(run_fxopt({"tags", folder / "out.pb", "--strict-tags"}).exit == 0);
+  }
+}
+
+TEST_CASE("cli tags: a lost mark is a row, and an error when strict", "[cli]") {
+  const TempFolder folder;
+  write_text(folder / "lost.fxg", kLostMark);
+  const CliResult loose = run_fxopt({"tags", folder / "lost.fxg"});
+  CHECK(loose.exit == 0);
+  CHECK(contains(loose.out, "1 mark: 1 dropped"));
+  CHECK(run_fxopt({"tags", folder / "lost.fxg", "--strict-tags"}).exit == 4);
+}
+
+}  // namespace
+}  // namespace fxopt
