@@ -34,15 +34,6 @@ bool names_part(const Mark& mark, int64_t part) {
   return mark.exists && (!mark.has_parts || std::binary_search(mark.parts.begin(), mark.parts.end(), part));
 }
 
-// The node that holds the mark of the value: its call where it is a part of one, unless only the part itself is marked.
-NodeId carrier_of(const Graph& graph, NodeId node) {
-  const std::optional<int64_t> part = part_number(graph, node);
-  const NodeId whole = part.has_value() ? whole_of(graph, node) : NodeId();
-  if (!whole.is_valid() || !graph[whole].is_call()) return node;
-  const bool is_own = !names_part(read_mark(graph, whole), *part) && names_part(read_mark(graph, node), *part);
-  return is_own ? node : whole;
-}
-
 // How `also` ends for the name of a part, and for a name that was merged into it.
 std::string named_as(int64_t part) { return "=" + std::to_string(part); }
 std::string merged_into(int64_t part) { return "@" + std::to_string(part); }
@@ -190,7 +181,7 @@ class Finder {
 
  private:
   void look_at(NodeId node) {
-    const NodeId carrier = carrier_of(graph_, node);
+    const NodeId carrier = mark_carrier(graph_, node);
     const Mark mark = read_mark(graph_, carrier);
     if (!mark.exists) return;
     if (carrier == node && mark.has_parts) {
@@ -262,16 +253,24 @@ Mark read_mark(const Graph& graph, NodeId node) {
   return mark;
 }
 
+NodeId mark_carrier(const Graph& graph, NodeId node) {
+  const std::optional<int64_t> part = part_number(graph, node);
+  const NodeId whole = part.has_value() ? whole_of(graph, node) : NodeId();
+  if (!whole.is_valid() || !graph[whole].is_call()) return node;
+  const bool is_own = !names_part(read_mark(graph, whole), *part) && names_part(read_mark(graph, node), *part);
+  return is_own ? node : whole;
+}
+
 bool is_marked_saved(const Graph& graph, NodeId node) {
   const std::optional<int64_t> part = part_number(graph, node);
-  const NodeId carrier = carrier_of(graph, node);
+  const NodeId carrier = mark_carrier(graph, node);
   const Mark mark = read_mark(graph, carrier);
   return mark.exists && (!mark.has_parts || (part.has_value() && has_part(mark, *part)));
 }
 
 std::vector<std::string> marked_names(const Graph& graph, NodeId node) {
   if (!is_marked_saved(graph, node)) return {};
-  const NodeId carrier = carrier_of(graph, node);
+  const NodeId carrier = mark_carrier(graph, node);
   return names_by(graph, node, carrier, read_mark(graph, carrier));
 }
 
@@ -330,7 +329,7 @@ size_t mark_saved(Graph& graph, std::span<const NodeId> saved) {
 
 void add_mark(Graph& graph, NodeId node, std::span<const std::string> names, int64_t total) {
   if (names.empty()) return;
-  const NodeId carrier = carrier_of(graph, node);
+  const NodeId carrier = mark_carrier(graph, node);
   Mark mark = read_mark(graph, carrier);
   if (carrier != node) {
     add_part(graph, carrier, mark, *part_number(graph, node), names);
@@ -346,7 +345,7 @@ void add_mark(Graph& graph, NodeId node, std::span<const std::string> names, int
 }
 
 void drop_mark(Graph& graph, NodeId node) {
-  const NodeId carrier = carrier_of(graph, node);
+  const NodeId carrier = mark_carrier(graph, node);
   Mark mark = read_mark(graph, carrier);
   if (!mark.exists) return;
   if (carrier != node) {

@@ -47,6 +47,10 @@ struct Mark {
 // O(size of `custom`).
 Mark read_mark(const Graph& graph, NodeId node);
 
+// The node that stores the mark of a value: the call of a getitem, unless only the getitem itself is
+// marked; else the node. O(size of `custom`).
+NodeId mark_carrier(const Graph& graph, NodeId node);
+
 // Whether the node is a marked value, by its own mark or as a result that the mark of its call
 // lists. A call whose mark lists indices is no marked value itself. O(size of `custom`).
 bool is_marked_saved(const Graph& graph, NodeId node);

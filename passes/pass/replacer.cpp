@@ -115,20 +115,29 @@ std::vector<std::string> Replacer::effective_names(NodeId node) {
   std::vector<std::string> names = marked_names(graph_, node);
   if (names.empty()) return names;
   if (const NodeId whole = whole_of(graph_, node); whole.is_valid()) {
-    return is_taken_twice(node, whole) ? std::vector<std::string>() : names;
+    const bool is_left = mark_carrier(graph_, node) != node && is_taken_twice(node, whole);
+    return is_left ? std::vector<std::string>() : names;
   }
   const StringId name = read_mark(graph_, node).name;
   if (!name.is_valid()) return names;
   if (!is_indexed_) {
     for (const NodeId each : graph_.nodes()) {
       if (!graph_[each].is_call() || is_backward(each) || whole_of(graph_, each).is_valid()) continue;
-      if (const StringId own = read_mark(graph_, each).name; own.is_valid()) named_[own].push_back(each);
+      const Mark mark = read_mark(graph_, each);
+      if (mark.exists && !mark.has_parts && mark.name.is_valid()) named_[mark.name].push_back(each);
     }
     is_indexed_ = true;
   }
   std::vector<NodeId>& known = named_[name];
   std::erase_if(known, [&](NodeId each) { return graph_[each].erased || read_mark(graph_, each).name != name; });
   return known.empty() || known.back() == node ? names : std::vector<std::string>();
+}
+
+// A node that only has the metadata of a marked value and becomes another marked value is that one alone.
+void Replacer::drop_shadow(NodeId kept) {
+  const bool is_shadow = graph_[kept].is_call() && !is_backward(kept) && !whole_of(graph_, kept).is_valid() &&
+                         is_marked_saved(graph_, kept) && effective_names(kept).empty();
+  if (is_shadow) drop_mark(graph_, kept);
 }
 
 // Nodes that have the metadata of the marked value, which goes: none of them becomes it.
@@ -145,11 +154,12 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
   const Mark mark = read_mark(graph_, gone);
   const bool is_call = graph_[gone].is_call() && !is_backward(gone);
   if (is_call && mark.exists && mark.has_parts && !whole_of(graph_, gone).is_valid()) {
+    drop_shadow(kept);
     merge_marks(graph_, kept, gone);  // its parts are handed over with it
     return;
   }
   const bool are_one_part = whole_of(graph_, gone).is_valid() && whole_of(graph_, gone) == whole_of(graph_, kept);
-  if (are_one_part) return;
+  if (are_one_part && mark_carrier(graph_, gone) != gone) return;
   const std::vector<std::string> names = effective_names(gone);
   if (names.empty()) return;
   const NodeExtra* extra = graph_.extra(gone);
@@ -161,6 +171,7 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
     record_mark(gone, names, verdict.value_or(verdict_of(graph_, Verdict::kImplied, TagRule::kKeptAnyway, pass_)));
     return;
   }
+  drop_shadow(kept);
   if (!is_marked_saved(graph_, kept)) yield_to_mark(kept);
   add_mark(graph_, kept, names, mark.total);
   if (verdict.has_value() && !graph_.mutable_extra(kept).mark_verdict.has_value()) {

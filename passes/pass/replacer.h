@@ -64,6 +64,7 @@ class Replacer {
   void give_mark(NodeId gone, NodeId kept);
   bool is_taken_twice(NodeId node, NodeId whole) const;
   std::vector<std::string> effective_names(NodeId node);
+  void drop_shadow(NodeId kept);
   void forget_shadows(NodeId node);
   void record_mark(NodeId node, const std::vector<std::string>& names, const TagVerdict& verdict);
   void lower_totals();
