@@ -292,21 +292,28 @@ int64_t GroupRow::moved_bytes() const {
   return sum;
 }
 
-NodeId last_wait(const Graph& graph, NodeId collective) {
-  NodeId last;
-  std::vector<NodeId> taken = {collective};
+std::vector<NodeId> waits_for(const Graph& graph, NodeId collective) {
+  std::vector<NodeId> found, taken = {collective};
   while (!taken.empty()) {
     const NodeId from = taken.back();
     taken.pop_back();
     for (UseId use = graph.first_use(from); use.is_valid(); use = graph.use(use).next) {
       const NodeId user = graph.use(use).user;
       const Op& op = graph.op(user);
-      const bool is_later = !last.is_valid() || graph.position(user) > graph.position(last);
-      if (op.has(Effect::kWaits) && is_later) last = user;
       // A getitem takes its first argument apart; one that has it as an index, too, is met twice and followed once.
       const bool follows = op.view == ViewKind::kProjection && graph.use(use).slot == ArgIndex(graph[user].args.first);
       if (follows) taken.push_back(user);
+      if (follows || op.has(Effect::kWaits)) found.push_back(user);
     }
+  }
+  return found;
+}
+
+NodeId last_wait(const Graph& graph, NodeId collective) {
+  NodeId last;
+  for (const NodeId node : waits_for(graph, collective)) {
+    const bool is_later = !last.is_valid() || graph.position(node) > graph.position(last);
+    if (graph.op(node).has(Effect::kWaits) && is_later) last = node;
   }
   return last;
 }

@@ -51,6 +51,9 @@ std::optional<int64_t> collective_input_bytes(const Graph& graph, NodeId node, c
 // Nothing for other kinds, without ranks, and above 2^63 - 1.
 std::optional<int64_t> ring_bytes(CollectiveKind kind, int64_t input, int64_t ranks);
 
+// The waits for the collective, and the getitems that lead to them. Each once, in no particular order. O(users).
+std::vector<NodeId> waits_for(const Graph& graph, NodeId collective);
+
 // The last in the schedule that waits for the collective, or for a part of what it gives; invalid: nobody does. O(users).
 NodeId last_wait(const Graph& graph, NodeId collective);
 

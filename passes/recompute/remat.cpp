@@ -30,6 +30,7 @@
 #include "passes/recompute/remat.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +39,7 @@
 #include <vector>
 
 #include "core/text.h"
+#include "ir/alias/collectives.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/order.h"
 #include "ir/step/marks.h"
@@ -88,6 +90,8 @@ class Writer {
     }
   }
 
+  const IdMap<NodeId, NodeId>& originals() const { return originals_; }
+
  private:
   // The next region shares no copy with this one. In time of the copies, for there may be as many regions as nodes.
   void forget() {
@@ -101,6 +105,7 @@ class Writer {
     const std::string base = std::string(graph_.name_of(original)) + "_recomputed";
     const NodeId id = graph_.clone_node(original, before, base, mapped_);
     mapped_[original] = id;
+    originals_[id] = original;
     copied_.push_back(original);
     Node& node = graph_[id];
     node.phase = Phase::kBackward;
@@ -219,6 +224,7 @@ class Writer {
   StringId pass_;
   IdMap<NodeId, NodeId> mapped_;        // original to its copy in the region at hand
   IdMap<BufferId, StorageId> buffers_;  // to the storage of the copy, likewise
+  IdMap<NodeId, NodeId> originals_;     // of every copy
   std::vector<NodeId> copied_;          // that mapped_ has
   std::vector<BufferId> owned_;         // that buffers_ has
 };
@@ -261,13 +267,64 @@ void remark_without_backward(const Graph& graph, PassResult& result) {
                     " without effect: no node of this graph is backward, neither marked nor inferred");
 }
 
+// The collectives of each group in the order in which it first runs them, without those that are gone; copies by their original.
+using GroupOrders = std::map<GroupKey, std::vector<NodeId>>;
+GroupOrders find_orders(const Graph& graph, const IdMap<NodeId, NodeId>& originals,
+                        const IdMap<NodeId, bool>& is_gone) {
+  GroupOrders orders;
+  IdMap<NodeId, bool> is_known(graph.num_ids(), false);
+  for (const NodeId node : graph.nodes()) {
+    if (!graph[node].is_call() || !graph.op(node).has(Effect::kCollective) || is_gone.get(node)) continue;
+    const NodeId original = originals.get(node).is_valid() ? originals.get(node) : node;
+    if (is_known[original]) continue;
+    is_known[original] = true;
+    orders[group_of_call(graph, node)].push_back(original);
+  }
+  return orders;
+}
+
+IdMap<NodeId, bool> find_unread(const Graph& graph, const RematPlan& plan) {
+  IdMap<NodeId, bool> is_unread(graph.num_ids(), false);
+  for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
+    bool is_read = !plan.recomputed.get(node);
+    for (UseId use = graph.first_use(node); use.is_valid() && !is_read; use = graph.use(use).next) {
+      is_read = !is_unread.get(graph.use(use).user);
+    }
+    is_unread[node] = !is_read;
+  }
+  return is_unread;
+}
+
+// Unread originals that stay: collectives without which their group would run its collectives in another order, and the waits of
+// collectives that stay.
+IdMap<NodeId, bool> find_held(const Graph& graph, const IdMap<NodeId, NodeId>& originals,
+                              const IdMap<NodeId, bool>& is_unread, PassResult& result) {
+  IdMap<NodeId, bool> held(graph.num_ids(), false);
+  const GroupOrders before = find_orders(graph, originals, IdMap<NodeId, bool>(graph.num_ids(), false));
+  GroupOrders after = find_orders(graph, originals, is_unread);
+  for (const auto& [group, order] : before) {
+    const bool is_same = after[group] == order;
+    for (const NodeId node : order) {
+      if (is_unread.get(node) && is_same) continue;
+      for (const NodeId wait : waits_for(graph, node)) held[wait] = true;
+      if (!is_unread.get(node)) continue;
+      held[node] = true;
+      result.remark(graph, node, "kept-in-order",
+                    "runs in forward too, where nothing reads it: without it the collectives of its group would run in "
+                    "another order");
+    }
+  }
+  return held;
+}
+
 // Originals nobody reads any more, from the last to the first so that chains go.
-void erase_originals(Graph& graph, const RematPlan& plan, const RematFacts& facts, std::string_view pass,
-                     PassResult& result) {
+void erase_originals(Graph& graph, const RematPlan& plan, const RematFacts& facts,
+                     const IdMap<NodeId, NodeId>& originals, std::string_view pass, PassResult& result) {
+  const IdMap<NodeId, bool> held = find_held(graph, originals, find_unread(graph, plan), result);
   Replacer replacer(graph, facts.phases, pass);
   for (NodeId node = graph.last(); node.is_valid();) {
     const NodeId previous = graph.prev(node);
-    if (plan.recomputed[node] && !graph.has_users(node)) {
+    if (plan.recomputed[node] && !graph.has_users(node) && !held.get(node)) {
       replacer.erase_unread(node);
       result.count("erased");
     }
@@ -317,8 +374,9 @@ Result<PassResult> carry_out(Graph& graph, const RematFacts& facts, const RematO
   if (!plan->regions.empty() && !facts.phases.has_markers && graph.kind != GraphKind::kBackward) {
     result.count("phase-marks", static_cast<int64_t>(mark_phases(graph, facts.phases)));
   }
-  Writer(graph, facts.storages, facts.reloads, options.own_subgraphs, by, result).run(*plan);
-  erase_originals(graph, *plan, facts, pass, result);
+  Writer writer(graph, facts.storages, facts.reloads, options.own_subgraphs, by, result);
+  writer.run(*plan);
+  erase_originals(graph, *plan, facts, writer.originals(), pass, result);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "ir/alias/collectives.h"
 #include "ir/alias/effects.h"
 #include "ir/step/halves.h"
 #include "ir/values/values.h"
@@ -158,17 +159,37 @@ class Planner {
           continue;
         }
       }
-      if (!can_read_reloads(node, consumer) || !is_legal(node, consumer)) continue;
+      if (!can_read_reloads(node, consumer) || !is_legal(node, consumer) || !can_wait_again(node)) continue;
       hoist_reloads(node, step);
       copied_in_[node] = region_number_;
       plan_.recomputed[node] = true;
       step.copies.push_back(node);
       graph_.for_each_input(node, [this](NodeId input) { pending_.push_back({input, true}); });
+      if (!runs_collective(node)) continue;
+      for (const NodeId wait : waits_for(graph_, node)) pending_.push_back({wait, true});
     }
     const auto in_order = [this](NodeId a, NodeId b) { return graph_.position(a) < graph_.position(b); };
     std::sort(step.hoisted.begin(), step.hoisted.end(), in_order);
     std::sort(step.copies.begin(), step.copies.end(), in_order);
     return step;
+  }
+
+  bool runs_collective(NodeId node) const {
+    return compat_ == Compat::kFxopt && graph_[node].is_call() && graph_.op(node).has(Effect::kCollective);
+  }
+
+  // A collective is copied with its waits: else the copy, or the original, would be left running.
+  bool can_wait_again(NodeId node) {
+    if (!runs_collective(node)) return true;
+    for (const NodeId wait : waits_for(graph_, node)) {
+      const bool is_backward = phases_.is_backward(wait);
+      if (!is_backward && decisions_.of[wait].recompute && plan_.blocked.get(wait) == TagRule::kNone) continue;
+      block_once(node, TagRule::kUnrepeatable, "partly-saved",
+                 is_backward ? "saved: backward waits for this collective"
+                             : "saved: another result of this collective is saved");
+      return false;
+    }
+    return true;
   }
 
   // A view of an offloaded value goes with the reader that is copied: onto the reload.
