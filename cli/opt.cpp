@@ -331,6 +331,15 @@ void tell_step(Console& console, const PipelineStep& step, const StepReport& don
   console.stage("checked what " + step.text + " left", done.check_seconds);
 }
 
+// Of the ledger of erased nodes each file has the entries of its own graphs; the first one also those of graphs that are gone.
+void keep_own_ledger(Module& part, const Module& module, bool is_first) {
+  std::erase_if(part.erased, [&](const ErasedNode& entry) {
+    if (part.find_graph(entry.graph).is_valid()) return false;
+    const StringId name = module.strings.find(part.text(entry.graph));
+    return !is_first || (name.is_valid() && module.find_graph(name).is_valid());
+  });
+}
+
 // The module, or with --split each of its graphs that run on their own, where none is written over an input.
 bool write_products(Console& console, const OptFlags& flags, const Module& module, const Product& product) {
   if (!flags.split) return save_product(console, module, product);
@@ -345,7 +354,9 @@ bool write_products(Console& console, const OptFlags& flags, const Module& modul
     return false;
   }
   for (size_t i = 0; i < graphs.size(); ++i) {
-    if (!save_product(console, *extract_graph(module, graphs[i]), products[i])) return false;
+    const std::unique_ptr<Module> part = extract_graph(module, graphs[i]);
+    keep_own_ledger(*part, module, i == 0);
+    if (!save_product(console, *part, products[i])) return false;
   }
   return true;
 }

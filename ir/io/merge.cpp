@@ -160,17 +160,28 @@ class Merger {
     into_.certificate.reset();  // of a part
   }
 
+  // A file of one half says where nodes of the other half come from, by uids that the other file has as they are.
+  bool is_of_other_file(StringId graph, size_t first_graph) const {
+    const GraphId found = into_.find_graph(graph);
+    return found.is_valid() && found.index() < first_graph;
+  }
+
   void shift_origins(size_t first_graph, size_t first_erased, uint64_t base) {
+    const auto shift = [&](std::vector<Origin>& origins) {
+      for (Origin& origin : origins) {
+        if (!is_of_other_file(origin.graph, first_graph)) origin.uid += base;
+      }
+    };
     for (size_t i = first_graph; i < into_.num_graphs(); ++i) {
       Graph& graph = into_.graph(into_.graphs()[i]);
       for (const NodeId node : graph.nodes()) {
         if (!graph[node].extra.is_valid()) continue;
-        for (Origin& origin : graph.mutable_extra(node).origins) origin.uid += base;
+        shift(graph.mutable_extra(node).origins);
       }
     }
     for (size_t i = first_erased; i < into_.erased.size(); ++i) {
-      into_.erased[i].uid += base;
-      for (Origin& origin : into_.erased[i].origins) origin.uid += base;
+      if (!is_of_other_file(into_.erased[i].graph, first_graph)) into_.erased[i].uid += base;
+      shift(into_.erased[i].origins);
     }
   }
 

@@ -118,6 +118,20 @@ TEST_CASE("cli tags: a partitioned step has its joint graph's verdicts, in one f
   }
 }
 
+TEST_CASE("cli tags: of two files each has the ledger of its own graph", "[cli]") {
+  const TempFolder folder;
+  write_text(folder / "joint.fxg",
+             "fxg 0\ngraph @main {kind=joint, num_forward_outputs=1} {\n  %x: f32[8] = placeholder()\n"
+             "  %a: f32[8] = aten.mul.Tensor(%x, %x)\n  %b: f32[8] = aten.mul.Tensor(%x, %x) {tag=PREFER_SAVE}\n"
+             "  %c: f32[8] = aten.mul.Tensor(%a, %b)\n  return (%c,)\n}\n");
+  const std::string joint = folder / "joint.fxg", pair = folder / "pair.fxg";
+  REQUIRE(run_fxopt({"opt", joint, "-o", pair, "--split", "--passes", "partition{mode=min-cut}"}).exit == 0);
+  CHECK(contains(read_text(folder / "pair.forward.fxg"), "erased {"));
+  CHECK_FALSE(contains(read_text(folder / "pair.backward.fxg"), "erased {"));
+  const nlohmann::json file = tags_of({folder / "pair.forward.fxg", folder / "pair.backward.fxg", "--step"});
+  CHECK(file["counts"] == nlohmann::json::parse(R"({"moot": 1})"));
+}
+
 TEST_CASE("cli tags: --strict-tags leaves a policy's tags out, also behind bucket", "[cli]") {
   const TempFolder folder;
   const std::string llama = std::string(FXOPT_SOURCE_DIR) + "/testdata/llama8b_joint.pb.zst";
