@@ -206,6 +206,9 @@ class Finder {
   }
 
   void find_names_of_backward() {
+    for (const ErasedNode& erased : graph_.module().erased) {
+      if (erased.is_mark) named_.insert(erased.name);  // such as one that an input has become
+    }
     for (const NodeId node : graph_.nodes()) {
       if (!graph_[node].is_call() || !phases_.is_backward(node)) continue;
       const Mark mark = read_mark(graph_, node);

@@ -1,6 +1,8 @@
 #include "passes/clean/gathers.h"
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "ir/alias/order.h"
 #include "ir/graph/module.h"
 #include "ir/step/halves.h"
+#include "ir/step/repeat.h"
 #include "ir/step/unshard.h"
 #include "ir/values/values.h"
 #include "passes/pass/replacer.h"
@@ -64,8 +67,29 @@ NodeId root_of(const Graph& graph, NodeId shard) {
   return shard;
 }
 
+// What stands against merging gathers with equal arguments: asked of every repeated gather, made once.
+struct ApartFacts {
+  const StorageMap& storages;
+  RepeatRules repeats;
+  IdMap<BufferId, bool> returned;
+
+  ApartFacts(const Graph& graph, Facts& facts)
+      : storages(facts.storages()), repeats(graph, facts.phases(), storages), returned(storages.num_buffers(), false) {
+    for (const NodeId leaf : output_leaves(graph)) {
+      for (const BufferId made : leaf.is_valid() ? storages.buffers(leaf) : std::span<const BufferId>()) {
+        if (made.is_valid()) returned[made] = true;
+      }
+    }
+  }
+
+  bool is_returned(NodeId node) const {
+    const std::span<const BufferId> made = storages.buffers(node);
+    return std::any_of(made.begin(), made.end(), [this](BufferId id) { return id.is_valid() && returned.get(id); });
+  }
+};
+
 // Why the gather is not merged with an earlier one of the same half.
-std::string reason_apart(const Graph& graph, const StorageMap& storages, NodeId first, NodeId other) {
+std::string reason_apart(const Graph& graph, const ApartFacts& facts, NodeId first, NodeId other) {
   if (graph[first].target != graph[other].target) return "another operator";
   if (!(group_of_call(graph, first) == group_of_call(graph, other))) return "another group";
   if (stream_of(graph, first) != stream_of(graph, other)) return "another stream";
@@ -73,9 +97,16 @@ std::string reason_apart(const Graph& graph, const StorageMap& storages, NodeId 
   const Tensor* left = single_tensor(graph, one);
   const Tensor* right = single_tensor(graph, two);
   if (left != nullptr && right != nullptr && left->dtype != right->dtype) return "another type";
-  if (storages.input_bytes_change(first, first, other)) return "a write in between";
+  if (facts.storages.input_bytes_change(first, first, other)) return "a write in between";
   if (one != two) return "another input";
-  return is_held(graph, other) ? "a control dependency" : "other recorded values";
+  if (graph[first].args.count != graph[other].args.count || graph[first].kwargs.count != graph[other].kwargs.count) {
+    return "arguments spelled differently";
+  }
+  if (is_held(graph, other)) return "a control dependency";
+  const bool is_written = facts.repeats.is_written_later(first) || facts.repeats.is_written_later(other);
+  if (is_written) return "a later write to one of the results";
+  if (facts.is_returned(first) && facts.is_returned(other)) return "both are returned";
+  return "not proved equal";
 }
 
 }  // namespace
@@ -125,6 +156,7 @@ Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context
 
 void remark_gathers_apart(const Graph& graph, Facts& facts, PassResult& result) {
   const UnshardMap unshards = unshards_of(graph, facts, GatheredInputs::kParameters);
+  const ApartFacts apart(graph, facts);
   std::map<std::pair<bool, NodeId>, NodeId> first;  // by half and parameter
   std::map<std::string, int64_t> reasons;
   NodeId repeated;
@@ -135,7 +167,7 @@ void remark_gathers_apart(const Graph& graph, Facts& facts, PassResult& result) 
     if (!given.is_valid() || unshards.content.get(given) != UnshardContent::kShard) continue;
     const auto [known, is_new] = first.try_emplace({facts.phases().is_backward(node), root_of(graph, given)}, node);
     if (is_new) continue;
-    const std::string reason = reason_apart(graph, facts.storages(), known->second, node);
+    const std::string reason = reason_apart(graph, apart, known->second, node);
     result.remark(graph, node, "gather-apart",
                   "not merged with %" + std::string(graph.name_of(known->second)) +
                       ", which gathers the same parameter: " + reason);

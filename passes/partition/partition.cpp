@@ -219,6 +219,7 @@ void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nod
     if (!is_put.get(node)) marked.push_back(node);
   }
   for (const NodeId node : marked) {
+    if (graph[node].phase == Phase::kBackward) strip_mark(graph, node);  // of backward nodes none counts
     graph[node].phase = Phase::kForward;
     graph[node].phase_markers = marker_bit(PhaseMarker::kIsForward);
   }

@@ -1,5 +1,6 @@
 // Saves what a first partition marked (ir/step/marks.h), and nothing else.
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,10 @@ class ReplayChooser {
                          "', which the first partition saved, is computed only in backward: " + quoted(graph_, node),
                      "compute it in forward, or remove its ap_must_save");
     }
-    if (!marks.values.empty()) return std::nullopt;
+    const std::vector<ErasedNode>& ledger = graph_.module().erased;
+    const bool had_marks =
+        std::any_of(ledger.begin(), ledger.end(), [](const ErasedNode& each) { return each.is_mark; });
+    if (!marks.values.empty() || had_marks) return std::nullopt;
     if (marks.without_part.is_valid()) {
       return refused(graph_, marks.without_part,
                      quoted(graph_, marks.without_part) +

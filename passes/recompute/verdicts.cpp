@@ -72,6 +72,7 @@ class Judge {
     if (!is_needed(node)) return verdict(Verdict::kMoot, decided);
     if (plan_.blocked[node] == TagRule::kUnrepeatable) return verdict(Verdict::kConflicting, decided);
     if (is_view_of_kept(facts_, plan_, node)) {
+      if (is_part_to_recompute(node) && read_.get(node)) return verdict(Verdict::kOverridden, TagRule::kInherited);
       return verdict(read_.get(node) ? Verdict::kImplied : Verdict::kMoot, TagRule::kKeptAnyway);
     }
     return verdict(Verdict::kOverridden, read_in_plan_.get(node) ? why_kept(node, decided) : TagRule::kExcluded);
@@ -88,6 +89,13 @@ class Judge {
   const IdMap<NodeId, bool>& read() const { return read_; }
 
  private:
+  // A result of a call without a tag: it is memory of its own, and goes with the call.
+  bool is_part_to_recompute(NodeId node) const {
+    const NodeId whole = whole_of(graph_, node);
+    return graph_[node].tag == Tag::kMustRecompute && whole.is_valid() && graph_[whole].is_call() &&
+           graph_[whole].tag == Tag::kNone;
+  }
+
   // A rule that says saved does not decide that a value is recomputed: a partitioner did, or the value goes with its base.
   static TagRule why_recomputed(TagRule decided) {
     if (decided == TagRule::kMustSave) return TagRule::kCut;
