@@ -66,8 +66,8 @@ TagOutcome outcome_of_tag(const Graph& graph, NodeId node) {
 }
 
 // One for each name of the marked value.
-std::vector<TagOutcome> outcomes_of_mark(const Graph& graph, const MarkMap& marks, NodeId value) {
-  const NodeExtra* extra = graph.extra(marks.carriers[value]);
+std::vector<TagOutcome> outcomes_of_mark(const Graph& graph, NodeId value) {
+  const NodeExtra* extra = graph.extra(value);
   TagOutcome one = outcome(graph.module(), graph.name(), graph.name_of(value), Tag::kNone,
                            extra == nullptr ? std::nullopt : extra->mark_verdict, std::nullopt);
   one.is_mark = true;
@@ -272,7 +272,7 @@ class Collector {
       if (extra != nullptr) note_merged(extra->origins);
       if (graph[node].tag != Tag::kNone) add_tag(graph, node);
       if (!marks.has_value() || !marks->is_saved.get(node)) continue;
-      for (TagOutcome& each : outcomes_of_mark(graph, *marks, node)) {
+      for (TagOutcome& each : outcomes_of_mark(graph, node)) {
         if (!names_.emplace(each.graph, each.value).second) continue;  // a second getitem of one part
         if (auditor_ != nullptr) auditor_->complete(graph, node, each);
         outcomes_.push_back(std::move(each));

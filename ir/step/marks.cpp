@@ -159,7 +159,6 @@ class Finder {
  public:
   Finder(const Graph& graph, const PhaseMap& phases) : graph_(graph), phases_(phases) {
     marks_.is_saved = IdMap<NodeId, bool>(graph.num_ids(), false);
-    marks_.carriers = IdMap<NodeId, NodeId>(graph.num_ids());
   }
 
   MarkMap run() {
@@ -169,7 +168,7 @@ class Finder {
     for (const NodeId node : graph_.nodes()) {
       if (!marks_.is_saved[node]) continue;
       marks_.values.push_back(node);
-      const NodeId carrier = marks_.carriers[node];
+      const NodeId carrier = mark_carrier(graph_, node);
       for (std::string& name : names_by(graph_, node, carrier, read_mark(graph_, carrier)))
         names_.insert(std::move(name));
     }
@@ -196,7 +195,6 @@ class Finder {
       if (!whole_of(graph_, node).is_valid()) take_over(node, mark.name);
     }
     marks_.is_saved[node] = true;
-    marks_.carriers[node] = carrier;
   }
 
   void take_over(NodeId node, StringId name) {

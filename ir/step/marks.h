@@ -62,13 +62,12 @@ std::vector<std::string> marked_names(const Graph& graph, NodeId node);
 
 // The marked values of a graph.
 struct MarkMap {
-  IdMap<NodeId, bool> is_saved;    // marked forward values; of several nodes with one name the last
-  IdMap<NodeId, NodeId> carriers;  // for each value, the node that stores its mark
-  std::vector<NodeId> values;      // those of `is_saved`, in schedule order
-  int64_t num_names = 0;           // of these values, merged ones included
-  int64_t num_lost = 0;            // marked values missing from the graph, as far as totals and indices show
-  NodeId without_part;             // the first call with a marked result that no getitem reads, if any
-  NodeId in_backward_alone;        // a backward node with a mark whose name no forward node carries, if any
+  IdMap<NodeId, bool> is_saved;  // marked forward values; of several nodes with one name the last
+  std::vector<NodeId> values;    // those of `is_saved`, in schedule order
+  int64_t num_names = 0;         // of these values, merged ones included
+  int64_t num_lost = 0;          // marked values missing from the graph, as far as totals and indices show
+  NodeId without_part;           // the first call with a marked result that no getitem reads, if any
+  NodeId in_backward_alone;      // a backward node with a mark whose name no forward node carries, if any
 };
 // O(nodes + sizes of `custom`), less where the module holds no mark.
 MarkMap find_marks(const Graph& graph, const PhaseMap& phases);

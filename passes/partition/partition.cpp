@@ -296,7 +296,7 @@ void write_marks(Graph& graph, Facts& facts, const std::vector<NodeId>& saved, P
   const TagVerdict honoured{Verdict::kHonoured, TagRule::kReplay, graph.module().intern(kPass), {}};
   for (const NodeId node : saved) {
     if (!marks.is_saved.get(node)) continue;
-    std::optional<TagVerdict>& verdict = graph.mutable_extra(marks.carriers[node]).mark_verdict;
+    std::optional<TagVerdict>& verdict = graph.mutable_extra(node).mark_verdict;
     if (verdict.has_value() && verdict->verdict == Verdict::kHonoured) continue;
     verdict = honoured;
     result.count("verdicts");
@@ -356,7 +356,7 @@ void judge_without_backward(Graph& graph, const PhaseMap& phases, const JointHal
   }
   const MarkMap marks = find_marks(graph, phases);
   for (const NodeId value : marks.values) {
-    std::optional<TagVerdict>& verdict = graph.mutable_extra(marks.carriers[value]).mark_verdict;
+    std::optional<TagVerdict>& verdict = graph.mutable_extra(value).mark_verdict;
     if (verdict.has_value() && verdict->verdict == Verdict::kMoot) continue;
     verdict.reset();  // what it was in the joint graph
     judge(verdict, Verdict::kMoot, TagRule::kNone);

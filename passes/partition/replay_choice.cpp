@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/alias/effects.h"
 #include "ir/graph/module.h"
 #include "ir/values/values.h"
 #include "passes/partition/choice.h"
@@ -18,6 +19,7 @@ class ReplayChooser {
   ReplayChooser(const Graph& graph, Facts& facts, PreferRecompute prefer)
       : graph_(graph),
         phases_(facts.phases()),
+        storages_(facts.storages()),
         effects_(facts.effects()),
         decisions_(decide_tags(graph, phases_, facts.storages(), effects_, TagRules::kFxopt, prefer)) {}
 
@@ -27,6 +29,7 @@ class ReplayChooser {
     decisions_.wanted = "carries no ap_must_save";
     decisions_.remedy = "mark it, or partition the first graph in a way that saves it";
     decisions_.unrepeatable.clear();
+    is_base_ = find_bases(marks);
     const std::vector<TagRemark> of_tags = std::exchange(decisions_.remarks, {});
     for (const TagRemark& remark : of_tags) {
       if (marks.is_saved.get(remark.node)) decisions_.remarks.push_back(remark);
@@ -66,6 +69,20 @@ class ReplayChooser {
                    "run the first partition with mark-saved=true, and keep `custom` in the trace (`fxopt help marks`)");
   }
 
+  IdMap<NodeId, bool> find_bases(const MarkMap& marks) const {
+    IdMap<NodeId, bool> is_base(graph_.num_ids(), false);
+    for (const NodeId value : marks.values) {
+      for (const BufferId id : storages_.buffers(value)) {
+        const Buffer* buffer = id.is_valid() ? &storages_.buffer(id) : nullptr;
+        const bool is_node = buffer != nullptr && buffer->source == BufferSource::kNode;
+        if (is_node && buffer->producer != value && whole_of(graph_, value) != buffer->producer) {
+          is_base[buffer->producer] = true;
+        }
+      }
+    }
+    return is_base;
+  }
+
   void decide(NodeId node) {
     TagDecision& decision = decisions_.of[node];
     if (graph_.value(node).kind == ValueKind::kSymbolic) {
@@ -83,6 +100,11 @@ class ReplayChooser {
       }
       return;
     }
+    // The memory of a marked view stays, and with it the value that it views.
+    if (!is_marked && is_base_.get(node) && !decision.recompute) {
+      decision.rule = TagRule::kInherited;
+      return;
+    }
     if (!is_marked) {
       decision.recompute = true;
       decision.rule = TagRule::kReplay;
@@ -98,8 +120,10 @@ class ReplayChooser {
 
   const Graph& graph_;
   const PhaseMap& phases_;
+  const StorageMap& storages_;
   EffectMap& effects_;
   TagDecisions decisions_;
+  IdMap<NodeId, bool> is_base_;  // of a marked view
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "passes/recompute/verdicts.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/hash_table.h"
@@ -127,7 +128,7 @@ IdMap<NodeId, TagVerdict> judge_all(const Graph& graph, const Judge& judge) {
   return verdicts;
 }
 
-// The verdict that a mark of several values has: overridden before honoured before moot.
+// What several getitems of one part have in common: overridden before honoured before moot.
 bool outweighs(Verdict one, Verdict other) {
   const auto weight = [](Verdict verdict) {
     return verdict == Verdict::kOverridden ? 2 : verdict == Verdict::kHonoured ? 1 : 0;
@@ -135,17 +136,20 @@ bool outweighs(Verdict one, Verdict other) {
   return weight(one) > weight(other);
 }
 
-std::vector<std::pair<NodeId, TagVerdict>> judge_all_marks(const Judge& judge, const MarkMap& marks) {
+std::vector<std::pair<NodeId, TagVerdict>> judge_all_marks(const Graph& graph, const Judge& judge,
+                                                           const MarkMap& marks) {
   std::vector<std::pair<NodeId, TagVerdict>> verdicts;
-  HashMap<NodeId, size_t> places;
+  std::map<std::pair<NodeId, int64_t>, size_t> places;  // of getitems, by call and index
   for (const NodeId value : marks.values) {
     const TagVerdict verdict = judge.judge_mark(value);
-    const auto [place, is_new] = places.try_emplace(marks.carriers[value], verdicts.size());
-    if (is_new) {
-      verdicts.emplace_back(marks.carriers[value], verdict);
-    } else if (outweighs(verdict.verdict, verdicts[place->second].second.verdict)) {
-      verdicts[place->second].second = verdict;
-    }
+    verdicts.emplace_back(value, verdict);
+    const Arg* key = whole_of(graph, value).is_valid() ? graph.arg(value, 1) : nullptr;
+    if (key == nullptr || !key->is(ArgKind::kInt)) continue;
+    const size_t last = verdicts.size() - 1;
+    const auto [place, is_new] = places.try_emplace({whole_of(graph, value), key->as_int()}, last);
+    if (is_new) continue;
+    if (outweighs(verdict.verdict, verdicts[place->second].second.verdict)) verdicts[place->second].second = verdict;
+    verdicts[last].second = verdicts[place->second].second;
   }
   return verdicts;
 }
@@ -183,7 +187,7 @@ IdMap<NodeId, TagVerdict> judge_tags(const Graph& graph, const RematPlan& plan, 
 std::vector<std::pair<NodeId, TagVerdict>> judge_marks(const Graph& graph, const RematPlan& plan,
                                                        const RematFacts& facts) {
   if (facts.decisions.marks.values.empty()) return {};
-  return judge_all_marks(Judge(graph, plan, facts), facts.decisions.marks);
+  return judge_all_marks(graph, Judge(graph, plan, facts), facts.decisions.marks);
 }
 
 TagForecast forecast_tags(const Graph& graph, const RematOptions& options) {
@@ -193,7 +197,7 @@ TagForecast forecast_tags(const Graph& graph, const RematOptions& options) {
   const Judge judge(graph, plan, facts);
   TagForecast forecast;
   forecast.verdicts = judge_all(graph, judge);
-  forecast.marks = judge_all_marks(judge, facts.decisions.marks);
+  forecast.marks = judge_all_marks(graph, judge, facts.decisions.marks);
   forecast.recomputed = plan.recomputed;
   forecast.read = judge.read();
   forecast.needed = IdMap<NodeId, bool>(graph.num_ids(), false);

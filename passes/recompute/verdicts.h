@@ -44,10 +44,11 @@ bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node
 // O(nodes + edges).
 IdMap<NodeId, TagVerdict> judge_tags(const Graph& graph, const RematPlan& plan, const RematFacts& facts);
 
-// The verdict on each marked value, by the node that holds the mark, in schedule order:
+// The verdict on each marked value, in schedule order:
 //   honoured     backward reads the saved value, or a view of it
 //   moot         backward does not read it
-//   overridden   the rule named decided that backward recomputes it; of a call with several marked parts, one of them
+//   overridden   the rule named decided that backward recomputes it
+// By marked value, a getitem where a part of a call is marked. Getitems of one part have one verdict.
 // O(nodes + edges).
 std::vector<std::pair<NodeId, TagVerdict>> judge_marks(const Graph& graph, const RematPlan& plan,
                                                        const RematFacts& facts);
