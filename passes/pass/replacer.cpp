@@ -120,6 +120,12 @@ std::vector<std::string> Replacer::effective_names(NodeId node) {
   }
   const StringId name = read_mark(graph_, node).name;
   if (!name.is_valid()) return names;
+  const std::vector<NodeId>& known = carriers_of(name);
+  return known.empty() || known.back() == node ? names : std::vector<std::string>();
+}
+
+// The nodes whose mark, of the whole value, has this name; in schedule order.
+const std::vector<NodeId>& Replacer::carriers_of(StringId name) {
   if (!is_indexed_) {
     for (const NodeId each : graph_.nodes()) {
       if (!graph_[each].is_call() || is_backward(each) || whole_of(graph_, each).is_valid()) continue;
@@ -130,7 +136,7 @@ std::vector<std::string> Replacer::effective_names(NodeId node) {
   }
   std::vector<NodeId>& known = named_[name];
   std::erase_if(known, [&](NodeId each) { return graph_[each].erased || read_mark(graph_, each).name != name; });
-  return known.empty() || known.back() == node ? names : std::vector<std::string>();
+  return known;
 }
 
 // A node that only has the metadata of a marked value and becomes another marked value is that one alone.
@@ -160,7 +166,7 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
   }
   const bool are_one_part = whole_of(graph_, gone).is_valid() && whole_of(graph_, gone) == whole_of(graph_, kept);
   if (are_one_part && mark_carrier(graph_, gone) != gone) return;
-  const std::vector<std::string> names = effective_names(gone);
+  std::vector<std::string> names = effective_names(gone);
   if (names.empty()) return;
   const NodeExtra* extra = graph_.extra(gone);
   const std::optional<TagVerdict> verdict = extra == nullptr ? std::nullopt : extra->mark_verdict;
@@ -173,7 +179,14 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
   }
   drop_shadow(kept);
   if (!is_marked_saved(graph_, kept)) yield_to_mark(kept);
-  add_mark(graph_, kept, names, mark.total);
+  const Mark own = read_mark(graph_, kept);
+  const bool is_unnamed = own.exists && !own.has_parts && !own.name.is_valid() && !whole_of(graph_, kept).is_valid();
+  if (is_unnamed && !carriers_of(graph_[kept].name).empty()) {
+    // Another value has the node's name: the mark goes by the name that it gets.
+    names.emplace_back(graph_.name_of(kept));
+    strip_mark(graph_, kept);
+  }
+  add_mark(graph_, kept, names, std::max(own.total, mark.total));
   if (verdict.has_value() && !graph_.mutable_extra(kept).mark_verdict.has_value()) {
     graph_.mutable_extra(kept).mark_verdict = verdict;
   }
@@ -215,6 +228,16 @@ void Replacer::give_save_tag(NodeId gone, NodeId kept) {
   merge_tags_of(gone, kept);
 }
 
+std::vector<Replacer::OwnMark> Replacer::own_marks_of_parts(NodeId whole) {
+  std::vector<OwnMark> marks;
+  if (!has_marks_) return marks;
+  for (const NodeId user : graph_.users(whole)) {
+    const bool is_own = takes_part(graph_, user) && mark_carrier(graph_, user) == user && is_marked_saved(graph_, user);
+    if (is_own) marks.push_back({user, marked_names(graph_, user), read_mark(graph_, user).total});
+  }
+  return marks;
+}
+
 void Replacer::put_in_place(NodeId gone, NodeId kept) {
   std::vector<Origin> inherited;
   if (const NodeExtra* extra = graph_.extra(gone)) inherited = extra->origins;
@@ -224,7 +247,14 @@ void Replacer::put_in_place(NodeId gone, NodeId kept) {
     if (from.kind != OriginKind::kRecomputed) origins.push_back(std::move(from));
   }
   record_tag(graph_, gone, pass_);
+  const std::vector<OwnMark> parts = own_marks_of_parts(gone);
   graph_.replace_all_uses(gone, kept);
+  // Where the mark of `kept` lists the part, it stores those of its getitems.
+  for (const OwnMark& part : parts) {
+    if (mark_carrier(graph_, part.node) == part.node) continue;
+    strip_mark(graph_, part.node);
+    add_mark(graph_, part.node, part.names, part.total);
+  }
   graph_.erase(gone);
   hand_over(gone, kept);
 }

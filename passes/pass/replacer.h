@@ -64,6 +64,14 @@ class Replacer {
   void give_mark(NodeId gone, NodeId kept);
   bool is_taken_twice(NodeId node, NodeId whole) const;
   std::vector<std::string> effective_names(NodeId node);
+  // A mark that a getitem itself stores.
+  struct OwnMark {
+    NodeId node;
+    std::vector<std::string> names;
+    int64_t total = 0;
+  };
+  std::vector<OwnMark> own_marks_of_parts(NodeId whole);
+  const std::vector<NodeId>& carriers_of(StringId name);
   void drop_shadow(NodeId kept);
   void forget_shadows(NodeId node);
   void record_mark(NodeId node, const std::vector<std::string>& names, const TagVerdict& verdict);
