@@ -348,14 +348,17 @@ What each pass does with a mark:
                            like any other value
   remat                    saves a marked value unless a tag wins; recomputed copies carry no mark
   partition                default, min-cut: a marked value that backward reads is saved
-                           save-all: the marked values are saved, and the others recomputed
+                           save-all: the marked values are saved, and the others recomputed,
+                           except what a marked view views
                            save-all, min-cut: equal gathers of a parameter are merged in each half; a warning
                            counts repeated gathers that cannot be merged, by reason
   canonicalize             moves the mark of a removed view to its base; keeps a view whose removal would
                            lose a saved value
   cse, dedup-unshards      give the merged node the marks of all its originals
   bucket                   moves a member's mark to its slice of the bucket; marked and unmarked gathers
-                           never share a bucket
+                           never share a bucket. In front of save-all: a backward bucket is merged with a
+                           saved forward one only if both have the same members in the same order; with
+                           form=out the gathered buffer is saved (remark mutated)
   fuse-gathers, alias-round-trips
                            keep a gather if removing it would remove a marked value
   dce                      records the mark of an erased value as moot
