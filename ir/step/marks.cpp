@@ -190,6 +190,7 @@ class Finder {
     }
     if (!is_marked_saved(graph_, node)) return;
     total_ = std::max(total_, mark.total);
+    for (const StringId name : mark.also) named_.insert(name);
     if (mark.name.is_valid()) {
       named_.insert(mark.name);
       if (!whole_of(graph_, node).is_valid()) take_over(node, mark.name);
