@@ -199,7 +199,7 @@ CHOICES: tuple[Planted, ...] = (
     _cut("replay-parts", "mark-saved: of a call of several parts those that are saved are marked", MARKS, "add_part(graph, marked, mark, «*part», is_own", "0"),
     _cut("replay-tags", "mark-saved: a saved value tagged for recompute becomes MUST_SAVE", MARKS, "if («wants_recompute(graph[node].tag)») graph[node].tag = Tag::kMustSave;", "false"),
     _cut("replay-must-save", "save-all: MUST_SAVE is saved besides", REPLAY_CHOICE, "if (!is_marked && «graph_[node].tag == Tag::kMustSave» && !gives_way(node)) {", "false"),
-    _cut("marks-moved", "a mark goes to the node that stands for its node", REPLACER, "const std::vector<std::string> names = effective_names(gone); if («names.empty()») return;", "true"),
+    _cut("marks-moved", "a mark goes to the node that stands for its node", REPLACER, "std::vector<std::string> names = effective_names(gone); if («names.empty()») return;", "true"),
     _cut("marks-policy", "a policy's MUST_RECOMPUTE gives way to a mark", TAGS, "if (own == Tag::kMustRecompute) return «is_policy_tag(graph_, node)»;", "false"),
     _cut("marks-preferences", "PREFER_RECOMPUTE wins over a mark unless it is told to lose", TAGS, "return own != Tag::kPreferRecompute || «!prefer_wins_»;", "true"),
     _cut("marks-copies", "copies that remat makes carry no mark", REMAT, "node.value = own_value(original); «strip_mark(graph_, id)»; add_origin", "void()"),
