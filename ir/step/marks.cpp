@@ -1,11 +1,11 @@
 #include "ir/step/marks.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "core/hash_table.h"
 #include "ir/alias/effects.h"
 #include "ir/graph/module.h"
 #include "ir/step/halves.h"
@@ -30,15 +30,13 @@ std::optional<int64_t> part_number(const Graph& graph, NodeId node) {
   return key != nullptr && key->is(ArgKind::kInt) ? std::optional<int64_t>(key->as_int()) : std::nullopt;
 }
 
-bool names_part(const Mark& mark, int64_t part) {
-  return mark.exists && (!mark.has_parts || std::binary_search(mark.parts.begin(), mark.parts.end(), part));
-}
+bool has_part(const Mark& mark, int64_t part) { return std::binary_search(mark.parts.begin(), mark.parts.end(), part); }
+
+bool names_part(const Mark& mark, int64_t part) { return mark.exists && (!mark.has_parts || has_part(mark, part)); }
 
 // How `also` ends for the name of a part, and for a name that was merged into it.
 std::string named_as(int64_t part) { return "=" + std::to_string(part); }
 std::string merged_into(int64_t part) { return "@" + std::to_string(part); }
-
-bool has_part(const Mark& mark, int64_t part) { return std::binary_search(mark.parts.begin(), mark.parts.end(), part); }
 
 std::vector<Arg> without_marks(const Graph& graph, std::span<const Arg> items) {
   std::vector<Arg> others;
@@ -126,7 +124,7 @@ std::vector<std::string> names_by(const Graph& graph, NodeId node, NodeId carrie
 
 // Marks a part under these names besides those that it has.
 void add_part(Graph& graph, NodeId carrier, Mark& mark, int64_t part, std::span<const std::string> names) {
-  const bool is_known = mark.exists && (!mark.has_parts || has_part(mark, part));
+  const bool is_known = names_part(mark, part);
   const std::vector<std::string> known =
       is_known ? names_of_part(graph, carrier, mark, part) : std::vector<std::string>();
   if (!is_known) {
@@ -265,9 +263,8 @@ NodeId mark_carrier(const Graph& graph, NodeId node) {
 
 bool is_marked_saved(const Graph& graph, NodeId node) {
   const std::optional<int64_t> part = part_number(graph, node);
-  const NodeId carrier = mark_carrier(graph, node);
-  const Mark mark = read_mark(graph, carrier);
-  return mark.exists && (!mark.has_parts || (part.has_value() && has_part(mark, *part)));
+  const Mark mark = read_mark(graph, mark_carrier(graph, node));
+  return part.has_value() ? names_part(mark, *part) : mark.exists && !mark.has_parts;
 }
 
 std::vector<std::string> marked_names(const Graph& graph, NodeId node) {

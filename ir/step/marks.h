@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/hash_table.h"
 #include "ir/graph/graph.h"
 #include "ir/step/phases.h"
 

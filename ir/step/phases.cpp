@@ -49,9 +49,7 @@ void find_made_for_backward(const Graph& graph, PhaseMap& map) {
     return mark == Phase::kForward || mark == Phase::kLoss || (graph[node].phase_markers & kForwardMarkers) != 0;
   };
   const auto nodes = graph.nodes();
-  const auto is_unmarked = [&graph](NodeId node) {
-    return graph[node].is_call() && graph[node].phase == Phase::kUnspecified && graph[node].phase_markers == 0;
-  };
+  const auto is_unmarked = [&graph](NodeId node) { return graph[node].is_call() && has_no_phase_mark(graph[node]); };
   const bool is_told = std::any_of(nodes.begin(), nodes.end(), is_marked_forward);
   if (!is_told || !graph.num_forward_outputs.has_value()) return;
   IdMap<NodeId, bool> is_needed(graph.num_ids(), false);
@@ -158,6 +156,8 @@ PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages) {
   PhaseMap map = analyze_phases(graph, storages);
   return map.has_markers || !may_hold_backward(graph) ? map : infer_phases(graph, storages());
 }
+
+bool has_no_phase_mark(const Node& node) { return node.phase == Phase::kUnspecified && node.phase_markers == 0; }
 
 size_t mark_phases(Graph& graph, const PhaseMap& phases) {
   size_t marked = 0;

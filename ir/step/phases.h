@@ -70,6 +70,9 @@ PhaseMap resolve_phases(const Graph& graph);
 PhaseMap resolve_phases(const Graph& graph, const StorageMap& storages);
 PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages);
 
+// Whether nothing written on the node says its phase. O(1).
+bool has_no_phase_mark(const Node& node);
+
 // Writes inferred phases into a graph without markers, as marks of their own kind, so that later passes and programs
 // read what this one decided. Returns how many nodes it marked. O(nodes).
 size_t mark_phases(Graph& graph, const PhaseMap& phases);

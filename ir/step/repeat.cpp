@@ -78,10 +78,7 @@ NodeId find_written_by_runtime(const Graph& graph, const StorageMap& storages, s
   };
   for (const NodeId input : inputs_written_by_runtime(graph)) note(input);
   // The file may know of one memory where no storages are recorded.
-  std::vector<NodeId> inputs;
-  for (const NodeId node : graph.nodes()) {
-    if (graph[node].kind == NodeKind::kPlaceholder) inputs.push_back(node);
-  }
+  const std::vector<NodeId> inputs = placeholders_of(graph);
   for (const NodeId input : inputs) {
     const InputSpec* spec = recorded_input(graph, input);
     if (spec == nullptr || !spec->alias_of_input.has_value()) continue;

@@ -111,6 +111,14 @@ bool has_one_element(const Graph& graph, NodeId node) {
   return std::all_of(sizes.begin(), sizes.end(), [](const Dim& d) { return d.is_static() && d.value == 1; });
 }
 
+std::vector<NodeId> placeholders_of(const Graph& graph) {
+  std::vector<NodeId> placeholders;
+  for (const NodeId node : graph.nodes()) {
+    if (graph[node].kind == NodeKind::kPlaceholder) placeholders.push_back(node);
+  }
+  return placeholders;
+}
+
 std::vector<NodeId> output_leaves(const Graph& graph) {
   std::vector<NodeId> leaves;
   const NodeId output = graph.output();

@@ -30,6 +30,9 @@ bool is_floating(DType dtype);
 // True when the node produces one tensor of one element, whatever its rank.
 bool has_one_element(const Graph& graph, NodeId node);
 
+// The inputs of the graph, in order. O(nodes).
+std::vector<NodeId> placeholders_of(const Graph& graph);
+
 // The leaves of the output node's arguments in the order of Graph::outputs, values of a dict included, keys not;
 // invalid where a leaf is no node. Empty without an output. O(arguments).
 std::vector<NodeId> output_leaves(const Graph& graph);

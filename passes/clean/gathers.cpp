@@ -21,18 +21,10 @@
 namespace fxopt {
 namespace {
 
-std::vector<NodeId> inputs_of(const Graph& graph) {
-  std::vector<NodeId> found;
-  for (const NodeId node : graph.nodes()) {
-    if (graph[node].kind == NodeKind::kPlaceholder) found.push_back(node);
-  }
-  return found;
-}
-
 UnshardMap unshards_of(const Graph& graph, Facts& facts, GatheredInputs inputs) {
-  return find_unshards(graph,
-                       inputs == GatheredInputs::kAll ? inputs_of(graph) : parameters_of(graph, facts.storages(), true),
-                       [](NodeId) { return true; });
+  return find_unshards(
+      graph, inputs == GatheredInputs::kAll ? placeholders_of(graph) : parameters_of(graph, facts.storages(), true),
+      [](NodeId) { return true; });
 }
 
 // Forward values that backward reads.
@@ -67,7 +59,7 @@ NodeId root_of(const Graph& graph, NodeId shard) {
   return shard;
 }
 
-// What stands against merging gathers with equal arguments: asked of every repeated gather, made once.
+// Facts that keep gathers with equal arguments apart. Made once for all repeated gathers.
 struct ApartFacts {
   const StorageMap& storages;
   RepeatRules repeats;

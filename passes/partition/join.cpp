@@ -119,9 +119,10 @@ class Joiner {
     std::vector<NodeId> unmarked;
     for (NodeId node = joint.last(); node.is_valid(); node = joint.prev(node)) {
       const Node& each = joint[node];
-      const bool has_no_mark = each.phase == Phase::kUnspecified && each.phase_markers == 0;
-      if (each.is_call() && has_no_mark) unmarked.push_back(node);
-      if (has_no_mark) continue;
+      if (has_no_phase_mark(each)) {
+        if (each.is_call()) unmarked.push_back(node);
+        continue;
+      }
       for (const NodeId found : unmarked) mark(found, Phase::kForward, PhaseMarker::kIsForward);
       return;
     }

@@ -148,7 +148,7 @@ IdMap<NodeId, uint32_t> classes_of_torch(const Graph& graph, const StorageMap& s
   return classes;
 }
 
-// What was done so far, and what merges gathers in the graph as it is now.
+// Merges gathers in the changed graph, and adds the counters to those of the changes so far.
 Result<PassResult> with_gathers_merged(Graph& graph, bool across, Result<PassResult> done, PassContext& context) {
   if (!done.ok()) return done;
   if (done->changed()) {
@@ -200,8 +200,8 @@ void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nod
   IdMap<NodeId, bool> is_before(graph.num_ids(), false);
   for (const NodeId node : graph.nodes()) {
     if (!begin.is_valid() && graph[node].runs() && phases.is_backward(node) && !is_put.get(node)) begin = node;
-    const bool has_no_mark = graph[node].phase == Phase::kUnspecified && graph[node].phase_markers == 0;
-    if (begin.is_valid() && graph[node].is_call() && has_no_mark && !phases.is_backward(node)) unmarked.push_back(node);
+    const bool is_unmarked = graph[node].is_call() && has_no_phase_mark(graph[node]);
+    if (begin.is_valid() && is_unmarked && !phases.is_backward(node)) unmarked.push_back(node);
     if (!begin.is_valid()) is_before[node] = true;
     if (!begin.is_valid() || !is_put.get(node) || !graph.op(node).is_pure()) continue;
     bool can_move =
@@ -270,7 +270,7 @@ std::vector<NodeId> marked_nodes(const Graph& graph, const Matches& matches) {
   return found;
 }
 
-// What became of marks that nobody expects.
+// Warns of marks that are moot or overridden by a cut.
 void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResult& result) {
   const std::vector<NodeId> unread =
       marked_nodes(graph, [](const TagVerdict& verdict) { return verdict.verdict == Verdict::kMoot; });
@@ -289,7 +289,7 @@ void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResu
                   ": compat=torch ignores marks (use mode=save-all)");
 }
 
-// What is saved is marked so, which is what became of the marks.
+// Marks the saved values, which makes the verdict of their marks honoured.
 void write_marks(Graph& graph, Facts& facts, const std::vector<NodeId>& saved, PassResult& result) {
   result.count("marked", static_cast<int64_t>(mark_saved(graph, saved)));
   const MarkMap marks = find_marks(graph, facts.phases());

@@ -21,7 +21,7 @@ class ReplayChooser {
         phases_(facts.phases()),
         storages_(facts.storages()),
         effects_(facts.effects()),
-        decisions_(decide_tags(graph, phases_, facts.storages(), effects_, TagRules::kFxopt, prefer)) {}
+        decisions_(decide_tags(graph, phases_, storages_, effects_, TagRules::kFxopt, prefer)) {}
 
   Result<Choice> run() {
     const MarkMap& marks = decisions_.marks;

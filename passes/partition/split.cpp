@@ -134,10 +134,7 @@ class Planner {
     IdMap<NodeId, int64_t> primal(graph_.num_ids(), -1), arriving(graph_.num_ids(), -1);
     for (size_t i = 0; i < halves_.primals.size(); ++i) primal[halves_.primals[i]] = static_cast<int64_t>(i);
     for (size_t i = 0; i < halves_.arriving.size(); ++i) arriving[halves_.arriving[i]] = static_cast<int64_t>(i);
-    std::vector<NodeId> inputs;
-    for (const NodeId node : graph_.nodes()) {
-      if (graph_[node].kind == NodeKind::kPlaceholder) inputs.push_back(node);
-    }
+    const std::vector<NodeId> inputs = placeholders_of(graph_);
     const int64_t cut = static_cast<int64_t>(halves_.num_forward_outputs);
     for (const SubclassLayout& layout : graph_.subclasses) {
       const int64_t end = layout.first + layout.count;

@@ -51,10 +51,7 @@ void Transplant::take_from(const Graph& from) {
   paths_ = known == known_.end() ? HashMap<StringId, StringId>() : std::move(known->second.paths);
   attributes_.clear();
   for (const Attribute& each : from.attributes) attributes_.emplace(each.path, &each);
-  from_inputs_.clear();
-  for (const NodeId node : from.nodes()) {
-    if (from[node].kind == NodeKind::kPlaceholder) from_inputs_.push_back(node);
-  }
+  from_inputs_ = placeholders_of(from);
   read_output();
 }
 

@@ -136,7 +136,7 @@ class Writer {
     if (is_held(graph_, node) || storages_.input_metadata_changes(node, last, node)) return;
     if (next != node) hoist(node, next);
     places[node] = places[last];
-    if (graph_[node].phase == Phase::kUnspecified && graph_[node].phase_markers == 0) return;
+    if (has_no_phase_mark(graph_[node])) return;
     graph_[node].phase = Phase::kForward;
     graph_[node].phase_markers = marker_bit(PhaseMarker::kIsForward);
     result_.count("into-forward");
@@ -320,6 +320,7 @@ IdMap<NodeId, bool> find_held(const Graph& graph, const IdMap<NodeId, NodeId>& o
 // Originals nobody reads any more, from the last to the first so that chains go.
 void erase_originals(Graph& graph, const RematPlan& plan, const RematFacts& facts,
                      const IdMap<NodeId, NodeId>& originals, std::string_view pass, PassResult& result) {
+  if (plan.regions.empty()) return;  // no original was copied
   const IdMap<NodeId, bool> held = find_held(graph, originals, find_unread(graph, plan), result);
   Replacer replacer(graph, facts.phases, pass);
   for (NodeId node = graph.last(); node.is_valid();) {

@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "core/hash_table.h"
 #include "ir/alias/effects.h"
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
@@ -128,7 +127,7 @@ IdMap<NodeId, TagVerdict> judge_all(const Graph& graph, const Judge& judge) {
   return verdicts;
 }
 
-// What several getitems of one part have in common: overridden before honoured before moot.
+// Getitems of one part share the verdict that weighs most: overridden, then honoured, then moot.
 bool outweighs(Verdict one, Verdict other) {
   const auto weight = [](Verdict verdict) {
     return verdict == Verdict::kOverridden ? 2 : verdict == Verdict::kHonoured ? 1 : 0;

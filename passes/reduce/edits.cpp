@@ -24,14 +24,6 @@
 namespace fxopt {
 namespace {
 
-std::vector<NodeId> placeholders_of(const Graph& graph) {
-  std::vector<NodeId> placeholders;
-  for (const NodeId node : graph.nodes()) {
-    if (graph[node].kind == NodeKind::kPlaceholder) placeholders.push_back(node);
-  }
-  return placeholders;
-}
-
 // Where each of some places is after others went.
 class Places {
  public:
