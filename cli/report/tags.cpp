@@ -80,7 +80,7 @@ std::vector<TagOutcome> outcomes_of_mark(const Graph& graph, NodeId value) {
   return all;
 }
 
-// What remat would do with the tags and marks of a module's step, asked of one graph that does what the step does.
+// Forecasts remat's verdicts on a module's tags and marks, from one graph composed of the step's graphs.
 class Auditor {
  public:
   explicit Auditor(const Module& module) : module_(module) {
@@ -90,17 +90,18 @@ class Auditor {
 
   void complete(const Graph& graph, NodeId node, TagOutcome& outcome) {
     const Forecast& forecast = forecast_of(graph);
+    const TagForecast& tags = forecast.foretold->tags;
     const NodeId asked = forecast.node_of(node);
-    outcome.lacks_backward = !forecast.tags.holds_backward && graph.kind != GraphKind::kInference;
+    outcome.lacks_backward = !tags.holds_backward && graph.kind != GraphKind::kInference;
     if (outcome.verdict != Verdict::kNone || !asked.is_valid()) return;
     if (outcome.is_mark) return complete_mark(forecast, asked, outcome);
-    const TagVerdict& foretold = forecast.tags.verdicts[asked];
+    const TagVerdict& foretold = tags.verdicts[asked];
     outcome.is_forecast = true;
     outcome.verdict = foretold.verdict;
     outcome.rule = foretold.rule;
     if (!wants_recompute(outcome.tag) || foretold.rule == TagRule::kBackwardTag) return;
     if (foretold.verdict == Verdict::kConflicting) return;
-    outcome.is_ignored = forecast.tags.read[asked];
+    outcome.is_ignored = tags.read[asked];
     if (outcome.is_ignored) return;
     if (has_copy(graph, node)) {
       outcome.verdict = Verdict::kHonoured;
@@ -111,19 +112,23 @@ class Auditor {
   }
 
  private:
-  struct Forecast {
+  struct Foretold {
     TagForecast tags;
-    std::map<NodeId, TagVerdict> marks;       // by value
-    std::optional<IdMap<NodeId, NodeId>> of;  // node of the graph at hand -> of the composed one; nothing: the same
+    std::map<NodeId, TagVerdict> marks;  // by value
+  };
+  struct Forecast {
+    std::shared_ptr<const Foretold> foretold;  // graphs of a step share that of the composed graph
+    std::optional<IdMap<NodeId, NodeId>> of;   // node of the graph at hand -> of the composed one; nothing: the same
     NodeId node_of(NodeId node) const { return of.has_value() ? of->get(node) : node; }
   };
 
   void complete_mark(const Forecast& forecast, NodeId value, TagOutcome& outcome) const {
-    if (!forecast.tags.holds_backward) return;
-    const auto found = forecast.marks.find(value);
+    if (!forecast.foretold->tags.holds_backward) return;
+    const auto found = forecast.foretold->marks.find(value);
+    const bool is_read = found != forecast.foretold->marks.end();
     outcome.is_forecast = true;
-    outcome.verdict = found == forecast.marks.end() ? Verdict::kMoot : found->second.verdict;
-    outcome.rule = found == forecast.marks.end() ? TagRule::kNone : found->second.rule;
+    outcome.verdict = is_read ? found->second.verdict : Verdict::kMoot;
+    outcome.rule = is_read ? found->second.rule : TagRule::kNone;
   }
 
   void note_copies(const Graph& graph) {
@@ -154,33 +159,36 @@ class Auditor {
     for (const StepRun& run : found->runs) labels_.emplace(run.graph, run.label);
   }
 
-  static Forecast forecast(const Graph& graph) {
-    Forecast result{forecast_tags(graph, RematOptions()), {}, std::nullopt};
+  static std::shared_ptr<const Foretold> foretell(const Graph& graph) {
+    Foretold result{forecast_tags(graph, RematOptions()), {}};
     for (const auto& [node, verdict] : result.tags.marks) result.marks.emplace(node, verdict);
-    return result;
+    return std::make_shared<const Foretold>(std::move(result));
   }
 
   const Forecast& forecast_of(const Graph& graph) {
     const auto known = forecasts_.find(graph.id());
     if (known != forecasts_.end()) return known->second;
+    Forecast& own = forecasts_[graph.id()];
     const auto label = labels_.find(graph.id());
-    if (composed_ == nullptr || label == labels_.end())
-      return forecasts_.emplace(graph.id(), forecast(graph)).first->second;
-    if (!of_step_.has_value()) of_step_ = forecast(*composed_);
-    Forecast own = *of_step_;
+    if (composed_ == nullptr || label == labels_.end()) {
+      own.foretold = foretell(graph);
+      return own;
+    }
+    if (of_step_ == nullptr) of_step_ = foretell(*composed_);
+    own.foretold = of_step_;
     own.of.emplace(graph.num_ids());
     for (const NodeId node : graph.nodes()) {
       const StringId name = copy_->strings.find(label->second + "." + std::string(graph.name_of(node)));
       if (name.is_valid()) (*own.of)[node] = composed_->find(name);
     }
-    return forecasts_.emplace(graph.id(), std::move(own)).first->second;
+    return own;
   }
 
   const Module& module_;
   std::unique_ptr<Module> copy_;
   const Graph* composed_ = nullptr;  // of copy_
   std::map<GraphId, std::string> labels_;
-  std::optional<Forecast> of_step_;
+  std::shared_ptr<const Foretold> of_step_;
   std::map<GraphId, Forecast> forecasts_;
   std::set<NodeKey> copied_;  // nodes that some copy was made of
 };
@@ -296,7 +304,7 @@ class Collector {
     TagOutcome one = outcome_of_tag(graph, node);
     if (auditor_ != nullptr) auditor_->complete(graph, node, one);
     if (!is_copied(graph.extra(node))) return outcomes_.push_back(std::move(one));
-    // What became of it became of those that it was taken over from.
+    // The tags in the ledger that it was copied from share its outcome.
     for (const Origin& origin : graph.extra(node)->origins) {
       if (origin.kind != OriginKind::kMerged && origin.kind != OriginKind::kReplaced) continue;
       const auto [known, is_new] = copied_.try_emplace(NodeKey(origin.graph, origin.uid), one);
