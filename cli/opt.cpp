@@ -331,7 +331,7 @@ void tell_step(Console& console, const PipelineStep& step, const StepReport& don
   console.stage("checked what " + step.text + " left", done.check_seconds);
 }
 
-// Of the ledger of erased nodes each file has the entries of its own graphs; the first one also those of graphs that are gone.
+// Each file keeps the ledger entries of its own graphs. The first file also keeps those of graphs that no longer exist.
 void keep_own_ledger(Module& part, const Module& module, bool is_first) {
   std::erase_if(part.erased, [&](const ErasedNode& entry) {
     if (part.find_graph(entry.graph).is_valid()) return false;

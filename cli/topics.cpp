@@ -342,14 +342,14 @@ Who wins, on a marked value:
   a save tag                          both ask for the same
   PyTorch's partitioners, by compat=torch: they ignore marks, with a warning
 
-What each pass does with a mark:
+How each pass treats a mark:
 
   sac, fsdp-gathers        do not tag a marked value, and report it; strength=prefer,marked=override tags it
                            like any other value
   remat                    saves a marked value unless a tag wins; recomputed copies carry no mark
   partition                default, min-cut: a marked value that backward reads is saved
                            save-all: the marked values are saved, and the others recomputed,
-                           except what a marked view views
+                           except the bases of marked views
                            save-all, min-cut: equal gathers of a parameter are merged in each half; a warning
                            counts repeated gathers that cannot be merged, by reason
   canonicalize             moves the mark of a removed view to its base; keeps a view whose removal would

@@ -62,7 +62,7 @@ bool breaks_strict_tags(const TagOutcome& outcome);
 bool awaits_remat(const TagOutcome& outcome);
 
 // Counts by word, in the order ignored, honoured, implied, moot, overridden, dropped, conflicting, not judged; without
-// zeros. Of the tags, or of the marks.
+// zeros. Counts either tags or marks.
 enum class OutcomesOf { kTags, kMarks };
 std::vector<std::pair<std::string, int64_t>> count_outcomes(const std::vector<TagOutcome>& outcomes, OutcomesOf what);
 // "8 honoured, 4 moot".

@@ -20,7 +20,7 @@ enum class TagRules : uint8_t {
   kTorch,
 };
 
-// What becomes of a marked value (ir/step/marks.h) that is tagged PREFER_RECOMPUTE.
+// Whether PREFER_RECOMPUTE wins over the mark of a value (ir/step/marks.h).
 enum class PreferRecompute : uint8_t {
   kWins,   // it is recomputed
   kLoses,  // it is saved

@@ -36,8 +36,8 @@ Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context
 
 // Remarks (gather-apart) on each repeated gather of a parameter in one half, with the reason that it
 // was not merged: another operator, group, stream, type or input, a write in between or later, a
-// control dependency, both returned, arguments spelled differently, not proved equal. One warning (gathers-apart) counts them by reason. Notes:
-// gathers-apart. O(nodes + edges).
+// control dependency, both returned, arguments spelled differently, not proved equal. One warning
+// (gathers-apart) counts them by reason. Notes: gathers-apart. O(nodes + edges).
 void remark_gathers_apart(const Graph& graph, Facts& facts, PassResult& result);
 
 }  // namespace fxopt

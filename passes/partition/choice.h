@@ -57,8 +57,8 @@ Choice choose_default_as_torch(const Graph& graph, Facts& facts);
 
 // Saves the marked values (ir/step/marks.h) and recomputes the rest. Exceptions: symbols; MUST_SAVE
 // of the author (remark saved-besides), and of a policy on what cannot be recomputed; values that
-// memory forbids recomputing (remat's remarks); what a marked view views (rule inherited). The author's MUST_RECOMPUTE overrides a mark; `prefer`
-// decides for PREFER_RECOMPUTE (decide_tags()).
+// memory forbids recomputing (remat's remarks); the base of a marked view (rule inherited). The
+// author's MUST_RECOMPUTE overrides a mark; `prefer` decides for PREFER_RECOMPUTE (decide_tags()).
 //
 // Errors: kUnsupportedGraph: no marked value; a marked value that only backward computes. For an
 // unmarked value that backward needs and that cannot be recomputed, remat reports kTagUnrepeatable.
