@@ -39,18 +39,19 @@ class OwnStorages {
   std::optional<StorageMap> storages_;
 };
 
-// Of a joint graph: unmarked calls after all that is marked forward, which no forward output needs, but writes.
-void find_made_for_backward(const Graph& graph, PhaseMap& map) {
+bool is_marked_forward(const Node& node) {
   constexpr uint32_t kForwardMarkers = marker_bit(PhaseMarker::kIsForward) | marker_bit(PhaseMarker::kMustBeInForward) |
                                        marker_bit(PhaseMarker::kCustomPhaseForward) |
                                        marker_bit(PhaseMarker::kApForward);
-  const auto is_marked_forward = [&graph](NodeId node) {
-    const Phase mark = graph[node].phase;
-    return mark == Phase::kForward || mark == Phase::kLoss || (graph[node].phase_markers & kForwardMarkers) != 0;
-  };
+  return node.phase == Phase::kForward || node.phase == Phase::kLoss || (node.phase_markers & kForwardMarkers) != 0;
+}
+
+// Of a joint graph: unmarked calls after all that is marked forward, which no forward output needs, but writes.
+void find_made_for_backward(const Graph& graph, PhaseMap& map) {
   const auto nodes = graph.nodes();
   const auto is_unmarked = [&graph](NodeId node) { return graph[node].is_call() && has_no_phase_mark(graph[node]); };
-  const bool is_told = std::any_of(nodes.begin(), nodes.end(), is_marked_forward);
+  const bool is_told =
+      std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return is_marked_forward(graph[node]); });
   if (!is_told || !graph.num_forward_outputs.has_value()) return;
   IdMap<NodeId, bool> is_needed(graph.num_ids(), false);
   const std::vector<NodeId> leaves = output_leaves(graph);
@@ -58,7 +59,7 @@ void find_made_for_backward(const Graph& graph, PhaseMap& map) {
     if (leaves[i].is_valid()) is_needed[leaves[i]] = true;
   }
   for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
-    if (is_marked_forward(node)) break;
+    if (is_marked_forward(graph[node])) break;
     if (is_needed.get(node)) graph.for_each_input(node, [&](NodeId input) { is_needed[input] = true; });
     const bool writes = has_effect(graph.op(node).effects, Effect::kMutates | Effect::kUnknownWrites);
     if (is_unmarked(node) && !writes && !is_needed.get(node)) map.phase[node] = Phase::kBackward;
@@ -158,6 +159,21 @@ PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages) {
 }
 
 bool has_no_phase_mark(const Node& node) { return node.phase == Phase::kUnspecified && node.phase_markers == 0; }
+
+size_t mark_rest_of_forward(Graph& graph, const PhaseMap& phases) {
+  std::vector<NodeId> rest;
+  NodeId node = graph.last();
+  for (; node.is_valid() && !is_marked_forward(graph[node]); node = graph.prev(node)) {
+    const bool is_unmarked = graph[node].is_call() && has_no_phase_mark(graph[node]);
+    if (is_unmarked && !phases.is_backward(node)) rest.push_back(node);
+  }
+  if (!node.is_valid()) return 0;  // none is marked
+  for (const NodeId unmarked : rest) {
+    graph[unmarked].phase = Phase::kForward;
+    graph[unmarked].phase_markers = marker_bit(PhaseMarker::kIsForward);
+  }
+  return rest.size();
+}
 
 size_t mark_phases(Graph& graph, const PhaseMap& phases) {
   size_t marked = 0;

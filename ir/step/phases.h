@@ -73,6 +73,10 @@ PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages);
 // Whether nothing written on the node says its phase. O(1).
 bool has_no_phase_mark(const Node& node);
 
+// Where some calls of a joint graph are marked forward, calls without a mark after the last of them count as backward
+// (analyze_phases()). Marks those that `phases`, of the graph before, has in forward. Returns how many. O(nodes).
+size_t mark_rest_of_forward(Graph& graph, const PhaseMap& phases);
+
 // Writes inferred phases into a graph without markers, as marks of their own kind, so that later passes and programs
 // read what this one decided. Returns how many nodes it marked. O(nodes).
 size_t mark_phases(Graph& graph, const PhaseMap& phases);

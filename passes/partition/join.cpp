@@ -113,19 +113,11 @@ class Joiner {
     }
   }
 
-  // In a joint graph, calls without a mark that stand after the last one marked as forward count as backward (phases.h).
+  // All that is there so far is forward's.
   void mark_last_of_forward() {
-    Graph& joint = joint_.graph();
-    std::vector<NodeId> unmarked;
-    for (NodeId node = joint.last(); node.is_valid(); node = joint.prev(node)) {
-      const Node& each = joint[node];
-      if (has_no_phase_mark(each)) {
-        if (each.is_call()) unmarked.push_back(node);
-        continue;
-      }
-      for (const NodeId found : unmarked) mark(found, Phase::kForward, PhaseMarker::kIsForward);
-      return;
-    }
+    PhaseMap phases;
+    phases.phase = IdMap<NodeId, Phase>(joint_.graph().num_ids(), Phase::kForward);
+    result_.count("phase-marks", static_cast<int64_t>(mark_rest_of_forward(joint_.graph(), phases)));
   }
 
   // Whether a forward output is there for backward alone.
@@ -142,7 +134,7 @@ class Joiner {
     for (const NodeId node : backward_.nodes()) {
       if (backward_[node].kind == NodeKind::kPlaceholder || backward_[node].kind == NodeKind::kOutput) continue;
       if (backward_[node].runs()) {
-        mark(joint_.move(node), Phase::kBackward, PhaseMarker::kAutogradBackward);
+        mark(joint_.move(node));
       } else {
         joint_.read_attribute(node);
       }
@@ -152,11 +144,11 @@ class Joiner {
   }
 
   // Nothing but a mark tells what backward computes without its tangents.
-  void mark(NodeId id, Phase phase, PhaseMarker marker) {
+  void mark(NodeId id) {
     Node& node = joint_.graph()[id];
-    if (node.phase == phase) return;
-    node.phase = phase;
-    node.phase_markers = marker_bit(marker);
+    if (node.phase == Phase::kBackward) return;
+    node.phase = Phase::kBackward;
+    node.phase_markers = marker_bit(PhaseMarker::kAutogradBackward);
     result_.count("phase-marks");
   }
 

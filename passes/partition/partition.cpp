@@ -196,12 +196,10 @@ void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nod
   const PhaseMap& phases = facts.phases();
   const StorageMap& storages = facts.storages();
   NodeId begin;
-  std::vector<NodeId> moved, unmarked;  // unmarked: calls of forward that stand after backward began
+  std::vector<NodeId> moved;
   IdMap<NodeId, bool> is_before(graph.num_ids(), false);
   for (const NodeId node : graph.nodes()) {
     if (!begin.is_valid() && graph[node].runs() && phases.is_backward(node) && !is_put.get(node)) begin = node;
-    const bool is_unmarked = graph[node].is_call() && has_no_phase_mark(graph[node]);
-    if (begin.is_valid() && is_unmarked && !phases.is_backward(node)) unmarked.push_back(node);
     if (!begin.is_valid()) is_before[node] = true;
     if (!begin.is_valid() || !is_put.get(node) || !graph.op(node).is_pure()) continue;
     bool can_move =
@@ -213,17 +211,12 @@ void put_into_forward(Graph& graph, Facts& facts, const std::vector<NodeId>& nod
     moved.push_back(node);
   }
   for (const NodeId node : moved) graph.move_before(node, begin);
-  std::vector<NodeId> marked = nodes;
-  // Where some are marked forward, what has no mark and stands after them would count as backward.
-  for (const NodeId node : unmarked) {
-    if (!is_put.get(node)) marked.push_back(node);
-  }
-  for (const NodeId node : marked) {
+  for (const NodeId node : nodes) {
     if (graph[node].phase == Phase::kBackward) strip_mark(graph, node);  // of backward nodes none counts
     graph[node].phase = Phase::kForward;
     graph[node].phase_markers = marker_bit(PhaseMarker::kIsForward);
   }
-  result.count("into-forward", static_cast<int64_t>(marked.size()));
+  result.count("into-forward", static_cast<int64_t>(nodes.size() + mark_rest_of_forward(graph, phases)));
   facts.forget();
 }
 

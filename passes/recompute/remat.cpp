@@ -65,11 +65,11 @@ bool names_subgraph(const Graph& graph, NodeId node) {
 // Makes the copies of one graph. Trusts the plan.
 class Writer {
  public:
-  Writer(Graph& graph, const StorageMap& storages, const Reloads& reloads, bool own_subgraphs, StringId pass,
-         PassResult& result)
+  Writer(Graph& graph, const RematFacts& facts, bool own_subgraphs, StringId pass, PassResult& result)
       : graph_(graph),
-        storages_(storages),
-        reloads_(reloads),
+        phases_(facts.phases),
+        storages_(facts.storages),
+        reloads_(facts.reloads),
         own_subgraphs_(own_subgraphs),
         result_(result),
         pass_(pass) {}
@@ -124,6 +124,7 @@ class Writer {
     IdMap<NodeId, uint32_t> places(graph_.num_ids(), 0);
     for (const NodeId node : graph_.nodes()) places[node] = graph_.position(node);
     for (const NodeId node : sizes) put_into_forward(node, places);
+    result_.count("into-forward", static_cast<int64_t>(mark_rest_of_forward(graph_, phases_)));
   }
 
   void put_into_forward(NodeId node, IdMap<NodeId, uint32_t>& places) {
@@ -217,6 +218,7 @@ class Writer {
   }
 
   Graph& graph_;
+  const PhaseMap& phases_;
   const StorageMap& storages_;
   const Reloads& reloads_;
   bool own_subgraphs_;
@@ -375,7 +377,7 @@ Result<PassResult> carry_out(Graph& graph, const RematFacts& facts, const RematO
   if (!plan->regions.empty() && !facts.phases.has_markers && graph.kind != GraphKind::kBackward) {
     result.count("phase-marks", static_cast<int64_t>(mark_phases(graph, facts.phases)));
   }
-  Writer writer(graph, facts.storages, facts.reloads, options.own_subgraphs, by, result);
+  Writer writer(graph, facts, options.own_subgraphs, by, result);
   writer.run(*plan);
   erase_originals(graph, *plan, facts, writer.originals(), pass, result);
   return result;
