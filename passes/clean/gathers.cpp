@@ -1,7 +1,9 @@
 #include "passes/clean/gathers.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +22,8 @@
 
 namespace fxopt {
 namespace {
+
+constexpr std::string_view kNotProved = "not proved equal";
 
 UnshardMap unshards_of(const Graph& graph, Facts& facts, GatheredInputs inputs) {
   return find_unshards(
@@ -53,10 +57,36 @@ void erase_left_over(Graph& graph, const IdMap<NodeId, bool>& is_part, const IdM
   replacer.finish();
 }
 
-// The input that the shard comes from.
-NodeId root_of(const Graph& graph, NodeId shard) {
-  while (graph[shard].is_call() && first_argument(graph, shard).is_valid()) shard = first_argument(graph, shard);
-  return shard;
+// The parameters that a gather makes whole: several where it is a bucket. In the order of its members.
+std::vector<NodeId> gathered_by(const Graph& graph, const UnshardMap& unshards, NodeId gather) {
+  std::vector<NodeId> parameters;
+  std::set<NodeId> seen;
+  std::vector<NodeId> stack = {gather};
+  while (!stack.empty()) {
+    const NodeId node = stack.back();
+    stack.pop_back();
+    if (node != gather && !graph[node].is_call()) parameters.push_back(node);
+    if (node != gather && !graph[node].is_call()) continue;
+    std::vector<NodeId> inputs;
+    graph.for_each_input(node, [&](NodeId input) {
+      if (unshards.content.get(input) == UnshardContent::kShard && seen.insert(input).second) inputs.push_back(input);
+    });
+    stack.insert(stack.end(), inputs.rbegin(), inputs.rend());
+  }
+  return parameters;
+}
+
+// The gathers of forward of which backward reads a value.
+IdMap<NodeId, bool> saved_gathers(const Graph& graph, const PhaseMap& phases, const UnshardMap& unshards) {
+  IdMap<NodeId, bool> is_saved = saved_values(graph, phases);
+  for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
+    const bool is_gathered = unshards.content.get(node) == UnshardContent::kGathered && !phases.is_backward(node);
+    if (!is_gathered || !is_saved.get(node) || is_all_gather(graph, node)) continue;
+    graph.for_each_input(node, [&](NodeId input) {
+      if (unshards.content.get(input) == UnshardContent::kGathered) is_saved[input] = true;
+    });
+  }
+  return is_saved;
 }
 
 // Facts that keep gathers with equal arguments apart. Made once for all repeated gathers.
@@ -98,8 +128,78 @@ std::string reason_apart(const Graph& graph, const ApartFacts& facts, NodeId fir
   const bool is_written = facts.repeats.is_written_later(first) || facts.repeats.is_written_later(other);
   if (is_written) return "a later write to one of the results";
   if (facts.is_returned(first) && facts.is_returned(other)) return "both are returned";
-  return "not proved equal";
+  return std::string(kNotProved);
 }
+
+// Finds the gathers of a parameter that was gathered before, in the same half, or by forward for backward.
+class ApartFinder {
+ public:
+  ApartFinder(const Graph& graph, Facts& facts, PassResult& result)
+      : graph_(graph),
+        phases_(facts.phases()),
+        unshards_(unshards_of(graph, facts, GatheredInputs::kParameters)),
+        is_saved_(saved_gathers(graph, phases_, unshards_)),
+        apart_(graph, facts),
+        result_(result) {}
+
+  void run() {
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].is_call() && unshards_.is_part(node) && is_all_gather(graph_, node)) look_at(node);
+    }
+    result_.note("gathers-apart", count_);
+    if (count_ == 0) return;
+    std::string text;
+    for (const auto& [reason, number] : reasons_) {
+      text += (text.empty() ? "" : ", ") + std::to_string(number) + " " + reason;
+    }
+    result_.warn(graph_, repeated_, "gathers-apart",
+                 std::to_string(count_) + (count_ == 1 ? " repeated gather" : " repeated gathers") +
+                     " of parameters not merged, first %" + std::string(graph_.name_of(repeated_)) + ": " + text);
+  }
+
+ private:
+  struct First {
+    NodeId gather;
+    bool is_bucket = false;
+  };
+
+  void look_at(NodeId node) {
+    const bool is_backward = phases_.is_backward(node);
+    const std::vector<NodeId> parameters = gathered_by(graph_, unshards_, node);
+    First before;
+    for (const NodeId parameter : parameters) {
+      const auto [known, is_new] = first_[is_backward].try_emplace(parameter, First{node, parameters.size() > 1});
+      if (!is_new && known->second.gather != node && !before.gather.is_valid()) before = known->second;
+      const auto saved = first_[false].find(parameter);
+      const bool is_saved = is_backward && saved != first_[false].end() && is_saved_.get(saved->second.gather);
+      if (is_saved && !before.gather.is_valid()) before = saved->second;
+    }
+    if (before.gather.is_valid()) remark(node, before, before.is_bucket || parameters.size() > 1);
+  }
+
+  void remark(NodeId node, const First& before, bool is_in_bucket) {
+    std::string reason =
+        is_in_bucket ? "a bucket with other members" : reason_apart(graph_, apart_, before.gather, node);
+    const bool is_across = phases_.is_backward(node) && !phases_.is_backward(before.gather);
+    if (is_across && reason == kNotProved) reason = "forward saves another layout of it";
+    result_.remark(graph_, node, "gather-apart",
+                   "not merged with %" + std::string(graph_.name_of(before.gather)) +
+                       ", which gathers the same parameter: " + reason);
+    ++reasons_[reason];
+    if (count_++ == 0) repeated_ = node;
+  }
+
+  const Graph& graph_;
+  const PhaseMap& phases_;
+  UnshardMap unshards_;
+  IdMap<NodeId, bool> is_saved_;
+  ApartFacts apart_;
+  PassResult& result_;
+  std::array<std::map<NodeId, First>, 2> first_;  // by half and parameter
+  std::map<std::string, int64_t> reasons_;
+  NodeId repeated_;
+  int64_t count_ = 0;
+};
 
 }  // namespace
 
@@ -147,34 +247,7 @@ Result<PassResult> merge_gathers(Graph& graph, bool across, PassContext& context
 }
 
 void remark_gathers_apart(const Graph& graph, Facts& facts, PassResult& result) {
-  const UnshardMap unshards = unshards_of(graph, facts, GatheredInputs::kParameters);
-  const ApartFacts apart(graph, facts);
-  std::map<std::pair<bool, NodeId>, NodeId> first;  // by half and parameter
-  std::map<std::string, int64_t> reasons;
-  NodeId repeated;
-  int64_t count = 0;
-  for (const NodeId node : graph.nodes()) {
-    const bool is_gather = graph[node].is_call() && unshards.is_part(node) && is_all_gather(graph, node);
-    const NodeId given = is_gather ? first_argument(graph, node) : NodeId();
-    if (!given.is_valid() || unshards.content.get(given) != UnshardContent::kShard) continue;
-    const auto [known, is_new] = first.try_emplace({facts.phases().is_backward(node), root_of(graph, given)}, node);
-    if (is_new) continue;
-    const std::string reason = reason_apart(graph, apart, known->second, node);
-    result.remark(graph, node, "gather-apart",
-                  "not merged with %" + std::string(graph.name_of(known->second)) +
-                      ", which gathers the same parameter: " + reason);
-    ++reasons[reason];
-    if (count++ == 0) repeated = node;
-  }
-  result.note("gathers-apart", count);
-  if (count == 0) return;
-  std::string text;
-  for (const auto& [reason, number] : reasons) {
-    text += (text.empty() ? "" : ", ") + std::to_string(number) + " " + reason;
-  }
-  result.warn(graph, repeated, "gathers-apart",
-              std::to_string(count) + (count == 1 ? " repeated gather" : " repeated gathers") +
-                  " of parameters not merged, first %" + std::string(graph.name_of(repeated)) + ": " + text);
+  ApartFinder(graph, facts, result).run();
 }
 
 }  // namespace fxopt
