@@ -355,10 +355,13 @@ How each pass treats a mark:
   canonicalize             moves the mark of a removed view to its base; keeps a view whose removal would
                            lose a saved value
   cse, dedup-unshards      give the merged node the marks of all its originals
+  cse, canonicalize        do not merge a marked value that backward does not read with an equal unmarked one
+                           that it reads: save-all saves neither (remarks saves-differ, saved-view)
   bucket                   moves a member's mark to its slice of the bucket; marked and unmarked gathers
                            never share a bucket. In front of save-all: a backward bucket is merged with a
-                           saved forward one only if both have the same members in the same order; with
-                           form=out the gathered buffer is saved (remark mutated)
+                           saved forward one only if both have the same members in the same order, else the
+                           parameters are gathered again (warning gathers-apart); with form=out the gathered
+                           buffer is saved (remark mutated)
   fuse-gathers, alias-round-trips
                            keep a gather if removing it would remove a marked value
   dce                      records the mark of an erased value as moot

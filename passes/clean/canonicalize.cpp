@@ -42,6 +42,7 @@
 #include "ir/graph/module.h"
 #include "ir/step/autograd.h"
 #include "ir/step/marks.h"
+#include "ir/step/replay.h"
 #include "ir/values/values.h"
 #include "passes/pass/replacer.h"
 
@@ -122,6 +123,7 @@ class Planner {
         storages_(facts.storages()),
         operands_(graph_, facts.effects()),
         modes_(facts.modes()),
+        saves_(facts),
         phases_(facts.phases()),
         marks_(find_marks(graph_, phases_).is_saved),
         stands_for_(graph_.num_ids()),
@@ -165,7 +167,8 @@ class Planner {
     if (is_held(graph_, view)) {
       result_.remark(graph_, view, "ordered",
                      "equal to '%" + text(base) + "', but a control dependency or event pins it");
-    } else if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base)) {
+    } else if (are_decided_apart(graph_, phases_, view, base) || passes_marked(view, base) ||
+               !saves_.are_kept(view, base, MergedSaves::Tags::kDropped)) {
       result_.remark(graph_, view, "saved-view",
                      "equal to '%" + text(base) + "', but one of the two is to be saved and the other is not");
     } else if (storages_.metadata_changes_after(view) || storages_.metadata_changes_after(base)) {
@@ -182,6 +185,7 @@ class Planner {
     } else {
       join(view, base);
       operands_.replace(view, base);
+      saves_.merge(view, base, MergedSaves::Tags::kDropped);
       if (marks_[view]) marks_[base] = true;
       stands_for_[view] = base;
       identities_[view] = is_direct;
@@ -313,6 +317,7 @@ class Planner {
   const StorageMap& storages_;
   WrittenOperands operands_;
   const ModeMap& modes_;
+  MergedSaves saves_;
   const PhaseMap& phases_;
   IdMap<NodeId, bool> marks_;         // values that are to be saved, also by the mark of a removed view
   IdMap<NodeId, NodeId> stands_for_;  // removed view -> a node that stays

@@ -37,6 +37,7 @@
 #include "ir/graph/module.h"
 #include "ir/step/autograd.h"
 #include "ir/step/phases.h"
+#include "ir/step/replay.h"
 #include "ir/values/values.h"
 #include "passes/pass/replacer.h"
 
@@ -63,6 +64,7 @@ class Planner {
         storages_(facts.storages()),
         operands_(graph_, effects_),
         modes_(facts.modes()),
+        saves_(facts),
         reached_(facts.is_differentiated() ? reached_by_gradients(graph_, storages_) : IdMap<NodeId, bool>()),
         stands_for_(graph_.num_ids()),
         chain_(graph_.num_ids()),
@@ -256,10 +258,13 @@ class Planner {
       result_.remark(graph_, node, "given-both", same + "an op that writes is given both");
     } else if (waits_for_more(node, kept)) {
       result_.remark(graph_, node, "ordered", same + "it waits for a control dependency");
+    } else if (!saves_.are_kept(node, kept, MergedSaves::Tags::kMerged)) {
+      result_.remark(graph_, node, "saves-differ", same + "merged, a second partition would save another value");
     } else {
       stands_for_[node] = kept;
       if (may_merge_ && !may_merge_(kept, node)) return;
       mark_returned(kept, node);
+      saves_.merge(node, kept, MergedSaves::Tags::kMerged);
       operands_.replace(node, kept);
       plan_.push_back({node, kept});
     }
@@ -286,6 +291,7 @@ class Planner {
   const StorageMap& storages_;
   WrittenOperands operands_;
   const ModeMap& modes_;
+  MergedSaves saves_;
   const IdMap<NodeId, bool> reached_;  // by gradients, where autograd runs through the graph
   IdMap<NodeId, NodeId> stands_for_;
   IdMap<NodeId, NodeId> chain_;         // of the table: node -> the one before with its hash

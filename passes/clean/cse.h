@@ -25,7 +25,8 @@ struct CseOptions {
 // Merges nodes that compute the same value from the same inputs and the same contents of memory; the first stays.
 //
 // Counters: merged. Notes: cross-phase (equal values of different phases, left apart).
-// Remarks: written, changed-in-place, values-differ, both-returned, differentiated, given-both, ordered.
+// Remarks: written, changed-in-place, values-differ, both-returned, differentiated, given-both, ordered, saves-differ
+// (see MergedSaves of ir/step/replay.h).
 // O(nodes + edges + buffers) expected.
 Result<PassResult> cse(Graph& graph, const CseOptions& options, PassContext& context);
 
