@@ -39,7 +39,7 @@ TABLE = "ir/ops/table.cpp"
 PARTITION, SPLIT, JOIN = "passes/partition/partition.cpp", "passes/partition/split.cpp", "passes/partition/join.cpp"
 TRANSPLANT, NETWORK = "passes/partition/transplant.cpp", "passes/partition/save_network.h"
 MIN_CUT, TORCH = "passes/partition/min_cut_choice.cpp", "passes/partition/torch_choice.cpp"
-REPLAY_CHOICE, MARKS = "passes/partition/replay_choice.cpp", "ir/step/marks.cpp"
+REPLAY, MARKS = "ir/step/replay.cpp", "ir/step/marks.cpp"
 REPLACER, BUCKET_PLAN, GATHERS = "passes/pass/replacer.cpp", "passes/collective/bucket_plan.cpp", "passes/clean/gathers.cpp"
 REMAT, REMAT_PLAN, VERDICTS = "passes/recompute/remat.cpp", "passes/recompute/remat_plan.cpp", "passes/recompute/verdicts.cpp"
 ORDER = "passes/partition/backward_order.cpp"
@@ -178,7 +178,7 @@ PLANTED: tuple[Planted, ...] = (
 )  # fmt: skip
 
 CHOICES: tuple[Planted, ...] = (
-    _cut("replay-repeats", "save-all: what draws or writes without a mark is an error", REPLAY_CHOICE, "if («!reason.empty()») decisions_.unrepeatable.push_back({node, reason});", "false"),
+    _cut("replay-repeats", "save-all: what draws or writes without a mark is an error", REPLAY, "if («!reason.empty()») decisions_.unrepeatable.push_back({node, reason});", "false"),
     _cut("remat-runtime-writes", "remat: an input that the runtime writes is not read again by a copy in backward", REPEAT, "note(storages_->buffers(input), «std::numeric_limits<uint32_t>::max()»);", "0U"),
     Planted(
         "min-cut-cheap",
@@ -198,12 +198,12 @@ CHOICES: tuple[Planted, ...] = (
     _cut("torch-reductions", "min-cut as PyTorch's: what makes a quarter of what it reads is saved", TORCH, "return «made < given / 4 || (made == given / 4 && given % 4 != 0)»;", "false"),
     _cut("replay-parts", "mark-saved: of a call of several parts those that are saved are marked", MARKS, "add_part(graph, marked, mark, «*part», is_own", "0"),
     _cut("replay-tags", "mark-saved: a saved value tagged for recompute becomes MUST_SAVE", MARKS, "if («wants_recompute(graph[node].tag)») graph[node].tag = Tag::kMustSave;", "false"),
-    _cut("replay-must-save", "save-all: MUST_SAVE is saved besides", REPLAY_CHOICE, "if (!is_marked && «graph_[node].tag == Tag::kMustSave» && !gives_way(node)) {", "false"),
+    _cut("replay-must-save", "save-all: MUST_SAVE is saved besides", REPLAY, "if (!is_marked && «graph_[node].tag == Tag::kMustSave» && !gives_way(node)) {", "false"),
     _cut("marks-moved", "a mark goes to the node that stands for its node", REPLACER, "std::vector<std::string> names = effective_names(gone); if («names.empty()») return;", "true"),
     _cut("marks-policy", "a policy's MUST_RECOMPUTE gives way to a mark", TAGS, "if (own == Tag::kMustRecompute) return «is_policy_tag(graph_, node)»;", "false"),
     _cut("marks-preferences", "PREFER_RECOMPUTE wins over a mark unless it is told to lose", TAGS, "return own != Tag::kPreferRecompute || «!prefer_wins_»;", "true"),
     _cut("marks-copies", "copies that remat makes carry no mark", REMAT, "node.value = own_value(original); «strip_mark(graph_, id)»; add_origin", "void()"),
-    _cut("marks-views", "canonicalize: a view that reads a saved value stays", CANONICALIZE, "if (are_decided_apart(graph_, phases_, view, base) || «passes_marked(view, base)») {", "false"),
+    _cut("marks-views", "canonicalize: a view that reads a saved value stays", CANONICALIZE, "if (are_decided_apart(graph_, phases_, view, base) || «passes_marked(view, base)» ||", "false"),
     _cut("marks-buckets", "bucket: marked gathers and others are in different buckets", BUCKET_PLAN, "node.tag, «is_marked(one)», module_of", "false"),
     _cut("gathers-across", "save-all: gathers of backward become only values that forward saves", GATHERS, "return !phases.is_backward(kept) && «is_saved.get(kept)»;", "false"),
     _cut("symbols-order", "partition: symbols come before what is calculated from them", SPLIT, "(«name.is_valid()» ? bindings : calculated).push_back(node);", "false"),
