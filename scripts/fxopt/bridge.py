@@ -35,6 +35,8 @@ from typing import Any
 import torch
 from torch._subclasses import FakeTensorMode
 from torch.fx import GraphModule
+from torch.fx.graph import _PyTreeCodeGen
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from fxopt import form, origins, patcher, tool
@@ -203,14 +205,27 @@ def graph_pass(passes: str | None = None, **told: Any) -> Callable[..., GraphMod
 
 
 def run(graph_module: GraphModule, inputs: Sequence[object] | Mapping[str, object]) -> Any:
-    """The outputs of the graph on these inputs, by position or by placeholder name.
+    """The outputs of the graph on these inputs, by position or by placeholder name. Its own arguments, such as the two lists of
+    AOTAutograd's joint graph, are taken as well.
 
     Runs under no_grad: a traced step holds its own backward, and autograd would keep every intermediate of it alive.
     """
+    placeholders = [node.target for node in graph_module.graph.nodes if node.op == "placeholder"]
     if isinstance(inputs, Mapping):
-        inputs = [inputs[node.target] for node in graph_module.graph.nodes if node.op == "placeholder"]
+        inputs = [inputs[name] for name in placeholders]
+    args, kwargs = _arguments(graph_module, inputs) if len(inputs) == len(placeholders) else (inputs, {})
     with torch.no_grad():
-        return graph_module(*inputs)
+        return graph_module(*args, **kwargs)
+
+
+def _arguments(graph_module: GraphModule, inputs: Sequence[object]) -> tuple[Sequence[object], dict[str, object]]:
+    """What forward takes in place of a value for each placeholder."""
+    codegen = graph_module.graph._codegen
+    if not isinstance(codegen, _PyTreeCodeGen) or any(isinstance(value, (list, tuple)) for value in inputs):
+        return inputs, {}
+    args = pytree.tree_unflatten(list(inputs), codegen.pytree_info.in_spec)
+    has_keywords = isinstance(args, tuple) and len(args) == 2 and isinstance(args[0], tuple) and isinstance(args[1], dict)
+    return args if has_keywords else (args, {})
 
 
 # ---- command

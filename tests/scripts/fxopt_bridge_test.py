@@ -93,6 +93,17 @@ class Storages(Case):
                     (found,) = bridge.run(subject, [torch.ones(2, 2, 2)])
                     self.assertTrue(torch.equal(found, expected[0]))
 
+    def test_run_takes_a_value_for_each_placeholder_of_a_joint_graph(self):
+        def joint(primals, tangents):
+            (x, y), (d,) = primals, tangents
+            return [x * y], [d * y, None]
+
+        x, y, d = (torch.full((2,), value) for value in (2.0, 3.0, 5.0))
+        traced = make_fx(joint)([x, y], [d])
+        flat, structured = bridge.run(traced, [x, y, d]), bridge.run(traced, [[x, y], [d]])
+        for (product,), (gradient, none) in (flat, structured):
+            self.assertEqual((product.tolist(), gradient.tolist(), none), ([6.0, 6.0], [15.0, 15.0], None))
+
     def test_one_mode_records_them(self):
         traced = make_fx(lambda x: x[1:].t() + 1, tracing_mode="fake", pre_dispatch=True)(torch.ones(3, 2))
         storages = self.storages(traced)
