@@ -43,15 +43,20 @@ class CudaMeter:
         torch.cuda.reset_peak_memory_stats(self.device)
 
     def empty_cache(self) -> None:
-        """Gives back what no tensor holds."""
+        """Gives back what no tensor holds, and what cuBLAS keeps for its handles."""
         gc.collect()
         torch.cuda.synchronize(self.device)
+        torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
 
     def peaks(self) -> dict[str, int]:
         torch.cuda.synchronize(self.device)
         stats = torch.cuda.memory_stats(self.device)
         return {name: int(stats.get(f"{name}_bytes.all.peak", 0)) for name in PEAKS}
+
+    def is_expandable(self) -> bool:
+        """Whether segments can grow, as the allocator itself says."""
+        return bool(torch.cuda.memory._snapshot()["allocator_settings"]["expandable_segments"])
 
     def record(self) -> None:
         """Events count from here."""
@@ -69,8 +74,8 @@ class CudaMeter:
         self.stop()
 
     def _counted(self) -> tuple[int, int]:
-        stats = torch.cuda.memory_stats(self.device)
-        return int(stats["allocation.all.allocated"]), int(stats["allocation.all.freed"])
+        counts = torch.cuda.memory_stats_as_nested_dict(self.device)["allocation"]["all"]
+        return int(counts["allocated"]), int(counts["freed"])
 
     def counts(self) -> tuple[int, int]:
         """How many allocations and frees there were since record()."""
@@ -85,9 +90,7 @@ class CudaMeter:
 def read_trace(trace: Sequence[dict]) -> list[Event]:
     """The events of one device of a memory snapshot. A free counts where it is asked for, as statistics do."""
     kinds = {"alloc": True, "free_requested": False}
-    return [
-        Event(kinds[entry["action"]], int(entry["addr"]), int(entry["size"])) for entry in trace if entry["action"] in kinds
-    ]
+    return [Event(kinds[entry["action"]], int(entry["addr"]), int(entry["size"])) for entry in trace if entry["action"] in kinds]
 
 
 class FakeMeter(TorchDispatchMode):

@@ -23,160 +23,33 @@ bytes alone. --snapshots leaves PyTorch's memory snapshots of step 1. Exits with
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import pathlib
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import memory
 import torch
-import workspaces
-from bound_values import BoundGraph, BoundInterpreter, symbols
-from cuda_meter import PEAKS, CudaMeter, FakeMeter
-from device_inputs import make_inputs
-from fxopt import bridge
+from cuda_meter import PEAKS
 from fxopt.form import Json
 from fxopt_program import Fxopt
-from peak_counter import replay
-from torch.fx import GraphModule
+from memory_runs import Skip, bill, measure, prepare
 
 SEGMENTS = {"classic": "expandable_segments:False", "expandable": "expandable_segments:True"}
-MAX_SHOWN = 40
-
-
-class Skip(ValueError):
-    """A graph that cannot be measured; the message says why."""
-
-
-@dataclass
-class Subject:
-    """A graph that can be run, and what it will be run with."""
-
-    graph_module: GraphModule
-    bound: BoundGraph
-    sizes: dict[str, int]
-    device: torch.device
-    remarks: list[str] = field(default_factory=list)
-
-
-def prepare(path: pathlib.Path, fxopt: Fxopt) -> Subject:
-    """The graph of a file; joins process groups where it has any. Skip for one that cannot be measured."""
-    module = bridge.read_module(path, fxopt.program)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            graph_module = memory.load(module, pathlib.Path(folder))
-        except bridge.LoadError as error:
-            raise Skip(f"torch {torch.__version__} cannot load it: {error}") from error
-    sizes = symbols(graph_module)
-    if None in sizes.values():
-        raise Skip("its sizes depend on data")
-    subject = Subject(graph_module, BoundGraph(graph_module, sizes), sizes, cuda_device(module))
-    subject.remarks = remarks(subject, module)
-    if module.get("groups") and not torch.distributed.is_initialized():
-        bridge.init_fake_groups(module)
-    return subject
-
-
-def remarks(subject: Subject, module: Json) -> list[str]:
-    """Why what is measured may be other than what is predicted, by no fault of either."""
-    result = []
-    if any(getattr(node.target, "_name", "").startswith("flex_attention") for node in subject.bound.nodes):
-        result.append("flex_attention runs unfused here: it takes the scores that a compiled one never holds")
-    if memory.donated(module):
-        result.append("inputs are donated, which the prediction takes for freed, and are kept here")
-    if module.get("groups"):
-        result.append("collectives run without other ranks, on one stream")
-    return result
-
-
-def cuda_device(module: Json) -> torch.device:
-    found = {str(record.get("device")) for record in module.get("storages", ())}
-    devices = sorted(device for device in found if device.startswith("cuda"))
-    if len(devices) != 1:
-        raise Skip(f"it is on {', '.join(devices)}: one device is measured" if devices else "it holds nothing on CUDA")
-    return torch.device(devices[0])
-
-
-# ---- one process each
-
-
-def run_steps(step: Callable[[], object], meter: CudaMeter | FakeMeter, steps: int) -> Iterator[tuple[int, dict[str, int]]]:
-    """The number of each step and its peaks."""
-    for number in range(1, steps + 1):
-        meter.reset()
-        outputs = step()  # live while the peaks are read
-        peaks = meter.peaks()
-        del outputs
-        yield number, peaks
-
-
-@contextlib.contextmanager
-def allocator(subject: Subject, is_dry: bool) -> Iterator[tuple[CudaMeter | FakeMeter, list[object]]]:
-    """The meter, and what to call the graph with, allocated after everything else is given back."""
-    if is_dry:
-        inputs = [subject.bound.given(node) for node in subject.bound.nodes if node.op == "placeholder"]
-        with subject.bound.mode, torch.no_grad(), FakeMeter(subject.device) as meter:
-            for node in subject.bound.nodes:
-                if node.op in ("placeholder", "get_attr"):
-                    meter.hold_all(subject.bound.given(node))
-            yield meter, inputs
-        return
-    with CudaMeter(subject.device) as meter:
-        meter.empty_cache()
-        yield meter, make_inputs(subject.bound)
-
-
-def measure(subject: Subject, options: argparse.Namespace) -> Json:
-    """The peaks of the first step and of the last, by number."""
-    result: Json = {}
-    with allocator(subject, options.dry_run) as (meter, inputs):
-
-        def step() -> object:
-            if options.dry_run:
-                return BoundInterpreter(subject.bound).run(*inputs)
-            return bridge.run(subject.graph_module, inputs)
-
-        is_recorded = options.snapshots is not None and not options.dry_run
-        if is_recorded:
-            meter.record()
-        for number, peaks in run_steps(step, meter, options.steps):
-            if number in (1, options.steps):
-                result[str(number)] = peaks
-            if number == 1 and is_recorded:
-                meter.dump(options.snapshots / f"{memory.name_of(options.file)}.{options.segments}.pickle")
-    return result
-
-
-def bill(subject: Subject, options: argparse.Namespace) -> Json:
-    """The bills of the first run and of the second, and what the graph shows."""
-    bound = subject.bound if options.dry_run else None
-    with allocator(subject, options.dry_run) as (meter, inputs):
-        first, second = (workspaces.bill(subject.graph_module, inputs, meter, bound) for _ in range(2))
-    predicted: dict[str, list[int]] = {}
-    for storage in replay(BoundGraph(subject.graph_module, subject.sizes)).storages:
-        if storage.bytes > 0 and torch.device(storage.device) == subject.device:
-            predicted.setdefault(storage.node, []).append(storage.bytes)
-    return {
-        "first_difference": workspaces.first_difference(first, predicted),
-        "first_difference_of_results": workspaces.first_difference(second, predicted, is_hidden_expected=True),
-        "operators": workspaces.by_operator(second),
-        "once": workspaces.by_operator(workspaces.only_first(first, second)),
-        "nodes": [asdict(entry) | {"beside": entry.beside} for entry in second if entry.hidden],
-    }
 
 
 def task(options: argparse.Namespace, fxopt: Fxopt) -> Json:
     """What a process of its own gives: {"error": what} where it could not."""
     try:
         subject = prepare(options.file, fxopt)
-        return measure(subject, options) if options.task == "measure" else bill(subject, options)
+        if options.task == "bill":
+            return bill(subject, options.dry_run)
+        name = f"{memory.name_of(options.file)}.{options.segments}.pickle"
+        snapshot = None if options.snapshots is None else options.snapshots / name
+        return measure(subject, options.steps, options.dry_run, snapshot)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
 

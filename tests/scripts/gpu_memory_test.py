@@ -18,6 +18,7 @@ with imports_torch():
     import cuda_meter
     import device_inputs
     import gpu_memory
+    import memory_runs
     import torch
     import workspaces
     from bound_values import BoundGraph
@@ -64,9 +65,7 @@ class Bills(unittest.TestCase):
 
     def test_operators_are_listed_with_the_most_they_took(self):
         bills = [Bill("a", "mm", [10], [4], 14), Bill("b", "mm", [10], [6], 16), Bill("c", "add", [10], [], 10)]
-        self.assertEqual(
-            workspaces.by_operator(bills), {"mm": {"nodes": 2, "peak_bytes": 6, "at": "b", "sizes": [6]}}
-        )
+        self.assertEqual(workspaces.by_operator(bills), {"mm": {"nodes": 2, "peak_bytes": 6, "at": "b", "sizes": [6]}})
 
     def test_what_only_the_first_run_takes_is_kept_apart(self):
         first = [Bill("a", "mm", [10], [32, 4], 46), Bill("b", "mm", [10], [4], 14)]
@@ -208,7 +207,7 @@ class Measuring(unittest.TestCase):
             self.cuda.happen(True, 3, size)
             self.cuda.happen(False, 3, size)
 
-        found = {number: peaks["requested"] for number, peaks in gpu_memory.run_steps(step, self.meter, 3)}
+        found = {number: peaks["requested"] for number, peaks in memory_runs.run_steps(step, self.meter, 3)}
         self.assertEqual(found, {1: 1500, 2: 1300, 3: 1400})
 
 
