@@ -78,6 +78,7 @@ def enable_fake_cuda_backward() -> None:
         _tiny_backward()
     except RuntimeError as error:
         restore()
+        _held.clear()
         raise RuntimeError(f"torch {torch.__version__} cannot run backward over fake CUDA tensors: {error}") from error
 
 

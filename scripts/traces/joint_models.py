@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """AOTAutograd's joint graphs of well-known models, as a partitioner gets them: more of them than testdata/ holds.
 
-    scripts/traces/joint_models.py -o FOLDER [--twin] [--fxopt PROGRAM] [NAME...]
+    scripts/traces/joint_models.py -o FOLDER [--twin | --small] [--fxopt PROGRAM] [NAME...]
     scripts/traces/joint_models.py --list
 
 Writes FOLDER/NAME_joint.pb for each model named (without any: for all), or FOLDER/NAME_joint_twin.pb: the same model
-with small sizes, which a CPU runs in a few seconds. Models come from torchvision and transformers, or are written
+with small sizes, which a CPU runs in a few seconds; FOLDER/NAME_joint_small.pb is that on a GPU. Models come from torchvision and transformers, or are written
 out here; they are built from configurations, without weights, on fake tensors. A GPU is neither needed nor used, yet
 attention calls the kernels that one would take. As a module: GRAPHS, as of the other families, with real inputs for the
 twins.
@@ -122,24 +122,23 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def trace(model: Model, twin: bool) -> Traced:
-    return _trace(model, twin)[0]
+def trace(model: Model, is_small: bool, device: str) -> Traced:
+    return _trace(model, is_small, device)[0]
 
 
 def inputs(model: Model) -> list[object]:
-    traced, specs = _trace(model, True)
+    traced, specs = _trace(model, True, "cpu")
     close()  # else these would be fakes
     generator = seeded()
     return routes.real_inputs(traced, [spec.real(model.dtype, generator) for spec in specs])
 
 
-def _trace(model: Model, twin: bool) -> tuple[Traced, list[Input]]:
+def _trace(model: Model, is_small: bool, device: str) -> tuple[Traced, list[Input]]:
     os.environ["HF_HUB_OFFLINE"] = "1"
-    device = "cpu" if twin else "cuda"
     mode = trace_gpu_free.fake_mode()
     unset = mock.patch.object(nn.init, "trunc_normal_", lambda tensor, *a, **k: tensor)  # it looks at what it drew
     with mode, torch.device(device), _default_dtype(model.dtype), unset:
-        module, loss, specs = model.build(twin)
+        module, loss, specs = model.build(is_small)
         module.train()
         args = [spec.fake() for spec in specs]
     trace_gpu_free.annotate_modules(module, model.layers)
@@ -419,9 +418,7 @@ def bert(twin: bool) -> Sample:
 
     batch, length, words = (2, 16, 97) if twin else (16, 512, 30522)
     small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    config = BertConfig(
-        vocab_size=words, max_position_embeddings=length, attn_implementation="eager", **(small if twin else {})
-    )
+    config = BertConfig(vocab_size=words, max_position_embeddings=length, attn_implementation="eager", **(small if twin else {}))
     shape = (batch, length)
     return BertForMaskedLM(config), masked_language, [Input(shape, words), Input(shape, 2), Input(shape, words)]
 
@@ -489,6 +486,15 @@ def qwen2(twin: bool) -> Sample:
     return Qwen2ForCausalLM(config), language, [Input((batch, length), words)] * 2
 
 
+def llama(twin: bool) -> Sample:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    batch, length, words = (2, 16, 97) if twin else (4, 2048, 128256)
+    sizes = (32, 64, 2, 4, 2) if twin else (2048, 8192, 8, 32, 8)
+    config = LlamaConfig(**decoder(length, words, sizes), tie_word_embeddings=True)
+    return LlamaForCausalLM(config), language, [Input((batch, length), words)] * 2
+
+
 def mixtral(twin: bool) -> Sample:
     from transformers import MixtralConfig, MixtralForCausalLM
 
@@ -554,9 +560,7 @@ def dlrm(twin: bool) -> Sample:
 
 
 MODELS = {
-    "vit": Model(
-        vit, "ViT-B/16 with dropout 0.1, batch 32, autocast to bfloat16", autocast=True, layers="encoder.layers"
-    ),
+    "vit": Model(vit, "ViT-B/16 with dropout 0.1, batch 32, autocast to bfloat16", autocast=True, layers="encoder.layers"),
     "swin": Model(swin, "Swin-T with stochastic depth, batch 32, float32"),
     "convnext": Model(convnext, "ConvNeXt-T with stochastic depth, batch 32, float32"),
     "efficientnet": Model(efficientnet, "EfficientNet-B0 with batch norm in training mode, batch 32, float32"),
@@ -564,17 +568,12 @@ MODELS = {
     "unet": Model(
         unet, "UNet of a diffusion model of 64 x 64 pixels, written out, batch 32, autocast to bfloat16", autocast=True
     ),
-    "bert": Model(
-        bert, "BERT base with dropout and eager attention, batch 16, length 512, float32", layers="bert.encoder.layer"
-    ),
+    "bert": Model(bert, "BERT base with dropout and eager attention, batch 16, length 512, float32", layers="bert.encoder.layer"),
     "t5": Model(t5, "T5 small with dropout and eager attention, batch 16, lengths 512, float32"),
     "whisper": Model(whisper, "Whisper small, batch 8, 30 seconds of sound, 448 tokens, float32"),
-    "qwen2": Model(
-        qwen2, "8 layers of Qwen2 1.5B, batch 8, length 2048, bfloat16", torch.bfloat16, layers="model.layers"
-    ),
-    "mixtral": Model(
-        mixtral, "4 layers of Mixtral 8x7B, batch 8, length 2048, bfloat16", torch.bfloat16, layers="model.layers"
-    ),
+    "qwen2": Model(qwen2, "8 layers of Qwen2 1.5B, batch 8, length 2048, bfloat16", torch.bfloat16, layers="model.layers"),
+    "llama": Model(llama, "8 layers of Llama 3.2 1B, batch 4, length 2048, bfloat16", torch.bfloat16, layers="model.layers"),
+    "mixtral": Model(mixtral, "4 layers of Mixtral 8x7B, batch 8, length 2048, bfloat16", torch.bfloat16, layers="model.layers"),
     "dlrm": Model(dlrm, "DLRM with cross layers, written out: 26 tables of 40000 rows, batch 65536, float32"),
 }
 
@@ -582,11 +581,15 @@ MODELS = {
 def _graphs() -> Iterator[tuple[str, Graph]]:
     for name, model in MODELS.items():
         about = f"AOTAutograd's joint graph of {model.about}"
-        yield f"{name}_joint", Graph(functools.partial(trace, model, False), about)
-        yield f"{name}_joint_twin", Graph(
-            functools.partial(trace, model, True),
-            f"small twin: {about}",
-            functools.partial(inputs, model),
+        yield f"{name}_joint", Graph(functools.partial(trace, model, False, "cuda"), about)
+        yield f"{name}_joint_small", Graph(functools.partial(trace, model, True, "cuda"), f"small: {about}")
+        yield (
+            f"{name}_joint_twin",
+            Graph(
+                functools.partial(trace, model, True, "cpu"),
+                f"small twin: {about}",
+                functools.partial(inputs, model),
+            ),
         )
 
 
@@ -612,7 +615,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Traces AOTAutograd's joint graphs of well-known models.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="see --list; without any: all")
     parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER")
-    parser.add_argument("--twin", action="store_true", help="small models, which a CPU runs")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--twin", dest="kind", action="store_const", const="twin", help="small models, which a CPU runs")
+    sizes.add_argument("--small", dest="kind", action="store_const", const="small", help="small models on a GPU")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument("--list", action="store_true", help="print the names and what they are")
     options = parser.parse_args(arguments)
@@ -632,9 +637,9 @@ def main(arguments: list[str] | None = None) -> int:
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
         for name in options.names or MODELS:
-            graph = f"{name}_joint_twin" if options.twin else f"{name}_joint"
+            graph = f"{name}_joint_{options.kind}" if options.kind else f"{name}_joint"
             path = folder / f"{graph}.pb"
-            recipe = f"scripts/traces/joint_models.py {name}" + (" --twin" if options.twin else "")
+            recipe = f"scripts/traces/joint_models.py {name}" + (f" --{options.kind}" if options.kind else "")
             try:
                 nodes = pool.submit(make, graph, path, recipe, program).result()
             except Exception as error:  # of whatever model; the others are made all the same

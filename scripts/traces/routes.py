@@ -43,9 +43,10 @@ class WithLoss(nn.Module):
 
 
 @contextlib.contextmanager
-def aot_tracing(mode: FakeTensorMode) -> Iterator[None]:
+def aot_tracing(mode: FakeTensorMode, model: nn.Module) -> Iterator[None]:
     """What AOTAutograd runs under here: fake tensors of `mode`, annotations kept on nodes."""
-    trace_gpu_free.enable_fake_cuda_backward()
+    if any(parameter.is_cuda for parameter in model.parameters()):
+        trace_gpu_free.enable_fake_cuda_backward()
     torch.fx.traceback.current_meta.clear()
     with (
         mode,
@@ -59,7 +60,7 @@ def aot_tracing(mode: FakeTensorMode) -> Iterator[None]:
 def trace_joint(model: nn.Module, loss: Loss, args: Sequence[object], mode: FakeTensorMode) -> Traced:
     """The joint graph of loss(model, *args). Inputs are parameters, buffers, `args`, and the loss's tangent."""
     module = WithLoss(model, loss)
-    with aot_tracing(mode):
+    with aot_tracing(mode, model):
         captured = aot_export_joint_with_descriptors(keep_open(), module, tuple(args))
     return origins.joint(captured, loss=0, module=module)
 
