@@ -1,0 +1,37 @@
+"""Copies what a machine needs that has Python and torch alone."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import subprocess
+
+from stage import ROOT
+
+# Of the repository. Tests and what belongs to other tools stay behind.
+PARTS = (
+    "scripts/gpu_check.sh", "scripts/gpu_check", "scripts/fxopt", "scripts/peers", "scripts/traces",
+    "scripts/trace_gpu_free.py", "testdata/gpu", "ir/device/profiles",
+)  # fmt: skip
+LEFT_OUT = ("__pycache__", "differential_parts", "edit_parts", "allocator", "*.pyc", "bin")
+
+
+def make_pack(folder: pathlib.Path, program: str) -> str:
+    """Returns a sentence with its size. FileExistsError where the folder holds something."""
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"{folder} is not empty")
+    for part in PARTS:
+        source, target = ROOT / part, folder / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        else:
+            shutil.copy2(source, target)
+    (folder / "bin").mkdir()
+    packed = folder / "bin" / "fxopt"
+    strip = shutil.which("strip")
+    if strip is None or subprocess.run([strip, "-o", str(packed), program], capture_output=True).returncode != 0:
+        shutil.copy2(program, packed)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    return f"{folder}: {len(files)} files, {size / 1e6:.1f} MB; there: scripts/gpu_check.sh --out FILE"

@@ -1,0 +1,77 @@
+"""What a stage is: a file of `stages/` with a constant STAGE. The files' stages run in the order of their rank."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from results import Row
+
+HERE = pathlib.Path(__file__).resolve().parent
+SCRIPTS = HERE.parent
+ROOT = SCRIPTS.parent
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every stage is told."""
+
+    fxopt: str
+    is_dry: bool  # without a GPU, with small shapes
+    stages: pathlib.Path = HERE / "stages"
+
+    @property
+    def device(self) -> str:
+        return "cpu" if self.is_dry else "cuda"
+
+
+@dataclass(frozen=True)
+class Process:
+    """Units of work that one process does, in this order."""
+
+    keys: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage. A unit of work has a key and gives one row of results. `table` and `files` are given its rows without
+    an error, at least one."""
+
+    name: str
+    about: str
+    rank: int  # the most valuable first
+    seconds: int  # its limit
+    processes: Callable[[Context], Sequence[Process]]
+    # Does the units with these keys, in a process of their own. Gives each key when it begins and its row when it ends. An
+    # exception ends the unit that has begun, and nothing else; Stop ends the process.
+    run: Callable[[Context, Sequence[str]], Iterator[tuple[str, Row | None]]]
+    table: Callable[[Sequence[Row]], list[str]]
+    # Files that go beside the results, by what replaces their ending.
+    files: Callable[[Sequence[Row]], Mapping[str, str]] = lambda rows: {}
+
+
+def each_unit(keys: Sequence[str], unit: Callable[[str], Row]) -> Iterator[tuple[str, Row | None]]:
+    """The `run` of a stage whose units have nothing in common. What a unit raises is its row's error."""
+    for key in keys:
+        yield key, None
+        try:
+            yield key, unit(key)
+        except Exception as error:
+            yield key, {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+
+
+def all_stages(folder: pathlib.Path = HERE / "stages") -> list[Stage]:
+    """The stages of a folder, the most valuable first."""
+    stages = []
+    for path in sorted(folder.glob("*.py")):
+        spec = importlib.util.spec_from_file_location(f"stages.{path.stem}", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module.__name__] = module  # dataclasses look for it there
+        spec.loader.exec_module(module)
+        stages.append(module.STAGE)
+    return sorted(stages, key=lambda stage: stage.rank)
