@@ -94,7 +94,7 @@ class Step:
             return [loss.detach(), *torch.autograd.grad(loss, parameters)]
 
         try:
-            return self.measure(step, list)
+            return self.measure(step, list, [*self.state.values(), self.tokens, self.labels])
         finally:
             for layer, forward in zip(self.layers, self.forwards):
                 layer.forward = forward
@@ -119,7 +119,7 @@ class Step:
         def step() -> list[object]:
             return pytree.tree_leaves(bridge.run(optimized, inputs))
 
-        return self.measure(step, lambda values: self.by_parameter(values, told)) | {"predicted_ideal_peak": predicted}
+        return self.measure(step, lambda values: self.by_parameter(values, told), inputs) | {"predicted_ideal_peak": predicted}
 
     def by_parameter(self, values: list[object], told: dict[str, object]) -> list[object]:
         """The loss and one gradient for each parameter, as the eager step gives them. The graph has one for each name of a parameter
@@ -180,7 +180,9 @@ class Step:
 
     # ---- what is measured
 
-    def measure(self, step: Callable[[], list[object]], results: Callable[[list[object]], list[object]]) -> Row:
+    def measure(
+        self, step: Callable[[], list[object]], results: Callable[[list[object]], list[object]], given: list[object]
+    ) -> Row:
         """Peaks of the first step and of the last, in bytes, and the median time of the others. Results live while peaks are
         read."""
         from cuda_meter import CudaMeter, FakeMeter
@@ -188,8 +190,7 @@ class Step:
         meter = FakeMeter(self.device) if self.context.is_dry else CudaMeter(self.device)
         meter.empty_cache()
         if self.context.is_dry:
-            for value in [*self.model.parameters(), *self.model.buffers(), self.tokens, self.labels]:
-                meter.hold_all(value)
+            meter.hold_all(given)  # what is there before the step
         row: Row = {}
         seconds = []
         for number in range(1 if self.context.is_dry else STEPS):
@@ -211,8 +212,9 @@ class Step:
             self.reference = [value.cpu() for value in values]
             return {"compared": 0, "differ": 0}
         pairs = list(zip(self.reference, values, strict=True))
-        differing = [(one, other) for one, other in pairs if not self.torch.equal(one, other.cpu())]
-        most = max((float((one.float() - other.cpu().float()).abs().max()) for one, other in differing), default=0.0)
+        pairs = [(one.to(self.device), other) for one, other in pairs]
+        differing = [(one, other) for one, other in pairs if not self.torch.equal(one, other)]
+        most = max((float((one.float() - other.float()).abs().max()) for one, other in differing), default=0.0)
         return {"compared": len(pairs), "differ": len(differing), "largest_difference": most}
 
 
