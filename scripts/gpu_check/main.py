@@ -24,6 +24,7 @@ import json
 import os
 import pathlib
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -69,6 +70,13 @@ def find_program(option: str | None) -> str:
     if program is None:
         raise RuntimeError("no fxopt program: build it, then give --fxopt or set FXOPT")
     return str(pathlib.Path(shutil.which(program) or program).resolve())
+
+
+def default_path(context: Context, machine: Row) -> pathlib.Path:
+    """Of a card the file in testdata/measured that is its own."""
+    if context.is_dry:
+        return pathlib.Path("gpu_check.json")
+    return ROOT / "testdata" / "measured" / (re.sub(r"[^a-z0-9]+", "-", str(machine["card"]).lower()).strip("-") + ".json")
 
 
 # ---- processes
@@ -220,7 +228,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="gpu_check.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("stages", nargs="*", metavar="STAGE", help="see --list; without any: all")
-    parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="the results (default: gpu_check.json)")
+    parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="the results (default: testdata/measured/CARD.json)")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: that of the pack, $FXOPT, PATH)")
     parser.add_argument("--seconds", type=float, default=420, metavar="N", help="for all stages together (default: 420)")
     parser.add_argument("--dry-run", action="store_true", help="without a GPU, with small shapes")
@@ -245,8 +253,8 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         if not options.dry_run and shutil.which("nvidia-smi") is None:
             raise RuntimeError("there is no GPU (no nvidia-smi); --dry-run needs none")
-        results = Results(options.out or pathlib.Path("gpu_check.json"))
         machine = machine_of(context)
+        results = Results(options.out or default_path(context, machine))
     except (OSError, RuntimeError, ValueError, subprocess.CalledProcessError) as error:
         print(f"gpu_check: {error}", file=sys.stderr)
         return 1

@@ -292,7 +292,9 @@ void compare_outputs(const std::string& file, const Graph& graph, const Told& to
     } else {
       const bool is_gradient = carried.role == OutputRole::kGradient;
       const bool is_mesh = is_gradient && output.node.is_valid() && !is_tensor(graph, output.node);
-      name += is_mesh ? "not shown, no tensor" : is_gradient && !output.node.is_valid() ? "not shown, none" : "not shown";
+      name += is_mesh                                  ? "not shown, no tensor"
+              : is_gradient && !output.node.is_valid() ? "not shown, none"
+                                                       : "not shown";
     }
     ++counts[name];
     if (output.role != OutputRole::kGradient) continue;

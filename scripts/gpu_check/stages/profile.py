@@ -103,7 +103,7 @@ class Meter:
             return None
         found = self.torch.cuda.get_device_properties(self.device)
         return {
-            "memory": found.total_memory,
+            "memory": self.torch.cuda.mem_get_info(self.device)[1],
             "sms": found.multi_processor_count,
             "capability": 10 * found.major + found.minor,
             "l2": found.L2_cache_size,
@@ -151,6 +151,7 @@ class Meter:
             return None
         torch, count = self.torch, 1000
         x = torch.zeros(1, device=self.device)
+        x.add_(1)  # loads the kernel, which a recording may not
         recorded = torch.cuda.CUDAGraph()
         with torch.cuda.graph(recorded):
             for _ in range(count):
