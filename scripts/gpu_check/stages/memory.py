@@ -127,7 +127,16 @@ def table_of(rows: Sequence[Row]) -> list[str]:
     lines += ["", f"billed allocation by allocation: {len(billed)}"]
     for kind, text in (("first_difference_of_results", "results"), ("first_difference", "first difference")):
         lines += [f"{text}: {row['graph']} {row['variant']}: {row[kind]}" for row in billed if row[kind]]
-    return lines
+    return lines + workspaces(billed, "operators", "beside results") + workspaces(billed, "once", "the first time alone")
+
+
+def workspaces(billed: Sequence[Row], part: str, text: str) -> list[str]:
+    """What operators took of the allocator besides their results, at most: the lines `workspace` and `persistent` of a profile."""
+    most: dict[str, int] = {}
+    for row in billed:
+        for target, size in row[part].items():
+            most[target] = max(size, most.get(target, 0))
+    return [f"{text}: {target}: {size} bytes at most" for target, size in sorted(most.items())]
 
 
 STAGE = Stage("memory", "peaks of 12 graphs x none, per-op, full, beside `fxopt mem`", 1, 240, processes, run, table_of)
