@@ -308,7 +308,7 @@ def report(name: str, alone: Saved, outcomes: list[Outcome]) -> bool:
 
 def all_graphs() -> list[pathlib.Path]:
     folder = ROOT / "testdata"
-    names = {path for pattern in ("*.pb", "*.pb.zst", "dumps/*.fxg.zst") for path in folder.glob(pattern)}
+    names = {path for pattern in ("*.pb", "*.pb.zst", "gpu/*.pb.zst", "dumps/*.fxg.zst") for path in folder.glob(pattern)}
     return sorted(names)
 
 

@@ -39,7 +39,7 @@ from peak_counter import Replay, replay
 from torch.fx import GraphModule
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATTERNS = ("*.pb", "*.pb.zst", "dumps/*.fxg.zst")
+PATTERNS = ("*.pb", "*.pb.zst", "gpu/*.pb.zst", "dumps/*.fxg.zst")
 MAX_SHOWN = 6
 
 # Where sizes depend on data: each symbol without a hint. The rows that a rank's tokens take, evenly over the ranks of its experts.
