@@ -114,6 +114,20 @@ NodeId whole_of(const Graph& graph, NodeId node) {
   return first_argument(graph, node);
 }
 
+bool may_hand_on(const Graph& graph, NodeId node) {
+  if (!graph[node].is_call()) return false;
+  const HandsOn kind = graph.op(node).hands_on;
+  if (kind == HandsOn::kNothing) return false;
+  const ValueKind value = graph.value(node).kind;
+  if (value == ValueKind::kAbsent || value == ValueKind::kList || value == ValueKind::kTuple) return true;
+  return kind == HandsOn::kAnything && value == ValueKind::kTensor;
+}
+
+bool is_unrecorded_tuple(const Graph& graph, NodeId node) {
+  const Op& op = graph.op(node);
+  return op.schema.has_value() && op.schema->returns.size() > 1 && graph.value(node).kind == ValueKind::kAbsent;
+}
+
 void collect_metadata_changes(const Graph& graph, NodeId node, std::vector<uint8_t>& positions) {
   positions.clear();
   const Op& op = graph.op(node);

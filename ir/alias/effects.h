@@ -36,6 +36,13 @@ NodeId find_reader(const Graph& graph, std::vector<NodeId> from, const std::func
 // tensor. O(the same).
 NodeId whole_of(const Graph& graph, NodeId node);
 
+// Whether the result may be, or hold, the very tensors that a Python function is given (Op::hands_on). Where nothing is recorded
+// it may be a list. O(1).
+bool may_hand_on(const Graph& graph, NodeId node);
+
+// Whether the call has several results of which nothing is recorded: one stand-in for all of them. O(1).
+bool is_unrecorded_tuple(const Graph& graph, NodeId node);
+
 // The positions of arguments whose tensors may leave the call with other sizes, strides, offset or storage: argument 0
 // of `t_` and its kin; the `out` of an out variant, unless the recorded values show that it has the result's sizes
 // already; what an op described by a file writes, unless it returns that very tensor and records the same of it. Calls

@@ -245,13 +245,22 @@ class StorageMap::Builder {
 
   // What the result may share, though mostly it does not.
   void join_result(NodeId node, const Op& op) {
-    if (view_ == ViewKind::kProjection) join_all();
+    if (view_ == ViewKind::kProjection || may_hand_on(graph_, node)) join_all();
+    if (is_unrecorded_tuple(graph_, node)) join_aliased(node, op);
     for (const Held& each : result_) {
       if (op.joins_outputs) join(parents_, result_[0].buffer, each.buffer);
     }
     if (op.shared_arg < 0 || (op.shares_only_empty && holds_elements(node, static_cast<size_t>(op.shared_arg)))) return;
     for (const Held& from : argument(node, static_cast<size_t>(op.shared_arg))) {
       for (const Held& each : result_) join_held(from, each);
+    }
+  }
+
+  // The one stand-in for all results is each argument that a result may be.
+  void join_aliased(NodeId node, const Op& op) {
+    for (const int16_t alias : op.aliases) {
+      if (alias < 0 || result_.empty()) continue;
+      for (const Held& from : argument(node, static_cast<size_t>(alias))) join_held(from, result_[0]);
     }
   }
 

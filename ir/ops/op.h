@@ -83,6 +83,13 @@ enum class ViewKind : uint8_t {
   kIdentity,    // returns argument 0 itself (wait_tensor, in-place ops that hand back self)
 };
 
+// Which results of a Python function may be the very tensors that it is given, or hold them.
+enum class HandsOn : uint8_t {
+  kNothing,
+  kLists,     // lists: list + list, list * n
+  kAnything,  // the largest of a list, one of two by a condition
+};
+
 // What kind of work the op is, for cost models, reports and policies.
 enum class ComputeClass : uint8_t {
   kOther,
@@ -168,6 +175,7 @@ struct Op {
   // The position of an argument that some calls return, or an element or a view of it (`einsum` of one operand), or -1.
   int16_t shared_arg = -1;
   bool shares_only_empty = false;  // those in which that argument has no elements
+  HandsOn hands_on = HandsOn::kNothing;
   // The operator it runs, given as an argument (higher-order ops). That operator's effects come on top, except kRandom,
   // which is this op's to say: run_with_rng_state draws from a state it is given.
   int16_t operator_arg = -1;

@@ -40,6 +40,7 @@ struct RowExtra {
   bool reads_index = false;
   std::string_view shared = {};  // the argument that some calls return
   bool shares_only_empty = false;
+  HandsOn hands_on = HandsOn::kNothing;
 };
 
 struct Row {
@@ -126,6 +127,7 @@ Op make_op(const Row& row) {
   op.overwrites = row.extra.overwrites;
   op.reads_index = row.extra.reads_index;
   op.shares_only_empty = row.extra.shares_only_empty;
+  op.hands_on = row.extra.hands_on;
   if (row.schema.empty()) {
     op.view = row.view;
     return op;

@@ -1484,11 +1484,23 @@ class Execution {
         for (const uint32_t b : made) memory_.join_objects(a, b);
       }
     }
-    if (op.view == ViewKind::kProjection && view_kind(node, op) != ViewKind::kNone) {
+    if (is_unrecorded_tuple(graph_, node)) {
+      for (const int16_t alias : op.aliases) {
+        if (alias < 0) continue;
+        for (const uint32_t a : argument_objects(node, static_cast<size_t>(alias))) memory_.join_objects(a, made[0]);
+      }
+    }
+    const bool is_any = op.view == ViewKind::kProjection && view_kind(node, op) != ViewKind::kNone;
+    if (is_any || may_hand_on(graph_, node) || is_unrecorded_identity(node, op)) {
       for (const uint32_t a : given_) {
         for (const uint32_t b : made) memory_.join_objects(a, b);
       }
     }
+  }
+
+  // A Python function that returns its argument, of which nothing is recorded.
+  bool is_unrecorded_identity(NodeId node, const Op& op) const {
+    return op.view == ViewKind::kIdentity && !op.schema.has_value() && graph_.value(node).kind == ValueKind::kAbsent;
   }
 
   bool may_be_empty(const std::vector<uint32_t>& objects) {
