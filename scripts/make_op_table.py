@@ -132,6 +132,15 @@ CHANGES_METADATA = re.compile(r"aten\.(set_|resize_|resize_as_|addbmm_)|prims\.r
 MAY_RETURN_ARGUMENT = re.compile(r"aten\.((conj|real|broadcast_tensors)\.default|histogramdd\.TensorList_bins)")
 JOINS_OUTPUTS = re.compile(r"aten\.(where\.default|nonzero_numpy\.default)")  # unbind what nonzero found
 OVERWRITES = re.compile(r"aten\.(copy_|zero_)\.default|aten\.fill_\.(Scalar|Tensor)")  # all of argument 0, read by none
+# Results that do not always lie as fake tensors record them: scripts/peers/layouts.py finds them by executing.
+CHOOSES_LAYOUT = re.compile(r"aten\.(%s)" % "|".join(r"""copysign\.(Tensor|Scalar) floor_divide\.(default|Scalar) ldexp\.Tensor
+div\.(Tensor|Scalar)_mode roll\.default re(flection|plication)_pad[23]d_backward\.default re(flection|plication)_pad3d\.default
+addr\.default put\.default _fft_(r2c|c2c|c2r)\.default constant_pad_nd\.default sort\.(default|stable) pow\.Scalar heaviside\.default
+xlogy\.(Tensor|Scalar_\w+) logaddexp2?\.default logical_(and|or|xor)\.default [lg]c[md]\.default normal\.Tensor_Tensor
+channel_shuffle\.default glu_backward\.default log_sigmoid_forward\.default _log_softmax_backward_data\.default
+(huber|mse|smooth_l1)_loss_backward\.default nll_loss2d_forward\.default native_dropout_backward\.default
+native_layer_norm_backward\.default _batch_norm_with_update\.default batch_norm_backward\.default
+native_batch_norm(_backward)?\.default _native_batch_norm_legit\.(default|no_stats)""".split()))
 READS_INDEX = re.compile(r"aten\.(narrow\.Tensor|tensor_split\.tensor_indices_or_sections)")  # views whose place data decides
 FIELDS = {"writes": "hidden_writes", "aliases": "hidden_aliases", "training": "training", "shared": "shared"}
 FLAGS = {"only_empty": "shares_only_empty"}
@@ -207,6 +216,7 @@ def row(target, op, sets, pointwise):
     fields += [".joins_outputs = true"] if JOINS_OUTPUTS.fullmatch(target) else []
     fields += [".overwrites = true"] if OVERWRITES.fullmatch(target) else []
     fields += [".reads_index = true"] if READS_INDEX.fullmatch(target) else []
+    fields += [".chooses_layout = true"] if CHOOSES_LAYOUT.fullmatch(target) else []
     columns = [f'"{target}"', f'"{schema}"', "C::" + compute_class(names, op, tags, pointwise),
                " | ".join("S::" + flag for flag in flags or ["kNone"]),
                " | ".join("E::" + effect for effect in sorted(effects) or ["kNone"]), "V::" + (view or "kNone"),

@@ -176,6 +176,8 @@ struct Op {
   int16_t shared_arg = -1;
   bool shares_only_empty = false;  // those in which that argument has no elements
   HandsOn hands_on = HandsOn::kNothing;
+  // How its results lie in memory is the kernel's own choice, and not always as fake tensors record it: their strides are no fact.
+  bool chooses_layout = false;
   // The operator it runs, given as an argument (higher-order ops). That operator's effects come on top, except kRandom,
   // which is this op's to say: run_with_rng_state draws from a state it is given.
   int16_t operator_arg = -1;

@@ -41,6 +41,7 @@ struct RowExtra {
   std::string_view shared = {};  // the argument that some calls return
   bool shares_only_empty = false;
   HandsOn hands_on = HandsOn::kNothing;
+  bool chooses_layout = false;
 };
 
 struct Row {
@@ -128,6 +129,7 @@ Op make_op(const Row& row) {
   op.reads_index = row.extra.reads_index;
   op.shares_only_empty = row.extra.shares_only_empty;
   op.hands_on = row.extra.hands_on;
+  op.chooses_layout = row.extra.chooses_layout;
   if (row.schema.empty()) {
     op.view = row.view;
     return op;

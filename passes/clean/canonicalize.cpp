@@ -36,6 +36,7 @@
 #include "core/text.h"
 #include "ir/alias/effect_map.h"
 #include "ir/alias/effects.h"
+#include "ir/alias/layouts.h"
 #include "ir/alias/operands.h"
 #include "ir/alias/order.h"
 #include "ir/alias/storages.h"
@@ -124,6 +125,8 @@ class Planner {
         operands_(graph_, facts.effects()),
         modes_(facts.modes()),
         saves_(facts),
+        doubtful_(find_doubtful_layouts(graph_)),
+        outdated_(find_outdated(graph_, storages_)),
         phases_(facts.phases()),
         marks_(find_marks(graph_, phases_).is_saved),
         stands_for_(graph_.num_ids()),
@@ -164,6 +167,18 @@ class Planner {
     if (!base.is_valid()) return;
     const bool is_direct = base == resolve(first_argument(graph_, view));
     if (!is_wanted(view, is_direct)) return;
+    if (reads_outdated(view)) {
+      result_.remark(
+          graph_, view, "changed-in-place",
+          "equal to '%" + text(base) + "' by a size or stride that was read after an in-place op changed it");
+      return;
+    }
+    if (doubtful_.get(base) && relies_on_strides(view, base)) {
+      result_.remark(
+          graph_, view, "unsure-strides",
+          "equal to '%" + text(base) + "' by recorded strides, which an operator before it does not promise");
+      return;
+    }
     if (is_held(graph_, view)) {
       result_.remark(graph_, view, "ordered",
                      "equal to '%" + text(base) + "', but a control dependency or event pins it");
@@ -214,6 +229,38 @@ class Planner {
       link = first_argument(graph_, link);
     }
     return NodeId();
+  }
+
+  // Whether the view is given a number that was read of a tensor after its sizes or strides changed: tracers record such numbers as
+  // they were before.
+  bool reads_outdated(NodeId view) const {
+    bool reads = false;
+    graph_.for_each_input(view, [&](NodeId input) { reads = reads || outdated_.get(input); });
+    return reads;
+  }
+
+  static IdMap<NodeId, bool> find_outdated(const Graph& graph, const StorageMap& storages) {
+    IdMap<NodeId, bool> is_outdated;
+    if (storages.metadata_changes().empty()) return is_outdated;
+    is_outdated = IdMap<NodeId, bool>(graph.num_ids(), false);
+    for (const NodeId node : graph.nodes()) {
+      if (!graph[node].is_call() || graph.op(node).compute != ComputeClass::kScalar) continue;
+      graph.for_each_input(node, [&](NodeId input) {
+        is_outdated[node] =
+            is_outdated[node] || is_outdated[input] || storages.input_metadata_changes(node, input, node);
+      });
+    }
+    return is_outdated;
+  }
+
+  // Whether the view, or one between it and the base, shows what it does because of the base's strides.
+  bool relies_on_strides(NodeId view, NodeId base) const {
+    NodeId link = view;
+    for (int step = 0; step < kMaxChain && link.is_valid() && link != base && resolve(link) != base; ++step) {
+      if (reads_layout(graph_, link)) return true;
+      link = first_argument(graph_, link);
+    }
+    return false;
   }
 
   // Whether a marked value lies between the two: backward has that one, and not `base`, which is not marked.
@@ -318,6 +365,8 @@ class Planner {
   WrittenOperands operands_;
   const ModeMap& modes_;
   MergedSaves saves_;
+  const IdMap<NodeId, bool> doubtful_;  // tensors whose strides are not known
+  const IdMap<NodeId, bool> outdated_;  // numbers whose records are not believed
   const PhaseMap& phases_;
   IdMap<NodeId, bool> marks_;         // values that are to be saved, also by the mark of a removed view
   IdMap<NodeId, NodeId> stands_for_;  // removed view -> a node that stays

@@ -40,8 +40,9 @@ struct CanonicalizeOptions {
 //
 // Counters: identities (a view equal to its input), round-trips (equal to what stands further up), dead-views (views
 // that were only on the way), reshapes. Remarks: returned-alias, ordered, changed-in-place, by-keyword (a view whose
-// size is given by keyword stays one), saved-view (a second partition would save another value), and others that say
-// what makes the view and its base two tensors. O(nodes + edges).
+// size is given by keyword stays one), unsure-strides (an operator before it chooses its layout), saved-view (a second
+// partition would save another value), and others that say what makes the view and its base two tensors.
+// O(nodes + edges).
 Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options, PassContext& context);
 
 }  // namespace fxopt

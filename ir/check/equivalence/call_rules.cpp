@@ -81,7 +81,8 @@ CallRule make_rule(const Op& op, std::string_view target) {
                        std::any_of(std::begin(kDrawsByData), std::end(kDrawsByData),
                                    [&op](std::string_view begin) { return op.name.starts_with(begin); });
   rule.only_computes = op.view == ViewKind::kNone && op.writes.empty() && !op.changes_metadata && !op.joins_outputs &&
-                       op.shared_arg < 0 && op.hands_on == HandsOn::kNothing && rule.special != Special::kOffload && rule.special != Special::kReload;
+                       op.shared_arg < 0 && op.hands_on == HandsOn::kNothing && rule.special != Special::kOffload &&
+                       rule.special != Special::kReload;
   if (!op.schema.has_value()) return rule;
   for (const SchemaArg& arg : op.schema->args) {
     rule.names.push_back(hash_text(arg.name));

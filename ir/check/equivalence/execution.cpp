@@ -11,6 +11,7 @@
 
 #include "ir/alias/collectives.h"
 #include "ir/alias/effects.h"
+#include "ir/alias/layouts.h"
 #include "ir/alias/view_geometry.h"
 #include "ir/check/equivalence/contents.h"
 #include "ir/check/equivalence/laws.h"
@@ -41,7 +42,8 @@ class Execution {
         input_names_(input.input_names),
         memory_(input.axioms.geometries, input.is_differentiated),
         values_(input.graph),
-        laws_(graph_, keys_, rules_, axioms_.geometries, memory_, values_, is_differentiated_, input.claims) {
+        laws_(graph_, keys_, rules_, axioms_.geometries, memory_, values_, is_differentiated_, input.claims),
+        doubtful_(find_doubtful_layouts(graph_)) {
     graph_key_ = keys_.text(graph_.name());
   }
 
@@ -1118,8 +1120,20 @@ class Execution {
     });
     values_.give(node, cell);
   }
+  // What is recorded of a result, but for strides that are no fact: these are numbers that only the call's name tells.
+  GeometryId shown_geometry(NodeId node, const Hash128& key, uint64_t path, GeometryId recorded) {
+    const Geometry* geometry = doubtful_.get(node) ? axioms_.geometries.find(recorded) : nullptr;
+    if (geometry == nullptr) return recorded;
+    Geometry shown = *geometry;
+    for (size_t i = 0; i < shown.rank(); ++i) {
+      if (!shown.sizes[i].is(1)) shown.strides[i] = symbol(make_key(KeyKind::kView, {key.high, key.low, path, i}));
+    }
+    return axioms_.geometries.add(shown);
+  }
+
   // On a storage of its own.
-  uint32_t make_tensor(NodeId node, const Op& op, const Hash128& key, uint64_t path, GeometryId recorded) {
+  uint32_t make_tensor(NodeId node, const Op& op, const Hash128& key, uint64_t path, GeometryId told) {
+    const GeometryId recorded = shown_geometry(node, key, path, told);
     const Hash128 geometry = axioms_.geometries.key(recorded);
     const Hash128 content = make_key(KeyKind::kResult, {key.high, key.low, path, geometry.high, geometry.low});
     const uint32_t storage = memory_.make_storage(content);
@@ -1799,6 +1813,7 @@ class Execution {
   HashMap<uint32_t, uint32_t> numbers_;
   std::vector<Cell> made_cells_;
   ViewFact unknown_;
+  const IdMap<NodeId, bool> doubtful_;  // results whose recorded strides are no fact
   ValueShape recorded_, result_shape_;
   std::optional<Hash128> geometry_name_;
   const CallRule* rule_ = nullptr;

@@ -56,7 +56,10 @@ TEST_CASE("what the op table says of an op is consistent") {
     CHECK(each->aliases.size() == (each->schema ? each->schema->returns.size() : 0));
     for (const uint8_t position : each->writes) CHECK(position < arg_count);
     for (const int16_t position : each->aliases) CHECK(position < static_cast<int16_t>(arg_count));
-    CHECK((each->view == ViewKind::kNone || each->view == ViewKind::kProjection || each->aliases.at(0) == 0));
+    const bool has_kind = each->view != ViewKind::kNone && each->view != ViewKind::kProjection;
+    CHECK((!has_kind || !each->schema || each->aliases.at(0) == 0));
+    CHECK((each->hands_on == HandsOn::kNothing || !each->schema));
+    CHECK((!each->chooses_layout || (each->schema && each->aliases.at(0) < 0)));
   }
 }
 
