@@ -282,6 +282,23 @@ bool holds_marks(const Graph& graph) {
                      [&graph](NodeId node) { return graph[node].is_call() && read_mark(graph, node).exists; });
 }
 
+namespace {
+
+// Removes the marks that getitems of the part store themselves: a trace would lose them, and one of the call hides them. Returns
+// their names.
+std::vector<std::string> take_own_marks(Graph& graph, NodeId whole, int64_t part) {
+  std::vector<std::string> names;
+  for (const NodeId user : graph.users(whole)) {
+    if (part_number(graph, user) != part || mark_carrier(graph, user) != user) continue;
+    const std::vector<std::string> own = marked_names(graph, user);
+    if (!own.empty()) strip_mark(graph, user);
+    names.insert(names.end(), own.begin(), own.end());
+  }
+  return names;
+}
+
+}  // namespace
+
 MarkMap find_marks(const Graph& graph, const PhaseMap& phases) {
   return may_hold_marks(graph.module()) ? Finder(graph, phases).run() : MarkMap();
 }
@@ -307,10 +324,7 @@ size_t mark_saved(Graph& graph, std::span<const NodeId> saved) {
       mark.exists = true;
     }
     if (marked != node && mark.has_parts && !has_part(mark, *part)) {
-      // A mark of the part's own would be lost in a trace.
-      const bool is_own = is_marked_saved(graph, node);
-      add_part(graph, marked, mark, *part, is_own ? marked_names(graph, node) : std::vector<std::string>());
-      if (is_own) strip_mark(graph, node);
+      add_part(graph, marked, mark, *part, take_own_marks(graph, marked, *part));
     }
     if (wants_recompute(graph[node].tag)) graph[node].tag = Tag::kMustSave;
     ++total;
