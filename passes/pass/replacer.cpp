@@ -99,12 +99,13 @@ bool Replacer::is_policy_recompute(NodeId node) const {
   return wants_recompute(graph_[node].tag) && is_policy_tag(graph_, node);
 }
 
-// Whether another getitem takes the same part.
+// Whether another getitem of forward takes the same part: one of backward, such as a recomputed copy, is no marked value.
 bool Replacer::is_taken_twice(NodeId node, NodeId whole) const {
   const Arg* key = graph_.arg(node, 1);
   const std::vector<NodeId> users = graph_.users(whole);
   return std::any_of(users.begin(), users.end(), [&](NodeId user) {
-    const Arg* other = user == node || !takes_part(graph_, user) ? nullptr : graph_.arg(user, 1);
+    const bool is_other = user != node && takes_part(graph_, user) && !is_backward(user);
+    const Arg* other = is_other ? graph_.arg(user, 1) : nullptr;
     return key != nullptr && other != nullptr && other->kind() == key->kind() && other->as_bits() == key->as_bits();
   });
 }
