@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fxopt_program import Fxopt
 from results import Row, gib, ratio, table
-from stage import Context, Process, Stage
+from stage import Context, Process, Stage, each_unit
 
 EAGER = {"eager": "none", "eager per-op": "per-op", "eager full": "full"}
 GRAPHS = {
@@ -36,15 +36,9 @@ def run(context: Context, keys: Sequence[str]) -> Iterator[tuple[str, Row | None
     """The eager step comes first, whoever asks: its loss and gradients are what others are compared with."""
     os.environ["FXOPT"] = context.fxopt
     step = Step(context)
-    for key in ["eager", *(key for key in keys if key != "eager")]:
-        if key in keys:
-            yield key, None
-        try:
-            row = step.eager(EAGER[key]) if key in EAGER else step.graph(key)
-        except Exception as error:
-            row = {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
-        if key in keys:
-            yield key, row
+    if "eager" not in keys:
+        step.eager("none")
+    yield from each_unit(keys, lambda key: step.eager(EAGER[key]) if key in EAGER else step.graph(key))
 
 
 class Step:
@@ -94,7 +88,7 @@ class Step:
             return [loss.detach(), *torch.autograd.grad(loss, parameters)]
 
         try:
-            return self.measure(step, list, [*self.state.values(), self.tokens, self.labels])
+            return self.measure(step, list, [*self.state.values(), self.tokens, self.labels], policy == "none")
         finally:
             for layer, forward in zip(self.layers, self.forwards):
                 layer.forward = forward
@@ -181,7 +175,11 @@ class Step:
     # ---- what is measured
 
     def measure(
-        self, step: Callable[[], list[object]], results: Callable[[list[object]], list[object]], given: list[object]
+        self,
+        step: Callable[[], list[object]],
+        results: Callable[[list[object]], list[object]],
+        given: list[object],
+        is_reference: bool = False,
     ) -> Row:
         """Peaks of the first step and of the last, in bytes, and the median time of the others. Results live while peaks are
         read."""
@@ -201,18 +199,20 @@ class Step:
                 row["last_step"] = meter.peaks()  # synchronizes
                 seconds.append(time.perf_counter() - start)
             if number == 0:
-                row |= {"first_step": row["last_step"], "bits": self.compare(results(values))}
+                row |= {"first_step": row["last_step"], "bits": self.compare(results(values), is_reference)}
             del values
         row["seconds_of_step"] = statistics.median(seconds[1:] or seconds)
         return row
 
-    def compare(self, values: list[object]) -> Row:
-        """How many of the loss and the gradients have other bits than those of the eager step, which are kept on the host."""
-        if self.reference is None:
+    def compare(self, values: list[object], is_reference: bool) -> Row:
+        """How many of the loss and the gradients have other bits than those of the eager step, which are kept on the host.
+        RuntimeError if that step failed."""
+        if is_reference:
             self.reference = [value.cpu() for value in values]
             return {"compared": 0, "differ": 0}
-        pairs = list(zip(self.reference, values, strict=True))
-        pairs = [(one.to(self.device), other) for one, other in pairs]
+        if self.reference is None:
+            raise RuntimeError("the eager step failed, so that there is nothing to compare with")
+        pairs = [(one.to(self.device), other) for one, other in zip(self.reference, values, strict=True)]
         differing = [(one, other) for one, other in pairs if not self.torch.equal(one, other)]
         most = max((float((one.float() - other.float()).abs().max()) for one, other in differing), default=0.0)
         return {"compared": len(pairs), "differ": len(differing), "largest_difference": most}
