@@ -34,6 +34,7 @@ SECONDS = {
     "comparing": 1.5,  # llama1b: 2.5 GB of gradients to the card
     "profile": 20.0,
 }
+PROFILE = "h100,torch-2.11"
 LLAMA_STEP = 0.25  # roofline of forward and backward of 1.24 B parameters on 4096 tokens, and of launches, times two
 STEPS_OF_LLAMA = 6 * 4
 
@@ -48,7 +49,7 @@ def of_memory(fxopt: Fxopt) -> tuple[float, float, float]:
         for graph in memory.GRAPHS:
             for variant in memory.VARIANTS:
                 start = time.perf_counter()
-                ready = memory.make_ready(context, fxopt, memory_profile(), f"classic {graph} {variant}", pathlib.Path(folder))
+                ready = memory.make_ready(context, fxopt, PROFILE, f"classic {graph} {variant}", pathlib.Path(folder))
                 middle = time.perf_counter()
                 subject = memory_runs.subject_of(ready.module)
                 loaded = time.perf_counter() - middle
@@ -61,10 +62,6 @@ def of_memory(fxopt: Fxopt) -> tuple[float, float, float]:
                 work = fxopt.run("diff", str(path), str(path), "--device", "h100")["graphs"][0]["before"]["work"]
                 device += runs * 2 * work["seconds"]
     return host, launching, device
-
-
-def memory_profile() -> str:
-    return "h100,torch-2.11"
 
 
 def main(arguments: list[str] | None = None) -> int:

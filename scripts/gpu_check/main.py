@@ -10,8 +10,8 @@ Runs the stages named, without any all of them, the most valuable first; each ha
 FILE, a JSON list that is whole at any moment. A run goes on where an earlier one on the same machine stopped, and tries again
 what failed. A table for each stage is printed at the end.
 
---dry-run needs no GPU: the same with small shapes, over fake tensors or on the CPU. --pack copies what a machine needs that has Python
-and torch, and says how large it is. Needs torch on the machine, for the stage llama1b transformers; no network, no compiler.
+--dry-run needs no GPU: the same with small shapes, over fake tensors or on the CPU. For a machine that
+has Python and torch, --pack copies the rest, and says how large it is. Needs torch on the machine, for the stage llama1b transformers; no network, no compiler.
 Exits with 1 when a unit failed or was not reached.
 """
 
@@ -24,7 +24,6 @@ import json
 import os
 import pathlib
 import queue
-import re
 import shutil
 import signal
 import subprocess
@@ -39,7 +38,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "peers")]
 
 from fxopt import tool
 from pack import make_pack
-from results import Results, Row
+from results import Results, Row, slug
 from stage import ROOT, Context, Process, Stage, all_stages
 
 
@@ -76,7 +75,7 @@ def default_path(context: Context, machine: Row) -> pathlib.Path:
     """Of a card the file in testdata/measured that is its own."""
     if context.is_dry:
         return pathlib.Path("gpu_check.json")
-    return ROOT / "testdata" / "measured" / (re.sub(r"[^a-z0-9]+", "-", str(machine["card"]).lower()).strip("-") + ".json")
+    return ROOT / "testdata" / "measured" / f"{slug(machine['card'])}.json"
 
 
 # ---- processes

@@ -1,4 +1,4 @@
-"""Copies what a machine needs that has Python and torch alone."""
+"""Copies the scripts, the graphs and the program to a machine that has Python and torch."""
 
 from __future__ import annotations
 

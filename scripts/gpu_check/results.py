@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 from collections.abc import Iterable
 
 Row = dict[str, object]
@@ -14,8 +15,8 @@ class Results:
     """Rows by stage, key and machine; a new row replaces the one of the same three."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        """Reads the file if there is one. ValueError if it is no file of results. Removes what a run that was killed left beside
-        it."""
+        """Reads the file if there is one, and removes the temporary files of a run that was killed. ValueError if the file holds
+        no results."""
         self.path = path
         self.rows: list[Row] = []
         for left in path.parent.glob(f".{path.name}.*"):
@@ -64,6 +65,11 @@ def table(heads: Iterable[str], cells: Iterable[Iterable[object]]) -> list[str]:
         return f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths))} |".rstrip()
 
     return [line(rows[0]), "|" + "|".join("-" * (width + 2) for width in widths) + "|", *map(line, rows[1:])]
+
+
+def slug(card: object) -> str:
+    """The name of a card as file names have it."""
+    return re.sub(r"[^a-z0-9]+", "-", str(card).lower()).strip("-")
 
 
 def gib(value: object) -> str:

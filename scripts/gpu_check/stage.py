@@ -13,11 +13,12 @@ from results import Row
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPTS = HERE.parent
 ROOT = SCRIPTS.parent
+_CARDS = ("h200", "h100", "b200", "a100")  # that fxopt has a device profile of
 
 
 @dataclass(frozen=True)
 class Context:
-    """What every stage is told."""
+    """The options that every stage gets."""
 
     fxopt: str
     is_dry: bool  # without a GPU, with small shapes
@@ -46,12 +47,17 @@ class Stage:
     rank: int  # the most valuable first
     seconds: int  # its limit
     processes: Callable[[Context], Sequence[Process]]
-    # Does the units with these keys, in a process of their own. Gives each key when it begins and its row when it ends. An
-    # exception ends the unit that has begun, and nothing else; Stop ends the process.
+    # Does the units with these keys, in a process of their own. Gives each key when it begins and its row when it ends. What
+    # ends the process is the error of the unit that has begun; another process does the rest.
     run: Callable[[Context, Sequence[str]], Iterator[tuple[str, Row | None]]]
     table: Callable[[Sequence[Row]], list[str]]
     # Files that go beside the results, by what replaces their ending.
     files: Callable[[Sequence[Row]], Mapping[str, str]] = lambda rows: {}
+
+
+def profile_of_card(card: str) -> str | None:
+    """The device profile that fxopt has of a card."""
+    return next((name for name in _CARDS if name in card.lower()), None)
 
 
 def each_unit(keys: Sequence[str], unit: Callable[[str], Row]) -> Iterator[tuple[str, Row | None]]:

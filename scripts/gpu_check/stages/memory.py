@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fxopt_program import Fxopt
 from results import Row, gib, ratio, table
-from stage import ROOT, Context, Process, Stage, each_unit
+from stage import ROOT, Context, Process, Stage, each_unit, profile_of_card
 
 FOLDER = ROOT / "testdata" / "gpu"
 # Traced by scripts/traces/joint_models.py. The cheapest to run first.
@@ -25,7 +25,6 @@ VARIANTS = {
 }
 SEGMENTS = {"classic": "expandable_segments:False", "expandable": "expandable_segments:True"}
 STEPS = 3
-CARDS = ("h200", "h100", "b200", "a100")
 
 
 def processes(context: Context) -> list[Process]:
@@ -44,9 +43,9 @@ def profile(context: Context) -> str | None:
 
     if context.is_dry:
         return None
-    card = torch.cuda.get_device_name(0).lower()
+    card = profile_of_card(torch.cuda.get_device_name(0))
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    return ",".join([*[name for name in CARDS if name in card][:1], "torch-2.11" if version < (2, 15) else "torch-2.15"])
+    return ",".join(filter(None, [card, "torch-2.11" if version < (2, 15) else "torch-2.15"]))
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from results import Row, ratio, table
-from stage import ROOT, Context, Process, Stage, each_unit
+from results import Row, ratio, slug, table
+from stage import ROOT, Context, Process, Stage, each_unit, profile_of_card
 
 SHIPPED = ROOT / "ir" / "device" / "profiles"
-CARDS = ("h200", "h100", "b200", "a100")
 FLOPS = {"bf16": "bfloat16", "f16": "float16", "tf32": "float32", "f32": "float32", "f64": "float64"}
 # In the order in which they must run: what is outside the allocator grows with what the process did before.
 KEYS = (
@@ -195,7 +194,7 @@ class Meter:
 
 def shipped(card: str) -> tuple[str, dict[str, int]]:
     """The name of the shipped profile of this card, else h100, and its figures."""
-    name = next((name for name in CARDS if name in card.lower()), "h100")
+    name = profile_of_card(card) or "h100"
     text = "\n".join((SHIPPED / file).read_text(encoding="utf-8") for file in (f"{name}.device", "torch-common.workspaces"))
     lines = re.findall(r"^((?:constant|flops|outside|persistent) \S+(?: \w+)?|bandwidth) = (\d+) ", text, re.MULTILINE)
     return name, {subject: int(value) for subject, value in lines}
@@ -216,7 +215,7 @@ def table_of(rows: Sequence[Row]) -> list[str]:
 def files_of(rows: Sequence[Row]) -> dict[str, str]:
     """A profile for --device, of what was measured; it replaces the lines of the shipped one in front of it."""
     machine = rows[0]["machine"]
-    name = re.sub(r"[^a-z0-9]+", "-", str(machine["card"]).lower()).strip("-") + "-measured"
+    name = f"{slug(machine['card'])}-measured"
     lines = [f"# {machine['card']}, driver {machine['driver']}, torch {machine['torch']}", f"device {name}"]
     by_key = {row["key"]: row.get("value") for row in rows}
     for key in KEYS:
