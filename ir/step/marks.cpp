@@ -122,14 +122,28 @@ std::vector<std::string> names_by(const Graph& graph, NodeId node, NodeId carrie
   return names;
 }
 
-// Marks a part under these names besides those that it has.
-void add_part(Graph& graph, NodeId carrier, Mark& mark, int64_t part, std::span<const std::string> names) {
+// Removes the marks that getitems of the part store themselves: a trace would lose them, and one of the call hides them. Adds their
+// names, and sets the total to theirs if it is larger.
+void take_own_marks(Graph& graph, NodeId whole, int64_t part, std::vector<std::string>& names, int64_t& total) {
+  for (const NodeId user : graph.users(whole)) {
+    if (part_number(graph, user) != part || mark_carrier(graph, user) != user) continue;
+    const std::vector<std::string> own = marked_names(graph, user);
+    if (own.empty()) continue;
+    total = std::max(total, read_mark(graph, user).total);
+    strip_mark(graph, user);
+    names.insert(names.end(), own.begin(), own.end());
+  }
+}
+
+// Marks a part under these names besides those that it has. The marks of its getitems go with it.
+void add_part(Graph& graph, NodeId carrier, Mark& mark, int64_t part, std::vector<std::string> names) {
   const bool is_known = names_part(mark, part);
   const std::vector<std::string> known =
       is_known ? names_of_part(graph, carrier, mark, part) : std::vector<std::string>();
   if (!is_known) {
     mark.has_parts = true;
     mark.parts.insert(std::lower_bound(mark.parts.begin(), mark.parts.end(), part), part);
+    take_own_marks(graph, carrier, part, names, mark.total);
   }
   bool is_named = is_known;
   for (const std::string& name : names) {
@@ -282,23 +296,6 @@ bool holds_marks(const Graph& graph) {
                      [&graph](NodeId node) { return graph[node].is_call() && read_mark(graph, node).exists; });
 }
 
-namespace {
-
-// Removes the marks that getitems of the part store themselves: a trace would lose them, and one of the call hides them. Returns
-// their names.
-std::vector<std::string> take_own_marks(Graph& graph, NodeId whole, int64_t part) {
-  std::vector<std::string> names;
-  for (const NodeId user : graph.users(whole)) {
-    if (part_number(graph, user) != part || mark_carrier(graph, user) != user) continue;
-    const std::vector<std::string> own = marked_names(graph, user);
-    if (!own.empty()) strip_mark(graph, user);
-    names.insert(names.end(), own.begin(), own.end());
-  }
-  return names;
-}
-
-}  // namespace
-
 MarkMap find_marks(const Graph& graph, const PhaseMap& phases) {
   return may_hold_marks(graph.module()) ? Finder(graph, phases).run() : MarkMap();
 }
@@ -324,7 +321,7 @@ size_t mark_saved(Graph& graph, std::span<const NodeId> saved) {
       mark.exists = true;
     }
     if (marked != node && mark.has_parts && !has_part(mark, *part)) {
-      add_part(graph, marked, mark, *part, take_own_marks(graph, marked, *part));
+      add_part(graph, marked, mark, *part, {});
     }
     if (wants_recompute(graph[node].tag)) graph[node].tag = Tag::kMustSave;
     ++total;
@@ -345,7 +342,7 @@ void add_mark(Graph& graph, NodeId node, std::span<const std::string> names, int
   const NodeId carrier = mark_carrier(graph, node);
   Mark mark = read_mark(graph, carrier);
   if (carrier != node) {
-    add_part(graph, carrier, mark, *part_number(graph, node), names);
+    add_part(graph, carrier, mark, *part_number(graph, node), {names.begin(), names.end()});
   } else {
     if (!mark.exists) mark.name = graph.module().intern(names.front());
     if (!mark.name.is_valid()) mark.name = graph[carrier].name;

@@ -187,9 +187,7 @@ void Replacer::give_mark(NodeId gone, NodeId kept) {
     names.emplace_back(graph_.name_of(kept));
     strip_mark(graph_, kept);
   }
-  const std::vector<OwnMark> parts = own_marks_of_parts(whole_of(graph_, kept));
   add_mark(graph_, kept, names, std::max(own.total, mark.total));
-  restore_own_marks(parts);
   if (verdict.has_value() && !graph_.mutable_extra(kept).mark_verdict.has_value()) {
     graph_.mutable_extra(kept).mark_verdict = verdict;
   }
@@ -233,21 +231,12 @@ void Replacer::give_save_tag(NodeId gone, NodeId kept) {
 
 std::vector<Replacer::OwnMark> Replacer::own_marks_of_parts(NodeId whole) {
   std::vector<OwnMark> marks;
-  if (!has_marks_ || !whole.is_valid()) return marks;
+  if (!has_marks_) return marks;
   for (const NodeId user : graph_.users(whole)) {
     const bool is_own = takes_part(graph_, user) && mark_carrier(graph_, user) == user && is_marked_saved(graph_, user);
     if (is_own) marks.push_back({user, marked_names(graph_, user), read_mark(graph_, user).total});
   }
   return marks;
-}
-
-// Where the mark of the call lists the part by now, it stores the marks of the part's getitems.
-void Replacer::restore_own_marks(const std::vector<OwnMark>& parts) {
-  for (const OwnMark& part : parts) {
-    if (mark_carrier(graph_, part.node) == part.node) continue;
-    strip_mark(graph_, part.node);
-    add_mark(graph_, part.node, part.names, part.total);
-  }
 }
 
 void Replacer::put_in_place(NodeId gone, NodeId kept) {
@@ -261,7 +250,12 @@ void Replacer::put_in_place(NodeId gone, NodeId kept) {
   record_tag(graph_, gone, pass_);
   const std::vector<OwnMark> parts = own_marks_of_parts(gone);
   graph_.replace_all_uses(gone, kept);
-  restore_own_marks(parts);
+  // Where the mark of `kept` lists the part, it stores those of its getitems.
+  for (const OwnMark& part : parts) {
+    if (mark_carrier(graph_, part.node) == part.node) continue;
+    strip_mark(graph_, part.node);
+    add_mark(graph_, part.node, part.names, part.total);
+  }
   graph_.erase(gone);
   hand_over(gone, kept);
 }

@@ -71,7 +71,6 @@ class Replacer {
     int64_t total = 0;
   };
   std::vector<OwnMark> own_marks_of_parts(NodeId whole);
-  void restore_own_marks(const std::vector<OwnMark>& parts);
   const std::vector<NodeId>& carriers_of(StringId name);
   void drop_shadow(NodeId kept);
   void forget_shadows(NodeId node);

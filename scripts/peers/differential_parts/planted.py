@@ -196,7 +196,7 @@ CHOICES: tuple[Planted, ...] = (
     _cut("torch-weights", "min-cut as PyTorch's: what would be fused costs twice", TORCH, "return is_materialized(node) ? bytes : «2 * bytes»;", "bytes"),
     _cut("torch-static", "min-cut as PyTorch's: parameters are free to save", TORCH, "if («is_static(node)») return 0;", "false"),
     _cut("torch-reductions", "min-cut as PyTorch's: what makes a quarter of what it reads is saved", TORCH, "return «made < given / 4 || (made == given / 4 && given % 4 != 0)»;", "false"),
-    _cut("replay-parts", "mark-saved: of a call of several parts those that are saved are marked", MARKS, "add_part(graph, marked, mark, «*part», is_own", "0"),
+    _cut("replay-parts", "mark-saved: of a call of several parts those that are saved are marked", MARKS, "add_part(graph, marked, mark, «*part», {});", "0"),
     _cut("replay-tags", "mark-saved: a saved value tagged for recompute becomes MUST_SAVE", MARKS, "if («wants_recompute(graph[node].tag)») graph[node].tag = Tag::kMustSave;", "false"),
     _cut("replay-must-save", "save-all: MUST_SAVE is saved besides", REPLAY, "if (!is_marked && «graph_[node].tag == Tag::kMustSave» && !gives_way(node)) {", "false"),
     _cut("marks-moved", "a mark goes to the node that stands for its node", REPLACER, "std::vector<std::string> names = effective_names(gone); if («names.empty()») return;", "true"),
