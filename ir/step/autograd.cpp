@@ -17,11 +17,6 @@ bool requires_grad(const Graph& graph) {
   return false;
 }
 
-bool holds_backward(const Graph& graph, const PhaseMap& phases) {
-  const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [&phases](NodeId node) { return phases.is_backward(node); });
-}
-
 bool may_be_differentiated_alone(const Graph& graph, const PhaseMap& phases) {
   if (holds_backward(graph, phases)) return false;
   if (requires_grad(graph)) return true;

@@ -186,4 +186,9 @@ size_t mark_phases(Graph& graph, const PhaseMap& phases) {
   return marked;
 }
 
+bool holds_backward(const Graph& graph, const PhaseMap& phases) {
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&phases](NodeId node) { return phases.is_backward(node); });
+}
+
 }  // namespace fxopt

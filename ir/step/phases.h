@@ -73,6 +73,9 @@ PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages);
 // Whether nothing written on the node says its phase. O(1).
 bool has_no_phase_mark(const Node& node);
 
+// Whether some node of the graph is backward. O(nodes).
+bool holds_backward(const Graph& graph, const PhaseMap& phases);
+
 // Where some calls of a joint graph are marked forward, calls without a mark after the last of them count as backward
 // (analyze_phases()). Marks those that `phases`, of the graph before, has in forward. Returns how many. O(nodes).
 size_t mark_rest_of_forward(Graph& graph, const PhaseMap& phases);

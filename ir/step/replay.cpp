@@ -103,11 +103,6 @@ class Replayer {
   IdMap<NodeId, bool> is_read_;
 };
 
-bool holds_backward(const Graph& graph, const PhaseMap& phases) {
-  const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [&phases](NodeId node) { return phases.is_backward(node); });
-}
-
 bool is_tagged_for_recompute(const Graph& graph, NodeId node) {
   return wants_recompute(graph[node].tag) && !is_policy_tag(graph, node);
 }

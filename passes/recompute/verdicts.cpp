@@ -11,11 +11,6 @@
 namespace fxopt {
 namespace {
 
-bool any_backward(const Graph& graph, const PhaseMap& phases) {
-  const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [&phases](NodeId node) { return phases.is_backward(node); });
-}
-
 // The node whose tensor or element `node` hands on: a view, a getitem, an in-place op. Invalid for what makes its own.
 NodeId handed_on(const Graph& graph, const StorageMap& storages, NodeId node) {
   const NodeId input = graph[node].is_call() ? first_argument(graph, node) : NodeId();
@@ -168,7 +163,7 @@ bool is_view_of_kept(const RematFacts& facts, const RematPlan& plan, NodeId node
 
 RematFacts::RematFacts(Facts& facts, TagDecisions decided)
     : phases(facts.phases()),
-      holds_backward(any_backward(facts.graph(), phases)),
+      holds_backward(fxopt::holds_backward(facts.graph(), phases)),
       effects(facts.effects()),
       storages(facts.storages()),
       repeats(facts.graph(), phases, storages),
