@@ -12,6 +12,11 @@
 namespace fxopt {
 namespace {
 
+bool names_any(const Op& op, std::span<const std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&op](std::string_view part) { return op.name.find(part) != std::string::npos; });
+}
+
 bool is_zero_text(std::string_view text) { return text == "0" || text == "0." || text == "0.0"; }
 
 const SchemaArg* schema_argument(const Op& op, size_t position) {
@@ -185,10 +190,13 @@ bool sees_storage(const Graph& graph, NodeId node) {
   if (op.view == ViewKind::kProjection) return false;
   if (find_builtin_op(op.name) != &op || !op.schema.has_value() || op.has_subgraphs) return true;
   if (op.changes_metadata || op.moves_storage || op.clones_storage || op.has(Effect::kOpaque)) return true;
-  constexpr std::string_view kSeesMore[] = {"as_strided",     "_reshape_alias", "_reinterpret_tensor",
-                                            "storage_offset", "data_ptr",       "is_set_to"};
-  return std::any_of(std::begin(kSeesMore), std::end(kSeesMore),
-                     [&op](std::string_view part) { return op.name.find(part) != std::string::npos; });
+  constexpr std::string_view kSeesMore[] = {"storage_offset", "data_ptr", "is_set_to"};
+  return sets_strides(op) || names_any(op, kSeesMore);
+}
+
+bool sets_strides(const Op& op) {
+  constexpr std::string_view kSetters[] = {"as_strided", "_reshape_alias", "_reinterpret_tensor"};
+  return names_any(op, kSetters);
 }
 
 bool needs_aligned_place(const Graph& graph, NodeId node) {

@@ -59,6 +59,9 @@ bool is_writing_call(const Graph& graph, NodeId node);
 // Whether the call may see more of the tensors it is given than their elements, sizes and strides: where they begin on their
 // storage, what else is there, or what an operator that is not of the built-in table looks at. False for the output. O(1).
 bool sees_storage(const Graph& graph, NodeId node);
+
+// Whether the op shows memory by strides and an offset that it is given (`as_strided`). By name. O(length of the name).
+bool sets_strides(const Op& op);
 // Whether it is a view as wider elements, which asks that the place on the storage is a multiple of these. O(1).
 bool needs_aligned_place(const Graph& graph, NodeId node);
 

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 
+#include "ir/alias/effects.h"
 #include "ir/graph/module.h"
 #include "ir/values/values.h"
 
 namespace fxopt {
 namespace {
-
-// By name: what shows memory by strides of its own.
-bool sets_strides(const Op& op) {
-  return op.name.find("as_strided") != std::string::npos || op.name.find("_reshape_alias") != std::string::npos ||
-         op.name.find("_reinterpret_tensor") != std::string::npos;
-}
 
 // False also where sizes or strides are not numbers. Strides of dimensions of one element say nothing.
 bool is_contiguous(const Module& module, const Tensor& tensor) {

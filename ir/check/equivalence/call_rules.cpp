@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ir/alias/effect_map.h"
+#include "ir/alias/effects.h"
 #include "ir/check/equivalence/keys.h"
 #include "ir/graph/module.h"
 #include "ir/values/sym_int.h"
@@ -73,9 +74,7 @@ CallRule make_rule(const Op& op, std::string_view target) {
   rule.target = hash_text(rule.is_reshape() ? "aten.reshape.default" : target);
   rule.makes_view = rule.is_reshape() || op.name == "aten.ravel.default";  // which ends in view(-1)
   rule.sees_storage = op.changes_metadata || op.moves_storage || op.clones_storage || op.has_subgraphs ||
-                      !op.schema.has_value() || op.name.find("as_strided") != std::string::npos ||
-                      op.name.find("_reshape_alias") != std::string::npos || rule.special == Special::kOffset ||
-                      op.name == "inductor._reinterpret_tensor.default";
+                      !op.schema.has_value() || sets_strides(op) || rule.special == Special::kOffset;
   rule.has_own_effects = !effects_depend_on_call(op);
   rule.draws_by_data = op.has_subgraphs || find_builtin_op(op.name) != &op ||
                        std::any_of(std::begin(kDrawsByData), std::end(kDrawsByData),
