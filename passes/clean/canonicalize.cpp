@@ -253,25 +253,26 @@ class Planner {
     return is_outdated;
   }
 
-  // Whether the view, or one between it and the base, shows what it does because of the base's strides.
-  bool relies_on_strides(NodeId view, NodeId base) const {
-    NodeId link = view;
+  // Whether `matches` holds of a link of the chain from `first` up to `base`, which is left out.
+  template <class Matches>
+  bool any_link(NodeId first, NodeId base, const Matches& matches) const {
+    NodeId link = first;
     for (int step = 0; step < kMaxChain && link.is_valid() && link != base && resolve(link) != base; ++step) {
-      if (reads_layout(graph_, link)) return true;
+      if (matches(link)) return true;
       link = first_argument(graph_, link);
     }
     return false;
   }
 
+  // Whether the view, or one between it and the base, shows what it does because of the base's strides.
+  bool relies_on_strides(NodeId view, NodeId base) const {
+    return any_link(view, base, [this](NodeId link) { return reads_layout(graph_, link); });
+  }
+
   // Whether a marked value lies between the two: backward has that one, and not `base`, which is not marked.
   bool passes_marked(NodeId view, NodeId base) const {
     if (!graph_[base].is_call() || marks_.get(base)) return false;
-    NodeId link = first_argument(graph_, view);
-    for (int step = 0; step < kMaxChain && link.is_valid() && link != base && resolve(link) != base; ++step) {
-      if (marks_.get(resolve(link))) return true;
-      link = first_argument(graph_, link);
-    }
-    return false;
+    return any_link(first_argument(graph_, view), base, [this](NodeId link) { return marks_.get(resolve(link)); });
   }
 
   bool can_look_through(NodeId link) {

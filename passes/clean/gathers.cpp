@@ -65,8 +65,10 @@ std::vector<NodeId> gathered_by(const Graph& graph, const UnshardMap& unshards, 
   while (!stack.empty()) {
     const NodeId node = stack.back();
     stack.pop_back();
-    if (node != gather && !graph[node].is_call()) parameters.push_back(node);
-    if (node != gather && !graph[node].is_call()) continue;
+    if (!graph[node].is_call()) {
+      parameters.push_back(node);
+      continue;
+    }
     std::vector<NodeId> inputs;
     graph.for_each_input(node, [&](NodeId input) {
       if (unshards.content.get(input) == UnshardContent::kShard && seen.insert(input).second) inputs.push_back(input);
