@@ -2,14 +2,14 @@
 # Installs the Debian packages that building needs and this machine lacks. Does nothing, quickly, when all are there.
 #
 #   scripts/setup.sh         what a user needs: compiler, CMake, libraries
-#   scripts/setup.sh --ci    also what .ci/run needs: clang, clang-format 14, ccache, python3 with jsonschema
+#   scripts/setup.sh --ci    also what .ci/run needs: clang, clang-format 14, ccache, python3 with venv and jsonschema
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libcli11-dev libspdlog-dev libfmt-dev
   nlohmann-json3-dev catch2 libboost-dev libxxhash-dev libzstd-dev robin-map-dev libjs-dygraphs)
 case "${1-}" in
   "") ;;
-  --ci) packages+=(clang clang-format-14 ccache python3 python3-jsonschema) ;;
+  --ci) packages+=(clang clang-format-14 ccache python3 python3-venv python3-jsonschema) ;;
   *)
     echo "setup: unknown argument '$1': usage: scripts/setup.sh [--ci]" >&2
     exit 2

@@ -159,6 +159,9 @@ class StandInAllocator:
         peaks = {f"{kind}_bytes.all.peak": self.peak for kind in cuda_meter.PEAKS}
         return peaks | {"allocation.all.allocated": self.allocs, "allocation.all.freed": self.frees}
 
+    def memory_stats_as_nested_dict(self, device):
+        return {"allocation": {"all": {"allocated": self.allocs, "freed": self.frees}}}
+
     def happen(self, is_alloc, address, size):
         self.allocs, self.frees = self.allocs + is_alloc, self.frees + (not is_alloc)
         self.current += size if is_alloc else -size
