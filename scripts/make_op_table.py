@@ -35,7 +35,7 @@ CLASSES = rules(r"""
 kAssertion: _assert.* _functional_assert.* .*sym_constrain.* _linalg_check_errors _async_error
 kOptimizer: _foreach.* _fused_(adam|adamw|sgd|adagrad|muon).* _amp_.*
 kWait: wait_tensors?
-kScalar: item _local_scalar_dense _fused_sdp_choice equal allclose
+kScalar: item _local_scalar_dense _fused_sdp_choice equal allclose is_same_size _has_same_storage_numel
 kAttention: .*attention.* _varlen_attn.*
 kContraction: mm bmm addmm baddbmm addbmm addmv addr mv dot vdot inner outer ger matmul(_backward)? linear(_backward)?
   einsum _?bilinear _trilinear tensordot chain_matmul linalg_(matmul|multi_dot|vecdot|matrix_power) matrix_power kron
@@ -131,6 +131,10 @@ CHANGES_METADATA = re.compile(r"aten\.(set_|resize_|resize_as_|addbmm_)|prims\.r
 # Views that hand back the argument itself, not a view of it, when there is nothing to do.
 MAY_RETURN_ARGUMENT = re.compile(r"aten\.((conj|real|broadcast_tensors)\.default|histogramdd\.TensorList_bins)")
 JOINS_OUTPUTS = re.compile(r"aten\.(where\.default|nonzero_numpy\.default)")  # unbind what nonzero found
+# Results on a larger storage than their sizes say: scripts/peers/layouts.py finds them by executing. See Holds in ir/ops/op.h.
+HOLDS = {"kTerms": re.compile(r"aten\.(mse_loss|smooth_l1_loss|binary_cross_entropy|soft_margin_loss)\.default"),
+         "kColumns": re.compile(r"aten\.(col2im|im2col)\.default"), "kRuns": re.compile(r"aten\.unique_(consecutive|dim(_consecutive)?)\.default"),
+         "kBags": re.compile(r"aten\._embedding_bag(_forward_only)?\.default")}
 OVERWRITES = re.compile(r"aten\.(copy_|zero_)\.default|aten\.fill_\.(Scalar|Tensor)")  # all of argument 0, read by none
 # Results that do not always lie as fake tensors record them: scripts/peers/layouts.py finds them by executing.
 CHOOSES_LAYOUT = re.compile(r"aten\.(%s)" % "|".join(r"""copysign\.(Tensor|Scalar) floor_divide\.(default|Scalar) ldexp\.Tensor
@@ -156,7 +160,7 @@ LEFT_OUT = re.compile("|".join(r"""
 .*(from_file|padded|coalesce|_dim[IV]|xla|lazy|_validate_|lobpcg|_batch_dim|_dyn_quant|int4pack|dense_dim|_to_cpu).*
 .*(rowwise_prune|saturate_weight|dense_tensors|linear_prepack|fake_quant|moving_avg|sobol|cpu_fallback|to_dense|packed_seq).*
 _?backward set_data retains?_grad requires_grad_ is_leaf output_nr _version data (_|col_|row_)?indices(_copy)? smm _spsolve
-_?values(_copy)? _fw_primal.* _has_.* is_(?!nonzero).* _is_.* _use_.* _debug_.* can_cast promote_types result_type _nnz hspmm
+_?values(_copy)? _fw_primal.* _has_(?!same_storage_numel).* is_(?!nonzero|same_size).* _is_.* _use_.* _debug_.* can_cast promote_types result_type _nnz hspmm
 _propagate_.* _transform_bias.* _transformer_.* _native_multi_head.* _triton_.* _cufft.* sspaddmm cudnn_is_acceptable set
 _reshape_from_tensor _shape_as_tensor native_norm shallow_copy_data_ resize_as _resize_output_? get_gradients""".split()))
 # Out-variants that the framework generates are rare in graphs: kept for these and for the partitioner's sets.
@@ -217,6 +221,7 @@ def row(target, op, sets, pointwise):
     fields += [".overwrites = true"] if OVERWRITES.fullmatch(target) else []
     fields += [".reads_index = true"] if READS_INDEX.fullmatch(target) else []
     fields += [".chooses_layout = true"] if CHOOSES_LAYOUT.fullmatch(target) else []
+    fields += [f".holds = Holds::{kind}" for kind, targets in HOLDS.items() if targets.fullmatch(target)]
     columns = [f'"{target}"', f'"{schema}"', "C::" + compute_class(names, op, tags, pointwise),
                " | ".join("S::" + flag for flag in flags or ["kNone"]),
                " | ".join("E::" + effect for effect in sorted(effects) or ["kNone"]), "V::" + (view or "kNone"),

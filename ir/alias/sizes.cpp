@@ -40,6 +40,48 @@ ValueRange tensor_bounds(const Module& module, const Tensor& tensor, ExprBounds&
   return {may_be_empty ? 0 : bytes.min, bytes.max};
 }
 
+std::optional<int64_t> element_count(const Module& module, const std::vector<Dim>& sizes, const SymbolValues& values) {
+  bool is_empty = false, is_too_large = false;
+  int64_t count = 1;
+  for (const Dim& dim : sizes) {
+    const std::optional<int64_t> size = evaluate_dim(module, dim, values);
+    if (!size.has_value() || *size < 0) return std::nullopt;
+    is_empty = is_empty || *size == 0;
+    is_too_large = is_too_large || __builtin_mul_overflow(count, *size, &count);
+  }
+  if (is_empty) return 0;
+  return is_too_large ? std::nullopt : std::optional<int64_t>(count);
+}
+
+std::optional<int64_t> room_bytes(const Module& module, const SizeSource& source, const SymbolValues& values) {
+  const std::optional<int64_t> count = element_count(module, source.room.sizes, values);
+  int64_t bytes = 0;
+  if (!count.has_value() || __builtin_add_overflow(*count, source.room.more, &bytes) ||
+      __builtin_mul_overflow(bytes, element_size(source.tensor->dtype), &bytes)) {
+    return std::nullopt;
+  }
+  return bytes;
+}
+
+ValueRange room_bounds(const SizeSource& source, ExprBounds& bounds) {
+  ValueRange count = ValueRange::of(1);
+  for (const Dim& size : source.room.sizes) count = count * at_least_none(bounds[size]);
+  return at_least_none((count + ValueRange::of(source.room.more)) * ValueRange::of(element_size(source.tensor->dtype)));
+}
+
+// The place of a storage among those of its call's results.
+size_t result_index(const StorageMap& storages, BufferId id) {
+  const std::span<const BufferId> made = storages.buffers(storages.buffer(id).producer);
+  return static_cast<size_t>(std::find(made.begin(), made.end(), id) - made.begin());
+}
+
+// What the file says, of a source with room too.
+SizeSource as_recorded(const SizeSource& source) {
+  SizeSource recorded = source;
+  recorded.kind = source.bytes.is_known() ? SizeKind::kRecorded : SizeKind::kTensor;
+  return recorded;
+}
+
 }  // namespace
 
 SymbolValues symbol_values(const Module& module, const SymbolValues& given) {
@@ -91,17 +133,7 @@ std::optional<int64_t> storage_bytes(const Module& module, const Tensor& tensor,
 }
 
 std::optional<int64_t> tensor_elements(const Module& module, const Tensor& tensor, const SymbolValues& values) {
-  if (!tensor.sizes.is_valid()) return std::nullopt;
-  bool is_empty = false, is_too_large = false;
-  int64_t count = 1;
-  for (const Dim& dim : module.dims(tensor.sizes)) {
-    const std::optional<int64_t> size = evaluate_dim(module, dim, values);
-    if (!size.has_value() || *size < 0) return std::nullopt;
-    is_empty = is_empty || *size == 0;
-    is_too_large = is_too_large || __builtin_mul_overflow(count, *size, &count);
-  }
-  if (is_empty) return 0;
-  return is_too_large ? std::nullopt : std::optional<int64_t>(count);
+  return tensor.sizes.is_valid() ? element_count(module, module.dims(tensor.sizes), values) : std::nullopt;
 }
 
 SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId id) {
@@ -117,8 +149,14 @@ SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId 
   }
   if (buffer.carried.is_valid()) source.bytes = graph.module().storage(buffer.carried).bytes;
   source.tensor = first;
+  std::optional<Room> room;
+  if (buffer.source == BufferSource::kNode && first != nullptr)
+    room = find_room(graph, buffer.producer, result_index(storages, id), *first);
+  if (room.has_value()) source.room = *std::move(room);
   if (source.like.is_valid()) {
     source.kind = SizeKind::kLike;
+  } else if (!source.room.sizes.empty()) {
+    source.kind = SizeKind::kRoom;
   } else if (source.bytes.is_known()) {
     source.kind = SizeKind::kRecorded;
   } else if (first != nullptr) {
@@ -137,6 +175,11 @@ std::optional<int64_t> evaluate_size(const Module& module, const SizeSource& sou
       return recorded_bytes(module, source.bytes, values);
     case SizeKind::kTensor:
       return storage_bytes(module, *source.tensor, values);
+    case SizeKind::kRoom: {
+      const std::optional<int64_t> recorded = evaluate_size(module, as_recorded(source), values);
+      const std::optional<int64_t> room = room_bytes(module, source, values);
+      return recorded.has_value() && room.has_value() ? std::max(recorded, room) : std::nullopt;
+    }
     case SizeKind::kUnknown:
     case SizeKind::kLike:
       break;
@@ -153,6 +196,11 @@ ValueRange size_bounds(const Module& module, const SizeSource& source, ExprBound
                                                         : ValueRange::of(*source.bytes.value));
     case SizeKind::kTensor:
       return tensor_bounds(module, *source.tensor, bounds);
+    case SizeKind::kRoom: {
+      const ValueRange recorded = size_bounds(module, as_recorded(source), bounds);
+      const ValueRange room = room_bounds(source, bounds);
+      return {std::max(recorded.min, room.min), std::max(recorded.max, room.max)};
+    }
     case SizeKind::kUnknown:
     case SizeKind::kLike:
       break;
@@ -165,6 +213,11 @@ std::vector<ExprId> size_expressions(const Module& module, const SizeSource& sou
   const auto add = [&expressions](const Dim& dim) {
     if (!dim.is_static()) expressions.push_back(dim.expr);
   };
+  if (source.kind == SizeKind::kRoom) {
+    expressions = size_expressions(module, as_recorded(source));
+    for (const Dim& size : source.room.sizes) add(size);
+    return expressions;
+  }
   if (source.kind == SizeKind::kRecorded && source.bytes.expr.is_valid()) expressions.push_back(source.bytes.expr);
   if (source.kind != SizeKind::kTensor) return expressions;
   for (const DimsId dims : {source.tensor->sizes, source.tensor->strides}) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/alias/room.h"
 #include "ir/alias/storages.h"
 #include "ir/graph/expr_bounds.h"
 #include "ir/graph/graph.h"
@@ -36,16 +37,18 @@ enum class SizeKind : uint8_t {
   kLike,      // it is as large as another storage
   kRecorded,  // in the file
   kTensor,    // in its first tensor's layout
+  kRoom,      // its kernel leaves more room than the file says: the larger of the two
 };
 struct SizeSource {
   SizeKind kind = SizeKind::kUnknown;
   BufferId like;                   // kLike
-  Integer bytes;                   // kRecorded
-  const Tensor* tensor = nullptr;  // kTensor; until the graph changes
+  Integer bytes;                   // kRecorded, kRoom: where the file has them
+  const Tensor* tensor = nullptr;  // kTensor, kRoom: its first tensor; until the graph changes
+  Room room;                       // kRoom
 };
 
 // An operator that works in a clone of its argument's storage takes as much as that, in which the file cannot be
-// trusted: fake kernels give the part that the strides reach. O(rank).
+// trusted: fake kernels give the part that the strides reach. Nor can it where a kernel leaves room (see room.h). O(rank).
 SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId id);
 
 // The bytes of a source of any kind but kLike: as storage_bytes(). O(size of its expressions).

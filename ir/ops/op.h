@@ -90,6 +90,15 @@ enum class HandsOn : uint8_t {
   kAnything,  // the largest of a list, one of two by a condition
 };
 
+// What the storage of a result has room for beyond its own elements: kernels that make a result larger first and shrink it then.
+enum class Holds : uint8_t {
+  kItself,
+  kTerms,  // a loss that is reduced in the storage of its terms: where `reduction` is not 0, all elements of arguments 0 and 1 broadcast
+  kColumns,  // as many elements as argument 0 (`col2im`)
+  kRuns,     // `unique_consecutive`: values as argument 0, counts as there are slices of it along `dim`
+  kBags,  // `_embedding_bag`: offset2bag has one more element where it has any, bag_size as many as there are offsets
+};
+
 // What kind of work the op is, for cost models, reports and policies.
 enum class ComputeClass : uint8_t {
   kOther,
@@ -178,6 +187,7 @@ struct Op {
   HandsOn hands_on = HandsOn::kNothing;
   // How its results lie in memory is the kernel's own choice, and not always as fake tensors record it: their strides are no fact.
   bool chooses_layout = false;
+  Holds holds = Holds::kItself;
   // The operator it runs, given as an argument (higher-order ops). That operator's effects come on top, except kRandom,
   // which is this op's to say: run_with_rng_state draws from a state it is given.
   int16_t operator_arg = -1;

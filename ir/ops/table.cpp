@@ -42,6 +42,7 @@ struct RowExtra {
   bool shares_only_empty = false;
   HandsOn hands_on = HandsOn::kNothing;
   bool chooses_layout = false;
+  Holds holds = Holds::kItself;
 };
 
 struct Row {
@@ -129,6 +130,7 @@ Op make_op(const Row& row) {
   op.reads_index = row.extra.reads_index;
   op.shares_only_empty = row.extra.shares_only_empty;
   op.hands_on = row.extra.hands_on;
+  op.holds = row.extra.holds;
   op.chooses_layout = row.extra.chooses_layout;
   if (row.schema.empty()) {
     op.view = row.view;

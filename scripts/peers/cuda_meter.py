@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from room import LEAVES_ROOM
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 PEAKS = ("requested", "allocated", "active", "reserved")
 
@@ -93,6 +96,14 @@ def read_trace(trace: Sequence[dict]) -> list[Event]:
     return [Event(kinds[entry["action"]], int(entry["addr"]), int(entry["size"])) for entry in trace if entry["action"] in kinds]
 
 
+def executed_bytes(func: object, args: tuple, kwargs: dict) -> list[int]:
+    """Bytes of the storages that the call gives where it is executed, over zeros on the CPU."""
+    with unset_fake_temporarily(), no_dispatch():
+        real = tree_map_only(torch.Tensor, lambda x: torch.zeros(x.shape, dtype=x.dtype), (args, kwargs))
+        leaves = tree_leaves(func(*real[0], **real[1]))
+    return [leaf.untyped_storage().nbytes() for leaf in leaves]
+
+
 class FakeMeter(TorchDispatchMode):
     """Stands in for CudaMeter over fake tensors: a storage is an allocation where an operator first returns it and a free where
     nobody holds it any more. Knows requested bytes alone."""
@@ -118,6 +129,9 @@ class FakeMeter(TorchDispatchMode):
             self._next += size
             self._add(Event(True, self._next, size))
             self._add(Event(False, self._next, size))
+        if func in LEAVES_ROOM:  # which fake kernels know nothing of
+            for leaf, size in zip(tree_leaves(result), executed_bytes(func, args, kwargs or {})):
+                self._hold(leaf, size)
         self.hold_all(result)
         return result
 
@@ -127,9 +141,9 @@ class FakeMeter(TorchDispatchMode):
             if isinstance(leaf, torch.Tensor):
                 self._hold(leaf)
 
-    def _hold(self, tensor: torch.Tensor) -> None:
+    def _hold(self, tensor: torch.Tensor, executed: int = 0) -> None:
         storage = tensor.untyped_storage()
-        address, size = storage._cdata, storage.nbytes()
+        address, size = storage._cdata, max(storage.nbytes(), executed)
         if tensor.device != self.device or size == 0 or address in self._held:
             return
 

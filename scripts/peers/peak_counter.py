@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import torch
 from bound_values import BoundError, BoundGraph
+from room import LEAVES_ROOM, left_room
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
@@ -62,8 +63,10 @@ class _Live:
                 seen.add(storage._cdata)
                 yield storage._cdata, str(leaf.device), storage.nbytes()
 
-    def hold(self, node: Node, position: int, value: object) -> None:
-        for key, device, size in self.storages(value):
+    def hold(self, node: Node, position: int, value: object, room: Mapping[int, int] | None = None) -> None:
+        """room: by address of a storage, what it holds at least."""
+        for key, device, recorded in self.storages(value):
+            size = max(recorded, (room or {}).get(key, 0))
             if key not in self.holders:
                 self.holders[key] = 0
                 self.records[key] = Storage(node.name, device, size, position, position)
@@ -161,11 +164,19 @@ class _Counter:
                 deaths.setdefault(nodes[last[node]], []).append(node)
         return deaths
 
-    def _call(self, node: Node) -> object:
+    def _call(self, node: Node, position: int) -> None:
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self.values.__getitem__)
+        room: dict[int, int] = {}
         if self._name(node) == _WAIT:
-            return args[2] if _is_ordered(node) else args[0]
-        return self.bound.call(node, args, kwargs)
+            value = args[2] if _is_ordered(node) else args[0]
+        else:
+            value = self.bound.call(node, args, kwargs)
+            if node.target in LEAVES_ROOM:
+                tensors = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+                sizes = left_room(node.target, args, kwargs, value)
+                room = {tensor.untyped_storage()._cdata: size for tensor, size in zip(tensors, sizes)}
+        self.values[node] = value
+        self.live.hold(node, position, value, room)
 
     def _measure(self, node: Node, position: int) -> None:
         for device, total in self.live.totals.items():
@@ -183,8 +194,7 @@ class _Counter:
         deaths = self._deaths()
         for position, node in enumerate(self.bound.nodes):
             if node.op not in (*_GIVEN, "output"):
-                self.values[node] = self._call(node)
-                self.live.hold(node, position, self.values[node])
+                self._call(node, position)
             self._measure(node, position)
             for dead in deaths.get(node, ()) if node.op != "output" else ():
                 self.live.release(position, self.values.pop(dead))
