@@ -1,6 +1,7 @@
 #include "ir/alias/collectives.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "core/saturate.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/sizes.h"
+#include "ir/values/values.h"
 
 namespace fxopt {
 namespace {
@@ -316,6 +318,22 @@ NodeId last_wait(const Graph& graph, NodeId collective) {
     if (graph.op(node).has(Effect::kWaits) && is_later) last = node;
   }
   return last;
+}
+
+bool is_message(const Graph& graph, NodeId node) {
+  static constexpr std::array<std::string_view, 6> kMessages = {
+      "isend", "irecv", "send", "recv_", "recv_any_source_", "batch_p2p_ops"};
+  const auto begins = [](const Op& op) {
+    return op.has(Effect::kCollective) &&
+           std::find(kMessages.begin(), kMessages.end(), packet_of(op.name)) != kMessages.end();
+  };
+  if (!graph[node].is_call()) return false;
+  if (!graph.op(node).has(Effect::kWaits)) return begins(graph.op(node));
+  NodeId start = first_argument(graph, node);
+  while (start.is_valid() && graph[start].is_call() && graph.op(start).view == ViewKind::kProjection) {
+    start = first_argument(graph, start);
+  }
+  return start.is_valid() && graph[start].is_call() && begins(graph.op(start));
 }
 
 bool is_raced(const Graph& graph, const StorageMap& storages, NodeId collective) {

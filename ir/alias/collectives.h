@@ -57,6 +57,10 @@ std::vector<NodeId> waits_for(const Graph& graph, NodeId collective);
 // The last in the schedule that waits for the collective, or for a part of what it gives; invalid: nobody does. O(users).
 NodeId last_wait(const Graph& graph, NodeId collective);
 
+// Whether the call sends or receives, or waits for a call that does. The other end does its part once: such a call cannot be repeated,
+// merged with an equal one or put off. O(getitems on the way to the call).
+bool is_message(const Graph& graph, NodeId node);
+
 // Whether what a collective reads is written to while it may read it: before the last wait for it, or for a part of it; where
 // nobody waits, by anybody after it. O(users + log writes).
 bool is_raced(const Graph& graph, const StorageMap& storages, NodeId collective);

@@ -9,39 +9,6 @@
 namespace fxopt {
 namespace {
 
-using SubgraphPaths = HashMap<StringId, StringId>;  // path of an attribute to the name of a graph
-
-SubgraphPaths subgraph_paths(const Graph& graph) {
-  SubgraphPaths paths;
-  for (const Attribute& attribute : graph.attributes) {
-    if (attribute.path.is_valid() && attribute.graph.is_valid()) paths.emplace(attribute.path, attribute.graph);
-  }
-  return paths;
-}
-
-// Calls visit(name) for each graph that the arguments name, themselves or by a get_attr.
-template <class Visit>
-void for_each_subgraph(const Graph& graph, const SubgraphPaths& paths, ArgRange range, Visit& visit) {
-  for (const Arg& arg : graph.pool().args(range)) {
-    if (arg.is(ArgKind::kGraph)) {
-      visit(arg.as_string());
-    } else if (arg.is(ArgKind::kNode)) {
-      const Node& input = graph[arg.as_node()];
-      if (input.kind != NodeKind::kGetAttr || !input.target.is_valid()) continue;
-      const auto found = paths.find(graph.module().target(input.target).name);
-      if (found != paths.end()) visit(found->second);
-    } else if (arg.has_children()) {
-      for_each_subgraph(graph, paths, arg.range(), visit);  // depth is bounded by every reader
-    }
-  }
-}
-
-template <class Visit>
-void for_each_subgraph(const Graph& graph, const SubgraphPaths& paths, NodeId node, Visit visit) {
-  for_each_subgraph(graph, paths, graph[node].args, visit);
-  for_each_subgraph(graph, paths, graph[node].kwargs, visit);
-}
-
 bool runs_subgraphs(const Graph& graph, NodeId node) { return graph[node].is_call() && graph.op(node).has_subgraphs; }
 
 // Of the operator the node is given to run: only its name is known here, not with what it is called.
@@ -58,7 +25,7 @@ Effect effects_of_operator(const Graph& graph, NodeId node) {
 
 // `effects_of_graph(name)` answers for the graphs that the node runs.
 template <class OfGraph>
-Effect effects_of(const Graph& graph, const SubgraphPaths& paths, NodeId node, OfGraph effects_of_graph) {
+Effect effects_of(const Graph& graph, const SubgraphNames& names, NodeId node, OfGraph effects_of_graph) {
   switch (graph[node].kind) {
     case NodeKind::kPlaceholder:
     case NodeKind::kGetAttr:
@@ -78,7 +45,7 @@ Effect effects_of(const Graph& graph, const SubgraphPaths& paths, NodeId node, O
   if (!op.has_subgraphs) return effects;
   bool any = false;
   Effect inner = Effect::kNone;
-  for_each_subgraph(graph, paths, node, [&](StringId name) {
+  names.for_each(graph, node, [&](StringId name) {
     any = true;
     inner = inner | effects_of_graph(name);
   });
@@ -91,17 +58,17 @@ Effect effects_of(const Graph& graph, const SubgraphPaths& paths, NodeId node, O
 // A graph on the way down to those that it runs.
 struct SubgraphEffects::Visit {
   GraphId id;
-  SubgraphPaths paths;
+  SubgraphNames names;
   std::vector<GraphId> runs;
   size_t next = 0;  // of `runs`
 };
 
 SubgraphEffects::Visit SubgraphEffects::open(GraphId id) {
   const Graph& graph = module_->graph(id);
-  Visit visit{id, subgraph_paths(graph), {}, 0};
+  Visit visit{id, SubgraphNames(graph), {}, 0};
   for (const NodeId node : graph.nodes()) {
     if (!runs_subgraphs(graph, node)) continue;
-    for_each_subgraph(graph, visit.paths, node, [&](StringId name) {
+    visit.names.for_each(graph, node, [&](StringId name) {
       const GraphId run = module_->find_graph(name);
       if (run.is_valid()) visit.runs.push_back(run);
     });
@@ -131,7 +98,7 @@ Effect SubgraphEffects::of(StringId name) {
     const Graph& graph = module_->graph(visit.id);
     Effect effects = Effect::kNone;
     for (const NodeId node : graph.nodes()) {
-      effects = effects | effects_of(graph, visit.paths, node, [this](StringId run) { return known(run); });
+      effects = effects | effects_of(graph, visit.names, node, [this](StringId run) { return known(run); });
     }
     known_[visit.id] = effects;
     path.pop_back();
@@ -140,13 +107,13 @@ Effect SubgraphEffects::of(StringId name) {
 }
 
 EffectMap::EffectMap(const Graph& graph)
-    : graph_(&graph), attributes_(subgraph_paths(graph)), own_(std::in_place, graph.module()), subgraphs_(&*own_) {}
+    : graph_(&graph), names_(graph), own_(std::in_place, graph.module()), subgraphs_(&*own_) {}
 
 EffectMap::EffectMap(const Graph& graph, SubgraphEffects& subgraphs)
-    : graph_(&graph), attributes_(subgraph_paths(graph)), subgraphs_(&subgraphs) {}
+    : graph_(&graph), names_(graph), subgraphs_(&subgraphs) {}
 
 Effect EffectMap::of(NodeId node) {
-  return effects_of(*graph_, attributes_, node, [this](StringId name) { return subgraphs_->of(name); });
+  return effects_of(*graph_, names_, node, [this](StringId name) { return subgraphs_->of(name); });
 }
 
 }  // namespace fxopt

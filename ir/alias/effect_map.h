@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/hash_table.h"
+#include "ir/alias/subgraphs.h"
 #include "ir/graph/graph.h"
 #include "ir/ops/op.h"
 
@@ -59,7 +60,7 @@ class EffectMap {
 
  private:
   const Graph* graph_;
-  HashMap<StringId, StringId> attributes_;  // of the graph: path to subgraph
+  SubgraphNames names_;
   std::optional<SubgraphEffects> own_;
   SubgraphEffects* subgraphs_;
 };

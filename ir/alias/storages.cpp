@@ -2,7 +2,9 @@
 //
 //   node                  buffer                                            object
 //   placeholder           its own; one for all to which the file gives      a new one, in the class of all on its buffer
-//                         one storage (tied weights)
+//                         one storage (tied weights); where a region's
+//                         result may stand there, its own in their class
+//   call of a region      as its body says: an operand's, or a new one      a new one, in the operand's class
 //   get_attr              one per attribute                                 one per attribute
 //   identity, in place    argument 0's                                      argument 0's
 //   view                  argument 0's                                      a new one
@@ -54,8 +56,8 @@ bool shares_where_it_can(const Graph& graph, NodeId node, const Op& op) {
 
 class StorageMap::Builder {
  public:
-  Builder(const Graph& graph, EffectMap& effects, StorageMap& map)
-      : graph_(graph), effects_(effects), map_(map), elements_(graph) {}
+  Builder(const Graph& graph, EffectMap& effects, RegionBodies& regions, StorageMap& map)
+      : graph_(graph), effects_(effects), regions_(regions), map_(map), names_(graph), elements_(graph) {}
 
   void run() {
     map_.values_.resize(graph_.num_ids());
@@ -170,7 +172,8 @@ class StorageMap::Builder {
     const BufferId id(map_.buffers_.size());
     map_.buffers_.push_back(buffer);
     parents_.push_back(id);
-    if (leaf.carried.is_valid()) {
+    const bool is_recorded_once = graph_[node].is_call() ? calls_region(graph_, node) : may_be_of_region(graph_, node);
+    if (leaf.carried.is_valid() && !is_recorded_once) {
       BufferId& first = first_of_carried_[leaf.carried];
       if (first.is_valid()) {
         map_.disagreements_.push_back({node, AliasDisagreement::kFileJoins});
@@ -197,12 +200,15 @@ class StorageMap::Builder {
     // Autograd hands over memory of its own, whatever tensor AOTAutograd traced in the tangent's place: that of an input whose
     // new value is returned is the input itself.
     const bool is_own = is_tangent(graph_, node);
+    const bool is_doubtful = may_be_of_region(graph_, node);
     for (size_t i = 0; i < leaves_.size(); ++i) {
       if (is_own) leaves_[i].carried = StorageId();
       const StorageId carried = leaves_[i].carried;
       const Held shared = carried.is_valid() ? placeholders_.get(carried) : Held();
-      result_[i].buffer = shared.buffer.is_valid() ? shared.buffer : make(node, leaves_[i], BufferSource::kPlaceholder);
+      const bool is_shared = shared.buffer.is_valid() && !is_doubtful;
+      result_[i].buffer = is_shared ? shared.buffer : make(node, leaves_[i], BufferSource::kPlaceholder);
       result_[i].object = make_object_like(shared.object);
+      if (shared.buffer.is_valid()) join(parents_, shared.buffer, result_[i].buffer);
       if (carried.is_valid() && !shared.buffer.is_valid()) placeholders_[carried] = result_[i];
     }
   }
@@ -219,6 +225,7 @@ class StorageMap::Builder {
 
   void visit_call(NodeId node) {
     const Op& op = graph_.op(node);
+    if (calls_region(graph_, node)) return visit_region(node);
     switch (view_) {
       case ViewKind::kView:
       case ViewKind::kMultiView:
@@ -241,6 +248,39 @@ class StorageMap::Builder {
       result_[i].object = make_object_like(given.object);
     }
     join_result(node, op);
+  }
+
+  // Of a body that is not known each result may be any operand.
+  void visit_region(NodeId node) {
+    StringId name;
+    names_.for_each(graph_, node, [&name](StringId each) { name = name.is_valid() ? name : each; });
+    const std::vector<RegionResult>* results = name.is_valid() ? regions_.find(name) : nullptr;
+    if (results == nullptr || results->size() != leaves_.size()) {
+      for (size_t i = 0; i < leaves_.size(); ++i) result_[i].buffer = make(node, leaves_[i], BufferSource::kNode);
+      join_all();
+      return;
+    }
+    std::vector<std::pair<uint32_t, size_t>> made;  // storages of the body, and the first result that lies on each
+    for (size_t i = 0; i < leaves_.size(); ++i) lay_result(node, i, (*results)[i], made);
+  }
+
+  void lay_result(NodeId node, size_t i, const RegionResult& result, std::vector<std::pair<uint32_t, size_t>>& made) {
+    if (result.operand != RegionResult::kMade) {
+      const std::vector<Held>& from = argument(node, kFirstOperand + result.operand);
+      if (result.tensor < from.size()) {
+        result_[i] = {from[result.tensor].buffer, make_object_like(from[result.tensor].object)};
+        return;
+      }
+    }
+    const auto first =
+        std::find_if(made.begin(), made.end(), [&](const auto& each) { return each.first == result.made; });
+    result_[i].buffer =
+        first != made.end() ? result_[first->second].buffer : make(node, leaves_[i], BufferSource::kNode);
+    result_[i].object = first != made.end() ? make_object_like(result_[first->second].object) : make_object();
+    if (first == made.end()) made.emplace_back(result.made, i);
+    for (const uint32_t operand : result.may_share) {
+      for (const Held& from : argument(node, kFirstOperand + operand)) join_held(from, result_[i]);
+    }
   }
 
   // What the result may share, though mostly it does not.
@@ -558,7 +598,9 @@ class StorageMap::Builder {
 
   const Graph& graph_;
   EffectMap& effects_;
+  RegionBodies& regions_;
   StorageMap& map_;
+  SubgraphNames names_;
   std::vector<BufferId> parents_;
   std::vector<ObjectId> object_parents_;
   IdMap<StorageId, BufferId> first_of_carried_;
@@ -580,11 +622,18 @@ class StorageMap::Builder {
 
 StorageMap::StorageMap(const Graph& graph) : graph_(&graph) {
   EffectMap effects(graph);
-  Builder(graph, effects, *this).run();
+  RegionBodies regions(graph.module());
+  Builder(graph, effects, regions, *this).run();
 }
 
 StorageMap::StorageMap(const Graph& graph, EffectMap& effects) : graph_(&graph) {
-  Builder(graph, effects, *this).run();
+  RegionBodies regions(graph.module());
+  Builder(graph, effects, regions, *this).run();
+}
+
+StorageMap::StorageMap(const Graph& graph, RegionBodies& regions) : graph_(&graph) {
+  EffectMap effects(graph);
+  Builder(graph, effects, regions, *this).run();
 }
 
 bool StorageMap::reads_data(NodeId node) const {

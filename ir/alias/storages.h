@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/alias/effect_map.h"
+#include "ir/alias/regions.h"
 #include "ir/graph/graph.h"
 
 namespace fxopt {
@@ -13,7 +14,7 @@ namespace fxopt {
 // A storage as this graph's ops make it: views share one, everything else owns its own. Not the file's storage ids,
 // which tracers get wrong (a wait does not share its collective's storage in fake metadata, copies made by recompute
 // share their original's); those are used where the op table is silent, and for inputs, of which only the caller knows:
-// two inputs share a storage where the file gives both one id, and nowhere else.
+// two inputs share a storage where the file gives both one id, and nowhere else; where they stand for results of regions, they may.
 using BufferId = Id<struct BufferTag>;
 
 // A tensor as PyTorch holds it: sizes, strides, and the storage it is on. An in-place op returns the object it was
@@ -52,7 +53,8 @@ struct AliasRemark {
 class StorageMap {
  public:
   explicit StorageMap(const Graph& graph);
-  StorageMap(const Graph& graph, EffectMap& effects);  // when the caller asks for effects too
+  StorageMap(const Graph& graph, EffectMap& effects);     // when the caller asks for effects too
+  StorageMap(const Graph& graph, RegionBodies& regions);  // when the caller asks about regions of the module too
 
   size_t num_buffers() const { return buffers_.size(); }
   const Buffer& buffer(BufferId id) const { return buffers_[id.index()]; }

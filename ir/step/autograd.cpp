@@ -61,12 +61,14 @@ bool may_be_differentiated(const Graph& graph, const PhaseSource& phases) {
   return false;
 }
 
+bool ends_gradients(const Op& op) { return op.name == "aten.detach.default" || op.name == "aten.view.dtype"; }
+
 IdMap<NodeId, bool> reached_by_gradients(const Graph& graph, const StorageMap& storages) {
   IdMap<NodeId, bool> reached(graph.num_ids());
   const auto is_written = [&storages](BufferId buffer) { return buffer.is_valid() && storages.is_written(buffer); };
   for (const NodeId node : graph.nodes()) {
     if (!may_have_gradient(graph, node)) continue;
-    if (graph[node].is_call() && graph.op(node).name == "aten.detach.default") continue;
+    if (graph[node].is_call() && ends_gradients(graph.op(node))) continue;
     bool is_reached = !graph[node].is_call();
     graph.for_each_input(node, [&](NodeId input) { is_reached = is_reached || reached.get(input); });
     const std::span<const BufferId> made = storages.buffers(node);

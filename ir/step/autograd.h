@@ -23,6 +23,9 @@ using PhaseSource = std::function<const PhaseMap&()>;
 // O(nodes), plus infer_phases() for a graph without marks.
 bool may_be_differentiated(const Graph& graph, const PhaseSource& phases);
 
+// Whether gradients end at what the operator returns, a view of what it is given: `detach`, and a view as a dtype, its own too. O(1).
+bool ends_gradients(const Op& op);
+
 // The nodes whose results a gradient may flow through, in a graph that may_be_differentiated(): results that may be
 // floating point or complex, of inputs, of calls given such a result, and of calls whose storage is written. A detach
 // and whatever is made of constants and integers are none.

@@ -279,4 +279,23 @@ RoleMap infer_roles(const Graph& graph) { return infer_roles(graph, StorageMap(g
 
 RoleMap infer_roles(const Graph& graph, const StorageMap& storages) { return Inference(graph, storages).run(); }
 
+std::vector<NodeId> infer_tangents(const Graph& graph, const StorageMap& storages) {
+  std::vector<NodeId> tangents;
+  if (graph.kind != GraphKind::kJoint && graph.kind != GraphKind::kUnspecified) return tangents;
+  for (const DerivedInput& input : infer_roles(graph, storages).inputs) {
+    if (input.role == InputRole::kTangent) tangents.push_back(input.node);
+  }
+  return tangents;
+}
+
+void write_tangents(Graph& graph, const std::vector<NodeId>& tangents) {
+  graph.kind = GraphKind::kJoint;
+  for (const NodeId node : tangents) {
+    NodeExtra& extra = graph.mutable_extra(node);
+    if (!extra.input.has_value()) extra.input.emplace();
+    extra.input->role = InputRole::kTangent;
+    extra.input->guessed = true;
+  }
+}
+
 }  // namespace fxopt

@@ -50,4 +50,9 @@ struct RoleMap {
 RoleMap infer_roles(const Graph& graph);
 RoleMap infer_roles(const Graph& graph, const StorageMap& storages);  // when the caller has them
 
+// The tangents of a graph that may be joint and has none recorded, which only values and order show. O(nodes + edges).
+std::vector<NodeId> infer_tangents(const Graph& graph, const StorageMap& storages);
+// Writes them: the graph is joint then.
+void write_tangents(Graph& graph, const std::vector<NodeId>& tangents);
+
 }  // namespace fxopt

@@ -52,7 +52,6 @@ namespace {
 
 constexpr std::string_view kPass = "canonicalize";
 constexpr std::string_view kDetach = "aten.detach.default";
-constexpr std::string_view kViewAsType = "aten.view.dtype";
 constexpr std::array<std::string_view, 2> kAliases = {"aten.alias.default", kDetach};
 // Views that flip the conjugate or negative bit, which some tracers do not record.
 constexpr std::array<std::string_view, 3> kBitFlips = {"aten._conj.default", "aten._neg_view.default",
@@ -277,13 +276,12 @@ class Planner {
 
   bool can_look_through(NodeId link) {
     if (!is_view(graph_, link) || hides_change(graph_, link) || storages_.metadata_changes_after(link)) return false;
-    const bool is_stop = graph_.op(link).name == kDetach || changes_dtype(link);
+    const bool is_stop = ends_gradients(graph_.op(link)) || changes_dtype(link);
     return !is_stop || !is_differentiated();
   }
 
   // A view of the same bytes as another type has no gradient.
   bool changes_dtype(NodeId link) const {
-    if (graph_.op(link).name == kViewAsType) return true;
     const Tensor* before = single_tensor(graph_, first_argument(graph_, link));
     const Tensor* after = single_tensor(graph_, link);
     return before != nullptr && after != nullptr && before->dtype != after->dtype;
@@ -307,12 +305,12 @@ class Planner {
            resolve(first_argument(graph_, inner)) == base;
   }
 
-  // Where autograd runs through the graph later, a detach is no identity, nor is a view made under no_grad. PyTorch's
+  // Where autograd runs through the graph later, a detach is no identity, nor a view as its own dtype, nor is a view made under no_grad. PyTorch's
   // own passes do not ask.
   bool stops_gradients(NodeId view, NodeId base) {
     const NodeId made_by = maker(base);
     const bool has_one_mode = made_by.is_valid() && modes_.of(view) == modes_.of(made_by);
-    return (graph_.op(view).name == kDetach || !has_one_mode) && is_differentiated();
+    return (ends_gradients(graph_.op(view)) || !has_one_mode) && is_differentiated();
   }
   // The call that made the tensor: a getitem takes it from a tuple, an in-place op hands it back. Invalid: too far up.
   NodeId maker(NodeId node) const {

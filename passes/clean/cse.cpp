@@ -6,7 +6,7 @@
 //
 // Key    Target, arguments with inputs replaced by what stands for them (kinds distinguish 1, 1.0 and True; floats by
 //        their bits), keyword arguments in order, stream, phase (forward and loss are one), gradient mode and autocast.
-// Legal  - the op is pure (with `collectives` also a collective or a wait), and no event hangs on either node;
+// Legal  - the op is pure (with `collectives` also a collective or a wait, but no send or receive), and no event hangs on either node;
 //        - nothing writes what the node reads between the two; a view reads no data, so it merges across writes;
 //        - nothing changes sizes, strides or storage of what the node is given between the two (`t_`, `set_`);
 //        - the storage either node makes is never written, and the metadata of neither tensor changes in place: one of
@@ -82,7 +82,7 @@ class Planner {
   bool is_candidate(NodeId node) {
     if (has_events(graph_, node)) return false;
     if (graph_[node].kind == NodeKind::kGetAttr) return true;
-    if (!graph_[node].is_call()) return false;
+    if (!graph_[node].is_call() || is_message(graph_, node)) return false;
     Effect allowed = Effect::kHostSync | Effect::kNondeterministic;
     if (options_.collectives) allowed = allowed | Effect::kCollective | Effect::kWaits;
     return without(effects_.of(node), allowed) == Effect::kNone;

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/alias/collectives.h"
 #include "ir/alias/effect_map.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/order.h"
@@ -144,8 +145,10 @@ class Liveness {
     const bool waits = has_effect(effects, Effect::kWaits);
     if (!collective && !waits) return false;
     if (waits && fills_something_read(node)) return true;
-    if (options_.collectives == DeadPolicy::kRemove) return false;
-    if (options_.compat == Compat::kTorch && !waits) return false;
+    if (!is_message(graph_, node)) {  // the other end of a message runs another program
+      if (options_.collectives == DeadPolicy::kRemove) return false;
+      if (options_.compat == Compat::kTorch && !waits) return false;
+    }
     const std::string bytes = collective ? bytes_text(node) : "";
     result_.remark(graph_, node, "collective-kept", "nobody reads it" + bytes + ", but other ranks take part in it");
     return true;

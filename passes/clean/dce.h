@@ -25,7 +25,8 @@ struct DceOptions {
   template <class Self, class Field>
   static void visit(Self& self, Field&& field) {
     field("collectives", self.collectives,
-          "Collectives and waits nobody reads: keep, or remove (every rank must run the same pipeline).");
+          "Collectives and waits nobody reads: keep, or remove (every rank must run the same pipeline); sends and "
+          "receives stay.");
     field("random", self.random,
           "Random ops nobody reads and whose draws are not recorded: keep, or remove, which shifts later draws.");
     field("assertions", self.assertions, "Assertions on values at run time: keep, or remove with what only they read.");

@@ -46,16 +46,6 @@ namespace {
 
 constexpr std::string_view kPass = "partition";
 
-// Tangents that only values and order show.
-std::vector<NodeId> inferred_tangents(const Graph& graph, Facts& facts) {
-  std::vector<NodeId> tangents;
-  if (graph.kind != GraphKind::kJoint && graph.kind != GraphKind::kUnspecified) return tangents;
-  for (const DerivedInput& input : infer_roles(graph, facts.storages()).inputs) {
-    if (input.role == InputRole::kTangent) tangents.push_back(input.node);
-  }
-  return tangents;
-}
-
 // Whether the graph says of itself that it is joint, and none of its gradients is anything but None: no output needs one.
 bool has_no_gradients(const Graph& graph) {
   if (graph.kind != GraphKind::kJoint || !graph.num_forward_outputs.has_value()) return false;
@@ -82,7 +72,7 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
     const bool has_tangents =
         std::any_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return is_tangent(graph, node); });
     std::vector<NodeId> tangents;
-    if (!has_tangents) tangents = inferred_tangents(graph, context.facts.of(graph));
+    if (!has_tangents) tangents = infer_tangents(graph, context.facts.of(graph).storages());
     if (has_tangents ? !is_joint(graph) : tangents.empty() && !has_no_gradients(graph)) continue;
     if (joint.graph.is_valid()) {
       return refused(graph, NodeId(),
@@ -107,17 +97,6 @@ Result<Joint> find_joint(const Module& module, PassContext& context) {
   return refused(module.main(), NodeId(), "no graph of this module is joint: no input is a tangent",
                  is_whole ? "forward, loss and backward are one graph, which is not cut; remat carries out its tags"
                           : "trace the joint graph (aot_export_joint_with_descriptors), or give tangents their role");
-}
-
-void write_tangents(Graph& graph, const std::vector<NodeId>& tangents, PassResult& result) {
-  graph.kind = GraphKind::kJoint;
-  for (const NodeId node : tangents) {
-    NodeExtra& extra = graph.mutable_extra(node);
-    if (!extra.input.has_value()) extra.input.emplace();
-    extra.input->role = InputRole::kTangent;
-    extra.input->guessed = true;
-    result.count("tangents");
-  }
 }
 
 // Which nodes fx_graph_cse of PyTorch merges: those that gradients need, and those that they do not, each among themselves. Each
@@ -420,7 +399,8 @@ Result<PassResult> partition(Module& module, const PartitionOptions& options, Pa
   Graph& graph = module.graph(joint->graph);
   Facts& facts = context.facts.of(graph);
   if (!joint->tangents.empty()) {
-    write_tangents(graph, joint->tangents, result);
+    write_tangents(graph, joint->tangents);
+    result.count("tangents", static_cast<int64_t>(joint->tangents.size()));
     facts.forget();
   }
   if (is_for_inference) return keep_forward(module, joint->graph, context, std::move(result));

@@ -75,8 +75,16 @@ struct ModuleRun {
 ExecutionEnd run_graph(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated, bool names_calls,
                        const std::vector<Claim>* claims = nullptr, const std::vector<StringId>* input_names = nullptr) {
   EffectMap effects(graph, run.effects);
-  return execute({graph, run.keys, run.rules, effects, axioms, run.subgraphs, is_differentiated, names_calls, claims,
-                  input_names});
+  return execute({graph, run.keys, run.rules, effects, axioms, run.subgraphs, is_differentiated, false, names_calls,
+                  claims, input_names});
+}
+
+// Of a graph that nodes run.
+Hash128 called_graph_key(const Graph& graph, ModuleRun& run, Axioms& axioms, bool is_differentiated) {
+  EffectMap effects(graph, run.effects);
+  return execute({graph, run.keys, run.rules, effects, axioms, run.subgraphs, is_differentiated, true, false, nullptr,
+                  nullptr})
+      .key();
 }
 
 bool is_differentiated(const Graph& graph) {
@@ -201,6 +209,7 @@ class Comparison {
   // Of each group of the graph after, the group before has these calls in this order. Of equal ones that the graph before issues
   // twice, the first may be gone.
   bool same_collectives() const {
+    if (before_.messages != after_.messages) return false;
     if (!options_.allow_dead_collectives) return before_.collectives == after_.collectives;
     return std::all_of(after_.collectives.begin(), after_.collectives.end(), [this](const auto& group) {
       const auto found = std::find_if(before_.issued.begin(), before_.issued.end(),
@@ -224,8 +233,14 @@ struct ProofStep {
   const Graph& graph() const { return module->graph(step.graph); }
 };
 
-// Leaves the graph its forward half. A call of forward that reads one of backward keeps that.
+// Leaves a joint graph its forward half. A call of forward that reads one of backward keeps that.
 void keep_forward_half(Graph& graph) {
+  const auto nodes = graph.nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [&graph](NodeId node) { return is_tangent(graph, node); })) {
+    const std::vector<NodeId> tangents = infer_tangents(graph, StorageMap(graph));
+    if (!tangents.empty()) write_tangents(graph, tangents);
+  }
+  if (!is_joint(graph) || !graph.output().is_valid()) return;
   const JointHalves halves = joint_halves(graph, resolve_phases(graph), infer_roles(graph));
   const NodeId output = graph.output();
   std::vector<Arg> kept = leaves_of(graph, graph[output].args);
@@ -246,7 +261,7 @@ void keep_forward_half(Graph& graph) {
 Result<ProofStep> step_of(const Module& module, bool forward_only = false) {
   std::unique_ptr<Module> copy = module.clone();
   for (const GraphId id : forward_only ? top_level_graphs(*copy) : std::vector<GraphId>()) {
-    if (is_joint(copy->graph(id)) && copy->graph(id).output().is_valid()) keep_forward_half(copy->graph(id));
+    keep_forward_half(copy->graph(id));
   }
   Result<Step> step = find_step(*copy);
   if (!step.ok()) return std::move(step).error();
@@ -300,7 +315,7 @@ struct Prover::State {
     with.subgraphs.clear();
     for (const GraphId id : subgraphs_first(module, tops)) {
       const Graph& graph = module.graph(id);
-      with.subgraphs[graph.name()] = run_graph(graph, with, axioms, any_is_differentiated, false).key();
+      with.subgraphs[graph.name()] = called_graph_key(graph, with, axioms, any_is_differentiated);
     }
     return true;
   }

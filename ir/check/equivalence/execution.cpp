@@ -12,12 +12,14 @@
 #include "ir/alias/collectives.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/layouts.h"
+#include "ir/alias/regions.h"
 #include "ir/alias/view_geometry.h"
 #include "ir/check/equivalence/contents.h"
 #include "ir/check/equivalence/laws.h"
 #include "ir/check/equivalence/memory.h"
 #include "ir/check/equivalence/named_values.h"
 #include "ir/graph/module.h"
+#include "ir/step/autograd.h"
 #include "ir/values/values.h"
 
 namespace fxopt {
@@ -44,7 +46,7 @@ class Execution {
         values_(input.graph),
         laws_(graph_, keys_, rules_, axioms_.geometries, memory_, values_, is_differentiated_, input.claims),
         doubtful_(find_doubtful_layouts(graph_)) {
-    graph_key_ = keys_.text(graph_.name());
+    graph_key_ = input.is_called ? input_shapes_key() : keys_.text(graph_.name());
   }
 
   ExecutionEnd run() {
@@ -127,7 +129,29 @@ class Execution {
   const ValueShape& recorded_shape(NodeId node) {
     recorded_.clear();
     if (graph_.value(node).kind != ValueKind::kAbsent) append_shape(graph_[node].value, recorded_);
+    const bool is_doubtful = graph_[node].kind == NodeKind::kPlaceholder && may_be_of_region(graph_, node);
+    for (ValueShapeCell& cell : recorded_) cell.may_share = is_doubtful;
     return recorded_;
+  }
+
+  // Of all inputs; which of them share memory as numbered by first use.
+  Hash128 input_shapes_key() {
+    Words words = {key_tag(KeyKind::kGraph)};
+    HashMap<uint32_t, uint64_t> shared;
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind != NodeKind::kPlaceholder) continue;
+      const ValueShape& shape = recorded_shape(node);
+      words.push_back(shape.size());
+      for (const ValueShapeCell& cell : shape) {
+        words.push_back(static_cast<uint64_t>(cell.kind) << 32U | uint64_t{cell.count} << 2U |
+                        uint64_t{cell.is_dict} << 1U | uint64_t{cell.may_share});
+        words.push_back(cell.geometry.is_valid() ? cell.geometry.index() + 1 : 0);
+        words.push_back(cell.share == 0 ? 0 : shared.try_emplace(cell.share, shared.size() + 1).first->second);
+        add_key(words, cell.integer.has_value() ? cell.integer->key() : Hash128());
+        add_key(words, cell.name);
+      }
+    }
+    return make_key(words);
   }
 
   // The same, of the axiom of that name where there is one.
@@ -205,10 +229,11 @@ class Execution {
     return build(shape, at, name, 0, [&](const ValueShapeCell& item, uint64_t path) {
       const Hash128 content = make_key(KeyKind::kInput, {name.high, name.low, path});
       const auto [found, is_new] = item.share == 0 ? std::make_pair(shared.end(), true) : shared.emplace(item.share, 0);
-      if (!is_new) return memory_.make_object(found->second, item.geometry);
+      if (!is_new && !item.may_share) return memory_.make_object(found->second, item.geometry);
       const uint32_t storage = memory_.make_storage(content);
       memory_.storage(storage).is_sized = true;
-      if (item.share != 0) found.value() = storage;
+      if (!is_new) memory_.join_storages(found->second, storage);
+      if (is_new && item.share != 0) found.value() = storage;
       return memory_.make_object(storage, item.geometry);
     });
   }
@@ -224,17 +249,18 @@ class Execution {
   }
 
   uint32_t make_attribute(NodeId node, StringId path) {
-    const Hash128 text = keys_.text(path);
     Words words = {key_tag(KeyKind::kAttribute)};
-    add_key(words, text);
     if (const auto found = attributes_by_name_.find(path); found != attributes_by_name_.end()) {
       const Attribute& attribute = *found->second;
       if (attribute.graph.is_valid()) {
         add_key(words, subgraph_key(attribute.graph));
         return values_.add(values_.integer(symbol(make_key(words))));
       }
+      add_key(words, keys_.text(path));
       add_constant(words, attribute.constant);
       if (attribute.opaque.has_value()) add_opaque(words, *attribute.opaque);
+    } else {
+      add_key(words, keys_.text(path));
     }
     const Hash128 name = make_key(words);
     const uint32_t cell =
@@ -492,6 +518,9 @@ class Execution {
       words_.add(i == 0 && is_overwritten ? maker_of(given_[0]) : memory_.data_key(given_[i]));
     }
     if (has_effect(effects, Effect::kCollective)) words_.add(ranks_key(node));
+    if (has_effect(effects, Effect::kCollective) && is_message(graph_, node)) {
+      words_.add(Hash128{0, messages_[group_name()]});  // the other end tells equal ones apart by their order
+    }
     if (writes_anything(node, effects)) {
       // Which of the tensors share memory with what is written, and which are that tensor: a write is seen in them, and
       // operators refuse some of them.
@@ -732,10 +761,8 @@ class Execution {
   // good, whatever is made of it then.
   uint32_t lineage_after(uint32_t from, const Op& op) {
     if (!is_differentiated_) return 0;
-    const bool is_cut = op.name == "aten.detach.default" || op.name == "aten.detach_.default" || gradients_are_off_;
-    if (is_cut) return NamedMemory::kCutOff;
-    const uint32_t lineage = memory_.object(from).lineage;
-    return op.name == "aten.view.dtype" ? memory_.add_lineage(lineage, hash_text(op.name)) : lineage;
+    const bool is_cut = ends_gradients(op) || op.name == "aten.detach_.default" || gradients_are_off_;
+    return is_cut ? NamedMemory::kCutOff : memory_.object(from).lineage;
   }
 
   // Whether a tensor is indexed by what makes a view of it.
@@ -1504,6 +1531,10 @@ class Execution {
         for (const uint32_t a : argument_objects(node, static_cast<size_t>(alias))) memory_.join_objects(a, made[0]);
       }
     }
+    if (calls_region(graph_, node) && !given_.empty()) {  // it may return what it is given
+      for (const uint32_t a : given_) memory_.join_objects(a, made[0]);
+      for (const uint32_t b : made) memory_.join_objects(given_[0], b);
+    }
     const bool is_any = op.view == ViewKind::kProjection && view_kind(node, op) != ViewKind::kNone;
     if (is_any || may_hand_on(graph_, node) || is_unrecorded_identity(node, op)) {
       for (const uint32_t a : given_) {
@@ -1583,11 +1614,16 @@ class Execution {
   }
 
   // Of the group that call_key() found.
+  // Of `group_`; zero where it is not known.
+  Hash128 group_name() {
+    if (group_.expr.is_valid()) return keys_.integer(group_.expr).key();
+    return group_.uid.is_valid() ? keys_.text(group_.uid) : Hash128();
+  }
+
   void issue(NodeId node, const Op& op, const Hash128& key, const std::vector<uint32_t>& given,
              const std::vector<uint32_t>& made) {
-    Hash128 name;
-    if (group_.uid.is_valid()) name = keys_.text(group_.uid);
-    if (group_.expr.is_valid()) name = keys_.integer(group_.expr).key();
+    const Hash128 name = group_name();
+    if (is_message(graph_, node)) ++messages_[name];
     filled_.clear();
     for (const uint32_t object : made) filled_.push_back(memory_.object(object).storage);
     for (const uint8_t position : op.writes) {
@@ -1611,6 +1647,7 @@ class Execution {
           make_key(KeyKind::kIssue, {key.high, key.low, any_group_.high, any_group_.low, world_.high, world_.low});
       if (is_first) collectives_[name].push_back(issue);
       issued_all_[name].push_back(issue);
+      if (is_message(graph_, node)) message_calls_[name].push_back(issue);
     }
     for (const uint32_t storage : filled_) {
       memory_.begin_filling(storage);
@@ -1748,6 +1785,7 @@ class Execution {
     out_.mode = make_key(KeyKind::kMode, {mode_.high, mode_.low, is_differentiated_ ? gradient_mode_.high : 0,
                                           is_differentiated_ ? gradient_mode_.low : 0});
     for (auto& [group, calls] : collectives_) out_.collectives.emplace_back(group, std::move(calls));
+    for (auto& [group, calls] : message_calls_) out_.messages.emplace_back(group, std::move(calls));
     for (auto& [group, calls] : issued_all_) out_.issued.emplace_back(group, std::move(calls));
     for (auto& [group, members] : laws_.counted()) {
       std::sort(members.begin(), members.end());
@@ -1797,7 +1835,8 @@ class Execution {
 
   Hash128 generator_, world_, mode_, gradient_mode_, any_group_;
   HashMap<Hash128, std::pair<Hash128, Hash128>, Hash128Hash> offloaded_;  // content to data and geometry
-  std::map<Hash128, std::vector<Hash128>> collectives_, issued_all_;
+  std::map<Hash128, std::vector<Hash128>> collectives_, issued_all_, message_calls_;
+  std::map<Hash128, uint64_t> messages_;  // by group: sends and receives so far
   HashSet<Hash128, Hash128Hash> issued_;
   Numbering storage_numbers_, object_numbers_;
   HashMap<uint32_t, std::pair<uint32_t, uint32_t>> first_of_group_;  // place among end values, object

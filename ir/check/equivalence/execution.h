@@ -37,6 +37,7 @@ struct ValueShapeCell {
   bool is_dict = false;
   uint32_t count = 0;             // kContainer: elements
   uint32_t share = 0;             // kTensor: those of one number above 0 lie on one storage
+  bool may_share = false;         // they only may: see may_be_of_region()
   GeometryId geometry;            // kTensor
   std::optional<SymInt> integer;  // kPlain: where it is one
   Hash128 name;                   // of an element of a dict
@@ -121,6 +122,8 @@ struct ExecutionEnd {
   std::vector<EndValue> outputs, inputs, attributes;
   Hash128 generator, world, mode;
   std::vector<std::pair<Hash128, std::vector<Hash128>>> collectives;  // by group: calls in the order of first issue
+  std::vector<std::pair<Hash128, std::vector<Hash128>>>
+      messages;  // by group: sends and receives, which nobody may leave out
   std::vector<std::pair<Hash128, std::vector<Hash128>>> issued;  // the same with each time that an equal one is issued
   std::vector<Hash128> draws;                                    // by name, in order, where these count
   std::vector<Hash128> assertions, waits, pending;               // sorted, each once
@@ -141,8 +144,9 @@ struct ExecutionInput {
   Axioms& axioms;
   const HashMap<StringId, Hash128>& subgraphs;  // keys of the graphs that nodes run
   bool is_differentiated = false;               // `detach` and gradient modes count
-  bool names_calls = true;                      // ExecutionEnd::nodes is wanted: of graphs that run on their own
-  const std::vector<Claim>* claims = nullptr;   // those of this graph count
+  bool is_called = false;   // by nodes of other graphs: known by what it is given and computes, not by a name
+  bool names_calls = true;  // ExecutionEnd::nodes is wanted: of graphs that run on their own
+  const std::vector<Claim>* claims = nullptr;  // those of this graph count
   // Of the graph of a step: what its inputs are called, in schedule order. Otherwise inputs go by their place.
   const std::vector<StringId>* input_names = nullptr;
 };

@@ -19,12 +19,6 @@ uint32_t NamedMemory::make_storage(const Hash128& content) {
   return static_cast<uint32_t>(storages_.size() - 1);
 }
 
-uint32_t NamedMemory::add_lineage(uint32_t from, const Hash128& name) {
-  const Hash128 old = lineages_[from];
-  lineages_.push_back(make_key(KeyKind::kLineage, {old.high, old.low, name.high, name.low}));
-  return static_cast<uint32_t>(lineages_.size() - 1);
-}
-
 Hash128 NamedMemory::all_of(uint32_t storage) const {
   const NamedStorage& item = storages_[storage];
   return item.pieces == 0 ? item.content : pieces_[item.pieces - 1].all(item.content);

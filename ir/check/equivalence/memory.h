@@ -17,7 +17,7 @@ namespace fxopt {
 struct NamedObject {
   uint32_t storage = 0;
   GeometryId geometry;
-  uint32_t lineage = 0;  // what autograd would see on the way here; 0: nothing, else from add_lineage()
+  uint32_t lineage = 0;  // what autograd would see on the way here; 0: nothing, else kCutOff
 };
 
 struct NamedStorage {
@@ -54,9 +54,7 @@ class NamedMemory {
     objects_.push_back({storage, geometry, lineage});
     return static_cast<uint32_t>(objects_.size() - 1);
   }
-  // Cut off from what it is a view of; and what `name` tells of a way that began at `from`.
-  static constexpr uint32_t kCutOff = 1;
-  uint32_t add_lineage(uint32_t from, const Hash128& name);
+  static constexpr uint32_t kCutOff = 1;  // from what it is a view of
 
   NamedObject& object(uint32_t object) { return objects_[object]; }
   const NamedObject& object(uint32_t object) const { return objects_[object]; }

@@ -1,0 +1,103 @@
+#include "ir/alias/regions.h"
+
+#include <algorithm>
+#include <span>
+
+#include "ir/alias/storages.h"
+
+namespace fxopt {
+namespace {
+
+constexpr std::string_view kRegionCall = "higher_order.invoke_subgraph";
+
+class BodyReader {
+ public:
+  BodyReader(const Graph& body, const StorageMap& storages) : body_(body), storages_(storages) {
+    for (const NodeId node : body.nodes()) {
+      if (body[node].kind == NodeKind::kPlaceholder) operands_.push_back(node);
+    }
+  }
+
+  std::vector<RegionResult> read() {
+    if (body_.output().is_valid()) collect(body_[body_.output()].args);
+    return std::move(results_);
+  }
+
+ private:
+  void collect(ArgRange range) {
+    for (const Arg& arg : body_.pool().args(range)) {
+      if (arg.is(ArgKind::kNode)) {
+        for (const BufferId id : storages_.buffers(arg.as_node())) results_.push_back(locate(id));
+      } else if (arg.has_children()) {
+        collect(arg.range());  // depth is bounded by every reader
+      }
+    }
+  }
+
+  RegionResult locate(BufferId id) const {
+    RegionResult result;
+    if (!id.is_valid()) return result;
+    result.made = static_cast<uint32_t>(id.index());
+    for (uint32_t i = 0; i < operands_.size(); ++i) {
+      const std::span<const BufferId> given = storages_.buffers(operands_[i]);
+      const auto found = std::find(given.begin(), given.end(), id);
+      if (found != given.end()) {
+        result.operand = i;
+        result.tensor = static_cast<uint32_t>(found - given.begin());
+        return result;
+      }
+      const bool may_share = std::any_of(given.begin(), given.end(), [&](BufferId each) {
+        return each.is_valid() && storages_.alias_class(each) == storages_.alias_class(id);
+      });
+      if (may_share) result.may_share.push_back(i);
+    }
+    return result;
+  }
+
+  const Graph& body_;
+  const StorageMap& storages_;
+  std::vector<NodeId> operands_;
+  std::vector<RegionResult> results_;
+};
+
+}  // namespace
+
+bool has_regions(const Module& module) { return module.find_target(kRegionCall).is_valid(); }
+
+bool calls_region(const Graph& graph, NodeId node) {
+  return graph[node].kind == NodeKind::kCallFunction && graph[node].target == graph.module().find_target(kRegionCall);
+}
+
+bool may_be_of_region(const Graph& graph, NodeId placeholder) {
+  if (!has_regions(graph.module())) return false;
+  const NodeExtra* extra = graph.extra(placeholder);
+  if (extra == nullptr || !extra->input.has_value()) return true;
+  switch (extra->input->role) {
+    case InputRole::kUnspecified:
+    case InputRole::kSavedValue:
+      return true;
+    default:
+      return false;
+  }
+}
+
+const std::vector<RegionResult>* RegionBodies::find(StringId name) {
+  const auto [found, is_new] = bodies_.emplace(name, nullptr);
+  if (is_new) {
+    found.value() = std::make_unique<Body>();
+    Body& body = *found.value();
+    const GraphId id = module_->find_graph(name);
+    if (id.is_valid() && depth_ < kMaxDepth) {
+      ++depth_;
+      const Graph& graph = module_->graph(id);
+      const StorageMap storages(graph, *this);
+      body.results = BodyReader(graph, storages).read();
+      body.is_known = true;
+      --depth_;
+    }
+  }
+  const Body* body = bodies_.find(name)->second.get();
+  return body->is_known ? &body->results : nullptr;
+}
+
+}  // namespace fxopt
