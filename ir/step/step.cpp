@@ -222,7 +222,19 @@ class Finder {
                  "give the forward graph of the same compilation, or bind the input by an invocation");
     }
     run.inputs[place] = own_input(at, place);
-    return std::nullopt;
+    if (run.inputs[place].source != Source::kBegin || forwards.empty()) return std::nullopt;
+    const std::optional<size_t> handed = input_handed_on(forwards.back(), graph[placeholder].name);
+    return handed.has_value() ? take_output(at, place, forwards.back(), *handed, true) : std::nullopt;
+  }
+
+  // The saved output of that name that is an input of forward: backward is given the caller's tensor, and says of it what forward does.
+  std::optional<size_t> input_handed_on(size_t forward, StringId name) {
+    const StepRun& run = step_.runs[forward];
+    const Graph& graph = module_.graph(run.graph);
+    const std::optional<size_t> output = output_named(forward, name);
+    const bool is_input = output.has_value() && Step::is_saved(graph, *output) &&
+                          graph[run.outputs[*output]].kind == NodeKind::kPlaceholder;
+    return is_input ? output : std::nullopt;
   }
 
   std::optional<Error> take_output(size_t at, size_t place, size_t from, size_t output, bool by_name) {

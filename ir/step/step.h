@@ -51,8 +51,8 @@ struct Step {
 
 // The step that a module holds: its invocations, or else its top-level graphs, each once, forward before backward before
 // optimizer, as they stand in the module within these. The inputs of a run are, in this order, what a binding says;
-// for a saved value the forward output it was saved from (InputSpec::saved_from_output), else the output of that name;
-// a parameter, buffer, optimizer state or constant of the name of one of an earlier run; an input of the step. "The
+// for a saved value the forward output it was saved from (InputSpec::saved_from_output), else the output of that name; for an input
+// of the caller the input of forward of that name that forward saves; a parameter, buffer, optimizer state or constant of the name of one of an earlier run; an input of the step. "The
 // forward" is the one run before it of a forward graph, of the same stage and microbatch where these are known.
 // Errors: kBadStep: a binding of another type, or a second one; a graph that no invocation runs; several forward runs
 // that may be meant; a saved value that no output is, or of no forward graph, where there are several runs; several forward and backward graphs
