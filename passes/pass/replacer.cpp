@@ -229,17 +229,20 @@ void Replacer::give_save_tag(NodeId gone, NodeId kept) {
   merge_tags_of(gone, kept);
 }
 
-std::vector<Replacer::OwnMark> Replacer::own_marks_of_parts(NodeId whole) {
+std::vector<Replacer::OwnMark> Replacer::own_marks_of_parts(NodeId gone, NodeId kept) {
   std::vector<OwnMark> marks;
   if (!has_marks_) return marks;
-  for (const NodeId user : graph_.users(whole)) {
-    const bool is_own = takes_part(graph_, user) && mark_carrier(graph_, user) == user && is_marked_saved(graph_, user);
-    if (is_own) marks.push_back({user, marked_names(graph_, user), read_mark(graph_, user).total});
+  for (const NodeId whole : {gone, kept}) {
+    for (const NodeId user : graph_.users(whole)) {
+      const bool is_own =
+          takes_part(graph_, user) && mark_carrier(graph_, user) == user && is_marked_saved(graph_, user);
+      if (is_own) marks.push_back({user, marked_names(graph_, user), read_mark(graph_, user).total});
+    }
   }
   return marks;
 }
 
-void Replacer::put_in_place(NodeId gone, NodeId kept) {
+void Replacer::put_in_place(NodeId gone, NodeId kept, const std::vector<OwnMark>& parts) {
   std::vector<Origin> inherited;
   if (const NodeExtra* extra = graph_.extra(gone)) inherited = extra->origins;
   add_origin(graph_, kept, gone, OriginKind::kMerged, graph_.module().intern(pass_));
@@ -248,7 +251,6 @@ void Replacer::put_in_place(NodeId gone, NodeId kept) {
     if (from.kind != OriginKind::kRecomputed) origins.push_back(std::move(from));
   }
   record_tag(graph_, gone, pass_);
-  const std::vector<OwnMark> parts = own_marks_of_parts(gone);
   graph_.replace_all_uses(gone, kept);
   // Where the mark of `kept` lists the part, it stores those of its getitems.
   for (const OwnMark& part : parts) {
@@ -261,9 +263,10 @@ void Replacer::put_in_place(NodeId gone, NodeId kept) {
 }
 
 void Replacer::merge(NodeId gone, NodeId kept) {
+  const std::vector<OwnMark> parts = own_marks_of_parts(gone, kept);
   merge_tags_of(gone, kept);
   give_mark(gone, kept);
-  put_in_place(gone, kept);
+  put_in_place(gone, kept, parts);
 }
 
 void Replacer::give(NodeId gone, NodeId kept) {
@@ -274,9 +277,10 @@ void Replacer::give(NodeId gone, NodeId kept) {
 }
 
 void Replacer::replace(NodeId gone, NodeId kept) {
+  const std::vector<OwnMark> parts = own_marks_of_parts(gone, kept);
   give_save_tag(gone, kept);
   give_mark(gone, kept);
-  put_in_place(gone, kept);
+  put_in_place(gone, kept, parts);
 }
 
 void Replacer::stand_in(NodeId gone, NodeId value, NodeId by) {

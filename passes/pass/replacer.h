@@ -70,13 +70,13 @@ class Replacer {
     std::vector<std::string> names;
     int64_t total = 0;
   };
-  std::vector<OwnMark> own_marks_of_parts(NodeId whole);
+  std::vector<OwnMark> own_marks_of_parts(NodeId gone, NodeId kept);
   const std::vector<NodeId>& carriers_of(StringId name);
   void drop_shadow(NodeId kept);
   void forget_shadows(NodeId node);
   void record_mark(NodeId node, const std::vector<std::string>& names, const TagVerdict& verdict);
   void lower_totals();
-  void put_in_place(NodeId gone, NodeId kept);
+  void put_in_place(NodeId gone, NodeId kept, const std::vector<OwnMark>& parts);
 
   Graph& graph_;
   const PhaseMap& phases_;
