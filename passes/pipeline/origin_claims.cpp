@@ -65,8 +65,10 @@ class Collector {
         } else if (pass == "dedup-unshards" && origin.kind == OriginKind::kReplaced) {
           claim(graph[node].uid, Law::kAddedReductions);
           claim(origin.uid, Law::kAddedReductions);
-        } else if (pass == "bucket" && old != by_uid.end()) {
-          const std::optional<Law> law = bucket_law(*other, old->second);
+        } else if (pass == "bucket") {
+          // What a pass before it made, such as a recomputed copy, the graph before does not have.
+          const std::optional<Law> law =
+              old != by_uid.end() ? bucket_law(*other, old->second) : law_of_part(graph, node);
           if (!law.has_value()) continue;
           if (hands_out(graph, node)) claim(graph[node].uid, *law);
           claim(origin.uid, *law);
@@ -88,6 +90,15 @@ class Collector {
     return graph.op(node).view == ViewKind::kProjection && !is_item_of_call(graph, node) &&
            std::none_of(users.begin(), users.end(),
                         [&graph](NodeId user) { return is_copy(graph, user) && is_of_bucket(graph, user); });
+  }
+  // Of the call that a part of a bucket comes from: up through waits, views and copies.
+  static std::optional<Law> law_of_part(const Graph& graph, NodeId node) {
+    constexpr int kMaxSteps = 8;
+    for (int step = 0; step < kMaxSteps && node.is_valid() && graph[node].is_call(); ++step) {
+      if (graph.op(node).has(Effect::kCollective)) return bucket_law(graph, node);
+      node = first_argument(graph, node);
+    }
+    return std::nullopt;
   }
   static bool is_of_bucket(const Graph& graph, NodeId node) {
     const NodeExtra* extra = graph.extra(node);
