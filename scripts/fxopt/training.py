@@ -7,6 +7,7 @@ AOTAutograd's descriptors of inputs and outputs.
 from __future__ import annotations
 
 import ast
+import re
 
 from fxopt.form import Json, integer
 
@@ -63,6 +64,38 @@ def _bucket(value: object) -> Json | None:
     return {"plan_fqns": list(fqns), "direction": direction}
 
 
+_STACKS = ("nn_module_stack", "fwd_nn_module_stack")  # the second: of a backward node, that of the forward node it belongs to
+# Dynamo's name of the module that is compiled: a local or a global variable, an item of one, what a closure holds.
+_ROOT = re.compile(r"^([LG]\['[^']*'\](\[\d+\]|\.__\w+__|\.cell_contents)*|L__self__)\.?")
+
+
+def _module_path(meta: dict[str, object], custom: dict) -> tuple[str, str]:
+    """The path of the innermost module that a node was called in, and the key that says it; the key is empty for custom.module_fqn."""
+    if isinstance(custom.get("module_fqn"), str):
+        return custom["module_fqn"], ""
+    for key in _STACKS:
+        stack = meta.get(key)
+        if not isinstance(stack, dict) or not stack:
+            continue
+        entry = list(stack.values())[-1]
+        if isinstance(entry, tuple) and entry and isinstance(entry[0], str):
+            path = _ROOT.sub("", entry[0])
+            return re.sub(r"\[['\"]?([^\]'\"]*)['\"]?\]", r".\1", path).lstrip("."), key
+    return "", ""
+
+
+def pair_by_seq_nr(nodes: list[Json]) -> None:
+    """Gives backward nodes without a module path that of the forward node whose sequence number of autograd they carry."""
+    paths: dict[object, str] = {}
+    for node in nodes:
+        if "seq_nr" in node and node.get("module_path") and node.get("phase") != "PHASE_BACKWARD":
+            paths.setdefault(node["seq_nr"], node["module_path"])
+    for node in nodes:
+        path = paths.get(node.get("seq_nr")) if "module_path" not in node and node.get("phase") == "PHASE_BACKWARD" else None
+        if path is not None:
+            node["module_path"], node["module_path_source"] = path, "seq_nr"
+
+
 def training_fields(meta: dict[str, object]) -> tuple[Json, set[str]]:
     """The node fields that stand for metadata of known meaning, and the keys that need not be carried besides.
 
@@ -97,8 +130,11 @@ def training_fields(meta: dict[str, object]) -> tuple[Json, set[str]]:
             consumed.add("ac_graph_id")
         if "has_backward_hook" in region:
             consumed.add("has_backward_hook")
-    if isinstance(custom.get("module_fqn"), str):
-        fields["module_path"] = custom["module_fqn"]
+    path, source = _module_path(meta, custom)
+    if source and path:
+        fields["module_path"], fields["module_path_source"] = path, source
+    elif isinstance(custom.get("module_fqn"), str):
+        fields["module_path"] = path
         if len(custom) == 1:
             consumed.add("custom")
     if type(meta.get("seq_nr")) is int and -(2**63) <= meta["seq_nr"] < 2**63:

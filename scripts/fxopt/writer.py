@@ -30,7 +30,7 @@ from fxopt.objects import (
     names_itself,
     type_name,
 )
-from fxopt.training import input_spec, output_spec, training_fields
+from fxopt.training import input_spec, output_spec, pair_by_seq_nr, training_fields
 from fxopt.values import ValueWriter, dtype_name, find_group, group_name, is_symbolic, mode_of_record, process_groups
 
 VERSION = "0.1.0"  # the project's, as CMakeLists.txt has it
@@ -339,6 +339,7 @@ class Exporter:
         derives_meta = not self.is_lenient and _derives_meta(graph_module)
         self._known_fields = {} if self._provenance is None else self._provenance.fields_now(graph_module.graph)
         result["nodes"] = [self._node(node, graph_module, derives_meta) for node in graph_module.graph.nodes]
+        pair_by_seq_nr(result["nodes"])
         if name != self.graphs[0][0]:
             result["kind"] = "GRAPH_KIND_SUBGRAPH"
         attributes = attributes_of(graph_module)
