@@ -5,6 +5,7 @@
 
 #include "cli/console.h"
 #include "cli/device.h"
+#include "cli/doubts.h"
 #include "cli/files.h"
 #include "cli/option_values.h"
 #include "cli/print/table.h"
@@ -131,6 +132,8 @@ void warn_of_memory(Console& console, const std::string& path, const Footprint& 
   Where where;
   where.file = shown_input(path);
   where.graph = footprint.graph->module().text(footprint.graph->name());
+  warn_of_doubts(console, where.file, *footprint.graph, footprint.phases,
+                 [&footprint]() -> const StorageMap& { return footprint.storages; });
   const size_t unknown = footprint.memory.unknown_buffers;
   if (unknown > 0) {
     std::vector<SymbolRow> symbols = symbol_rows(footprint);

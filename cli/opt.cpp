@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/doubts.h"
 #include "cli/files.h"
 #include "cli/memory_options.h"
 #include "cli/print/json.h"
@@ -21,6 +22,7 @@
 #include "cli/report/tags.h"
 #include "cli/reproducer.h"
 #include "cli/step.h"
+#include "core/bytes.h"
 #include "core/file.h"
 #include "core/stopwatch.h"
 #include "ir/graph/top_level.h"
@@ -369,6 +371,36 @@ ModuleStats measure_module(Console& console, const std::string& path, const Modu
   return stats;
 }
 
+bool may_recompute(const Pipeline& pipeline) {
+  return std::any_of(pipeline.steps.begin(), pipeline.steps.end(),
+                     [](const PipelineStep& step) { return step.pass->name == "remat"; });
+}
+
+std::vector<PeakBytes> ideal_peaks(const ModuleStats& stats) {
+  std::vector<PeakBytes> peaks;
+  std::copy_if(stats.peaks.begin(), stats.peaks.end(), std::back_inserter(peaks),
+               [](const PeakBytes& peak) { return peak.metric == "ideal"; });
+  return peaks;
+}
+
+// Work that was added and bought nothing, as far as sizes are known: the last line, whether or not a report was asked for.
+void warn_of_idle_work(Console& console, const std::string& path, const ModuleStats& before, const ModuleStats& after) {
+  const std::vector<PeakBytes> old_peaks = ideal_peaks(before), peaks = ideal_peaks(after);
+  if (after.recomputed <= before.recomputed || peaks.empty() || peaks.size() != old_peaks.size()) return;
+  for (size_t i = 0; i < peaks.size(); ++i) {
+    const bool is_same = peaks[i].graph == old_peaks[i].graph && peaks[i].device == old_peaks[i].device;
+    if (!is_same || peaks[i].unknown_buffers > 0 || peaks[i].bytes < old_peaks[i].bytes) return;
+  }
+  const int64_t growth = peaks.front().bytes - old_peaks.front().bytes;
+  Where where;
+  where.file = shown_input(path);
+  console.warning(
+      "recomputed-for-nothing", where,
+      count_text(after.recomputed - before.recomputed, "node") +
+          " computed again, and no ideal peak is lower: " + human_bytes(static_cast<double>(peaks.front().bytes)) +
+          (growth == 0 ? ", as before" : ", " + human_bytes(static_cast<double>(growth)) + " more"));
+}
+
 // One input. Errors go to the console.
 void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size_t index, nlohmann::ordered_json& file,
               std::string& report_file) {
@@ -393,8 +425,15 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   PassContext context(module);
   context.measure = memory->measure;
   context.costs = memory->costs;
-  const PeakView peaks{memory->measure, !plan.memory.wants_allocator()};
-  if (wants_report) report.before = measure_module(console, path, module, context, peaks);
+  for (const GraphId id : top_level_graphs(module)) {
+    Facts& facts = context.facts.of(module.graph(id));
+    warn_of_doubts(console, shown_input(path), module.graph(id), facts.phases(),
+                   [&facts]() -> const StorageMap& { return facts.storages(); });
+  }
+  // Without a report the ideal peaks alone.
+  const bool is_measured = wants_report || may_recompute(plan.pipeline);
+  const PeakView peaks{memory->measure, !wants_report || !plan.memory.wants_allocator()};
+  if (is_measured) report.before = measure_module(console, path, module, context, peaks);
   if (flags.step && !add_step(console, module, flags, peaks, report.before)) return;
   if (flags.step) write_step(module);
 
@@ -430,8 +469,8 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   if (!check_proofs(console, flags, path, report.steps)) return;
   if (!check_backward(console, flags, path, module, report.steps)) return;
   if (flags.strict_tags && !check_tags(console, outcomes, path)) return;
+  if (is_measured) report.after = measure_module(console, path, module, context, peaks);
   if (wants_report) {
-    report.after = measure_module(console, path, module, context, peaks);
     for (const auto& [word, count] : count_outcomes(outcomes, OutcomesOf::kTags)) report.verdicts[word] = count;
     for (const auto& [word, count] : count_outcomes(outcomes, OutcomesOf::kMarks)) report.marks[word] = count;
     report.tags_without_effect = std::count_if(outcomes.begin(), outcomes.end(), [](const TagOutcome& outcome) {
@@ -446,6 +485,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   report.times.write = watch.lap();
   print_outcomes(console, flags, outcomes, plan.products[index].path);
   deliver_report(console, flags, report, path, report_file);
+  if (is_measured) warn_of_idle_work(console, path, report.before, report.after);
   if (!console.wants_json()) return;
   file.update(opt_report_json(report, flags.timing ? Timing::kOn : Timing::kOff,
                               flags.explain ? Remarks::kListed : Remarks::kCounted));

@@ -12,6 +12,7 @@
 
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/doubts.h"
 #include "cli/files.h"
 #include "cli/print/json.h"
 #include "cli/print/table.h"
@@ -84,6 +85,7 @@ void list_tags(Console& console, const TagsFlags& flags, const std::string& show
   file["marks"] = nlohmann::ordered_json::object();
   for (const auto& [word, count] : count_outcomes(outcomes, OutcomesOf::kMarks)) file["marks"][word] = count;
   file["tags"] = tags_json(outcomes);
+  warn_of_doubts(console, shown, module);
   flags.strict ? refuse(console, shown, outcomes) : warn_without_backward(console, shown, outcomes);
 }
 

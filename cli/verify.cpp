@@ -19,7 +19,9 @@
 #include "core/text.h"
 #include "ir/alias/effect_map.h"
 #include "ir/check/equivalence/equivalence.h"
+#include "ir/graph/top_level.h"
 #include "ir/ranks/ranks.h"
+#include "ir/step/phases.h"
 #include "ir/step/step.h"
 #include "ir/summary/opaque.h"
 #include "passes/pipeline/origin_claims.h"
@@ -120,6 +122,26 @@ void report_certificate(Console& console, const Module& module, const std::strin
                   "what is certified in the file was proved of another graph: this one was changed afterwards");
 }
 
+// Marks that say forward of what depends on a gradient: of each graph the first, and how many more.
+std::vector<Error> phase_errors(const Module& module) {
+  std::vector<Error> errors;
+  for (const GraphId id : top_level_graphs(module)) {
+    const Graph& graph = module.graph(id);
+    const std::vector<NodeId> conflicts = resolve_phases(graph).conflicts;
+    if (conflicts.empty()) continue;
+    const NodeId first = conflicts.front();
+    Error error{ErrorCode::kVerifyPhase,
+                "marked " + std::string(name_of(graph[first].phase)) + ", and depends on a gradient" +
+                    (conflicts.size() > 1 ? ", as do " + std::to_string(conflicts.size() - 1) + " more" : ""),
+                "mark it backward, or leave the mark out",
+                {}};
+    error.where.graph = module.text(graph.name());
+    error.where.node = graph.name_of(first);
+    errors.push_back(std::move(error));
+  }
+  return errors;
+}
+
 // Gives the module, null for what cannot be read.
 std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, const std::string& path,
                                    nlohmann::ordered_json& file) {
@@ -134,6 +156,7 @@ std::unique_ptr<Module> verify_one(Console& console, const VerifyFlags& flags, c
   Stopwatch watch;
   std::vector<Error> broken = verify(*module, limit + 1);
   console.stage("verified " + shown_input(path), watch.lap());
+  if (broken.empty()) broken = phase_errors(*module);
   const bool is_cut = broken.size() > limit;
   if (is_cut) broken.resize(limit);
   for (Error& error : broken) {

@@ -153,9 +153,10 @@ constexpr Row kRows[] = {
      "that is not waited for exactly where it must be. Ranks could hang or read unfinished data. Check the groups of "
      "the module and the wait nodes."},
     {ErrorCode::kVerifyPhase, "phases contradict the data flow",
-     "A node of an earlier phase reads a value of a later one, or the phases do not follow each other as the graph's "
-     "kind demands. Usual causes are markers placed by hand and a tracer that marked recomputed nodes. Correct the "
-     "markers, or remove them and run `infer-phase`."},
+     "A node that is marked forward depends on a gradient, a tangent is marked forward, or a phase, tag or verdict is "
+     "none that exists. A node marked backward that forward's outputs depend on is no error: it counts as forward. "
+     "Usual causes "
+     "are markers placed by hand. Correct the markers, or remove them and run `infer-phase`."},
     {ErrorCode::kVerifyReference, "a record names something that is not there",
      "A calling convention, an invocation, an origin or another record beside the nodes refers to a graph, node, "
      "symbol or group that does not exist, or to one of the wrong kind. The message names the record. Remove it, or "

@@ -175,6 +175,14 @@ bool writes_only_metadata(const Graph& graph, NodeId node) {
   return op.changes_metadata && op.compute == ComputeClass::kView;
 }
 
+bool reads_shape_alone(const Graph& graph, NodeId node) {
+  if (graph[node].kind != NodeKind::kCallFunction) return false;
+  const Op& op = graph.op(node);
+  const SchemaArg* first = schema_argument(op, 0);
+  return op.compute == ComputeClass::kFactory && op.is_pure() && first != nullptr && first->is_tensor() &&
+         first->name == "self";
+}
+
 bool is_writing_call(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   if (op.writes.empty()) return false;

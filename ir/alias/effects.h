@@ -36,6 +36,9 @@ NodeId find_reader(const Graph& graph, std::vector<NodeId> from, const std::func
 // tensor. O(the same).
 NodeId whole_of(const Graph& graph, NodeId node);
 
+// Whether the call reads the tensors that it is given for their sizes, dtype and device alone: `ones_like`, `new_zeros`. O(1).
+bool reads_shape_alone(const Graph& graph, NodeId node);
+
 // Whether the result may be, or hold, the very tensors that a Python function is given (Op::hands_on). Where nothing is recorded
 // it may be a list. O(1).
 bool may_hand_on(const Graph& graph, NodeId node);

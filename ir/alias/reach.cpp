@@ -22,4 +22,25 @@ Reach reach_forward(const Graph& graph, const StorageMap& storages, const std::v
   return reach;
 }
 
+IdMap<NodeId, bool> reach_back(const Graph& graph, const StorageMap& storages, const std::vector<NodeId>& ends) {
+  IdMap<NodeId, bool> reached(graph.num_ids(), false);
+  for (const NodeId end : ends) reached[end] = true;
+  IdMap<BufferId, bool> is_read(storages.num_buffers(), false);
+  for (NodeId node = graph.last(); node.is_valid(); node = graph.prev(node)) {
+    for (const BufferId buffer : storages.writes(node)) {
+      if (buffer.is_valid() && is_read.get(buffer)) reached[node] = true;
+    }
+    if (!reached.get(node)) continue;
+    graph.for_each_input(node, [&reached](NodeId input) { reached[input] = true; });
+    for (const BufferId buffer : storages.reads(node)) {
+      if (buffer.is_valid()) is_read[buffer] = true;
+    }
+    // What an output holds when the graph returns.
+    for (const BufferId buffer : storages.buffers(node)) {
+      if (buffer.is_valid()) is_read[buffer] = true;
+    }
+  }
+  return reached;
+}
+
 }  // namespace fxopt

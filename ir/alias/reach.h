@@ -23,4 +23,8 @@ struct Reach {
 // output node takes part. O(nodes + edges + starts).
 Reach reach_forward(const Graph& graph, const StorageMap& storages, const std::vector<ReachStart>& starts);
 
+// The nodes that the ends depend on, and the ends themselves: the same way back, from users to inputs and from the nodes that read a
+// storage to those that wrote it before. O(nodes + edges).
+IdMap<NodeId, bool> reach_back(const Graph& graph, const StorageMap& storages, const std::vector<NodeId>& ends);
+
 }  // namespace fxopt

@@ -314,6 +314,7 @@ enum class TagRule : uint8_t {
   kKeptAnyway = 16,
   kExcluded = 17,
   kCut = 18,
+  kShape = 19,
 };
 template <>
 struct EnumNames<TagRule> {
@@ -337,6 +338,7 @@ struct EnumNames<TagRule> {
       {TagRule::kKeptAnyway, "kept_anyway"},
       {TagRule::kExcluded, "excluded"},
       {TagRule::kCut, "cut"},
+      {TagRule::kShape, "shape"},
   };
 };
 

@@ -24,6 +24,7 @@ constexpr size_t kBits = 64;  // candidates followed in one sweep
 
 struct Leaf {
   NodeId node;
+  size_t place = 0;  // among the leaves of the output
   OutputRole role = OutputRole::kUnspecified;
 };
 
@@ -53,19 +54,28 @@ class Inference {
     const std::vector<NodeId> outputs = output_leaves(graph);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (!outputs[i].is_valid()) continue;
-      leaves_.push_back({outputs[i], i < graph.outputs.size() ? graph.outputs[i].role : OutputRole::kUnspecified});
+      leaves_.push_back({outputs[i], i, i < graph.outputs.size() ? graph.outputs[i].role : OutputRole::kUnspecified});
     }
     for (const Leaf& leaf : leaves_) {
       has_roles_ = has_roles_ || leaf.role == OutputRole::kLoss || leaf.role == OutputRole::kGradient;
     }
   }
 
+  // Of a graph that may carry marks.
+  std::optional<GradientReach> reach() {
+    if (!find_closure()) return std::nullopt;
+    std::vector<NodeId> outputs;
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      const bool is_first = graph_.num_forward_outputs.has_value() && is_joint_
+                                ? static_cast<int64_t>(leaves_[i].place) < *graph_.num_forward_outputs
+                                : is_forward_output(leaves_[i]);
+      if (is_first) outputs.push_back(leaves_[i].node);
+    }
+    return GradientReach{std::move(outputs), std::move(closure_.masks)};
+  }
+
   PhaseMap run() {
-    find_seeds();
-    if (map_.seeds.empty()) return std::move(map_);
-    std::vector<ReachStart> starts;
-    for (const NodeId seed : map_.seeds) starts.push_back({seed, 1});
-    closure_ = reach_forward(graph_, storages_, starts);
+    if (!find_closure()) return std::move(map_);
     for (const NodeId node : graph_.nodes()) {
       if (in_closure(node)) map_.phase[node] = Phase::kBackward;
     }
@@ -75,6 +85,16 @@ class Inference {
   }
 
  private:
+  // False: no seed, no backward.
+  bool find_closure() {
+    find_seeds();
+    if (map_.seeds.empty()) return false;
+    std::vector<ReachStart> starts;
+    for (const NodeId seed : map_.seeds) starts.push_back({seed, 1});
+    closure_ = reach_forward(graph_, storages_, starts);
+    return true;
+  }
+
   bool in_closure(NodeId node) const { return node != output_ && closure_.masks[node] != 0; }
 
   // -- seeds
@@ -123,8 +143,25 @@ class Inference {
         best = std::min(best, grades[first + i]);
       }
     }
+    std::vector<Candidate> chosen;
     for (size_t i = 0; i < candidates.size(); ++i) {
-      if (grades[i] == best && best != Grade::kNone) map_.seeds.push_back(candidates[i].node);
+      if (grades[i] == best && best != Grade::kNone) chosen.push_back(candidates[i]);
+    }
+    add_outer(chosen);
+  }
+
+  // A seed that the loss of another one depends on is of a backward pass inside forward, such as autograd.grad of an energy.
+  void add_outer(const std::vector<Candidate>& chosen) {
+    for (size_t first = 0; first < chosen.size(); first += kBits) {
+      const size_t count = std::min(kBits, chosen.size() - first);
+      std::vector<ReachStart> starts;
+      for (size_t i = 0; i < count; ++i) starts.push_back({chosen[first + i].node, uint64_t{1} << i});
+      const Reach from_seed = reach_forward(graph_, storages_, starts);
+      uint64_t inner = 0;
+      for (const Candidate& other : chosen) inner |= other.loss.is_valid() ? from_seed.masks[other.loss] : 0;
+      for (size_t i = 0; i < count; ++i) {
+        if ((inner >> i & 1) == 0) map_.seeds.push_back(chosen[first + i].node);
+      }
     }
   }
 
@@ -259,6 +296,10 @@ class Inference {
 }  // namespace
 
 PhaseMap infer_phases(const Graph& graph) { return infer_phases(graph, StorageMap(graph)); }
+
+std::optional<GradientReach> reach_of_gradients(const Graph& graph, const StorageMap& storages) {
+  return Inference(graph, storages).reach();
+}
 
 PhaseMap infer_phases(const Graph& graph, const StorageMap& storages) { return Inference(graph, storages).run(); }
 

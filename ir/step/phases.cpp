@@ -70,6 +70,51 @@ void find_made_for_backward(const Graph& graph, PhaseMap& map) {
   }
 }
 
+// Whether something that is not backward is given what is, or may be: a write of backward may be seen by anything.
+bool may_serve_forward(const Graph& graph, const PhaseMap& map) {
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+    const bool is_backward = map.is_backward(node);
+    if (is_backward && has_effect(graph.op(node).effects, Effect::kMutates | Effect::kUnknownWrites)) return true;
+    bool found = false;
+    graph.for_each_input(node, [&](NodeId input) { found = found || (map.is_backward(input) && graph[input].runs()); });
+    return found && (!is_backward || graph[node].kind == NodeKind::kOutput);
+  });
+}
+
+// Autograd inside forward marks what it computes backward, as it does outside.
+void overrule_marks(const Graph& graph, const StorageMap& storages, PhaseMap& map) {
+  const std::optional<GradientReach> gradients = reach_of_gradients(graph, storages);
+  if (!gradients.has_value()) return;
+  const IdMap<NodeId, bool> needed = reach_back(graph, storages, gradients->forward_outputs);
+  for (const NodeId node : graph.nodes()) {
+    if (graph[node].kind == NodeKind::kOutput) continue;
+    const NodeId whole = has_no_phase_mark(graph[node]) ? whole_of(graph, node) : NodeId();
+    if (gradients->depends.get(node) != 0) {
+      const bool is_conflict = !is_joint(graph) && graph[node].is_call() && is_marked_forward(graph[node]);
+      if (is_conflict) map.conflicts.push_back(node);
+    } else if (whole.is_valid()) {
+      map.phase[node] = map.phase.get(whole);
+    } else if (map.is_backward(node) && needed.get(node)) {
+      map.phase[node] = Phase::kForward;
+      if (graph[node].is_call()) map.overruled.push_back(node);
+    }
+  }
+}
+
+// What depends on backward is backward where no mark says otherwise: sums of gradients that autograd does not make have none.
+void follow_backward(const Graph& graph, const StorageMap& storages, PhaseMap& map) {
+  std::vector<ReachStart> starts;
+  for (const NodeId node : graph.nodes()) {
+    if (map.is_backward(node)) starts.push_back({node, 1});
+  }
+  const IdMap<NodeId, uint64_t> depends = reach_forward(graph, storages, starts).masks;
+  for (const NodeId node : graph.nodes()) {
+    const bool is_open = graph[node].is_call() && has_no_phase_mark(graph[node]) && map.phase[node] == Phase::kForward;
+    if (is_open && depends.get(node) != 0) map.phase[node] = Phase::kBackward;
+  }
+}
+
 }  // namespace
 
 PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages) {
@@ -155,7 +200,12 @@ PhaseMap resolve_phases(const Graph& graph, const StorageMap& storages) {
 
 PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages) {
   PhaseMap map = analyze_phases(graph, storages);
-  return map.has_markers || !may_hold_backward(graph) ? map : infer_phases(graph, storages());
+  if (!may_hold_backward(graph)) return map;
+  if (!map.has_markers) return infer_phases(graph, storages());
+  if (!may_serve_forward(graph, map)) return map;
+  overrule_marks(graph, storages(), map);
+  follow_backward(graph, storages(), map);
+  return map;
 }
 
 bool has_no_phase_mark(const Node& node) { return node.phase == Phase::kUnspecified && node.phase_markers == 0; }
@@ -184,6 +234,20 @@ size_t mark_phases(Graph& graph, const PhaseMap& phases) {
     ++marked;
   }
   return marked;
+}
+
+size_t correct_phases(Graph& graph, const PhaseMap& phases) {
+  size_t corrected = 0;
+  IdMap<NodeId, bool> is_overruled(graph.num_ids(), false);
+  for (const NodeId node : phases.overruled) is_overruled[node] = true;
+  for (const NodeId node : graph.nodes()) {
+    const bool is_left_out = graph[node].is_call() && has_no_phase_mark(graph[node]) && phases.is_backward(node) &&
+                             may_hold_backward(graph) && !is_joint(graph);
+    if (!is_left_out && !is_overruled[node]) continue;
+    graph[node].phase = phases.phase.get(node);
+    ++corrected;
+  }
+  return corrected;
 }
 
 bool holds_backward(const Graph& graph, const PhaseMap& phases) {

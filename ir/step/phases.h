@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "ir/graph/graph.h"
@@ -14,13 +15,15 @@ class StorageMap;
 using StorageSource = std::function<const StorageMap&()>;
 
 // The phase of every node, decided once from what the file says and from dependencies. A node marked by the tracer
-// keeps its mark. `has_markers` tells whether any node of the graph carries one; without markers only inference can
+// has the phase of its mark, unless a forward output depends on it. `has_markers` tells whether any node of the graph carries one; without markers only inference can
 // tell, and every node counts as forward.
 struct PhaseMap {
   IdMap<NodeId, Phase> phase;  // never kUnspecified
   bool has_markers = false;
-  // Nodes marked forward that depend on a tangent: conflicts. In schedule order.
+  // Nodes marked forward that depend on a tangent, or on the gradient of the loss: conflicts. In schedule order.
   std::vector<NodeId> conflicts;
+  // Nodes marked backward that a forward output depends on, such as autograd.grad inside forward leaves: forward. In schedule order.
+  std::vector<NodeId> overruled;
   // Where backward begins: tangent placeholders, or the gradient seeds inference found. In schedule order.
   std::vector<NodeId> seeds;
 
@@ -53,6 +56,16 @@ PhaseMap analyze_phases(const Graph& graph, const StorageSource& storages);  // 
 PhaseMap infer_phases(const Graph& graph);
 PhaseMap infer_phases(const Graph& graph, const StorageMap& storages);
 
+// What depends on gradients, whatever marks say.
+struct GradientReach {
+  // The outputs that forward gives: of a joint graph the first `num_forward_outputs`; else those that are no gradients by their role and
+  // depend on no seed.
+  std::vector<NodeId> forward_outputs;
+  IdMap<NodeId, uint64_t> depends;  // not 0: on a seed, or is one
+};
+// By the seeds of infer_phases(), and as long; nothing where there is none.
+std::optional<GradientReach> reach_of_gradients(const Graph& graph, const StorageMap& storages);
+
 // Whether the graph is a joint one: forward and backward, whose inputs are primals and tangents. By its kind; where that is
 // not recorded, by a recorded tangent. O(nodes).
 bool is_joint(const Graph& graph);
@@ -65,7 +78,8 @@ std::vector<NodeId> inputs_written_by_runtime(const Graph& graph);
 bool may_hold_backward(const Graph& graph);
 
 // analyze_phases(), or infer_phases() for a graph that may hold a backward pass and carries no marker: what a pass asks
-// that must not mix phases.
+// that must not mix phases. A node that a forward output depends on is forward, whatever its mark says; one without a mark that
+// depends on a gradient is backward where marks contradict dependences or leave such nodes out.
 PhaseMap resolve_phases(const Graph& graph);
 PhaseMap resolve_phases(const Graph& graph, const StorageMap& storages);
 PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages);
@@ -79,6 +93,10 @@ bool holds_backward(const Graph& graph, const PhaseMap& phases);
 // Where some calls of a joint graph are marked forward, calls without a mark after the last of them count as backward
 // (analyze_phases()). Marks those that `phases`, of the graph before, has in forward. Returns how many. O(nodes).
 size_t mark_rest_of_forward(Graph& graph, const PhaseMap& phases);
+
+// Writes phases that differ from what marks say, or that marks leave out where something is backward: of nodes whose marks are
+// overruled, and of calls that depend on a gradient. The tracer's markers stay beside them. Returns how many nodes changed. O(nodes).
+size_t correct_phases(Graph& graph, const PhaseMap& phases);
 
 // Writes inferred phases into a graph without markers, as marks of their own kind, so that later passes and programs
 // read what this one decided. Returns how many nodes it marked. O(nodes).

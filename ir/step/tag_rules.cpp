@@ -9,6 +9,7 @@
 #include <iterator>
 #include <utility>
 
+#include "ir/alias/collectives.h"
 #include "ir/alias/effects.h"
 #include "ir/graph/module.h"
 #include "ir/step/tags.h"
@@ -58,6 +59,8 @@ constexpr TagRuleText kRules[] = {
      "it is a view of memory that stays live anyway: a copy would free nothing", "tag what it is a view of"},
     {TagRule::kExcluded, "read only by modules that the option `exclude` of remat names", "saved",
      "only modules that `exclude` names read it", "take the module out of `exclude`"},
+    {TagRule::kShape, "read by backward for its sizes, dtype and device alone (`ones_like`)", "saved",
+     "backward reads its shape alone: nothing is computed again for that", ""},
     {TagRule::kCut, "a value that the partitioner decides about (a minimal cut, or compat=torch)",
      "as the partitioner has it", "the partitioner decides about it", "tag it MUST_SAVE or MUST_RECOMPUTE"},
     {TagRule::kMerged, "two tagged nodes that cse merges", "the stronger tag", "it was merged with another node", ""},
@@ -257,6 +260,7 @@ std::string_view why_unrepeatable(const Graph& graph, NodeId node, EffectMap& ef
   const Effect effects = effects_of.of(node);
   if (has_effect(effects, Effect::kMutates)) return "writes its argument";
   if (has_effect(effects, kUndescribed)) return "is an op nobody described, which may have effects";
+  if (is_message(graph, node)) return "sends or receives, which the other end does once";
   if (has_effect(effects, Effect::kAsserts)) return "only checks a condition";
   if (has_effect(effects, Effect::kBarrier)) return "is a barrier";
   if (has_effect(effects, Effect::kRandom)) {

@@ -46,9 +46,10 @@ Error conflict_error(const Graph& graph, const PhaseMap& phases) {
 Result<PassResult> infer_phase(Graph& graph, const InferPhaseOptions&, PassContext& context) {
   PassResult result;
   const PhaseMap& phases = context.facts.of(graph).phases();
-  if (!phases.conflicts.empty()) return conflict_error(graph, phases);
+  if (!phases.conflicts.empty() && is_joint(graph)) return conflict_error(graph, phases);
   if (phases.has_markers) {
     for (const NodeId node : graph.nodes()) result.note("marked", graph[node].phase != Phase::kUnspecified ? 1 : 0);
+    result.count("corrected", static_cast<int64_t>(correct_phases(graph, phases)));
     return result;
   }
   if (!may_hold_backward(graph)) return result;

@@ -31,7 +31,7 @@ class Planner {
     plan_.recomputed = IdMap<NodeId, bool>(graph.num_ids(), false);
     plan_.blocked = IdMap<NodeId, TagRule>(graph.num_ids(), TagRule::kNone);
     plan_.excluded = IdMap<NodeId, bool>(graph.num_ids(), false);
-    copied_in_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
+    copied_in_ = read_in_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
     plan_.is_size = IdMap<NodeId, bool>(graph.num_ids(), false);
     exclude_modules(options.exclude);
     if (compat_ == Compat::kFxopt) find_sizes();
@@ -41,6 +41,7 @@ class Planner {
   Result<RematPlan> run() {
     for (const std::vector<NodeId>& region : regions()) {
       ++region_number_;
+      if (compat_ == Compat::kFxopt) find_read_for_values(region);
       RematRegion plan;
       for (const NodeId consumer : region) {
         if (plan_.excluded[consumer] || plan_.is_size[consumer]) continue;
@@ -53,6 +54,10 @@ class Planner {
         if (!plan_.is_size[node]) plan.nodes.push_back(node);
       }
       plan_.regions.push_back(std::move(plan));
+    }
+    for (const NodeId node : read_for_shape_) {
+      if (!plan_.recomputed[node])
+        block_once(node, TagRule::kShape, "read-for-shape", "saved: backward reads its shape alone");
     }
     if (compat_ == Compat::kTorch && plan_.regions.size() > 1 && on_error_ == OnError::kStop) {
       Error error{ErrorCode::kUnsupportedGraph,
@@ -142,7 +147,7 @@ class Planner {
     RematStep step;
     step.consumer = consumer;
     pending_.clear();
-    graph_.for_each_input(consumer, [this](NodeId input) { pending_.push_back({input}); });
+    want_inputs(consumer, false);
     while (!pending_.empty()) {
       const auto [node, by_copy] = pending_.back();
       pending_.pop_back();
@@ -164,7 +169,7 @@ class Planner {
       copied_in_[node] = region_number_;
       plan_.recomputed[node] = true;
       step.copies.push_back(node);
-      graph_.for_each_input(node, [this](NodeId input) { pending_.push_back({input, true}); });
+      want_inputs(node, true);
       if (!runs_collective(node)) continue;
       for (const NodeId wait : waits_for(graph_, node)) pending_.push_back({wait, true});
     }
@@ -172,6 +177,39 @@ class Planner {
     std::sort(step.hoisted.begin(), step.hoisted.end(), in_order);
     std::sort(step.copies.begin(), step.copies.end(), in_order);
     return step;
+  }
+
+  bool may_copy_for(NodeId reader, NodeId input) const {
+    const TagDecision& decision = decisions_.of[input];
+    return !reads_shape_alone(graph_, reader) || decision.rule == TagRule::kCut;
+  }
+
+  // What a reader of the region, or a copy made for one, wants for more than its shape.
+  void find_read_for_values(const std::vector<NodeId>& region) {
+    std::vector<NodeId> readers;
+    for (const NodeId consumer : region) {
+      if (!plan_.excluded[consumer] && !plan_.is_size[consumer]) readers.push_back(consumer);
+    }
+    while (!readers.empty()) {
+      const NodeId reader = readers.back();
+      readers.pop_back();
+      graph_.for_each_input(reader, [&](NodeId input) {
+        const bool is_new = decisions_.of[input].recompute && read_in_[input] != region_number_;
+        if (!is_new || !may_copy_for(reader, input)) return;
+        read_in_[input] = region_number_;
+        readers.push_back(input);
+      });
+    }
+  }
+
+  // Nothing is computed again for its shape alone: the reader has the value of forward then.
+  void want_inputs(NodeId reader, bool by_copy) {
+    graph_.for_each_input(reader, [&](NodeId input) {
+      const bool is_for_shape = compat_ == Compat::kFxopt && decisions_.of[input].recompute &&
+                                read_in_[input] != region_number_ && !may_copy_for(reader, input);
+      if (is_for_shape) return read_for_shape_.push_back(input);
+      pending_.push_back({input, by_copy});
+    });
   }
 
   bool runs_collective(NodeId node) const {
@@ -317,11 +355,12 @@ class Planner {
   OnError on_error_;
   RematPlan plan_;
   uint32_t region_number_ = 0;
-  IdMap<NodeId, uint32_t> copied_in_;
+  IdMap<NodeId, uint32_t> copied_in_, read_in_;   // the last region that has a copy, that reads values
   IdMap<NodeId, std::string_view> unrepeatable_;  // why
   IdMap<NodeId, bool> hoisted_;
   IdMap<NodeId, bool> is_said_wrong_;
   std::vector<Wanted> pending_;
+  std::vector<NodeId> read_for_shape_;  // to be recomputed, and read so by something
 };
 
 }  // namespace

@@ -47,6 +47,7 @@ class Tagger {
   // The tag each node should carry; nodes that have one keep it.
   IdMap<NodeId, Tag> run() {
     for (const NodeId node : graph_.nodes()) tags_[node] = choose(node);
+    warn_without_layers();
     if (options_.save_first_residual) save_first_residuals();
     save_boundaries();
     return std::move(tags_);
@@ -78,6 +79,20 @@ class Tagger {
     if (is_symbol(node) || !why_unrepeatable(graph_, node, effects_).empty()) return Tag::kMustSave;
     const Tag tag = options_.policy == SacPolicy::kFull ? Tag::kMustRecompute : choose_per_op(node, op, path);
     return with_strength(tag, options_.strength);
+  }
+
+  // Without layers all of forward is one region: backward begins by computing it again, and nothing is freed for long.
+  void warn_without_layers() {
+    bool is_recomputed = false;
+    for (const NodeId node : graph_.nodes()) {
+      if (!graph_[node].is_call() || phases_.is_backward(node)) continue;
+      if (region_key(graph_, node, TagRules::kFxopt).exists) return;
+      is_recomputed = is_recomputed || (wants_recompute(tag_of(node)) && !is_selected(node));
+    }
+    if (!is_recomputed) return;
+    result_.warn(graph_, "no-layers",
+                 "no layers found: no module path of forward has a number and no node a region, so nothing at a "
+                 "layer's border is saved");
   }
 
   Tag choose_selected(NodeId node) {

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "cli/console.h"
+#include "ir/step/doubts.h"
+
+namespace fxopt {
+
+// Warns of what the graph shows (ir/step/doubts.h). `file` as it is shown.
+void warn_of_doubts(Console& console, const std::string& file, const Graph& graph, const PhaseMap& phases,
+                    const StorageSource& storages);
+// The same of all top-level graphs of the module.
+void warn_of_doubts(Console& console, const std::string& file, const Module& module);
+
+}  // namespace fxopt
