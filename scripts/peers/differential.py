@@ -19,9 +19,12 @@ needs a difference that --judge sees; it gives a placeholder the value that its 
 Forward and backward graphs are executed one after the other; new values of inputs that forward returns are written in between, as
 PyTorch's runtime does, so that backward would read them.
 
-Left out, because another result is their purpose: `compat` of every pass but of the minimal cut, dce{random=remove}, dce{assertions=remove},
-dce{collectives=remove}, and passes that are not of class exact. Collectives are simulated: what other ranks hold differs from
-what this one holds, and a result is there only after its wait. Strides of dimensions of size 1 are not compared.
+Left out, because another result is their purpose: `compat` of every pass but of `partition`, dce{random=remove}, dce{assertions=remove},
+dce{collectives=remove}, dedup-unshards{reductions=merge}, and passes that are not of class exact. Every other option of a pass is
+drawn, numbers at times from behind the end of their range; buckets of sums run with --numerics reorders-reductions, as the simulated
+ranks add up one element after the other. Collectives are simulated: what other ranks hold differs from what this one holds, and a
+result is there only after its wait. Sends and receives are simulated, too: no option may drop, repeat, exchange or change a message,
+move it past another one with the same rank, or write what is on its way. Strides of dimensions of size 1 are not compared.
 
 One line for each disagreement, then tables by pass and by feature. Exits with 1 when anything is wrong. --judge loads one file
 and exits with 1 when the two executions differ, 0 when they are equal, 2 when it cannot be run. Needs torch; no GPU.

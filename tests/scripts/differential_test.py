@@ -16,7 +16,7 @@ with imports_torch():
     import differential
     import edits
     import torch
-    from differential_parts import campaign, collectives, families, files, observe, pipelines, soup, tables
+    from differential_parts import campaign, collectives, families, files, messages, observe, pipelines, soup, tables
     from differential_parts.programs import Program, Unusable, leaves_of
     from edit_parts.pairs import PAIR_EDITS, UNCHANGED
     from fxopt.tool import FxoptError
@@ -118,13 +118,170 @@ class WhatIsCompared(unittest.TestCase):
         self.assertTrue(torch.equal(held["b"], torch.ones(2, 3)))
 
 
+def two_messages(x, y):
+    """A stage: two activations go to rank 1, a gradient comes from there for each, and one buffer goes twice to rank 2."""
+    buffer, first, second = y.clone(), x * 2.0, x + 1.0
+    pending = messages.begin_send(first, 1), messages.begin_send(second, 1)
+    for sent in pending:
+        messages.wait(sent)
+    came = [messages.receive(torch.empty(x.shape), 1) for _ in range(2)]
+    messages.send(buffer, 2)
+    buffer.add_(1.0)
+    messages.send(buffer, 2)
+    return came[0] - came[1] * 2.0, buffer * 3.0
+
+
+class Messages(unittest.TestCase):
+    """Edits of a graph that sends and receives: what the other rank would see, and what it would not."""
+
+    def setUp(self):
+        collectives.join_group(2)
+        inputs = lambda: [torch.arange(4.0), torch.ones(3)]  # noqa: E731
+        self.graph_module = make_fx(two_messages, tracing_mode="fake")(*inputs())
+        self.program = Program(self.graph_module, inputs)
+        self.before = campaign.run_graph(self.program, self.graph_module)
+        self.assertEqual(self.lines(), [])
+        named = lambda name: self.graph_module.graph.find_nodes(op="call_function", target=name)  # noqa: E731
+        self.sends, self.receives = named(torch.ops._c10d_functional.isend.default), named(torch.ops._c10d_functional.irecv.default)
+        self.waits = {node.args[0]: node for node in named(torch.ops._c10d_functional.wait_tensor.default)}
+        self.assertEqual((len(self.sends), len(self.receives), len(self.waits)), (4, 2, 6))
+
+    def lines(self, passes="remat,cse{collectives=true}"):
+        """What differs after the edit; by default where collectives may be merged and repeated."""
+        self.graph_module.graph.lint()
+        self.graph_module.recompile()
+        return campaign.differences(self.before, campaign.run_graph(self.program, self.graph_module), passes)
+
+    def sees(self, words, passes="remat,cse{collectives=true}"):
+        lines = self.lines(passes)
+        self.assertTrue(any(words in line for line in lines), lines)
+        self.assertIn(observe.kind_of(lines[0]), ("messages", "values", "effects"))
+
+    def erase(self, *nodes):
+        for node in nodes:
+            self.graph_module.graph.erase_node(node)
+
+    def test_a_dropped_send(self):
+        self.erase(self.waits[self.sends[1]], self.sends[1])
+        self.sees("group 0 rank 1: 4 messages became 3")
+
+    def test_a_dropped_receive(self):
+        wait = self.waits[self.receives[1]]
+        wait.replace_all_uses_with(self.waits[self.receives[0]])
+        self.erase(wait, self.receives[1])
+        self.sees("group 0 rank 1: 4 messages became 3")
+
+    def test_a_repeated_send(self):
+        with self.graph_module.graph.inserting_after(self.waits[self.sends[1]]):
+            self.graph_module.graph.node_copy(self.sends[0])
+        self.sees("group 0 rank 1: 4 messages became 5")
+
+    def test_equal_sends_that_are_merged(self):
+        self.sends[1].args = self.sends[0].args
+        self.graph_module.recompile()
+        self.before = campaign.run_graph(self.program, self.graph_module)
+        self.sends[1].replace_all_uses_with(self.sends[0])
+        self.erase(self.sends[1])
+        self.sees("group 0 rank 1: 4 messages became 3")
+
+    def test_sends_in_another_order(self):
+        self.sends[1].append(self.sends[0])
+        self.sees("group 0 rank 1: message 1, isend")
+
+    def test_a_send_that_is_delayed_past_a_receive(self):
+        wait = self.waits[self.sends[1]]
+        self.waits[self.receives[0]].append(self.sends[1])
+        self.sends[1].append(wait)
+        self.sees("message 2, isend of 4 float32, tag 0, content")
+
+    def test_receives_in_another_order(self):
+        first, second = self.receives
+        first.prepend(second.args[0])
+        first.prepend(second)
+        self.sees("output 0: data")
+
+    def test_another_value_rank_or_tag(self):
+        known = self.sends[0].args
+        self.sends[0].prepend(self.sends[1].args[0])
+        for args, words in (
+            ((self.sends[1].args[0], *known[1:]), "message 1, isend"),
+            ((known[0], 2, *known[2:]), "group 0 rank 1: 4 messages became 3"),
+            ((*known[:2], 5, known[3]), "became isend of 4 float32, tag 5"),
+        ):
+            self.sends[0].args = args
+            with self.subTest(words):
+                self.sees(words)
+
+    def test_a_buffer_that_is_written_while_it_is_on_its_way(self):
+        (write,) = self.graph_module.graph.find_nodes(op="call_function", target=aten.add_.Tensor)
+        self.sends[2].append(write)
+        self.sees("changed before its wait")
+
+    def test_a_buffer_that_is_written_before_it_is_sent(self):
+        (write,) = self.graph_module.graph.find_nodes(op="call_function", target=aten.add_.Tensor)
+        self.sends[2].prepend(write)
+        self.sees("group 0 rank 2: message 1, isend of 3 float32")
+
+    def test_a_send_that_nobody_waits_for(self):
+        self.erase(self.waits[self.sends[0]])
+        self.sees("never waited for")
+
+    def test_what_is_received_is_there_only_after_its_wait(self):
+        wait = self.waits[self.receives[0]]
+        wait.replace_all_uses_with(self.receives[0])
+        self.erase(wait)
+        self.sees("output 0: data")
+
+    def test_a_send_of_what_is_not_contiguous(self):
+        with self.graph_module.graph.inserting_before(self.sends[1]):
+            wide = self.graph_module.graph.call_function(aten.repeat_interleave.self_int, (self.sends[1].args[0], 2))
+            part = self.graph_module.graph.call_function(aten.slice.Tensor, (wide, 0, 0, 8, 2))
+        self.sends[1].args = (part, *self.sends[1].args[1:])
+        self.sees("not contiguous")
+
+    def test_what_no_rank_sees_is_no_difference(self):
+        """Messages with another rank stand in another order, a send is waited for later, what is sent was computed before."""
+        for send in self.sends[:2]:
+            self.receives[1].append(self.waits[send])
+        self.sends[0].prepend(self.sends[1].args[0])
+        self.assertEqual(self.lines(), [])
+        self.graph_module.graph.find_nodes(op="placeholder")[-1].append(self.sends[2].args[0])
+        self.sends[2].args[0].append(self.sends[2])
+        self.sends[2].append(self.waits[self.sends[2]])
+        self.assertEqual(self.lines(), [])
+        self.sees("collectives became", "canonicalize")
+
+    def test_sends_and_receives_of_one_call(self):
+        def exchange(x):
+            return messages.exchange(x, torch.empty(4), 1) * 2.0
+
+        def apart(x):
+            messages.send(x, 1)
+            return messages.receive(torch.empty(4), 1) * 2.0
+
+        seen = [observe.execute(function, [torch.ones(4)], {}) for function in (exchange, apart)]
+        self.assertEqual(len(seen[0].messages["group 0 rank 1"]), 2)
+        self.assertEqual(observe.differences(*seen), [])
+        self.assertEqual(len(observe.differences(*seen, same_collectives=True)), 1)
+
+    def test_a_program_that_writes_what_it_sends_is_none(self):
+        def function(x):
+            sent = messages.begin_send(x, 1)
+            x.add_(1.0)
+            return messages.wait(sent)
+
+        program = Program(make_fx(function)(torch.ones(3)), lambda: [torch.ones(3)])
+        with mock.patch.object(families, "make", return_value=(program, "messages")), self.assertRaisesRegex(Unusable, "on its way"):
+            campaign.Subject(0, "", pathlib.Path())
+
+
 class Programs(unittest.TestCase):
     def test_a_seed_gives_the_same_program_inputs_and_pipelines(self):
         known = pipelines.known_passes(differential.tool.find_fxopt())
-        for seed in (3, 4, 8):
+        for seed, kind in ((3, "soup"), (4, "soup"), (8, "soup"), (2, "messages"), (3, "messages"), (2, "nested backward")):
             texts = []
             for _ in range(2):
-                program, family = families.make(seed, "soup")
+                program, family = families.make(seed, kind)
                 dice = pipelines.Dice(seed)
                 chosen = pipelines.random_pipelines(dice, known, program.graph_module, 5, tagged=True)
                 texts.append((files.listing(program.graph_module), str(program.inputs()), chosen))
@@ -138,6 +295,35 @@ class Programs(unittest.TestCase):
         self.assertNotIn("=remove", text)
         for item in known:
             self.assertEqual(item.name in text, item.name not in pipelines.FOR_JOINT, item.name)
+
+    def test_every_option_is_drawn_with_values_in_and_out_of_range(self):
+        known = pipelines.known_passes(differential.tool.find_fxopt())
+        graph_module = make_fx(lambda x: x + 1)(torch.ones(2))
+        for item in known:
+            drawn = {pipelines._text(pipelines.Dice(seed), item, graph_module) for seed in range(400)}
+            for option in item.options:
+                if option["name"] == "compat" or item.name in pipelines.FOR_JOINT:
+                    continue
+                with self.subTest(f"{item.name}{{{option['name']}}}"):
+                    self.assertTrue(any(f"{option['name']}=" in text for text in drawn))
+                    for values in pipelines.NUMBERS.get(option["type"], ()):
+                        self.assertTrue(any(f"{option['name']}={value}" in text for text in drawn for value in values))
+        (cuts,) = [item for item in known if item.name == "partition"]
+        drawn = str([pipelines._cut(pipelines.Dice(seed)) for seed in range(400)])
+        for option in cuts.options:
+            for choice in option["choices"] or ("true", "false"):
+                if choice != option["default"] or option["name"] in ("mode", "mark-saved", "cut"):
+                    self.assertIn(f"{option['name']}={choice}", drawn)
+
+    def test_new_families_have_what_they_are_for(self):
+        made = {name: [families.make(seed, name)[0] for seed in range(24)] for name in ("messages", "nested backward")}
+        sent = [campaign.run_graph(program, program.graph_module).messages for program in made["messages"]]
+        self.assertGreater(sum(map(bool, sent)), 20)
+        for name, wanted in (
+            ("messages", {"pipeline stage", "messages in a line", "joint with messages", "PyTorch's own marks", "tags"}),
+            ("nested backward", {"nested: forces", "nested: inner step", "joint with nested backward", "PyTorch's own marks", "tags"}),
+        ):
+            self.assertLessEqual(wanted, set().union(*(program.features for program in made[name])))
 
     def test_joint_graphs_are_cut_in_every_mode(self):
         known = pipelines.known_passes(differential.tool.find_fxopt())

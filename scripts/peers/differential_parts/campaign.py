@@ -16,15 +16,17 @@ from fxopt.writer import ExportError
 from torch.fx import GraphModule
 
 from differential_parts import families, observe, pipelines
+from differential_parts.collectives import CHANGED
 from differential_parts.observe import Seen
 from differential_parts.optimize import Optimized, Optimizer
-from differential_parts.pipelines import INFERENCE
+from differential_parts.pipelines import INFERRING
 from differential_parts.programs import FAILING, Dice, Program, Unusable
 
 NOT_EQUIVALENT = "FX0420"  # the proof after a pass
 BROKEN_OUTPUT = "]: after pass "  # the verifier does not let pass what that pass made
 STOPPED_AFTER = re.compile(re.escape(BROKEN_OUTPUT) + r"(\d+) ")
 AGAIN = 4  # runs of the original before a result is called wrong
+MERGING = ("collectives=true", "compat=torch", INFERRING, "bucket", "dedup-unshards", "fuse-gathers", "alias-round-trips")
 APPLY_SHARE = 0.08  # of the runs, by bridge.apply in place of a file
 
 
@@ -81,6 +83,8 @@ class Subject:
             raise Unusable("the original cannot be run")
         if observe.differences(self.seen, run_graph(self.program, self.program.graph_module)):
             raise Unusable("two runs of the original differ")
+        if any(CHANGED in message for messages in self.seen.messages.values() for message in messages):
+            raise Unusable("a message is written while it is on its way")
         self.program.features |= _sharing(self.seen)
         try:
             self.optimizer = Optimizer.of(self.program, fxopt, folder)
@@ -121,7 +125,7 @@ class Subject:
     def _execute(self, run: Run, result: Optimized) -> None:
         run.changed, run.recomputed = result.changed, result.recomputed
         program, seen = self.program, self.seen
-        if INFERENCE in run.passes:
+        if INFERRING in run.passes:
             program = program.forward()
             seen = run_graph(program, program.graph_module)
         run.differences = differences(seen, run_graph(program, result.graph_module), run.passes)
@@ -135,8 +139,8 @@ class Subject:
 
 def differences(before: Seen, after: Seen, passes: str) -> list[str]:
     """Of what a pipeline gives. Recomputed collectives are launched again; merging them is what that option is for, and
-    compat=torch and bucket do it, too; forward alone keeps those that it reads."""
-    may_merge = any(word in passes for word in ("collectives=true", "compat=torch", INFERENCE, "bucket"))
+    compat=torch and the passes over collectives do it, too; forward alone keeps those that it reads. Messages stay as they are."""
+    may_merge = any(word in passes for word in MERGING)
     may_repeat = "remat" in passes or "partition" in passes
     return observe.differences(
         before, after, same_collectives=not may_merge and not may_repeat, all_collectives=not may_merge
@@ -150,16 +154,16 @@ def _sharing(seen: Seen) -> set[str]:
     return found | ({"outputs alias each other"} if any(first.startswith("output ") for _, first in firsts) else set())
 
 
-def drawn_pipelines(program: Program, family: str, dice: Dice, passes: Sequence[pipelines.Pass], count: int) -> list[str]:
+def drawn_pipelines(program: Program, dice: Dice, passes: Sequence[pipelines.Pass], count: int) -> list[str]:
     """Random ones that suit a program."""
     return pipelines.random_pipelines(
         dice,
         passes,
         program.graph_module,
         count,
-        tagged="tags" in program.features or family == "forward-loss-backward",
-        unmarked=family in ("forward-loss-backward", "joint") and "phase marks" not in program.features,
-        joint=family == "joint",
+        tagged="tags" in program.features or "forward-loss-backward" in program.features,
+        unmarked=not {"forward-loss-backward", "joint"}.isdisjoint(program.features) and "phase marks" not in program.features,
+        joint="joint" in program.features,
         marked="marks" in program.features,
     )
 
@@ -183,7 +187,7 @@ def judge_seed(
             return
         outcome.family, outcome.features = subject.family, sorted(subject.program.features)
         dice = Dice(seed + 10**9)
-        for text in told or drawn_pipelines(subject.program, subject.family, dice, passes, count):
+        for text in told or drawn_pipelines(subject.program, dice, passes, count):
             by_apply = dice.chance(APPLY_SHARE) and "partition" not in text
             yield Run(text, by_apply=by_apply)
             outcome.runs.append(subject.judge(text, by_apply=by_apply))

@@ -1,13 +1,22 @@
-"""Collectives of a process group of which only this rank exists, with results that differ from their inputs and that
-are there only once they were waited for: a wait that is lost, or a read before it, changes values."""
+"""Collectives, sends and receives of a process group of which only this rank exists, with results that differ from their inputs
+and that are there only once they were waited for: a wait that is lost, or a read before it, changes values.
+
+Messages are kept by the group and the other rank, in their order, sends and receives together: NCCL matches them by it and knows
+no tags. What is sent is read when the send is issued and once more when it has been waited for: until then it is on its way. The
+n-th message from a rank has a content of its own."""
 
 from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 POISON = 77.0
+CHANGED = "changed before its wait"
 
 
 def _others(value: Tensor, rank: int) -> Tensor:
@@ -54,15 +63,56 @@ _RESULTS = {
 }
 
 
+@dataclass
+class Message:
+    """What the other rank has to do with a send or a receive."""
+
+    kind: str
+    tag: int
+    dtype: torch.dtype
+    elements: int
+    is_contiguous: bool
+    data: bytes = b""  # sent
+    data_at_end: bytes = b""  # when it was waited for, or in the end
+    is_waited: bool = False
+
+    def __str__(self) -> str:
+        words = [f"{self.kind} of {self.elements} {str(self.dtype).removeprefix('torch.')}, tag {self.tag}"]
+        words += [f"content {zlib.crc32(self.data):08x}"] if self.kind == "isend" else []
+        words += [CHANGED] if self.data != self.data_at_end else []
+        words += [] if self.is_contiguous else ["not contiguous"]
+        words += [] if self.is_waited else ["never waited for"]
+        return ", ".join(words)
+
+
+def _bytes(value: Tensor) -> bytes:
+    flat = value.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+
+
+def _received(place: Tensor, name: str) -> Tensor:
+    """What the message of that name brings to such a place."""
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    return torch.randn(place.shape, generator=generator).to(place.dtype)
+
+
+def _in_order(func: torch._ops.OpOverload, args: Sequence[object], kwargs: dict[str, object] | None) -> list:
+    """The arguments in the order of the schema."""
+    return [*args, *((kwargs or {})[argument.name] for argument in func._schema.arguments[len(args) :])]
+
+
 class SimulatedRanks(TorchDispatchMode):
-    """Carries out the functional collectives that `_RESULTS` names; other calls are none of its business."""
+    """Carries out the functional collectives that `_RESULTS` names, sends and receives; other calls are none of its business."""
 
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[str] = []  # what was launched, in order: the other ranks wait for the same
-        self._pending: dict[int, tuple[Tensor, Tensor]] = {}  # by storage: where, and what a wait puts there
+        self.messages: dict[str, list[Message]] = {}  # by group and rank
+        self._pending: dict[
+            int, list[tuple[Tensor, Tensor, Message | None]]
+        ] = {}  # by storage: where, and what a wait puts there
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if getattr(func, "namespace", "") != "_c10d_functional":
@@ -70,6 +120,13 @@ class SimulatedRanks(TorchDispatchMode):
         name = func._schema.name.partition("::")[2]
         if name == "wait_tensor":
             return self._wait(args[0])
+        if name == "wait_tensors":
+            return [self._wait(value) for value in args[0]]
+        if name in ("isend", "irecv"):
+            value, peer, tag, group = _in_order(func, args, kwargs)
+            return self._exchange([name], [peer], [tag], [value], group)[0]
+        if name == "batch_p2p_ops":
+            return self._exchange(*_in_order(func, args, kwargs))
         if name.endswith("_coalesced") and name.removesuffix("_coalesced") in _RESULTS:
             self.calls.append(f"{name} {[tuple(value.shape) for value in args[0]]} {args[1:]}")
             of_one = _RESULTS[name.removesuffix("_coalesced")]
@@ -84,16 +141,57 @@ class SimulatedRanks(TorchDispatchMode):
         result = _RESULTS[known](*args, **told)
         return self._begin(torch.empty_like(result) if given is None else given, result)
 
+    def finish(self) -> dict[str, list[str]]:
+        """The messages in words, after those that nobody waited for were read once more."""
+        for pending in self._pending.values():
+            for _, value, message in pending:
+                if message is not None and message.kind == "isend":
+                    message.data_at_end = _bytes(value)
+        return {pair: [str(message) for message in messages] for pair, messages in self.messages.items()}
+
+    def _exchange(
+        self, names: Sequence[str], peers: Sequence[int], tags: Sequence[int], tensors: Sequence[Tensor], group: object
+    ) -> list[Tensor]:
+        """Sends and receives of one call, of which every one is read before any is filled."""
+        self.calls.append(f"{' '.join(names)} {[value.numel() for value in tensors]} {list(peers)} {list(tags)} {group}")
+        results = []
+        for name, peer, tag, value in zip(names, peers, tags, tensors):
+            earlier = self.messages.setdefault(f"group {group} rank {peer}", [])
+            message = Message(name, tag, value.dtype, value.numel(), value.is_contiguous())
+            if name == "isend":
+                message.data = message.data_at_end = _bytes(value)
+                results.append(torch.empty(0, dtype=value.dtype))
+            else:
+                results.append(value)
+                value = _received(value, f"{group} {peer} {tag} {sum(other.kind == name for other in earlier)}")
+            self._pend(results[-1], value, message)
+            earlier.append(message)
+        for name, value in zip(names, tensors):
+            if name == "irecv":
+                _poison(value)
+        return results
+
     def _begin(self, out: Tensor, result: Tensor) -> Tensor:
         """`result` is in `out` after a wait, and until then what nobody should read."""
-        self._pending[out.untyped_storage().data_ptr()] = (out, result)
-        return out.fill_(POISON if out.dtype != torch.bool else True)
+        self._pend(out, result, None)
+        return _poison(out)
+
+    def _pend(self, out: Tensor, value: Tensor, message: Message | None) -> None:
+        self._pending.setdefault(out.untyped_storage()._cdata, []).append((out, value, message))
 
     def _wait(self, value: Tensor) -> Tensor:
-        pending = self._pending.pop(value.untyped_storage().data_ptr(), None)
-        if pending is not None:
-            pending[0].copy_(pending[1])
+        for out, result, message in self._pending.pop(value.untyped_storage()._cdata, ()):
+            if message is not None:
+                message.is_waited = True
+            if message is not None and message.kind == "isend":
+                message.data_at_end = _bytes(result)
+            else:
+                out.copy_(result)
         return value
+
+
+def _poison(out: Tensor) -> Tensor:
+    return out.fill_(POISON if out.dtype != torch.bool else True)
 
 
 def join_group(size: int) -> None:

@@ -11,7 +11,7 @@ import sympy
 import torch
 from torch import Tensor
 
-from differential_parts import modules, observe, soup, training
+from differential_parts import modules, nested, observe, soup, stages, training
 from differential_parts.programs import Dice, Program, Unusable, share_memory
 
 FAMILIES: dict[str, tuple[Callable[[Dice], Program], int]] = {
@@ -21,6 +21,8 @@ FAMILIES: dict[str, tuple[Callable[[Dice], Program], int]] = {
     "dynamo": (modules.dynamo, 13),
     "torch.export": (modules.exported, 7),
     "AOTAutograd": (modules.aot, 6),
+    "messages": (stages.sends, 9),
+    "nested backward": (nested.nested, 9),
     "pairs": (soup.pairs, 0),  # every tenth seed
 }
 

@@ -36,6 +36,7 @@ class Seen:
     generator: bytes = b""
     printed: str = ""
     collectives: list[str] = field(default_factory=list)
+    messages: dict[str, list[str]] = field(default_factory=dict)  # sent and received, by group and the other rank
     gradients: dict[str, Tensor | None] = field(default_factory=dict)
 
 
@@ -55,7 +56,7 @@ def execute(
     try:
         with torch.set_grad_enabled(wanted is not None), SimulatedRanks() as ranks, _caught_text() as text:
             result = graph_module(*inputs)
-            seen.printed, seen.collectives = text.getvalue(), ranks.calls
+            seen.printed, seen.collectives, seen.messages = text.getvalue(), ranks.calls, ranks.finish()
             seen.generator = torch.get_rng_state().numpy().tobytes()
             leaves = pytree.tree_leaves(result, is_leaf=lambda leaf: leaf is None)
             named |= {f"output {i}": leaf for i, leaf in enumerate(leaves)}
@@ -148,7 +149,20 @@ def differences(before: Seen, after: Seen, *, same_collectives: bool = False, al
         lines.append(f"{len(before.collectives)} collectives became {len(after.collectives)}, or others")
     if all_collectives and (lost := Counter(before.collectives) - Counter(after.collectives)):
         lines.append(f"of the collectives {lost.total()} are lost")
+    lines += _message_lines(before.messages, after.messages)
     return lines + _gradient_lines(before.gradients, after.gradients)
+
+
+def _message_lines(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) -> Iterator[str]:
+    """The other ranks wait for the same messages in the same order, whatever becomes of collectives."""
+    for pair in sorted({*before, *after}):
+        old, new = before.get(pair, []), after.get(pair, [])
+        if len(old) != len(new):
+            yield f"{pair}: {len(old)} messages became {len(new)}"
+        for number, (one, other) in enumerate(zip(old, new), 1):
+            if one != other:
+                yield f"{pair}: message {number}, {one}, became {other}"
+                break
 
 
 def kind_of(difference: str) -> str:
@@ -162,7 +176,7 @@ def kind_of(difference: str) -> str:
 _KINDS = (
     ("raises", "error"), ("no end", "error"), ("process died", "error"), ("exit ", "error"), ("gradient", "gradients"),
     ("requires_grad", "gradients"), ("generator", "generator"), ("shares memory", "shared memory"),
-    ("same object", "one object"), ("printed", "effects"), ("collectives", "effects"), ("sizes", "sizes"), ("strides", "sizes"),
+    ("same object", "one object"), ("printed", "effects"), ("collectives", "effects"), ("message", "messages"), ("sizes", "sizes"), ("strides", "sizes"),
     ("offset", "sizes"), ("bytes", "sizes"),
 )  # fmt: skip
 

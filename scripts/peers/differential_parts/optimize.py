@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pathlib
+import re
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +20,8 @@ from differential_parts.observe import attributes_of
 from differential_parts.programs import Program, aten
 
 NO_REPRODUCER = "--no-reproducer"
+# Buckets of sums; the ranks that collectives.py simulates add up one element after the other, in the same order.
+REORDERING = re.compile(r"\b(reduce-scatter|all-reduce)=")
 
 
 @dataclass
@@ -61,7 +64,7 @@ class Optimizer:
     def apply(self, passes: str) -> Optimized:
         """The same by bridge.apply, on a copy."""
         graph_module = copy_of(self.program.graph_module)
-        bridge.apply(graph_module, passes, options=(NO_REPRODUCER,), fxopt=self.fxopt, **self.program.told)
+        bridge.apply(graph_module, passes, options=(NO_REPRODUCER, *numerics(passes)), fxopt=self.fxopt, **self.program.told)
         return Optimized(graph_module, {}, 0)
 
     def write(self, path: pathlib.Path) -> None:
@@ -69,10 +72,16 @@ class Optimizer:
         bridge.save(self.program.graph_module, path, fxopt=self.fxopt, **self.program.told)
 
     def _call(self, passes: str, target: pathlib.Path, *, prove: bool, stop_after: int | None) -> Json:
-        arguments = ["opt", str(self.source), "-o", str(target), "--passes", passes, NO_REPRODUCER, *(() if prove else ("--no-prove",))]
+        arguments = ["opt", str(self.source), "-o", str(target), "--passes", passes, NO_REPRODUCER, *numerics(passes)]
+        arguments += [] if prove else ["--no-prove"]
         if stop_after is not None:
             arguments += ["--stop-after", str(stop_after)]
         return tool.run_fxopt(self.fxopt, arguments, self.folder)["files"][0]
+
+
+def numerics(passes: str) -> tuple[str, ...]:
+    """What a pipeline needs to be let run."""
+    return ("--numerics", "reorders-reductions") if REORDERING.search(passes) else ()
 
 
 class _Runnable(Importer):

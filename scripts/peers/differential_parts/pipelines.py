@@ -12,15 +12,36 @@ from torch.fx import GraphModule
 from differential_parts.programs import Dice, schema_of
 
 # Options whose documented purpose is another result. They are left out by construction; `compat` of every pass is, too.
-EXCLUDED = {"dce": {"random": "remove", "assertions": "remove", "collectives": "remove"}}
+EXCLUDED = {
+    "dce": {"random": "remove", "assertions": "remove", "collectives": "remove"},
+    "dedup-unshards": {"reductions": "merge"},
+}
 CUTS = ("partition", "partition{compat=torch}", "partition{mode=min-cut}", "partition{mode=min-cut,compat=torch}")
 INFERENCE = "partition{mode=inference}"
 MARKING = ("partition{mode=default,mark-saved=true}", "partition{mode=min-cut,mark-saved=true}")
 AGAIN = ("partition{mode=save-all,prefer-recompute=loses}", "partition{mode=save-all}")
+INFERRING = "mode=inference"
+# By type: what programs as small as these tell apart, and what is at the end of the range or behind it.
+NUMBERS = {
+    "int": (["0", "1", "2", "3", "4", "8"], ["1500", "-1", "2147483648", "9223372036854775807", "9223372036854775808"]),
+    "bytes": (["0", "1", "16", "64", "100", "256", "1KiB", "200MiB"], ["-1", "0.5", "1.5KiB", "7EiB", "16EiB", "1e3", "-0"]),
+    "float": (["0", "0.05", "0.5", "1", "-1", "10"], ["-0.0", "1e-300", "1e300", "inf", "nan", "-5e-324"]),
+}  # fmt: skip
+BEYOND = 0.12  # of the numbers, from the second list
+NAMES = ("lm_head", "loss", "layers.*", "layers.0", "norm+lm_head", "moe.router.gate", "*", "nothing.here")
 # Between two cuts.
 KEEP_MARKS = (
     "cse", "dce", "canonicalize", "raise-getitems", "canonicalize,cse", "cse,dce", "remat", "infer-phase,canonicalize,cse,remat,dce",
     "bucket{max-growth=-1}", "bucket{max-growth=-1,form=coalesced}", "dedup-unshards", "fuse-gathers", "alias-round-trips", "compute-cap",
+    "compute-cap{max-consecutive=1,max-live=64}", "bucket{reduce-scatter=1KiB,all-reduce=1KiB,max-growth=-1}",
+)  # fmt: skip
+# Where parameters are gathered: so that something is put together, or moved.
+FOR_GATHERS = (
+    "bucket{groups=all,max-growth=-1}", "bucket{groups=all,max-growth=-1,form=out}", "bucket{groups=all,max-growth=-1,form=coalesced}",
+    "bucket{reduce-scatter=1KiB,all-reduce=1KiB,groups=all,max-growth=-1}", "bucket{reduce-scatter=256,groups=all,max-growth=-1,form=out}",
+    "bucket{all-gather=256,reduce-scatter=1KiB,groups=all,max-growth=-1,payload=parameters,form=coalesced}",
+    "bucket{all-gather=128,groups=all,max-growth=0.5,max-span=20}", "compute-cap{max-consecutive=1}", "compute-cap{max-live=64}",
+    "compute-cap{max-consecutive=2,max-live=256}", "dedup-unshards{max-growth=-1}",
 )  # fmt: skip
 FOR_JOINT = frozenset({"partition", "join"})  # passes that refuse graphs which are not cut, or cannot be
 README = (
@@ -68,10 +89,13 @@ def random_pipelines(
     """Different pipelines: a pass alone at times, README's, and random ones; with remat mostly where there are tags, with
     infer-phase often where backward is not marked, with partition and join where the graph is a joint one."""
     others = [item for item in passes if item.name not in FOR_JOINT]
+    has_gathers = any("all_gather" in str(node.target) for node in graph_module.graph.nodes)
     result: dict[str, None] = {}
     for _ in range(count * 3):
         if len(result) < count:
             text = _pipeline(dice, others, graph_module, tagged, unmarked)
+            if has_gathers and dice.chance(0.4):
+                text = ",".join(dice.sample([text, dice.choice(FOR_GATHERS)], 2))
             if joint:
                 text = _with_cut(dice, others, graph_module, text, marked)
             result[text] = None
@@ -96,20 +120,22 @@ def _with_cut(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, tex
     if dice.chance(0.15):
         parts.append(INFERENCE)
     elif dice.chance(0.7):
-        parts.append(dice.choice(CUTS))
+        parts.append(_cut(dice))
     after = [item for item in passes if not item.needs]  # of phases and tags partition has decided
     if dice.chance(0.4):
         parts.append(_text(dice, dice.choice(after), graph_module))
     if dice.chance(0.5):
-        parts += ["join"] if any(part in CUTS for part in parts) else []
-    if dice.chance(0.3) and INFERENCE not in parts:
-        parts.append(dice.choice(CUTS))
+        is_cut = any(part.startswith("partition") and INFERRING not in part and "cut=false" not in part for part in parts)
+        parts += ["join"] if is_cut else []
+    if dice.chance(0.3) and not any(INFERRING in part for part in parts):
+        parts.append(_cut(dice, ("default", "min-cut", "save-all")))  # a pair stays as it is
     return ",".join(parts)
 
 
 def _with_gathers(dice: Dice, text: str) -> str:
     """fsdp-gathers as early as it may stand: after infer-phase."""
-    gathers = f"fsdp-gathers{{policy={dice.choice(['recompute', 'save'])},through={dice.choice(['chain', 'wait'])}}}"
+    strength = dice.choice(["", "", ",strength=must", ",strength=prefer", ",strength=prefer,marked=override"])
+    gathers = f"fsdp-gathers{{policy={dice.choice(['recompute', 'save'])},through={dice.choice(['chain', 'wait'])}{strength}}}"
     names = text.split(",")
     place = max((place for place, name in enumerate(names, 1) if name == "infer-phase"), default=0)
     if any(name.startswith("remat") for name in names[:place]):
@@ -163,11 +189,45 @@ def _value(dice: Dice, option: dict, graph_module: GraphModule) -> str | None:
             return dice.choice(["true", "false"])
         case "enum":
             return dice.choice(option["choices"])
-        case "int":
-            return str(dice.randrange(4))
         case "enum list":
             return ",".join(choice for choice in option["choices"] if dice.chance(0.7)) or option["choices"][0]
-    if option["name"] == "save-ops":
-        names = [str(node.target) for node in graph_module.graph.nodes if schema_of(node) is not None]
-        return ",".join(sorted(set(dice.sample(names, min(len(names), 2))))) or None
-    return None
+        case "int" | "bytes" | "float":
+            return dice.choice(NUMBERS[option["type"]][dice.chance(BEYOND)])
+        case "pattern list":
+            return ",".join(_pattern(dice, graph_module) for _ in range(dice.randint(1, 3)))
+        case "string list" if option["name"] == "save-ops":
+            return ",".join(_ops(dice, graph_module)) or None
+        case "string list":
+            return ",".join(dice.sample(_modules(graph_module), dice.randint(1, 2)))
+    raise ValueError(f"nothing is drawn for options of type {option['type']}")
+
+
+def _ops(dice: Dice, graph_module: GraphModule) -> list[str]:
+    names = [str(node.target) for node in graph_module.graph.nodes if schema_of(node) is not None]
+    return sorted(set(dice.sample(names, min(len(names), 2))))
+
+
+def _modules(graph_module: GraphModule) -> list[str]:
+    """Paths of modules that the graph knows, and some that models have."""
+    stacks = [node.meta.get("nn_module_stack") or {} for node in graph_module.graph.nodes]
+    paths = {str(entry[0]) for stack in stacks for entry in stack.values() if entry[0]}
+    return [*sorted(path for path in paths if path.replace(".", "").replace("_", "").isalnum()), *NAMES]
+
+
+def _pattern(dice: Dice, graph_module: GraphModule) -> str:
+    """An op of the graph or several, at times of some modules."""
+    (name,) = _ops(dice, graph_module)[:1] or ["aten.mm.default"]
+    op = dice.choice([name, name, name.rpartition(".")[0] + ".*", "aten.*", "*"])
+    return f"{dice.choice(_modules(graph_module))}::{op}" if dice.chance(0.3) else op
+
+
+def _cut(dice: Dice, modes: Sequence[str] = ("default", "min-cut", "save-all", "inference")) -> str:
+    """A cut that somebody would ask for, or any of these modes."""
+    if dice.chance(0.75):
+        return dice.choice(CUTS)
+    told = [f"mode={dice.choice(modes)}"]
+    told += ["compat=torch"] if dice.chance(0.3) and told[0] in ("mode=default", "mode=min-cut") else []
+    told += [f"prefer-recompute={dice.choice(['wins', 'loses'])}"] if dice.chance(0.3) else []
+    told += [f"mark-saved={dice.choice(['true', 'false'])}"] if dice.chance(0.5) else []
+    told += [f"cut={dice.choice(['true', 'false'])}"] if dice.chance(0.4) else []
+    return f"partition{{{','.join(told)}}}"

@@ -121,6 +121,12 @@ def is_random(node: Node) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
+def _is_once(node: Node) -> bool:
+    """Whether nobody would have the call recomputed."""
+    return writes(node) or is_random(node) or op_name(node) in MESSAGES
+
+
+MESSAGES = frozenset({"isend", "irecv", "batch_p2p_ops"})
 METADATA_CHANGES = frozenset("t_ transpose_ unsqueeze_ squeeze_ as_strided_ resize_ set_ swapdims_ swapaxes_".split())
 
 
@@ -194,7 +200,7 @@ def mark_as_saved(graph_module: GraphModule, dice: Dice, backward: Collection[No
     for node in graph_module.graph.nodes:
         if node.op != "call_function" or node in backward and not dice.chance(0.05):
             continue
-        must = writes(node) or is_random(node)
+        must = _is_once(node)
         if not dice.chance(0.95 if must else density):
             continue
         custom: dict[str, object] = {"ap_must_save": True}
@@ -222,7 +228,7 @@ def give_marks(
             node.meta["autograd_backward"] = True
         if not tags or node in backward and not dice.chance(0.03):
             continue
-        if not careless and (writes(node) or is_random(node)) or not dice.chance(density):
+        if not careless and _is_once(node) or not dice.chance(density):
             continue
         kind = "MUST" if dice.chance(must) else "PREFER"
         node.meta["recompute"] = CheckpointPolicy[f"{kind}_{'SAVE' if dice.chance(keeps) else 'RECOMPUTE'}"]

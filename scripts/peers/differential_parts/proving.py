@@ -12,7 +12,7 @@ from fxopt import tool
 from fxopt.writer import ExportError
 
 from differential_parts import campaign, families, pipelines
-from differential_parts.optimize import NO_REPRODUCER, Optimizer
+from differential_parts.optimize import NO_REPRODUCER, Optimizer, numerics
 from differential_parts.programs import Dice, Unusable
 
 UNPROVED = "unproved"  # a warning: the proof could not tell
@@ -68,12 +68,12 @@ def _next_program(seed: int, fxopt: str, known: list[pipelines.Pass], folder: pa
     """The first from that seed on which there is a program, and its pipeline."""
     while True:
         try:
-            program, family = families.make(seed)
+            program, _ = families.make(seed)
             optimizer = Optimizer.of(program, fxopt, folder)
         except (Unusable, ExportError):
             seed += 1
             continue
-        passes = campaign.drawn_pipelines(program, family, Dice(seed + 10**9), known, 1)[0]
+        passes = campaign.drawn_pipelines(program, Dice(seed + 10**9), known, 1)[0]
         return seed, optimizer, passes
 
 
@@ -81,7 +81,7 @@ def _end(number: int, optimizer: Optimizer, passes: str) -> _End:
     """What becomes of a program with that mistake; 0 is none."""
     os.environ["FXOPT_PLANTED"] = str(number)
     target = optimizer.folder / "after.json"
-    arguments = ["opt", str(optimizer.source), "-o", str(target), "--passes", passes, NO_REPRODUCER]
+    arguments = ["opt", str(optimizer.source), "-o", str(target), "--passes", passes, NO_REPRODUCER, *numerics(passes)]
     try:
         told = tool.call(optimizer.fxopt, arguments, optimizer.folder)
     except tool.FxoptError as error:

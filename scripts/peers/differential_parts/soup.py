@@ -13,6 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from differential_parts import steps
 from differential_parts.collectives import join_group
+from differential_parts.observe import attributes_of
 from differential_parts.programs import (
     FAILING,
     WORLD,
@@ -69,9 +70,12 @@ def trace(function: Callable[..., object], inputs: list[object], mode: str, pre_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return make_fx(function, tracing_mode=mode, pre_dispatch=pre_dispatch, _allow_non_fake_inputs=True)(*inputs)
+            graph_module = make_fx(function, tracing_mode=mode, pre_dispatch=pre_dispatch, _allow_non_fake_inputs=True)(*inputs)
         except Exception as error:  # programs that PyTorch's tracer refuses are skipped
             raise Unusable(f"make_fx: {type(error).__name__}") from error
+    if any(map(torch._C._functorch.is_functorch_wrapped_tensor, attributes_of(graph_module).values())):
+        raise Unusable("make_fx: a tensor of vmap among the constants")
+    return graph_module
 
 
 def soup(dice: Dice) -> Program:
@@ -83,18 +87,18 @@ def soup(dice: Dice) -> Program:
     kinds = steps.FOR_GRADIENTS if has_gradients else kinds
     if "collective" in kinds:
         join_group(WORLD)
-    return _program(dice, kinds, 22, mode, pre_dispatch, has_gradients, bare=0.35)
+    return of_steps(dice, kinds, 22, mode, pre_dispatch, has_gradients, bare=0.35)
 
 
 def pairs(dice: Dice) -> Program:
     """Calls that are nearly one, close together and often without values: what rules of unrecorded graphs go by."""
     kinds = ["unrecorded", "unrecorded", "unrecorded", "around", "view", "write"]
-    program = _program(dice, kinds, 10, "fake", dice.chance(0.5), False, bare=0.7)
+    program = of_steps(dice, kinds, 10, "fake", dice.chance(0.5), False, bare=0.7)
     _by_outs(program)
     return program
 
 
-def _program(
+def of_steps(
     dice: Dice, kinds: list[str], longest: int, mode: str, pre_dispatch: bool, has_gradients: bool, *, bare: float
 ) -> Program:
     inputs = make_inputs(dice, dice.choices(SIZES, k=dice.randint(1, 3)))

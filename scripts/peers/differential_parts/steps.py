@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from differential_parts import custom_ops, higher_order
+from differential_parts import custom_ops, higher_order, messages
 from differential_parts.programs import aten
 from differential_parts.tape import Tape, has_dims, is_float
 
@@ -412,6 +412,7 @@ KINDS = {
     "index": unary(INDEXES, has_dims(1)),
     "join": _two(JOINS),
     "collective": unary(COLLECTIVES, has_dims(1), writes=True),
+    "messages": messages.step,
     "factory": _factory,
     "types": _mixed_types,
     "nearly": unary(NEARLY, wanted=True),
@@ -427,4 +428,4 @@ KINDS = {
 FOR_GRADIENTS = ("pure", "view", "nothing", "again", "modes", "modes", "modes", "index")
 # Besides these, each program has some of the others.
 COMMON = ("pure", "view", "nothing", "again", "write", "nearly", "around", "pairs", "pairs")
-RARE = tuple(kind for kind in KINDS if kind not in (*COMMON, "modes", "unrecorded"))
+RARE = tuple(kind for kind in KINDS if kind not in (*COMMON, "modes", "unrecorded", "messages"))

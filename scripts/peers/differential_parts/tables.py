@@ -15,7 +15,7 @@ WANTED = (
     "outputs alias each other", "random", "higher-order", "checkpoint", "other sizes", "collective", "forward-loss-backward",
     "joint", "tags with marks", "tags without marks", "write in backward", "fused cross entropy", "dynamo", "call_method",
     "getitem of a tensor", "pre_dispatch", "make_fx real", "torch.export", "AOTAutograd", "attributes", "no values",
-    "custom operator", "failing assertion", "read by argument",
+    "custom operator", "failing assertion", "read by argument", "messages", "nested backward",
 )  # fmt: skip
 
 

@@ -21,16 +21,20 @@ ENDS = ("gradients", "update", "accumulate", "clip", "foreach", "reuse")
 
 
 class BackwardNodes:
-    """The names of the nodes that a trace makes inside `with`."""
+    """The names of the nodes that a trace makes inside `with`. is_marking: what autograd's engine runs there gets PyTorch's marks."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
+        self.is_marking = False
 
     def __enter__(self) -> BackwardNodes:
         self._known = set(self._now())
+        self._marking = torch.compiler._patch_engine_backward() if self.is_marking else contextlib.nullcontext()
+        self._marking.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._marking.__exit__(*error)
         self.names |= set(self._now()) - self._known
 
     @staticmethod
@@ -107,7 +111,7 @@ class Step:
             losses.append(blocks.LOSSES[self.loss](h, target))
             with self.backward:
                 found = torch.autograd.grad(losses[-1], wanted, allow_unused=True)
-                total = [_sum(old, new) for old, new in zip(total, found)]
+                total = [sum_of(old, new) for old, new in zip(total, found)]
         with self.backward, torch.no_grad():
             result = self._finish(wanted, total, buffers, kept)
         return (*losses, *result, *self._extra(kept))
@@ -144,30 +148,59 @@ class Step:
         return {"none": [], "activation": activation, "view": view, "both": both, "late view": both}[self.extra]
 
 
-def _sum(old: Tensor | None, new: Tensor | None) -> Tensor | None:
+def sum_of(old: Tensor | None, new: Tensor | None) -> Tensor | None:
     return new if old is None else old if new is None else old + new
 
 
 def flb(dice: Dice) -> Program:
     """Forward, loss and backward by make_fx with torch.autograd.grad inside; tagged most of the time, marked at times."""
     torch.fx.traceback.current_meta.clear()
-    step = Step(dice)
-    mode = dice.choice(MODES)
+    return whole_step(dice, Step(dice, others=gathering(dice, 0.15)), MODES, own=0.1)
+
+
+def gathering(dice: Dice, share: float) -> Sequence[Block]:
+    """Layers whose parameters are gathered: none, a few among others, or so many that there is something to put together."""
+    return dice.choice([2, 15]) * blocks.GATHERING if dice.chance(share) else ()
+
+
+def whole_step(dice: Dice, step: Step, modes: Sequence[str], *, own: float) -> Program:
+    """A step as one graph. own: the share that carries PyTorch's own marks of backward."""
+    mode, is_own = dice.choice(modes), dice.chance(own)
     context = torch.fx.traceback.preserve_node_meta() if step.is_tagging or dice.chance(0.2) else contextlib.nullcontext()
     with context:
-        graph_module = trace(step, step.traced_inputs(), mode, False)
+        graph_module = traced(_marking(step) if is_own else step, step.traced_inputs(), mode, is_own=is_own)
     program = Program(graph_module, step.inputs, told={"kind": "forward_loss_backward"})
     if dice.chance(0.6):
         program.told["roles"] = step.roles()
-    marks = dice.chance(0.5)
+    marks = dice.chance(0.5) and not is_own
     backward = {node for node in graph_module.graph.nodes if node.name in step.backward.names}
     if dice.chance(0.85) and not step.is_tagging or marks:
         give_marks(graph_module, dice, backward, marks=marks, tags=not step.is_tagging or dice.chance(0.5))
     program.features |= {"forward-loss-backward", f"make_fx {mode}", *_step_features(step)} | features_of(graph_module)
-    program.features |= _tag_features(program.features, marks=marks)
+    program.features |= ({"PyTorch's own marks"} if is_own else set()) | _tag_features(program.features, marks=marks or is_own)
     if any(node in backward and "in-place" in features_of_one(node) for node in graph_module.graph.nodes):
         program.features.add("write in backward")
     return program
+
+
+def _marking(function: Callable[..., object]) -> Callable[..., object]:
+    """Marks whatever autograd's engine runs, also where forward asks for gradients."""
+
+    def marking(*given: object) -> object:
+        with torch.compiler._patch_engine_backward():
+            return function(*given)
+
+    return marking
+
+
+def traced(function: Callable[..., object], inputs: list[object], mode: str, *, is_own: bool) -> GraphModule:
+    """is_own: as PyTorch's marks of backward need it."""
+    with contextlib.ExitStack() as stack:
+        if is_own:
+            stack.enter_context(torch.fx.traceback.preserve_node_meta())
+            stack.enter_context(torch.autograd.set_multithreading_enabled(False))
+            stack.enter_context(torch.compiler._non_strict_tracing_context())
+        return trace(function, inputs, mode, False)
 
 
 def features_of_one(node: torch.fx.Node) -> set[str]:
@@ -192,8 +225,8 @@ def _step_features(step: Step) -> set[str]:
 def joint(dice: Dice) -> Program:
     """A joint graph: gradients of the outputs for given tangents, in-place writes kept."""
     torch.fx.traceback.current_meta.clear()
-    gathering, drawing = 2 * blocks.GATHERING if dice.chance(0.4) else (), 2 * blocks.DRAWING if dice.chance(0.3) else ()
-    step = Step(dice, others=gathering + drawing + (2 * blocks.READING_FIRST if dice.chance(0.3) else ()))
+    drawing = 2 * blocks.DRAWING if dice.chance(0.3) else ()
+    step = Step(dice, others=(*gathering(dice, 0.4), *drawing) + (2 * blocks.READING_FIRST if dice.chance(0.3) else ()))
     step.chunks = 1
     averages = [dice.tensor((WIDTH,))] if dice.chance(0.2) else []  # state whose new value is an output
     step.state += averages
@@ -211,9 +244,27 @@ def joint(dice: Dice) -> Program:
             found = torch.autograd.grad(outputs, wanted, tangents, allow_unused=True)
         return (*new, *outputs, *step._extra(kept)), found
 
+    return joint_of(dice, step, function, MODES, has_averages=bool(averages), own=0.1)
+
+
+def joint_of(
+    dice: Dice,
+    step: Step,
+    function: Callable[[list[Tensor], list[Tensor]], tuple],
+    modes: Sequence[str],
+    *,
+    has_averages: bool = False,
+    own: float = 0.0,
+    needs_marks: bool = False,
+) -> Program:
+    """The joint graph of function(primals, tangents), which gives outputs of a step and its gradients. has_averages: the first of
+    them is the new value of the last state. own: the share that carries PyTorch's own marks of backward. needs_marks: not all of
+    backward hangs on a tangent."""
     tangents = [dice.tensor((step.batch, WIDTH)), dice.tensor(())]
-    mode = dice.choice(MODES)
-    graph_module = trace(function, [step.traced_inputs(), tangents], mode, False)
+    mode, is_own = dice.choice(modes), dice.chance(own) and not needs_marks
+    step.backward.is_marking = is_own and dice.chance(0.85)  # AOTAutograd marks the outer backward only
+    function = _marking(function) if is_own and not step.backward.is_marking else function
+    graph_module = traced(function, [step.traced_inputs(), tangents], mode, is_own=is_own)
 
     def inputs() -> list[object]:
         return [*step.inputs(), *(tangent.clone() for tangent in tangents)]
@@ -225,8 +276,8 @@ def joint(dice: Dice) -> Program:
         raise Unusable("a tangent has no such name")
     average = placeholders[len(step.parameters) + len(step.state) - 1]
     if dice.chance(0.2):
-        buffers = [len(step.parameters) + place for place in range(len(step.state) + 2) if not averages or place != len(step.state) - 1]
-        attributes_for_inputs(program, dice, buffers)
+        buffers = [len(step.parameters) + place for place in range(len(step.state) + 2)]
+        attributes_for_inputs(program, dice, [place for place in buffers if not has_averages or placeholders[place] is not average])
         graph_module.recompile()
     roles = {node.name: {"role": "tangent"} for node in last}
     if dice.chance(0.7):
@@ -235,17 +286,17 @@ def joint(dice: Dice) -> Program:
     program.told |= {"kind": "joint", "roles": roles}
     gradients = len(step.parameters) or 1
     program.num_forward_outputs = forward = len(leaves_of(graph_module)) - gradients
-    if averages:
+    if has_averages:
         outputs = [{"role": "mutation", "of": average.name}, *["user"] * (forward - 1), *["gradient"] * gradients]
         program.told |= {"outputs": outputs, "num_forward_outputs": forward}
     backward = {node for node in graph_module.graph.nodes if node.name in step.backward.names}
-    marks = dice.chance(0.5)
+    marks = (dice.chance(0.5) or needs_marks) and not is_own
     program.backward = frozenset(node.name for node in (*backward, *last))
     if marks and step.extra == "late view" and "num_forward_outputs" not in program.told:
         program.num_forward_outputs -= 1  # by its mark the view is a gradient, and nothing says otherwise
     give_marks(graph_module, dice, backward, marks=marks, tags=dice.chance(0.7))
     program.features |= {"joint", f"make_fx {mode}", *_step_features(step)} | features_of(graph_module)
-    program.features |= _tag_features(program.features, marks=marks)
+    program.features |= ({"PyTorch's own marks"} if is_own else set()) | _tag_features(program.features, marks=marks or is_own)
     return program
 
 
