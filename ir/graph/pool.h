@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/check.h"
 #include "ir/graph/arg.h"
 #include "ir/graph/value.h"
 
@@ -22,11 +23,18 @@ class Pool {
   ArgRange append(std::span<const Arg> items);
   size_t num_args() const { return args_.size(); }
 
-  const Value& value(ValueId id) const { return values_[id.index()]; }
+  // Of a node without a recorded value there is none: an InternalError.
+  const Value& value(ValueId id) const {
+    FXOPT_CHECK(id.is_valid(), "nothing is recorded");
+    return values_[id.index()];
+  }
   std::span<const Value> children(const Value& value) const {
     return std::span(values_).subspan(value.first, value.count);
   }
-  const Tensor& tensor(const Value& value) const { return tensors_[value.first]; }
+  const Tensor& tensor(const Value& value) const {
+    FXOPT_CHECK(value.kind == ValueKind::kTensor, "no tensor");
+    return tensors_[value.first];
+  }
   Tensor& tensor(const Value& value) { return tensors_[value.first]; }
   const Arg& scalar(const Value& value) const { return args_[value.first]; }
   std::span<const StringId> keys(const Value& value) const { return std::span(keys_).subspan(value.keys, value.count); }
