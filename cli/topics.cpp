@@ -54,7 +54,8 @@ verify proves of any two files that one computes what the other does:
 The answer is one of three:
   proved      by the sizes and strides that BEFORE records; those of AFTER are not believed
   differs     what differs first, and the first call that BEFORE does not have (exit 4)
-  undecided   a fact is missing, most often what a view shows (exit 4 with --strict)
+  undecided   a fact is missing, most often what a view shows (exit 4 with --strict); with --allow also where a law may
+              explain the first call that BEFORE does not have, and its conditions were not seen to hold (exit 4)
 "differs" says that no call of BEFORE computes it, not that numbers differ: add(b, a) for add(a, b) differs.
 
 The file that opt writes says which passes were proved, by which version of fxopt, and what that rests on: views whose

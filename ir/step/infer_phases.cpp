@@ -65,11 +65,12 @@ class Inference {
   std::optional<GradientReach> reach() {
     if (!find_closure()) return std::nullopt;
     std::vector<NodeId> outputs;
-    for (size_t i = 0; i < leaves_.size(); ++i) {
-      const bool is_first = graph_.num_forward_outputs.has_value() && is_joint_
-                                ? static_cast<int64_t>(leaves_[i].place) < *graph_.num_forward_outputs
-                                : is_forward_output(leaves_[i]);
-      if (is_first) outputs.push_back(leaves_[i].node);
+    for (const Leaf& leaf : leaves_) {
+      const bool is_told = graph_.num_forward_outputs.has_value() && is_joint_;
+      const bool is_forward = is_told ? static_cast<int64_t>(leaf.place) < *graph_.num_forward_outputs
+                                      : is_forward_output(leaf) && !may_be_marked_gradient(leaf);
+      if (is_forward) outputs.push_back(leaf.node);
+      if (!is_forward && is_joint_ && leaf.node.is_valid()) break;  // gradients come last
     }
     return GradientReach{std::move(outputs), std::move(closure_.masks)};
   }
@@ -85,6 +86,12 @@ class Inference {
   }
 
  private:
+  // An output that is marked backward may be a gradient that depends on no seed.
+  bool may_be_marked_gradient(const Leaf& leaf) const {
+    return graph_[leaf.node].phase == Phase::kBackward && leaf.role != OutputRole::kLoss &&
+           leaf.role != OutputRole::kUser;
+  }
+
   // False: no seed, no backward.
   bool find_closure() {
     find_seeds();

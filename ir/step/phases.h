@@ -58,8 +58,8 @@ PhaseMap infer_phases(const Graph& graph, const StorageMap& storages);
 
 // What depends on gradients, whatever marks say.
 struct GradientReach {
-  // The outputs that forward gives: of a joint graph the first `num_forward_outputs`; else those that are no gradients by their role and
-  // depend on no seed.
+  // The outputs that forward gives: of a joint graph the first `num_forward_outputs`; else those that are no gradients by their role,
+  // depend on no seed and are not marked backward themselves, of a joint graph up to the first other one.
   std::vector<NodeId> forward_outputs;
   IdMap<NodeId, uint64_t> depends;  // not 0: on a seed, or is one
 };

@@ -78,7 +78,9 @@ Replacer::Replacer(Graph& graph, const PhaseMap& phases, std::string_view pass)
       phases_(phases),
       pass_(pass),
       replaced_(graph.num_ids()),
-      has_marks_(may_hold_marks(graph.module())) {}
+      has_marks_(may_hold_marks(graph.module())) {
+  for (const NodeId node : phases.overruled) is_overruled_[node] = true;
+}
 
 void Replacer::record_mark(NodeId node, const std::vector<std::string>& names, const TagVerdict& verdict) {
   for (const std::string& name : names) {
@@ -92,6 +94,7 @@ void Replacer::record_mark(NodeId node, const std::vector<std::string>& names, c
 }
 
 bool Replacer::is_backward(NodeId node) const {
+  if (is_overruled_.get(node)) return false;
   return graph_[node].phase == Phase::kBackward || phases_.phase.get(node) == Phase::kBackward;
 }
 

@@ -82,6 +82,7 @@ class Replacer {
   const PhaseMap& phases_;
   std::string_view pass_;
   IdMap<NodeId, NodeId> replaced_;
+  IdMap<NodeId, bool> is_overruled_;
   bool has_marks_;  // whether any node may carry a mark
   bool any_ = false;
   int64_t num_unmarked_ = 0;  // marked values moved to the ledger

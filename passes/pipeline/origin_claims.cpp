@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,13 +26,14 @@ class Collector {
       known_.clear();
       const Graph* other = same_graph();
       read_origins(graph, other);
-      // A bucket lets every other collective of its kind stand elsewhere among them.
+      // A bucket lets every other collective of its kind stand elsewhere among them, and copies of its members that stay alone give
+      // what its parts give.
+      const std::set<Law> bucketed = laws_of_buckets(graph);
       for (const Graph* each : {other, &graph}) {
         if (each == nullptr) continue;
         for (const NodeId node : each->nodes()) {
-          const bool is_start = (*each)[node].is_call() && each->op(node).has(Effect::kCollective);
-          const std::optional<Law> law = is_start ? bucket_law(*each, node) : std::nullopt;
-          if (law.has_value()) claim((*each)[node].uid, *law);
+          const std::optional<Law> law = is_of_bucket(*each, node) ? std::nullopt : bucket_law(*each, node);
+          if (law.has_value() && bucketed.count(*law) > 0) claim((*each)[node].uid, *law);
         }
       }
     }
@@ -75,6 +77,17 @@ class Collector {
         }
       }
     }
+  }
+  // Of the buckets that the graph has.
+  static std::set<Law> laws_of_buckets(const Graph& graph) {
+    std::set<Law> laws;
+    for (const NodeId node : graph.nodes()) {
+      const bool is_call =
+          graph[node].is_call() && graph.op(node).has(Effect::kCollective) && is_of_bucket(graph, node);
+      if (const std::optional<Law> law = is_call ? bucket_law(graph, node) : std::nullopt; law.has_value())
+        laws.insert(*law);
+    }
+    return laws;
   }
   static std::vector<NodeId> nodes_of(const Graph& graph) {
     return std::vector<NodeId>(graph.nodes().begin(), graph.nodes().end());
@@ -154,6 +167,40 @@ class Collector {
 
 std::vector<Claim> claims_by_origins(const Module& before, const Module& after, const std::vector<Law>& laws) {
   return laws.empty() ? std::vector<Claim>() : Collector(before, after, laws).run();
+}
+
+bool may_follow_from(const Graph& graph, NodeId call, const std::vector<Law>& laws) {
+  const auto is_allowed = [&laws](Law law) { return std::find(laws.begin(), laws.end(), law) != laws.end(); };
+  const auto is_of_law = [&](NodeId node) {
+    const bool moves =
+        graph[node].is_call() && (graph.op(node).has(Effect::kCollective) || graph.op(node).has(Effect::kWaits));
+    return moves && std::any_of(laws.begin(), laws.end(), [](Law law) { return law != Law::kPart; });
+  };
+  if (const NodeExtra* extra = graph.extra(call)) {
+    for (const Origin& origin : extra->origins) {
+      const std::string_view pass = graph.module().text(origin.pass);
+      const bool made = (pass == "bucket" && (is_allowed(Law::kBucket) || is_allowed(Law::kBucketedReduction))) ||
+                        (pass == "fuse-gathers" && is_allowed(Law::kGathers)) ||
+                        (pass == "alias-round-trips" && is_allowed(Law::kOwnShard)) ||
+                        (pass == "dedup-unshards" && is_allowed(Law::kAddedReductions));
+      if (made) return true;
+    }
+  }
+  if (is_of_law(call)) return true;
+  constexpr int kMaxSteps = 8;
+  const auto moves_data = [&graph](NodeId node) {
+    return graph[node].is_call() &&
+           (graph.op(node).compute == ComputeClass::kView || graph.op(node).compute == ComputeClass::kDataMovement);
+  };
+  for (const bool is_up : {true, false}) {
+    NodeId node = call;
+    for (int step = 0; step < kMaxSteps && node.is_valid() && moves_data(node); ++step) {
+      const std::vector<NodeId> users = is_up ? std::vector<NodeId>() : graph.users(node);
+      node = is_up ? first_argument(graph, node) : users.empty() ? NodeId() : users.front();
+      if (node.is_valid() && is_of_law(node)) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace fxopt

@@ -12,4 +12,8 @@ namespace fxopt {
 // after the other, no claims of one step may bear all of that out. O(nodes + origins).
 std::vector<Claim> claims_by_origins(const Module& before, const Module& after, const std::vector<Law>& laws);
 
+// Whether one of the laws may be what makes the call differ, though its checker did not bear it out: a pass that works by the law made
+// the call, or it is a collective of the law's kind, a wait for one, or moves data on the way to or from one. O(steps of that way).
+bool may_follow_from(const Graph& graph, NodeId call, const std::vector<Law>& laws);
+
 }  // namespace fxopt

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Asks `fxopt verify OUT --against IN` of what README's pipelines make of every graph of testdata, also with bucket behind them.
+
+    scripts/peers/verified_pipelines.py [--fxopt PROGRAM] [FILE...]
+
+Each pass was proved by `opt` when it ran; here the last file alone is compared with the first, with all laws allowed. A line for each that
+is not proved, then the numbers. Exits with 1 when one is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from fxopt.tool import find_fxopt
+
+TESTDATA = pathlib.Path(__file__).resolve().parents[2] / "testdata"
+LAWS = "bucket,bucketed-reduction,gathers,own-shard,added-reductions,dead-collectives"
+PIPELINES = (
+    "infer-phase,canonicalize,cse,remat,dce",
+    "canonicalize,cse,remat,dce",
+    "canonicalize,cse,sac{policy=per-op},remat,dce",
+    "canonicalize,cse,sac{policy=full},remat,dce",
+    "cse,dce",
+    "fsdp-gathers,remat,dce",
+    "fsdp-gathers,sac{policy=full},remat,dce",
+    "dedup-unshards",
+    "fuse-gathers,dce",
+    "alias-round-trips",
+    "compute-cap",
+    "compute-cap{max-live=500MiB}",
+)
+
+
+def graphs() -> list[pathlib.Path]:
+    return sorted(
+        path for ending in ("*.pb", "*.zst") for folder in ("", "dumps", "gpu") for path in (TESTDATA / folder).glob(ending)
+    )
+
+
+def run(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=pathlib.Path, metavar="FILE", help="graphs (default: all of testdata)")
+    parser.add_argument("--fxopt", type=pathlib.Path, metavar="PROGRAM")
+    options = parser.parse_args(arguments)
+    program = options.fxopt or find_fxopt()
+    asked, proved, refused = 0, 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        after = pathlib.Path(folder) / "after.pb"
+        for before in options.files or graphs():
+            for pipeline in (text + behind for text in PIPELINES for behind in ("", ",bucket")):
+                asked += 1
+                made = run(program, "opt", before, "-o", after, "--passes", pipeline, "--no-reproducer")
+                verified = run(program, "verify", after, "--against", before, "--allow", LAWS) if made.returncode == 0 else made
+                if verified.returncode == 0 and "proved, it computes" in verified.stdout:
+                    proved += 1
+                    continue
+                refused += made.returncode == 8  # what a pass does not support is said, and no file is written
+                said = (verified.stderr.splitlines() or [""])[0]
+                print(
+                    f"{'opt' if made.returncode else 'verify'} {verified.returncode}: {before.name}: {pipeline}: {said[:200]}",
+                    flush=True,
+                )
+    print(f"{asked} pipelines, {proved} proved, {refused} not supported")
+    return 0 if proved + refused == asked else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
