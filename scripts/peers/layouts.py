@@ -7,7 +7,7 @@ Takes the sample inputs that PyTorch's own tests have for its operators (op_db),
 transposed, channels last, expanded, sliced), executes each call on the CPU, and runs every operator that it reaches once more over fake
 tensors of the same layout. Printed: operators with a result of other strides, of another offset, or that shares memory with an argument
 in the one and not in the other; and those whose result holds more bytes than its sizes and strides need. Compared with the op table:
-each such operator must be marked there (`chooses_layout`), and no other. Exits with 1 when one is not. Needs torch.
+each such operator must be marked there (`chooses_layout`; `holds` or `clones_storage`). Exits with 1 when one is not. Needs torch.
 """
 
 from __future__ import annotations
@@ -180,10 +180,13 @@ def run(info: object, sample: object, name: str, found: dict[str, Found]) -> Non
         return
 
 
-def marked() -> set[str]:
-    """The operators of the table whose rows say that they choose their layout."""
+MARKS = {"strides": (".chooses_layout = true",), "bytes": (".holds = ", ".clones_storage = true")}
+
+
+def marked(kind: str) -> set[str]:
+    """The operators of the table whose rows tell of such differences."""
     text = "".join((ROOT / "ir" / "ops" / name).read_text(encoding="utf-8") for name in ("aten.inc", "extra.inc", "libraries.inc"))
-    return {line.split('"')[1] for line in text.splitlines() if ".chooses_layout = true" in line}
+    return {line.split('"')[1] for line in text.splitlines() if any(mark in line for mark in MARKS[kind])}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -210,7 +213,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{len(found)} operators, {calls} calls; " + ", ".join(
         f"{sum(kind in entry.differences for entry in different.values())} differ in {kind}" for kind in KINDS
     ))
-    missing = {name for name, entry in different.items() if "strides" in entry.differences} - marked()
+    missing = {name for kind in MARKS for name in {n for n, entry in different.items() if kind in entry.differences} - marked(kind)}
     print(f"not marked: {', '.join(sorted(missing)) or 'none'}")
     return 1 if missing else 0
 

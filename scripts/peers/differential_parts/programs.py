@@ -39,16 +39,24 @@ class Program:
     num_forward_outputs: int = 0  # of a joint graph
 
     def forward(self) -> Program:
-        """The joint graph without its gradients and tangents, which are the last inputs."""
+        """The joint graph without its gradients and tangents, which are the last inputs. Writes of a backward pass inside forward stay:
+        those that stand before the last output of forward."""
         graph_module = GraphModule(self.graph_module, copy.deepcopy(self.graph_module.graph))
         graph = graph_module.graph
-        graph.output_node().args = (tuple(leaves_of(graph_module)[: self.num_forward_outputs]),)
+        kept = leaves_of(graph_module)[: self.num_forward_outputs]
+        graph.output_node().args = (tuple(kept),)
+        last = max((node for node in kept if isinstance(node, Node)), default=None)
         for node in reversed(graph.nodes):
-            if node.name in self.backward and node.op != "output" and not node.users:
+            is_inner_write = last is not None and node < last and _writes(node)
+            if node.name in self.backward and node.op != "output" and not node.users and not is_inner_write:
                 graph.erase_node(node)
         graph_module.recompile()
         count = len(graph.find_nodes(op="placeholder"))
         return replace(self, graph_module=graph_module, inputs=lambda: self.inputs()[:count])
+
+
+def _writes(node: Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
 def leaves_of(graph_module: GraphModule) -> list[object]:
