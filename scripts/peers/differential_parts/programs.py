@@ -40,14 +40,19 @@ class Program:
 
     def forward(self) -> Program:
         """The joint graph without its gradients and tangents, which are the last inputs. Writes of a backward pass inside forward stay:
-        those that stand before the last output of forward."""
+        those that stand before the last output of forward and depend on no tangent."""
         graph_module = GraphModule(self.graph_module, copy.deepcopy(self.graph_module.graph))
         graph = graph_module.graph
         kept = leaves_of(graph_module)[: self.num_forward_outputs]
         graph.output_node().args = (tuple(kept),)
         last = max((node for node in kept if isinstance(node, Node)), default=None)
+        of_tangents: set[Node] = set()
+        for node in graph.nodes:
+            is_tangent = node.op == "placeholder" and node.name in self.backward
+            if is_tangent or any(source in of_tangents for source in node.all_input_nodes):
+                of_tangents.add(node)
         for node in reversed(graph.nodes):
-            is_inner_write = last is not None and node < last and _writes(node)
+            is_inner_write = last is not None and node < last and _writes(node) and node not in of_tangents
             if node.name in self.backward and node.op != "output" and not node.users and not is_inner_write:
                 graph.erase_node(node)
         graph_module.recompile()
