@@ -77,7 +77,7 @@ class Scheduler {
     } else if (is_compute(node)) {
       ++in_a_row_;
       longest_ = std::max(longest_, in_a_row_);
-      if (options_.max_consecutive > 0 && in_a_row_ == options_.max_consecutive + 1) {
+      if (options_.max_consecutive > 0 && in_a_row_ - 1 == options_.max_consecutive) {
         ++num_long_;
         if (!first_long_.is_valid()) first_long_ = node;
       }
