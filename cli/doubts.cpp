@@ -1,8 +1,5 @@
 #include "cli/doubts.h"
 
-#include <optional>
-
-#include "ir/alias/storages.h"
 #include "ir/graph/module.h"
 #include "ir/graph/top_level.h"
 
@@ -19,15 +16,11 @@ void warn_of_doubts(Console& console, const std::string& file, const Graph& grap
   }
 }
 
-void warn_of_doubts(Console& console, const std::string& file, const Module& module) {
+void warn_of_doubts(Console& console, const std::string& file, const Module& module, ModuleFacts& facts) {
   for (const GraphId id : top_level_graphs(module)) {
     const Graph& graph = module.graph(id);
-    std::optional<StorageMap> storages;
-    const StorageSource source = [&]() -> const StorageMap& {
-      if (!storages.has_value()) storages.emplace(graph);
-      return *storages;
-    };
-    warn_of_doubts(console, file, graph, resolve_phases(graph, source), source);
+    Facts& own = facts.of(graph);
+    warn_of_doubts(console, file, graph, own.phases(), [&own]() -> const StorageMap& { return own.storages(); });
   }
 }
 

@@ -425,11 +425,7 @@ void optimize(Console& console, const OptFlags& flags, const OptPlan& plan, size
   PassContext context(module);
   context.measure = memory->measure;
   context.costs = memory->costs;
-  for (const GraphId id : top_level_graphs(module)) {
-    Facts& facts = context.facts.of(module.graph(id));
-    warn_of_doubts(console, shown_input(path), module.graph(id), facts.phases(),
-                   [&facts]() -> const StorageMap& { return facts.storages(); });
-  }
+  warn_of_doubts(console, shown_input(path), module, context.facts);
   // Without a report the ideal peaks alone.
   const bool is_measured = wants_report || may_recompute(plan.pipeline);
   const PeakView peaks{memory->measure, !wants_report || !plan.memory.wants_allocator()};

@@ -85,7 +85,8 @@ void list_tags(Console& console, const TagsFlags& flags, const std::string& show
   file["marks"] = nlohmann::ordered_json::object();
   for (const auto& [word, count] : count_outcomes(outcomes, OutcomesOf::kMarks)) file["marks"][word] = count;
   file["tags"] = tags_json(outcomes);
-  warn_of_doubts(console, shown, module);
+  ModuleFacts facts(module);
+  warn_of_doubts(console, shown, module, facts);
   flags.strict ? refuse(console, shown, outcomes) : warn_without_backward(console, shown, outcomes);
 }
 

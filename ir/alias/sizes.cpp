@@ -150,7 +150,8 @@ SizeSource size_source(const Graph& graph, const StorageMap& storages, BufferId 
   if (buffer.carried.is_valid()) source.bytes = graph.module().storage(buffer.carried).bytes;
   source.tensor = first;
   std::optional<Room> room;
-  if (buffer.source == BufferSource::kNode && first != nullptr)
+  const bool is_made = buffer.source == BufferSource::kNode && first != nullptr;
+  if (is_made && graph.op(buffer.producer).holds != Holds::kItself)
     room = find_room(graph, buffer.producer, result_index(storages, id), *first);
   if (room.has_value()) source.room = *std::move(room);
   if (source.like.is_valid()) {

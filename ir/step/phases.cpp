@@ -70,16 +70,34 @@ void find_made_for_backward(const Graph& graph, PhaseMap& map) {
   }
 }
 
-// Whether something that is not backward is given what is, or may be: a write of backward may be seen by anything.
-bool may_serve_forward(const Graph& graph, const PhaseMap& map) {
+// Whether an output that forward is told to give is backward.
+bool gives_backward(const Graph& graph, const PhaseMap& map) {
+  const std::vector<NodeId> leaves = output_leaves(graph);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const OutputRole role = i < graph.outputs.size() ? graph.outputs[i].role : OutputRole::kUnspecified;
+    const bool is_told = role == OutputRole::kLoss || role == OutputRole::kUser ||
+                         static_cast<int64_t>(i) < graph.num_forward_outputs.value_or(0);
+    if (is_told && leaves[i].is_valid() && map.is_backward(leaves[i])) return true;
+  }
+  return false;
+}
+
+// Whether marks and dependences may disagree, so that it is worth following these: something that is not backward is given what is (a
+// write of backward may be seen by anything), or calls are marked forward, where gradients may hide.
+bool may_contradict(const Graph& graph, const PhaseMap& map) {
+  const bool is_whole_step = !is_joint(graph) && holds_backward(graph, map);
   const auto nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) {
-    const bool is_backward = map.is_backward(node);
-    if (is_backward && has_effect(graph.op(node).effects, Effect::kMutates | Effect::kUnknownWrites)) return true;
-    bool found = false;
-    graph.for_each_input(node, [&](NodeId input) { found = found || (map.is_backward(input) && graph[input].runs()); });
-    return found && (!is_backward || graph[node].kind == NodeKind::kOutput);
-  });
+  return gives_backward(graph, map) || std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+           if (graph[node].kind == NodeKind::kOutput) return false;
+           if (map.is_backward(node)) {
+             return has_effect(graph.op(node).effects, Effect::kMutates | Effect::kUnknownWrites);
+           }
+           if (is_whole_step && graph[node].is_call() && is_marked_forward(graph[node])) return true;
+           bool found = false;
+           graph.for_each_input(
+               node, [&](NodeId input) { found = found || (map.is_backward(input) && graph[input].runs()); });
+           return found;
+         });
 }
 
 // Autograd inside forward marks what it computes backward, as it does outside.
@@ -202,7 +220,7 @@ PhaseMap resolve_phases(const Graph& graph, const StorageSource& storages) {
   PhaseMap map = analyze_phases(graph, storages);
   if (!may_hold_backward(graph)) return map;
   if (!map.has_markers) return infer_phases(graph, storages());
-  if (!may_serve_forward(graph, map)) return map;
+  if (!may_contradict(graph, map)) return map;
   overrule_marks(graph, storages(), map);
   follow_backward(graph, storages(), map);
   return map;
