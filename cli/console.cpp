@@ -43,6 +43,11 @@ Console::Console(const Output& output, std::vector<std::string> args)
 
 Console::~Console() = default;
 
+void Console::flush() {
+  output_.out.flush();
+  output_.err.flush();
+}
+
 size_t Console::num_errors() const { return data_->errors.size(); }
 
 const std::vector<nlohmann::ordered_json>& Console::errors() const { return data_->errors; }

@@ -21,7 +21,8 @@ namespace fxopt {
 struct Output {
   std::ostream& out;
   std::ostream& err;
-  bool colours = false;  // of `err`
+  bool colours = false;     // of `err`
+  bool is_process = false;  // they are the process's own: a forked process can go on with them
 };
 
 // Errors in colour: on a terminal that can, unless $NO_COLOR has a value. Null for a variable that is not set.
@@ -50,6 +51,10 @@ class Console {
   // With --verbose: stages of work are told.
   void set_verbose() { log_.set_level(LogLevel::kInfo); }
   bool is_verbose() const { return log_.has(LogLevel::kInfo); }
+
+  // Whether a forked process can write what this one would have written, once both streams are flushed.
+  bool may_fork() const { return output_.is_process; }
+  void flush();
 
   // Standard output; swallows everything when the envelope goes there.
   std::ostream& product() { return json_path_ == "-" ? nowhere_ : output_.out; }

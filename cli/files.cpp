@@ -1,15 +1,19 @@
 #include "cli/files.h"
 
 #include <algorithm>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <new>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
+#include "cli/crash_guard.h"
 #include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/products.h"
@@ -42,6 +46,33 @@ std::string last_parts(const std::string& path, size_t count) {
   size_t at = path.size();
   for (; count > 0 && at != std::string::npos; --count) at = at == 0 ? std::string::npos : path.rfind('/', at - 1);
   return at == std::string::npos ? path : path.substr(at + 1);
+}
+
+constexpr const char* kPleaseReport =
+    "this is a mistake in fxopt; please report it with this file and the command line, which reproduce it";
+
+// Of the process that worked on an input.
+Error crash_error(int signal) {
+  const std::string text = "signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+  if (signal == SIGKILL) {
+    return {ErrorCode::kFileTooLarge,
+            "the process that worked on this input was ended by " + text,
+            "the kernel does so when memory runs out: give this input more memory",
+            {}};
+  }
+  return {ErrorCode::kInternal, "fxopt crashed on this input: " + text, kPleaseReport, {}};
+}
+
+// A mistake of ours or a lack of memory, which `work` throws.
+std::optional<Error> failure_of(const std::function<void()>& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const InternalError& failure) {
+    return Error{ErrorCode::kInternal, failure.what(), kPleaseReport, {}};
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kFileTooLarge, "not enough memory for this input", "", {}};
+  }
 }
 
 }  // namespace
@@ -80,28 +111,25 @@ std::unique_ptr<Module> load_input(Console& console, const std::string& path) {
   return load_input(console, path, bytes);
 }
 
-void for_each_input(Console& console, const std::vector<std::string>& inputs, const FileWork& work) {
+void for_each_input(Console& console, const std::vector<std::string>& inputs, const FileWork& work,
+                    const FileEnd& ended) {
+  console.flush();
+  CrashGuard guard(console.may_fork() && (inputs.size() > 1 || console.wants_json()));
   for (size_t i = 0; i < inputs.size(); ++i) {
+    console.flush();
+    const int signal = guard.begin();
     const size_t errors_before = console.num_errors();
-    nlohmann::ordered_json file = {{"file", shown_input(inputs[i])}, {"ok", false}};
-    Error error;
-    error.where.file = shown_input(inputs[i]);
-    bool has_failed = true;
-    try {
-      work(i, file);
-      has_failed = false;
-    } catch (const InternalError& failure) {
-      error.code = ErrorCode::kInternal;
-      error.message = failure.what();
-      error.hint =
-          "this is a mistake in fxopt; please report it with this file and the command line, which reproduce it";
-    } catch (const std::bad_alloc&) {
-      error.code = ErrorCode::kFileTooLarge;
-      error.message = "not enough memory for this input";
+    const std::string shown = shown_input(inputs[i]);
+    nlohmann::ordered_json file = {{"file", shown}, {"ok", false}};
+    std::optional<Error> failure = signal != 0 ? crash_error(signal) : failure_of([&] { work(i, file); });
+    if (signal == 0) guard.end();
+    if (failure.has_value()) {
+      failure->where.file = shown;
+      console.error(*failure);
     }
-    if (has_failed) console.error(error);
     file["ok"] = console.num_errors() == errors_before;
     console.result()["files"].push_back(std::move(file));
+    if (ended) ended(i, errors_before);
   }
 }
 

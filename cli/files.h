@@ -32,10 +32,14 @@ std::unique_ptr<Module> load_input(Console& console, const std::string& path);
 std::unique_ptr<Module> load_input(Console& console, const std::string& path, std::string& bytes);
 
 // Works on each input, given by its position, and adds one object for each to "files" of the result: the file's name,
-// whether there was no error, and what `work` puts in. A mistake of ours or a lack of memory becomes an error of that
-// input and does not hide the others.
+// whether there was no error, and what `work` puts in. A crash, a mistake of ours or a lack of memory becomes an error of
+// that input and does not hide the others: of several inputs, or where there is an envelope, each is worked on so that
+// a CrashGuard can go on without it. After a crash nothing that `work` changed is there. `ended` is called after each
+// input, also after a crash, with the input's position and that of its first error in console.errors().
 using FileWork = std::function<void(size_t, nlohmann::ordered_json&)>;
-void for_each_input(Console& console, const std::vector<std::string>& inputs, const FileWork& work);
+using FileEnd = std::function<void(size_t, size_t)>;
+void for_each_input(Console& console, const std::vector<std::string>& inputs, const FileWork& work,
+                    const FileEnd& ended = nullptr);
 
 // "# a.pb", where there are several inputs that a reader must tell apart.
 void print_file_title(std::ostream& out, const std::vector<std::string>& inputs, const std::string& path);

@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
     const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
     const bool colours =
         fxopt::wants_colours(::isatty(STDERR_FILENO) == 1, std::getenv("NO_COLOR"), std::getenv("TERM"));
-    return fxopt::run_cli(args, {std::cout, std::cerr, colours});
+    return fxopt::run_cli(args, {std::cout, std::cerr, colours, true});
   } catch (const std::exception& error) {
     // run_cli() answers for everything a command can do; this is for what fails outside of it, such as printing.
     std::cerr << "fxopt: " << error.what() << '\n';

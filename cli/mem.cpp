@@ -70,17 +70,14 @@ class Mem {
     for (const std::string& setting : plan_.allocator().not_modelled) {
       console_.warning("not-modelled", {}, "the setting " + setting + " is not modelled: peaks are those without it");
     }
-    size_t errors = 0;  // of inputs before
     const std::vector<std::string> inputs = named_inputs(flags_);
-    for_each_input(console_, inputs, [&](size_t i, nlohmann::ordered_json& file) {
-      note_failure(errors);
-      errors = console_.num_errors();
-      path_ = inputs[i];
-      is_measured_ = false;
+    const auto work = [&](size_t i, nlohmann::ordered_json& file) {
       is_name_told_ = false;
-      measure_file(path_, file);
+      measure_file(inputs[i], file);
+    };
+    for_each_input(console_, inputs, work, [&](size_t i, size_t first_error) {
+      if (!std::exchange(is_measured_, false)) note_failure(inputs[i], first_error);
     });
-    note_failure(errors);
     if (gates_.updates()) write_baseline();
     if (!flags_.snapshot.empty()) write_snapshot();
     forms_.write(console_);
@@ -91,12 +88,11 @@ class Mem {
     return {{"memory_report", 1}, {"options", plan_.json()}, {"gates", gates_.json()}};
   }
 
-  // Of the last input, where it has no report.
-  void note_failure(size_t first_error) {
-    if (is_measured_) return;
+  // Of an input without a report.
+  void note_failure(const std::string& path, size_t first_error) {
     std::vector<std::string> reasons;
     for (size_t i = first_error; i < console_.num_errors(); ++i) reasons.push_back(reason_text(console_.errors()[i]));
-    forms_.add_failure(shown(flags_, path_), reasons);
+    forms_.add_failure(shown(flags_, path), reasons);
   }
 
   void measure_file(const std::string& path, nlohmann::ordered_json& file) {
@@ -252,8 +248,7 @@ class Mem {
   MemoryForms forms_;
   nlohmann::ordered_json baseline_ = nlohmann::ordered_json::array();
   std::string snapshot_;
-  std::string path_;           // at hand
-  bool is_measured_ = true;    // it has a report
+  bool is_measured_ = false;   // the input at hand has a report
   bool is_name_told_ = false;  // that it is compared with a file of another name
 };
 

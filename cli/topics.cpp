@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kExitCodes =
     R"(0   done, and every gate holds
-1   a mistake in fxopt; opt writes a reproducer and prints its place
+1   a mistake in fxopt; opt writes a reproducer and prints its place (none after a crash)
 2   the command line is not understood
 3   an input is malformed, or breaks an invariant where a valid graph is needed
 4   a result, not a malfunction: broken invariants or another result than --against (verify), a pass's output failed
@@ -23,8 +23,9 @@ constexpr std::string_view kExitCodes =
 9   device, driver or collective failure (unused so far)
 10  a file or disk error, or standard output did not take everything
 
-With several inputs each is worked on, whatever became of the others; the code is that of the first
-error in the order of the inputs.
+With several inputs each is worked on, whatever became of the others, also where fxopt crashes or the
+kernel kills it for want of memory; the code is that of the first error in the order of the inputs.
+With --json the envelope reports such a crash. Each input costs a fork, some 10 ms.
 )";
 
 constexpr std::string_view kControlDeps =

@@ -330,13 +330,13 @@ CommandBody declare_verify(CLI::App& app) {
     } else if (!flags->allow.empty() || flags->strict) {
       return console.error({ErrorCode::kUsage, "--allow and --strict are for proofs", "add --against BEFORE", {}});
     }
-    std::vector<std::unique_ptr<Module>> modules;  // of the step
+    std::vector<std::unique_ptr<Module>> modules(flags->inputs.size());  // of the step
     for_each_input(console, flags->inputs, [&](size_t i, nlohmann::ordered_json& file) {
       std::unique_ptr<Module> module = verify_one(console, *flags, flags->inputs[i], file);
       if (against != nullptr && !flags->step && module != nullptr && file["verdict"] == "ok") {
         against->judge(console, *flags, *module, shown_input(flags->inputs[i]), file);
       }
-      if (flags->step) modules.push_back(std::move(module));
+      if (flags->step) modules[i] = std::move(module);
     });
     if (flags->step) verify_step(console, *flags, std::move(modules), against.get());
   };
