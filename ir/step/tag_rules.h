@@ -89,6 +89,7 @@ struct RegionKey {
   bool exists = false;
   bool is_explicit = false;  // by region id; else by layer
   int64_t order = 0;
+  bool operator==(const RegionKey&) const = default;
   // Later in the same kind of order. Regions of different kinds are not compared.
   bool is_before(const RegionKey& other) const {
     return exists && other.exists && is_explicit == other.is_explicit && order < other.order;

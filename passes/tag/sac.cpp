@@ -6,8 +6,8 @@
 //         rest is PREFER_RECOMPUTE
 //
 // Both: a call that cannot be repeated, and a symbolic integer, is MUST_SAVE; a getitem or a wait takes its parent's
-// tag; then what a strictly later layer (or explicit region) reads in order to recompute is MUST_SAVE. A node outside
-// any layer counts as before the first one: the embedding is saved for layer 0.
+// tag; then what another layer (or explicit region) reads in order to recompute is MUST_SAVE, as is what a layer reads
+// from outside of any: the embedding is saved for layer 0. layers.h says which layer a call without a path belongs to.
 
 #include "passes/tag/sac.h"
 
@@ -23,6 +23,7 @@
 #include "ir/step/tag_rules.h"
 #include "ir/step/tags.h"
 #include "ir/values/values.h"
+#include "passes/tag/layers.h"
 
 namespace fxopt {
 namespace {
@@ -160,14 +161,13 @@ class Tagger {
   }
 
   void save_boundaries() {
+    const Layers layers(graph_, phases_);
     for (const NodeId node : graph_.nodes()) {
       if (graph_[node].tag != Tag::kNone || !wants_recompute(tag_of(node))) continue;
-      const RegionKey key = region_key(graph_, node, TagRules::kFxopt);
       for (UseId use = graph_.first_use(node); use.is_valid(); use = graph_.use(use).next) {
         const NodeId user = graph_.use(use).user;
         if (phases_.is_backward(user) || !wants_recompute(tag_of(user))) continue;
-        const RegionKey user_key = region_key(graph_, user, TagRules::kFxopt);
-        if (key.is_before(user_key) || (!key.exists && user_key.exists)) {
+        if (layers.crosses(node, user)) {
           tags_[node] = Tag::kMustSave;
           break;
         }

@@ -61,8 +61,8 @@ struct SacOptions {
 };
 
 // Tags forward nodes for selective activation checkpointing: MUST_SAVE or a recompute tag on every forward call outside
-// `exclude` that has no tag yet. Stored tags stay. What cannot be repeated is MUST_SAVE. A value that a later layer or
-// region reads is MUST_SAVE, so that recomputing one layer does not reach into the one before. What `recompute` selects
+// `exclude` that has no tag yet. Stored tags stay. What cannot be repeated is MUST_SAVE. A value that another layer or
+// region reads is MUST_SAVE, so that recomputing one layer does not reach into the one before (layers.h). What `recompute` selects
 // and cannot be repeated is a remark. A layer's first residual sum is its first `add` of two tensors of equal sizes of which
 // one was made outside of the layer and the other within; where none has one, the warning `no-residual`.
 //
