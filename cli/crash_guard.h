@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 namespace fxopt {
 
 // Lets a list of tasks survive a task that ends its process: a crash, or a kill for want of memory.
@@ -29,9 +27,9 @@ class CrashGuard {
  private:
   bool is_active() const { return parent_ != 0; }
 
-  pid_t parent_ = 0;  // the process that waits
-  pid_t copy_ = 0;    // of this process, asleep
-  int wake_ = -1;     // the copy reads the signal here
+  int parent_ = 0;  // the process that waits
+  int copy_ = 0;    // of this process, asleep
+  int wake_ = -1;   // the copy reads the signal here
 };
 
 }  // namespace fxopt

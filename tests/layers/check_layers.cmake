@@ -17,7 +17,7 @@ set(folders core schemas ir passes runtime cli tests)
 
 # Rooms inside a folder: for each the rooms of the same folder whose headers its files may include, besides its own. A
 # room without a row may not exist. Read from the bottom up, this is the order to read the code in.
-set(inner core ir passes cli)
+set(inner core ir passes runtime cli)
 set(rooms_core "")
 set(rooms_core/allocator core)
 set(rooms_core/arena core)
@@ -43,13 +43,16 @@ set(rooms_passes/recompute passes/pass)
 set(rooms_passes/partition passes/pass passes/clean passes/recompute)  # cuts what remat has made
 set(rooms_passes/pipeline passes/pass passes/clean passes/tag passes/collective passes/recompute passes/partition)
 set(rooms_passes/reduce passes/pipeline)
+set(rooms_runtime/abi "")                                # C: crosses to plugins that other compilers built
+set(rooms_runtime/plan runtime/abi)
+set(rooms_runtime/ops runtime/plan runtime/abi)        # what all devices know of an operator
 set(rooms_cli/print "")
 set(rooms_cli/report/memory cli/print)
 set(rooms_cli/report cli/print cli/report/memory)
 set(rooms_cli cli/print cli/report/memory cli/report)
 
 # Headers from outside: a name, the headers (a regular expression), and the files that may include them (another).
-set(outside protobuf json cli11 log boost xxhash zstd hash_table catch2 iostream posix allocator)
+set(outside protobuf json cli11 log boost xxhash zstd hash_table catch2 iostream posix allocator cuda c)
 set(headers_protobuf "^google/protobuf/|\\.pb\\.h$")
 set(files_protobuf "^ir/io/.*\\.cpp$|^tests/.*\\.cpp$")
 set(headers_json "^nlohmann/")
@@ -73,7 +76,12 @@ set(files_iostream "^(cli|tests)/")
 set(headers_posix "^sys/|^(dirent|dlfcn|errno|fcntl|poll|pthread|sched|signal|spawn|termios|unistd)\\.h$")
 set(files_posix "^(core|runtime|cli|tests)/.*\\.cpp$")
 set(headers_allocator "^malloc\\.h$")  # of libc: how the program keeps memory
-set(files_allocator "^cli/main\\.cpp$")
+set(files_allocator "^cli/(main|crash_guard)\\.cpp$")
+
+set(headers_cuda "^(cuda|nccl|cublas|cudnn|nvrtc|nvml|cupti)[A-Za-z_0-9]*\\.h$|^cub/|^thrust/")
+set(files_cuda "^runtime/cuda/")
+set(headers_c "^stdint\\.h$")
+set(files_c "^runtime/abi/")
 
 # reason(FILE HEADER RESULT): why FILE may not include HEADER; empty where it may.
 function(reason file header result)
@@ -81,7 +89,9 @@ function(reason file header result)
   string(REGEX MATCH "^[^/]+/" header_folder "${header}")
   string(REPLACE "/" "" header_folder "${header_folder}")
   set(why "")
-  if(header_folder IN_LIST folders AND NOT header MATCHES "\\.pb\\.h$")
+  if(file MATCHES "^runtime/abi/" AND NOT header STREQUAL "stdint.h")
+    set(why "runtime/abi is C that every compiler reads: stdint.h alone")
+  elseif(header_folder IN_LIST folders AND NOT header MATCHES "\\.pb\\.h$")
     if(header MATCHES "(^|/)\\.\\.?/")
       set(why "paths have no '.' or '..'")
     elseif(NOT header_folder IN_LIST allowed_${folder})

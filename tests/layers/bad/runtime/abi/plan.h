@@ -1,0 +1,3 @@
+#include <stdint.h>
+
+#include "core/log.h"  // forbidden
