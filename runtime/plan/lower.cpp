@@ -1,0 +1,772 @@
+// Lowers a graph to a plan. One pass over the schedule:
+//
+//   placeholder, get_attr   storages that come from outside, and tensors on them
+//   view, getitem           tensors on the storages of what they read
+//   size, host arithmetic   words, see scalars.h
+//   everything else         a step
+//
+// Storage i of the plan is buffer i of the StorageMap.
+
+#include "runtime/plan/lower.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/hash_table.h"
+#include "ir/alias/collectives.h"
+#include "ir/alias/effects.h"
+#include "ir/alias/storages.h"
+#include "ir/alias/subgraphs.h"
+#include "ir/memory/memory.h"
+#include "ir/step/phases.h"
+#include "ir/values/values.h"
+#include "runtime/plan/scalars.h"
+
+namespace fxopt {
+namespace {
+
+constexpr int kMaxDepth = 64;  // of graphs that run graphs
+
+Error plan_error(const Graph& graph, NodeId node, ErrorCode code, std::string message, std::string hint) {
+  Error error{code, std::move(message), std::move(hint), {}};
+  error.where.graph = graph.module().text(graph.name());
+  if (node.is_valid()) error.where.node = graph.name_of(node);
+  return error;
+}
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const DrawKeys& draw_key, int depth)
+      : graph_(graph),
+        module_(graph.module()),
+        draw_key_(draw_key),
+        depth_(depth),
+        plan_(std::make_unique<Plan>()),
+        scalars_(module_, *plan_),
+        effects_(graph),
+        storages_(graph, effects_),
+        subgraphs_(graph) {}
+
+  Result<std::unique_ptr<Plan>> run() {
+    plan_->name = string_of(graph_.name());
+    add_storages();
+    bind_inputs();
+    const std::vector<NodeId> schedule(graph_.nodes().begin(), graph_.nodes().end());
+    steps_before_.reserve(schedule.size() + 1);
+    for (const NodeId node : schedule) {
+      steps_before_.push_back(num_steps());
+      lower_node(node);
+      if (error_.has_value()) return *std::move(error_);
+    }
+    steps_before_.push_back(num_steps());
+    set_sizes();
+    set_lifetimes();
+    add_frees();
+    if (error_.has_value()) return *std::move(error_);
+    return std::move(plan_);
+  }
+
+ private:
+  struct Slice {
+    uint32_t first = 0;
+    uint32_t count = 0;
+  };
+
+  uint32_t num_steps() const { return static_cast<uint32_t>(plan_->steps.size()); }
+
+  void fail(NodeId node, ErrorCode code, std::string message, std::string hint) {
+    if (!error_.has_value()) error_ = plan_error(graph_, node, code, std::move(message), std::move(hint));
+  }
+
+  // -- names
+
+  uint32_t string_of(StringId id) {
+    if (!id.is_valid()) return FX_NONE;
+    uint32_t& index = string_index_[id];
+    if (index == FX_NONE) {
+      const uint32_t added = plan_->add_string(module_.text(id));
+      string_index_[id] = added;
+      return added;
+    }
+    return index;
+  }
+
+  uint32_t node_of(NodeId id) {
+    if (node_index_.get(id) != FX_NONE) return node_index_.get(id);
+    const Node& record = graph_[id];
+    FxNode node{};
+    node.uid = record.uid;
+    node.name = string_of(record.name);
+    node.module = string_of(record.module_path);
+    node.file = FX_NONE;
+    if (record.source.is_valid()) {
+      const Source& source = module_.source(record.source);
+      node.file = string_of(source.file);
+      node.line = static_cast<int32_t>(source.line);
+    }
+    plan_->nodes.push_back(node);
+    return node_index_[id] = static_cast<uint32_t>(plan_->nodes.size() - 1);
+  }
+
+  uint32_t op_of(NodeId node) {
+    const TargetId target = graph_[node].target;
+    if (op_index_.get(target) != FX_NONE) return op_index_.get(target);
+    plan_->ops.push_back({plan_->add_string(graph_.op(node).name), FX_NONE});
+    return op_index_[target] = static_cast<uint32_t>(plan_->ops.size() - 1);
+  }
+
+  // -- storages and tensors
+
+  void add_storages() {
+    plan_->storages.resize(storages_.num_buffers());
+    IdMap<BufferId, uint32_t> first_of_class(storages_.num_buffers(), FX_NONE);
+    for (uint32_t i = 0; i < storages_.num_buffers(); ++i) {
+      const Buffer& buffer = storages_.buffer(BufferId(i));
+      FxStorage& storage = plan_->storages[i];
+      storage.first = storage.last = FX_NONE;
+      storage.device = string_of(buffer.device);
+      storage.node = node_of(buffer.producer);
+      storage.source = static_cast<uint8_t>(source_of(buffer));
+      if (storages_.is_returned(BufferId(i))) storage.flags |= FX_STORAGE_RETURNED;
+      const BufferId alias = storages_.alias_class(BufferId(i));
+      if (first_of_class[alias] == FX_NONE) first_of_class[alias] = i;
+      storage.alias_class = first_of_class[alias];
+    }
+  }
+
+  FxSource source_of(const Buffer& buffer) const {
+    if (buffer.source == BufferSource::kAttribute) return FX_SOURCE_CONSTANT;
+    if (buffer.source == BufferSource::kNode) return FX_SOURCE_PLANNED;
+    return depth_ == 0 ? FX_SOURCE_INPUT : FX_SOURCE_OUTER;
+  }
+
+  uint32_t add_tensor(NodeId node, const Tensor& tensor, BufferId buffer) {
+    FxTensor row{};
+    row.storage = buffer.is_valid() ? static_cast<uint32_t>(buffer.index()) : FX_NONE;
+    row.node = node_of(node);
+    row.dtype = static_cast<uint8_t>(tensor.dtype);
+    if (tensor.conjugate) row.flags |= FX_TENSOR_CONJUGATE;
+    if (tensor.negative) row.flags |= FX_TENSOR_NEGATIVE;
+    if (graph_[node].is_call() && graph_.op(node).chooses_layout) row.flags |= FX_TENSOR_CHOSEN;
+    const bool has_sizes = tensor.sizes.is_valid() && tensor.dtype != DType::kUnspecified;
+    if (!has_sizes) {
+      row.flags |= FX_TENSOR_UNKNOWN;
+      row.dims = static_cast<uint32_t>(plan_->words.size());
+      plan_->tensors.push_back(row);
+      return static_cast<uint32_t>(plan_->tensors.size() - 1);
+    }
+    std::vector<FxWord> dims;
+    for (const Dim& dim : module_.dims(tensor.sizes)) dims.push_back(size_word(node, dim));
+    row.rank = static_cast<uint8_t>(dims.size());
+    if (tensor.strides.is_valid()) {
+      for (const Dim& dim : module_.dims(tensor.strides)) dims.push_back(size_word(node, dim));
+    } else {
+      dims.resize(2 * dims.size(), kNoWord);
+    }
+    row.offset = size_word(node, tensor.offset);
+    row.dims = static_cast<uint32_t>(plan_->words.size());
+    plan_->words.insert(plan_->words.end(), dims.begin(), dims.end());
+    plan_->tensors.push_back(row);
+    return static_cast<uint32_t>(plan_->tensors.size() - 1);
+  }
+
+  FxWord size_word(NodeId node, const Dim& dim) {
+    const FxWord word = scalars_.of(dim);
+    if (word == kNoWord) {
+      fail(node, ErrorCode::kUnknownSize,
+           "nothing tells the size " + module_.exprs.to_string(dim.expr) + " before it is needed",
+           "save the graph with the sizes of its inputs, or with the call that finds the size");
+    }
+    return word;
+  }
+
+  // -- inputs
+
+  static FxScalarType type_of(SymbolType type) {
+    if (type == SymbolType::kFloat) return FX_SCALAR_FLOAT;
+    return type == SymbolType::kBool ? FX_SCALAR_BOOL : FX_SCALAR_INT;
+  }
+
+  // Symbols that inputs tell, whichever input stands first: sizes of one may depend on a number that comes behind it.
+  void bind_inputs() {
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind != NodeKind::kPlaceholder) continue;
+      const Value& value = graph_.value(node);
+      if (value.kind != ValueKind::kSymbolic) continue;
+      const StringId symbol = scalars_.symbol_of(ExprId(value.first));
+      if (symbol.is_valid() && !scalars_.is_bound(symbol)) scalars_.bind_input(symbol, type_of(value.symbol_type));
+    }
+    // The tensors do not exist yet: which they are is filled in when their placeholder is lowered.
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_[node].kind != NodeKind::kPlaceholder) continue;
+      uint32_t place = 0;
+      for_each_tensor(graph_, graph_[node].value,
+                      [&](ValueId, const Tensor& tensor) { bind_dims(node, place++, tensor); });
+    }
+    if (depth_ > 0) bind_outer();
+  }
+
+  void bind_dims(NodeId node, uint32_t place, const Tensor& tensor) {
+    if (!tensor.sizes.is_valid()) return;
+    std::vector<Dim> dims = module_.dims(tensor.sizes);
+    const std::vector<Dim> none(dims.size());
+    const std::vector<Dim>& strides = tensor.strides.is_valid() ? module_.dims(tensor.strides) : none;
+    dims.insert(dims.end(), strides.begin(), strides.end());
+    dims.push_back(tensor.offset);
+    for (uint32_t i = 0; i < dims.size(); ++i) {
+      const StringId symbol = scalars_.symbol_of(dims[i]);
+      if (!symbol.is_valid() || scalars_.is_bound(symbol)) continue;
+      const FxWord word = scalars_.bind_dim(symbol, FX_NONE, i);
+      dims_of_inputs_.push_back({node, place, index_of(word)});
+    }
+  }
+
+  // What a graph inside another one names and is not given is the caller's.
+  void bind_outer() {
+    const auto bind = [&](ExprId expr) {
+      for (const StringId symbol : module_.exprs.symbols(expr)) {
+        if (!scalars_.is_bound(symbol) && !is_made_here(symbol)) scalars_.bind_outer(symbol);
+      }
+    };
+    for (const NodeId node : graph_.nodes()) {
+      for_each_tensor(graph_, graph_[node].value, [&](ValueId, const Tensor& tensor) {
+        if (!tensor.sizes.is_valid()) return;
+        for (const Dim& dim : module_.dims(tensor.sizes)) {
+          if (!dim.is_static()) bind(dim.expr);
+        }
+      });
+      if (graph_.value(node).kind == ValueKind::kSymbolic && graph_[node].kind == NodeKind::kPlaceholder)
+        bind(ExprId(graph_.value(node).first));
+    }
+  }
+
+  // Whether a call of this graph finds the symbol.
+  bool is_made_here(StringId symbol) {
+    if (made_.empty()) {
+      for (const Symbol& row : module_.symbols) {
+        if (row.graph == graph_.name() && row.kind == SymbolKind::kUnbacked) made_.insert(row.name);
+      }
+      made_.insert(StringId());
+    }
+    return made_.count(symbol) > 0;
+  }
+
+  void lower_placeholder(NodeId node) {
+    const Slice leaves = make_leaves(node, FX_NONE);
+    for (const DimOfInput& dim : dims_of_inputs_) {
+      if (dim.node != node) continue;
+      plan_->scalars[dim.scalar].tensor = index_of(leaves_[leaves.first + dim.place]);
+    }
+    FxInput input{};
+    input.name = string_of(graph_[node].name);
+    input.node = node_of(node);
+    input.value = leaves.count == 1 ? leaves_[leaves.first] : kNoWord;
+    input.role = static_cast<uint32_t>(recorded_role(graph_, node));
+    input.first = num_steps();
+    plan_->inputs.push_back(input);
+  }
+
+  // -- values
+
+  // The words of all leaves of a node's value, depth first. `step`: that makes them; FX_NONE: none does.
+  Slice make_leaves(NodeId node, uint32_t step) {
+    std::vector<FxWord> made;
+    size_t tensor = 0;
+    if (graph_[node].value.is_valid()) add_leaves(node, graph_[node].value, step, tensor, made);
+    return set_leaves(node, made);
+  }
+
+  Slice set_leaves(NodeId node, const std::vector<FxWord>& words) {
+    const Slice slice{static_cast<uint32_t>(leaves_.size()), static_cast<uint32_t>(words.size())};
+    leaves_.insert(leaves_.end(), words.begin(), words.end());
+    return of_node_[node] = slice;
+  }
+
+  void add_leaves(NodeId node, ValueId id, uint32_t step, size_t& tensor, std::vector<FxWord>& made) {
+    const Value& value = graph_.pool().value(id);
+    switch (value.kind) {
+      case ValueKind::kTensor:
+        made.push_back(tensor_word(node, graph_.pool().tensor(value), step, tensor++));
+        return;
+      case ValueKind::kTuple:
+      case ValueKind::kList:
+      case ValueKind::kDict:
+        for (uint32_t i = 0; i < value.count; ++i) add_leaves(node, ValueId(value.first + i), step, tensor, made);
+        return;
+      case ValueKind::kSymbolic:
+        made.push_back(symbol_word(value, step));
+        return;
+      case ValueKind::kScalar:
+        made.push_back(scalar_word(node, graph_.pool().scalar(value)));
+        return;
+      case ValueKind::kGraph:
+        made.push_back(graph_word(node, value.name));
+        return;
+      default:
+        made.push_back(kNoWord);
+        return;
+    }
+  }
+
+  FxWord tensor_word(NodeId node, const Tensor& tensor, uint32_t step, size_t place) {
+    const ObjectId object = storages_.objects(node)[place];
+    const BufferId buffer = storages_.buffers(node)[place];
+    uint32_t known = tensor_of_object_.get(object);
+    // An operator that works in place gives back the tensor it was given, unless it changed what that is.
+    const bool is_changed = graph_[node].is_call() && graph_.op(node).changes_metadata;
+    if (known == FX_NONE || is_changed) {
+      if (step != FX_NONE) bind_results(tensor, step);
+      known = add_tensor(node, tensor, buffer);
+      tensor_of_object_[object] = known;
+    }
+    return make_word(FX_WORD_TENSOR, known);
+  }
+
+  // Sizes that only the step finds out: of `nonzero`.
+  void bind_results(const Tensor& tensor, uint32_t step) {
+    if (!tensor.sizes.is_valid()) return;
+    const auto bind = [&](const std::vector<Dim>& dims) {
+      for (const Dim& dim : dims) {
+        const StringId symbol = scalars_.symbol_of(dim);
+        if (symbol.is_valid() && !scalars_.is_bound(symbol)) scalars_.bind_step(symbol, FX_SCALAR_INT, step + 1);
+      }
+    };
+    bind(module_.dims(tensor.sizes));
+    if (tensor.strides.is_valid()) bind(module_.dims(tensor.strides));
+  }
+
+  FxWord symbol_word(const Value& value, uint32_t step) {
+    const ExprId expr(value.first);
+    if (expr.is_valid()) {
+      if (const FxWord word = scalars_.of(expr); word != kNoWord) return word;
+      const StringId symbol = scalars_.symbol_of(expr);
+      if (symbol.is_valid() && step != FX_NONE) return scalars_.bind_step(symbol, type_of(value.symbol_type), step + 1);
+    }
+    return step == FX_NONE ? kNoWord : scalars_.add_step(type_of(value.symbol_type), step + 1);
+  }
+
+  FxWord graph_word(NodeId node, StringId name) {
+    const auto found = graph_index_.find(name);
+    if (found != graph_index_.end()) return make_word(FX_WORD_GRAPH, found->second);
+    const GraphId id = module_.find_graph(name);
+    if (!id.is_valid() || depth_ >= kMaxDepth) {
+      fail(node, ErrorCode::kUnsupportedGraph,
+           id.is_valid() ? "graphs run each other more than " + std::to_string(kMaxDepth) + " deep"
+                         : "the graph '" + std::string(module_.text(name)) + "' is not in the file",
+           "");
+      return kNoWord;
+    }
+    Result<std::unique_ptr<Plan>> body = Lowering(module_.graph(id), draw_key_, depth_ + 1).run();
+    if (!body.ok()) {
+      if (!error_.has_value()) error_ = std::move(body).error();
+      return kNoWord;
+    }
+    plan_->graphs.push_back(*std::move(body));
+    const uint32_t index = static_cast<uint32_t>(plan_->graphs.size() - 1);
+    graph_index_.emplace(name, index);
+    return make_word(FX_WORD_GRAPH, index);
+  }
+
+  // -- arguments
+
+  FxWord scalar_word(NodeId node, const Arg& arg) {
+    switch (arg.kind()) {
+      case ArgKind::kBool:
+        return make_word(FX_WORD_BOOL, arg.as_bool() ? 1 : 0);
+      case ArgKind::kInt:
+        return plan_->number(arg.as_int());
+      case ArgKind::kFloat:
+        return plan_->real(arg.as_double());
+      case ArgKind::kString:
+      case ArgKind::kRngSlot:
+      case ArgKind::kMesh:
+      case ArgKind::kOp:
+        return make_word(FX_WORD_STRING, string_of(arg.as_string()));
+      case ArgKind::kDevice:
+        return make_word(FX_WORD_DEVICE, string_of(arg.as_string()));
+      case ArgKind::kDType:
+        return make_word(FX_WORD_DTYPE, static_cast<uint64_t>(arg.as_dtype()));
+      case ArgKind::kLayout:
+        return make_word(FX_WORD_LAYOUT, static_cast<uint64_t>(arg.as_layout()));
+      case ArgKind::kMemoryFormat:
+        return make_word(FX_WORD_FORMAT, static_cast<uint64_t>(arg.as_memory_format()));
+      case ArgKind::kExpr:
+        return size_word(node, Dim{0, arg.as_expr()});
+      case ArgKind::kGroup:
+        return make_word(FX_WORD_GROUP, group_index({arg.as_string(), ExprId()}, node));
+      case ArgKind::kGroupExpr:
+        return make_word(FX_WORD_GROUP, group_index({StringId(), arg.as_expr()}, node));
+      case ArgKind::kGraph:
+        return graph_word(node, arg.as_string());
+      case ArgKind::kComplex: {
+        const std::span<const Arg> parts = graph_.pool().args(arg.range());
+        const FxWord word = make_word(FX_WORD_COMPLEX, plan_->numbers.size());
+        for (const Arg& part : parts) plan_->numbers.push_back(static_cast<int64_t>(part.as_bits()));
+        return word;
+      }
+      case ArgKind::kEnum:
+        return scalar_word(node, graph_.pool().args(arg.range())[1]);
+      case ArgKind::kNone:
+      case ArgKind::kEllipsis:
+        return kNoWord;
+      default:
+        fail(node, ErrorCode::kUnsupportedGraph,
+             "an argument of %" + std::string(graph_.name_of(node)) + " is no value that a plan can hold",
+             "leave the node out, or save the graph without the object");
+        return kNoWord;
+    }
+  }
+
+  FxWord arg_word(NodeId node, const Arg& arg) {
+    if (arg.is(ArgKind::kNode)) return value_word(arg.as_node());
+    const bool is_list = arg.is(ArgKind::kList) || arg.is(ArgKind::kTuple) || arg.is(ArgKind::kDict) ||
+                         arg.is(ArgKind::kSlice) || arg.is(ArgKind::kSet);
+    if (!is_list) return scalar_word(node, arg);
+    std::vector<FxWord> items;
+    for (const Arg& item : graph_.pool().args(arg.range())) items.push_back(arg_word(node, item));
+    return list_word(items);
+  }
+
+  FxWord list_word(const std::vector<FxWord>& items) {
+    const FxWord word = make_word(FX_WORD_LIST, plan_->words.size());
+    plan_->words.push_back(plan_->number(static_cast<int64_t>(items.size())));
+    plan_->words.insert(plan_->words.end(), items.begin(), items.end());
+    return word;
+  }
+
+  // A node's value where another reads it: a word, or a list of words.
+  FxWord value_word(NodeId node) {
+    if (!graph_[node].value.is_valid()) {
+      if (graph_[node].names_attribute()) return attribute_word(node);
+      return kNoWord;
+    }
+    uint32_t leaf = of_node_.get(node).first;
+    return nested_word(graph_[node].value, leaf);
+  }
+
+  FxWord nested_word(ValueId id, uint32_t& leaf) {
+    const Value& value = graph_.pool().value(id);
+    const bool is_list =
+        value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict;
+    if (!is_list) return leaf < leaves_.size() ? leaves_[leaf++] : kNoWord;
+    std::vector<FxWord> items;
+    for (uint32_t i = 0; i < value.count; ++i) items.push_back(nested_word(ValueId(value.first + i), leaf));
+    return list_word(items);
+  }
+
+  // An attribute without a recorded value holds a graph, or an object that only its operator understands.
+  FxWord attribute_word(NodeId node) {
+    for (const Attribute& attribute : graph_.attributes) {
+      if (attribute.path == module_.target(graph_[node].target).name && attribute.graph.is_valid())
+        return graph_word(node, attribute.graph);
+    }
+    return kNoWord;
+  }
+
+  // -- steps
+
+  void lower_node(NodeId node) {
+    switch (graph_[node].kind) {
+      case NodeKind::kPlaceholder:
+        return lower_placeholder(node);
+      case NodeKind::kGetAttr:
+        make_leaves(node, FX_NONE);
+        return;
+      case NodeKind::kOutput:
+        return lower_output(node);
+      default:
+        break;
+    }
+    if (is_step(node)) return lower_step(node);
+    if (whole_of(graph_, node).is_valid() && take_part(node)) return;
+    make_leaves(node, FX_NONE);
+  }
+
+  // A getitem has the words of the part that it takes. False where the recorded values do not say which that is.
+  bool take_part(NodeId node) {
+    const NodeId whole = first_argument(graph_, node);
+    const Arg* index = graph_.arg(node, 1);
+    if (!whole.is_valid() || index == nullptr || !graph_[whole].value.is_valid()) return false;
+    const Value& value = graph_.value(whole);
+    std::optional<uint32_t> element;
+    if (index->is(ArgKind::kInt) && value.kind != ValueKind::kDict) {
+      const int64_t at = index->as_int() < 0 ? index->as_int() + value.count : index->as_int();
+      if (at >= 0 && at < value.count) element = static_cast<uint32_t>(at);
+    } else if (index->is(ArgKind::kString) && value.kind == ValueKind::kDict) {
+      element = dict_keys_.find(graph_, whole, index->as_string());
+    }
+    if (!element.has_value()) return false;
+    uint32_t first = of_node_.get(whole).first;
+    for (uint32_t i = 0; i < *element; ++i) first += num_leaves(ValueId(value.first + i));
+    of_node_[node] = {first, num_leaves(ValueId(value.first + *element))};
+    return true;
+  }
+
+  uint32_t num_leaves(ValueId id) const {
+    const Value& value = graph_.pool().value(id);
+    if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList && value.kind != ValueKind::kDict) return 1;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < value.count; ++i) count += num_leaves(ValueId(value.first + i));
+    return count;
+  }
+
+  // What runs: it has an effect, makes a storage, finds a number, or may do anything.
+  bool is_step(NodeId node) {
+    constexpr Effect kRuns = Effect::kRandom | Effect::kCollective | Effect::kWaits | Effect::kBarrier |
+                             Effect::kAsserts | Effect::kOpaque | Effect::kUnknownWrites;
+    const Effect effects = effects_.of(node);
+    if (has_any(effects, kRuns) || graph_.op(node).has_subgraphs) return true;
+    if (has_effect(effects, Effect::kMutates) && !writes_only_metadata(graph_, node)) return true;
+    const std::span<const BufferId> buffers = storages_.buffers(node);
+    const auto is_made = [&](BufferId id) { return id.is_valid() && storages_.buffer(id).producer == node; };
+    if (std::any_of(buffers.begin(), buffers.end(), is_made)) return true;
+    if (!graph_[node].value.is_valid()) return !has_effect(effects, Effect::kChangesMode) && !is_known_part(node);
+    return !has_known_numbers(graph_[node].value);
+  }
+
+  static bool has_any(Effect set, Effect bits) {
+    return (static_cast<uint16_t>(set) & static_cast<uint16_t>(bits)) != 0;
+  }
+
+  bool is_known_part(NodeId node) const { return whole_of(graph_, node).is_valid(); }
+
+  bool has_known_numbers(ValueId id) {
+    const Value& value = graph_.pool().value(id);
+    if (value.kind == ValueKind::kSymbolic)
+      return ExprId(value.first).is_valid() && scalars_.of(ExprId(value.first)) != kNoWord;
+    if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList && value.kind != ValueKind::kDict)
+      return true;
+    for (uint32_t i = 0; i < value.count; ++i) {
+      if (!has_known_numbers(ValueId(value.first + i))) return false;
+    }
+    return true;
+  }
+
+  void lower_step(NodeId node) {
+    FxStep step{};
+    step.op = op_of(node);
+    step.node = node_of(node);
+    step.draw = step.group = step.sequence = step.other = step.stream = FX_NONE;
+    step.kind = static_cast<uint8_t>(kind_of_step(node));
+    add_arguments(node, step);
+    const uint32_t number = num_steps();
+    const Slice results = make_leaves(node, number);
+    step.results = static_cast<uint32_t>(plan_->words.size());
+    step.num_results = results.count;
+    for (uint32_t i = 0; i < results.count; ++i) plan_->words.push_back(leaves_[results.first + i]);
+    add_effects(node, step);
+    step_of_[node] = number;
+    plan_->steps.push_back(step);
+  }
+
+  FxStepKind kind_of_step(NodeId node) {
+    const Effect effects = effects_.of(node);
+    const Op& op = graph_.op(node);
+    if (op.has_subgraphs) return FX_STEP_CALL;
+    if (has_effect(effects, Effect::kWaits)) return FX_STEP_WAIT;
+    if (has_effect(effects, Effect::kCollective))
+      return is_message(graph_, node) ? FX_STEP_MESSAGE : FX_STEP_COLLECTIVE;
+    if (has_effect(effects, Effect::kAsserts)) return FX_STEP_ASSERT;
+    if (op.name.starts_with("streams.")) return FX_STEP_STREAM;
+    const bool is_host = storages_.buffers(node).empty() && storages_.reads(node).empty();
+    return is_host ? FX_STEP_SCALAR : FX_STEP_KERNEL;
+  }
+
+  void add_arguments(NodeId node, FxStep& step) {
+    std::vector<FxWord> words;
+    for (const Arg& arg : graph_.pool().args(graph_[node].args)) words.push_back(arg_word(node, arg));
+    step.args = static_cast<uint32_t>(plan_->words.size());
+    step.num_args = static_cast<uint32_t>(words.size());
+    plan_->words.insert(plan_->words.end(), words.begin(), words.end());
+    words.clear();
+    const std::span<const Arg> keywords = graph_.pool().args(graph_[node].kwargs);
+    for (const Arg& arg : keywords) words.push_back(arg_word(node, arg));
+    step.keywords = static_cast<uint32_t>(plan_->words.size());
+    step.num_keywords = static_cast<uint32_t>(keywords.size() / 2);
+    plan_->words.insert(plan_->words.end(), words.begin(), words.end());
+  }
+
+  void add_effects(NodeId node, FxStep& step) {
+    const Effect effects = effects_.of(node);
+    if (has_effect(effects, Effect::kOpaque)) step.flags |= FX_STEP_OPAQUE;
+    if (has_effect(effects, Effect::kHostSync)) step.flags |= FX_STEP_HOST_WAITS;
+    step.writes = static_cast<uint32_t>(plan_->indices.size());
+    for (const BufferId id : storages_.writes(node)) {
+      if (storages_.buffer(id).producer == node) continue;
+      plan_->indices.push_back(static_cast<uint32_t>(id.index()));
+      plan_->storages[id.index()].flags |= FX_STORAGE_WRITTEN;
+    }
+    step.num_writes = static_cast<uint32_t>(plan_->indices.size()) - step.writes;
+    if (step.num_writes > 0) step.flags |= FX_STEP_WRITES;
+    add_order(node, step);
+    if (has_effect(effects, Effect::kRandom)) add_draw(node, step);
+    if (has_effect(effects, Effect::kCollective)) {
+      step.group = group_index(group_of_call(graph_, node), node);
+      step.sequence = sequences_[step.group]++;
+    }
+    if (has_effect(effects, Effect::kWaits)) step.other = begun_by(node);
+  }
+
+  void add_order(NodeId node, FxStep& step) {
+    step.after = static_cast<uint32_t>(plan_->indices.size());
+    if (const NodeExtra* extra = graph_.extra(node)) {
+      if (extra->stream.has_value()) step.stream = string_of(*extra->stream);
+      for (const ControlDep& dep : extra->control) {
+        if (step_of_.get(dep.node) != FX_NONE) plan_->indices.push_back(step_of_.get(dep.node));
+      }
+    }
+    step.num_after = static_cast<uint32_t>(plan_->indices.size()) - step.after;
+  }
+
+  void add_draw(NodeId node, FxStep& step) {
+    const DrawKey key = draw_key_(graph_, node);
+    FxDraw draw{key.uid, key.invocation, FX_NONE, UINT64_MAX, UINT64_MAX};
+    if (const NodeExtra* extra = graph_.extra(node); extra != nullptr && extra->rng.has_value()) {
+      draw.slot = string_of(extra->rng->slot);
+      if (extra->rng->seed.value.has_value()) draw.seed = static_cast<uint64_t>(*extra->rng->seed.value);
+      if (extra->rng->offset.value.has_value()) draw.offset = static_cast<uint64_t>(*extra->rng->offset.value);
+    }
+    plan_->draws.push_back(draw);
+    step.draw = static_cast<uint32_t>(plan_->draws.size() - 1);
+    step.flags |= FX_STEP_DRAWS;
+  }
+
+  uint32_t group_index(const GroupKey& key, NodeId node) {
+    const auto [found, is_new] = groups_.emplace(key, static_cast<uint32_t>(plan_->groups.size()));
+    if (!is_new) return found->second;
+    FxGroup group{string_of(key.uid), static_cast<uint32_t>(plan_->indices.size()), 0, kNoWord};
+    if (key.expr.is_valid()) group.choice = size_word(node, Dim{0, key.expr});
+    for (const ProcessGroup& known : module_.groups) {
+      if (known.uid != key.uid || !key.uid.is_valid()) continue;
+      for (const int64_t rank : known.ranks) plan_->indices.push_back(static_cast<uint32_t>(rank));
+      group.num_ranks = static_cast<uint32_t>(known.ranks.size());
+      break;
+    }
+    plan_->groups.push_back(group);
+    sequences_.push_back(0);
+    return found->second;
+  }
+
+  // The step that began what the node waits for.
+  uint32_t begun_by(NodeId wait) const {
+    for (NodeId node = first_argument(graph_, wait); node.is_valid(); node = first_argument(graph_, node)) {
+      const uint32_t step = step_of_.get(node);
+      if (step == FX_NONE) continue;
+      const uint8_t kind = plan_->steps[step].kind;
+      if (kind == FX_STEP_WAIT) continue;
+      return kind == FX_STEP_COLLECTIVE || kind == FX_STEP_MESSAGE ? step : FX_NONE;
+    }
+    return FX_NONE;
+  }
+
+  void lower_output(NodeId node) {
+    input_of_tensor_.assign(plan_->tensors.size(), FX_NONE);
+    for (uint32_t k = static_cast<uint32_t>(plan_->inputs.size()); k-- > 0;) {
+      const FxWord value = plan_->inputs[k].value;
+      if (kind_of(value) == FX_WORD_TENSOR) input_of_tensor_[index_of(value)] = k;
+    }
+    const std::vector<Arg> leaves = leaves_of(graph_, graph_[node].args);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      FxOutput output{};
+      output.name = FX_NONE;
+      if (i < graph_.outputs.size()) {
+        output.role = static_cast<uint32_t>(graph_.outputs[i].role);
+        output.name = string_of(graph_.outputs[i].fqn);
+      }
+      output.value = arg_word(node, leaves[i]);
+      output.is_input = FX_NONE;
+      if (kind_of(output.value) == FX_WORD_TENSOR) output.is_input = input_of_tensor_.at(index_of(output.value));
+      plan_->outputs.push_back(output);
+    }
+  }
+
+  // -- sizes and lifetimes
+
+  void set_sizes() {
+    for (uint32_t i = 0; i < plan_->storages.size(); ++i) {
+      FxStorage& storage = plan_->storages[i];
+      SizeSource source = size_source(graph_, storages_, BufferId(i));
+      for (size_t hops = 0; source.kind == SizeKind::kLike && hops < plan_->storages.size(); ++hops)
+        source = size_source(graph_, storages_, source.like);
+      storage.bytes = scalars_.bytes_of(source);
+      if (storage.bytes == kNoWord && source.kind == SizeKind::kNothing) storage.bytes = plan_->number(0);
+      if (storage.bytes == kNoWord) storage.flags |= FX_STORAGE_FOLLOWS;
+      const bool is_late = storage.bytes == kNoWord || scalars_.ready(storage.bytes) > 0;
+      if (storage.source == FX_SOURCE_PLANNED && is_late) storage.source = FX_SOURCE_LATE;
+    }
+  }
+
+  void set_lifetimes() {
+    MemoryOptions options;
+    options.derive_classes = true;
+    const PhaseMap phases = resolve_phases(graph_, storages_);
+    const MemoryReport memory = analyze_memory(graph_, storages_, options, &phases);
+    const uint32_t last_step = num_steps() == 0 ? 0 : num_steps() - 1;
+    for (const Lifetime& life : memory.lifetimes) {
+      FxStorage& storage = plan_->storages[life.buffer.index()];
+      storage.role = static_cast<uint8_t>(life.kind);
+      const bool is_made = storage.source == FX_SOURCE_PLANNED || storage.source == FX_SOURCE_LATE;
+      storage.first = std::min(steps_before_[life.first], last_step);
+      const uint32_t before_end = steps_before_[life.last + 1];
+      storage.last = std::max(storage.first, before_end == 0 ? 0 : before_end - 1);
+      if (num_steps() == 0 && is_made) storage.first = storage.last = FX_NONE;
+    }
+  }
+
+  void add_frees() {
+    std::vector<std::vector<uint32_t>> ending(num_steps());
+    for (uint32_t i = 0; i < plan_->storages.size(); ++i) {
+      const FxStorage& storage = plan_->storages[i];
+      const bool is_made = storage.source == FX_SOURCE_PLANNED || storage.source == FX_SOURCE_LATE;
+      const bool stays = (storage.flags & FX_STORAGE_RETURNED) != 0 || storage.last == FX_NONE;
+      if (is_made && !stays) ending[storage.last].push_back(i);
+    }
+    for (uint32_t i = 0; i < num_steps(); ++i) {
+      plan_->steps[i].frees = static_cast<uint32_t>(plan_->indices.size());
+      plan_->steps[i].num_frees = static_cast<uint32_t>(ending[i].size());
+      plan_->indices.insert(plan_->indices.end(), ending[i].begin(), ending[i].end());
+    }
+  }
+
+  struct DimOfInput {
+    NodeId node;
+    uint32_t place;  // of the tensor in the input's value
+    uint32_t scalar;
+  };
+
+  const Graph& graph_;
+  const Module& module_;
+  const DrawKeys& draw_key_;
+  int depth_;
+  std::unique_ptr<Plan> plan_;
+  ScalarBuilder scalars_;
+  EffectMap effects_;
+  StorageMap storages_;
+  SubgraphNames subgraphs_;
+  DictKeys dict_keys_;
+  std::optional<Error> error_;
+  IdMap<StringId, uint32_t> string_index_{0, FX_NONE};
+  IdMap<NodeId, uint32_t> node_index_{0, FX_NONE}, step_of_{0, FX_NONE};
+  IdMap<TargetId, uint32_t> op_index_{0, FX_NONE};
+  IdMap<ObjectId, uint32_t> tensor_of_object_{0, FX_NONE};
+  IdMap<NodeId, Slice> of_node_;
+  std::vector<FxWord> leaves_;
+  std::vector<uint32_t> steps_before_;  // by place in the schedule
+  std::vector<DimOfInput> dims_of_inputs_;
+  std::map<GroupKey, uint32_t> groups_;
+  std::vector<uint32_t> input_of_tensor_;
+  std::vector<uint32_t> sequences_;  // by group: of the next collective
+  HashMap<StringId, uint32_t> graph_index_;
+  std::set<StringId> made_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Plan>> lower(const Graph& graph, const DrawKeys& draw_key) {
+  return Lowering(graph, draw_key, 0).run();
+}
+
+}  // namespace fxopt

@@ -1,0 +1,168 @@
+#include "runtime/plan/place.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/plan/plan.h"
+#include "runtime/plan/walk.h"
+
+namespace fxopt {
+namespace {
+
+class Placer {
+ public:
+  Placer(const FxPlan& plan, const PlaceOptions& options)
+      : plan_(plan),
+        options_(options),
+        values_(ScalarValues::by_symbols(
+            plan, options.symbols ? options.symbols : [](std::string_view) { return std::optional<int64_t>(); })),
+        ends_(plan.num_storages) {}
+
+  Result<PlanPlacement> run() {
+    placement_.device = options_.device;
+    placement_.stream_count = options_.streams;
+    placement_.kernels.resize(plan_.num_steps);
+    placement_.workspaces.resize(plan_.num_steps, {0, 0, FX_BLOCK_NONE, 0});
+    for (uint64_t i = 0; i < plan_.num_storages; ++i) ends_[i] = plan_.storages[i].last;
+    set_streams();
+    if (options_.streams > 1) add_events();
+    if (const Status status = set_blocks(); !status.ok()) return status.error();
+    return std::move(placement_);
+  }
+
+ private:
+  static constexpr uint32_t kNever = UINT32_MAX;
+
+  uint32_t end() const { return plan_.num_steps == 0 ? 0 : static_cast<uint32_t>(plan_.num_steps - 1); }
+
+  void set_streams() {
+    placement_.streams.resize(plan_.num_steps);
+    for (uint64_t i = 0; i < plan_.num_steps && options_.streams > 1; ++i) {
+      const uint8_t kind = plan_.steps[i].kind;
+      placement_.streams[i] = kind == FX_STEP_COLLECTIVE || kind == FX_STEP_MESSAGE ? 1 : 0;
+    }
+  }
+
+  // `awaited`: the last step of the other stream that is known to be done, plus one.
+  void add_events() {
+    std::vector<uint32_t> used_by_other(plan_.num_storages, 0);  // the last step of stream 1 that uses it, plus one
+    uint32_t awaited = 0, awaited_by_other = 0, last_here = 0;
+    std::vector<std::pair<uint32_t, uint32_t>> syncs;  // behind step .second all up to .first of stream 1 is done
+    for (uint32_t s = 0; s < plan_.num_steps; ++s) {
+      const FxStep& step = plan_.steps[s];
+      if (placement_.streams[s] == 1) {
+        if (last_here > awaited_by_other) placement_.events.push_back({last_here - 1, s});
+        awaited_by_other = last_here;
+        for_each_storage(plan_, step, [&](uint32_t storage) { used_by_other[storage] = s + 1; });
+        continue;
+      }
+      uint32_t needed = 0;
+      for_each_storage(plan_, step, [&](uint32_t storage) { needed = std::max(needed, used_by_other[storage]); });
+      if (step.other != FX_NONE) needed = std::max(needed, step.other + 1);
+      for (uint32_t i = 0; i < step.num_after; ++i) {
+        const uint32_t before = plan_.indices[step.after + i];
+        if (placement_.streams[before] == 1) needed = std::max(needed, before + 1);
+      }
+      if (needed > awaited) {
+        placement_.events.push_back({needed - 1, s});
+        awaited = needed;
+        syncs.emplace_back(needed, s);
+      }
+      last_here = s + 1;
+    }
+    keep_until_awaited(used_by_other, syncs);
+  }
+
+  void keep_until_awaited(const std::vector<uint32_t>& used_by_other,
+                          const std::vector<std::pair<uint32_t, uint32_t>>& syncs) {
+    for (uint64_t i = 0; i < plan_.num_storages; ++i) {
+      if (used_by_other[i] == 0 || ends_[i] == FX_NONE) continue;
+      const auto sync = std::lower_bound(syncs.begin(), syncs.end(), std::pair(used_by_other[i], uint32_t{0}));
+      ends_[i] = std::max(ends_[i], sync == syncs.end() ? end() : sync->second);
+    }
+  }
+
+  Status set_blocks() {
+    std::vector<ArenaItem> items;
+    std::vector<uint64_t> storages;
+    placement_.blocks.resize(plan_.num_storages, {0, 0, FX_BLOCK_NONE, 0});
+    for (uint64_t i = 0; i < plan_.num_storages; ++i) {
+      const FxStorage& storage = plan_.storages[i];
+      if (storage.device != options_.device) continue;
+      FxBlock& block = placement_.blocks[i];
+      if (storage.source != FX_SOURCE_PLANNED) {
+        block.kind = storage.source == FX_SOURCE_LATE ? FX_BLOCK_LATE : FX_BLOCK_GIVEN;
+        continue;
+      }
+      const std::optional<int64_t> bytes = values_.integer(storage.bytes);
+      if (!bytes.has_value() || *bytes < 0) return unknown_size(storage);
+      block.bytes = *bytes;
+      if (*bytes == 0 || storage.first == FX_NONE) continue;
+      block.kind = FX_BLOCK_ARENA;
+      items.push_back({storage.first, ends_[i], *bytes});
+      storages.push_back(i);
+    }
+    ArenaOptions arena;
+    arena.effort = options_.arena_effort;
+    const std::optional<ArenaPlan> found = plan_arena(items, arena);
+    if (!found.has_value()) return Error{ErrorCode::kUnknownSize, "the storages are larger than any memory", "", {}};
+    for (size_t k = 0; k < storages.size(); ++k) placement_.blocks[storages[k]].offset = found->offsets[k];
+    placement_.arena_bytes = found->bytes;
+    placement_.lower_bound = found->lower_bound;
+    placement_.method = found->method;
+    return ok_status();
+  }
+
+  Error unknown_size(const FxStorage& storage) const {
+    Error error{ErrorCode::kUnknownSize,
+                "a symbol in its size has no value, and the file has no hint",
+                "give it: --symbol NAME=VALUE",
+                {}};
+    const FxString& name = plan_.strings[plan_.nodes[storage.node].name];
+    error.where.node.assign(name.data, name.size);
+    return error;
+  }
+
+  const FxPlan& plan_;
+  const PlaceOptions& options_;
+  ScalarValues values_;
+  std::vector<uint32_t> ends_;  // by storage
+  PlanPlacement placement_;
+};
+
+}  // namespace
+
+FxPlacement PlanPlacement::view() const {
+  FxPlacement view{};
+  view.version = FX_PLAN_VERSION;
+  view.size = sizeof(FxPlacement);
+  view.device = device;
+  view.stream_count = stream_count;
+  view.arena_bytes = arena_bytes;
+  view.lower_bound = lower_bound;
+  view.blocks = blocks.data();
+  view.num_blocks = blocks.size();
+  view.streams = streams.data();
+  view.num_streams = streams.size();
+  view.events = events.data();
+  view.num_events = events.size();
+  view.workspaces = workspaces.data();
+  view.num_workspaces = workspaces.size();
+  view.kernels = kernels.data();
+  view.num_kernels = kernels.size();
+  return view;
+}
+
+Result<PlanPlacement> place(const FxPlan& plan, const PlaceOptions& options) { return Placer(plan, options).run(); }
+
+std::vector<uint32_t> devices_of(const FxPlan& plan) {
+  std::vector<uint32_t> devices;
+  for (uint64_t i = 0; i < plan.num_storages; ++i) {
+    const uint32_t device = plan.storages[i].device;
+    if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+  }
+  return devices;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/abi/plan.h"
+
+namespace fxopt {
+
+// Words, taken apart.
+inline FxWordKind kind_of(FxWord word) { return static_cast<FxWordKind>(word & 0xFF); }
+inline uint32_t index_of(FxWord word) { return static_cast<uint32_t>(word >> 8); }
+inline int64_t small_int_of(FxWord word) { return static_cast<int64_t>(word) >> 8; }
+inline FxWord make_word(FxWordKind kind, uint64_t payload) { return (payload << 8) | static_cast<uint64_t>(kind); }
+inline constexpr FxWord kNoWord = 0;
+
+// What an FxPlan points to. Filled by whoever makes a plan; view() is what is handed on.
+class Plan {
+ public:
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  std::vector<FxStep> steps;
+  std::vector<FxStorage> storages;
+  std::vector<FxTensor> tensors;
+  std::vector<FxWord> words;
+  std::vector<uint32_t> indices;
+  std::vector<int64_t> numbers;
+  std::vector<FxScalar> scalars;
+  std::vector<FxCode> code;
+  std::vector<FxInput> inputs;
+  std::vector<FxOutput> outputs;
+  std::vector<FxDraw> draws;
+  std::vector<FxGroup> groups;
+  std::vector<FxOp> ops;
+  std::vector<FxNode> nodes;
+  std::vector<std::unique_ptr<Plan>> graphs;  // that steps call
+  uint64_t hash = 0;
+  uint32_t name = FX_NONE;
+
+  // Adds a string and gives its index. O(length).
+  uint32_t add_string(std::string_view text);
+  std::string_view text(uint32_t index) const;  // empty for FX_NONE
+
+  // A number as a word. O(1).
+  FxWord number(int64_t value);
+  FxWord real(double value);
+
+  // The arrays as they stand now; good until the plan changes. O(strings).
+  const FxPlan& view();
+
+ private:
+  struct Slice {
+    uint64_t first = 0;
+    uint64_t size = 0;
+  };
+
+  std::string text_;  // of all strings, one after the other
+  std::vector<Slice> slices_;
+  std::vector<FxString> strings_;
+  std::vector<const FxPlan*> graph_views_;
+  FxPlan view_{};
+};
+
+}  // namespace fxopt

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/abi/plan.h"
+#include "runtime/plan/plan.h"
+
+namespace fxopt {
+
+// Calls visit(FxWord) for a word, or for each in the list that it is, however deep. O(words).
+template <class Visit>
+void for_each_leaf(const FxPlan& plan, FxWord word, const Visit& visit) {
+  if (kind_of(word) != FX_WORD_LIST) {
+    visit(word);
+    return;
+  }
+  const uint32_t first = index_of(word);
+  const uint64_t count = static_cast<uint64_t>(small_int_of(plan.words[first]));
+  for (uint64_t i = 1; i <= count; ++i) for_each_leaf(plan, plan.words[first + i], visit);
+}
+
+// Calls visit(FxWord) for each argument of a step: positional ones, then the values of keywords; lists by their elements.
+template <class Visit>
+void for_each_argument(const FxPlan& plan, const FxStep& step, const Visit& visit) {
+  for (uint32_t i = 0; i < step.num_args; ++i) for_each_leaf(plan, plan.words[step.args + i], visit);
+  for (uint32_t i = 0; i < step.num_keywords; ++i) for_each_leaf(plan, plan.words[step.keywords + 2 * i + 1], visit);
+}
+
+// Calls visit(uint32_t storage) for each storage that a step reads, writes or makes, repeats included.
+template <class Visit>
+void for_each_storage(const FxPlan& plan, const FxStep& step, const Visit& visit) {
+  const auto of_word = [&](FxWord word) {
+    if (kind_of(word) != FX_WORD_TENSOR) return;
+    const uint32_t storage = plan.tensors[index_of(word)].storage;
+    if (storage != FX_NONE) visit(storage);
+  };
+  for_each_argument(plan, step, of_word);
+  for (uint32_t i = 0; i < step.num_results; ++i) of_word(plan.words[step.results + i]);
+  for (uint32_t i = 0; i < step.num_writes; ++i) visit(plan.indices[step.writes + i]);
+}
+
+}  // namespace fxopt
