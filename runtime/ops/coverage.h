@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/ops/call.h"
+#include "runtime/ops/rows.h"
+
+namespace fxopt {
+
+// Calls of one operator in a plan and in the graphs that it runs.
+struct OpCoverage {
+  std::string_view name;
+  const KernelRow* row = nullptr;
+  size_t calls = 0;
+  const FxPlan* plan = nullptr;  // of the first call
+  uint32_t step = 0;
+};
+
+// The operators that steps of the plan call, by name; host arithmetic, waits and assertions need no kernel and are left out.
+// `plan` must stay. O(steps log operators).
+std::vector<OpCoverage> cover(const FxPlan& plan);
+
+// A result whose recorded dtype, sizes or strides are not those of its row's rule.
+struct RowDifference {
+  const FxPlan* plan = nullptr;
+  uint32_t step = 0;
+  uint32_t result = 0;
+  std::optional<TensorShape> rule;  // absent: by the rule there is no such result
+  std::optional<TensorShape> recorded;
+  bool is_chosen = false;  // the operator's layout is its own choice: the record is held to
+};
+
+struct RowCheck {
+  std::vector<RowDifference> differences;
+  size_t checked = 0;  // results
+  size_t unknown = 0;  // results of which the rule could not tell
+};
+
+// Compares what rows say of the plan's results with what is recorded, running nothing. Symbols have their hints. O(steps).
+RowCheck check_rows(const FxPlan& plan);
+
+// "f32[2, 16](16, 1)".
+std::string shape_text(const TensorShape& shape);
+
+}  // namespace fxopt

@@ -1,0 +1,102 @@
+#include "runtime/ops/rows.h"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/ops/rules.h"
+
+namespace fxopt {
+namespace {
+
+using F = KernelFamily;
+using P = Promotion;
+
+// By name. Bounds: u is the rounding of one operation; sums are trees of depth log2(n), bounded here by n.
+constexpr std::array kRows = {
+    KernelRow{"aten._log_softmax.default", F::kRow, "log_softmax", P::kFirst, "self", 8, "max|x| + log n", 0,
+              rules::softmax, "SoftMax.cpp"},
+    KernelRow{"aten._log_softmax_backward_data.default", F::kRow, "log_softmax_backward", P::kFirst,
+              "grad_output output", 8, "|g| + exp(y) sum|g|", 0, rules::softmax_backward, "SoftMax.cpp"},
+    KernelRow{"aten._softmax.default", F::kRow, "softmax", P::kFirst, "self", 8, "y (1 + max|x|)", 0, rules::softmax,
+              "SoftMax.cpp"},
+    KernelRow{"aten._softmax_backward_data.default", F::kRow, "softmax_backward", P::kFirst, "grad_output output", 8,
+              "y (|g| + sum|g y|)", 0, rules::softmax_backward, "SoftMax.cpp"},
+    KernelRow{"aten.add.Tensor", F::kPointwise, "add", P::kPromote, "self other", 2, "|a| + |alpha b|", 0,
+              rules::pointwise, "BinaryOps.cpp"},
+    KernelRow{"aten.addmm.default", F::kContraction, "addmm", P::kFirst, "self mat1 mat2", 2,
+              "|beta c| + |alpha| sum|a b|", 0, rules::addmm, "LinearAlgebra.cpp"},
+    KernelRow{"aten.arange.default", F::kFill, "iota", P::kOption, "", 0, "", 0, rules::arange, "RangeFactories.cpp"},
+    KernelRow{"aten.bmm.default", F::kContraction, "mm", P::kFirst, "self mat2", 1, "sum|a b|", 0, rules::bmm,
+              "LinearAlgebra.cpp"},
+    KernelRow{"aten.cat.default", F::kCopy, "cat", P::kPromote, "tensors", 0, "", 0, rules::cat, "TensorShape.cpp"},
+    KernelRow{"aten.clone.default", F::kCopy, "copy", P::kFirst, "self", 0, "", 0, rules::clone, "TensorFactories.cpp"},
+    KernelRow{"aten.embedding.default", F::kGather, "gather_rows", P::kFirst, "weight indices", 0, "", 0,
+              rules::embedding, "Embedding.cpp"},
+    KernelRow{"aten.embedding_dense_backward.default", F::kScatter, "add_rows", P::kFirst, "grad_output indices", 1,
+              "sum|g|", 0, rules::embedding_backward, "Embedding.cpp"},
+    KernelRow{"aten.le.Tensor", F::kPointwise, "le", P::kBool, "self other", 0, "", 0, rules::pointwise,
+              "BinaryOps.cpp"},
+    KernelRow{"aten.mm.default", F::kContraction, "mm", P::kFirst, "self mat2", 1, "sum|a b|", 0, rules::mm,
+              "LinearAlgebra.cpp"},
+    KernelRow{"aten.mul.Scalar", F::kPointwise, "mul", P::kPromote, "self other", 1, "|a b|", 0, rules::pointwise,
+              "BinaryOps.cpp"},
+    KernelRow{"aten.mul.Tensor", F::kPointwise, "mul", P::kPromote, "self other", 1, "|a b|", 0, rules::pointwise,
+              "BinaryOps.cpp"},
+    KernelRow{"aten.native_dropout.default", F::kRandom, "dropout", P::kFirst, "input", 2, "|x / (1 - p)|", 0,
+              rules::dropout, "Dropout.cpp, cuda/Dropout.cu"},
+    KernelRow{"aten.native_dropout_backward.default", F::kPointwise, "masked_scale", P::kFirst, "grad_output mask", 1,
+              "|g scale|", 0, rules::pointwise, "Dropout.cpp, cuda/Dropout.cu"},
+    KernelRow{"aten.native_layer_norm.default", F::kRow, "layer_norm", P::kFirst, "input weight bias", 8,
+              "|w| (|x| + mean|x|) rstd + |b|", 0, rules::layer_norm, "layer_norm.cpp"},
+    KernelRow{"aten.native_layer_norm_backward.default", F::kRow, "layer_norm_backward", P::kFirst,
+              "grad_out input mean rstd weight", 16, "rstd (|g w| + mean|g w| + |y| mean|g w y|)", 0,
+              rules::layer_norm_backward, "layer_norm.cpp"},
+    KernelRow{"aten.nll_loss_backward.default", F::kLoss, "nll_loss_backward", P::kFirst,
+              "grad_output self target weight total_weight", 1, "|g w / total|", 0, rules::nll_loss_backward,
+              "LossNLL.cpp"},
+    KernelRow{"aten.nll_loss_forward.default", F::kLoss, "nll_loss", P::kFirst, "self target weight", 1,
+              "sum|w x| / total", 0, rules::nll_loss, "LossNLL.cpp"},
+    KernelRow{"aten.ones_like.default", F::kFill, "fill", P::kOption, "", 0, "", 0, rules::factory_like,
+              "TensorFactories.cpp"},
+    KernelRow{"aten.pow.Tensor_Scalar", F::kPointwise, "pow", P::kPromote, "self exponent", 4, "|x^p|", 0,
+              rules::pointwise, "Pow.cpp"},
+    KernelRow{"aten.scalar_tensor.default", F::kFill, "fill", P::kOption, "", 0, "", 0, rules::factory,
+              "TensorFactories.cpp"},
+    KernelRow{"aten.slice_backward.default", F::kCopy, "slice_backward", P::kFirst, "grad_output", 0, "", 0,
+              rules::slice_backward, "TensorShape.cpp"},
+    KernelRow{"aten.sum.dim_IntList", F::kReduction, "sum", P::kAccumulate, "self", 1, "sum|x|", 0, rules::sum,
+              "ReduceOps.cpp"},
+    KernelRow{"aten.tanh.default", F::kPointwise, "tanh", P::kReal, "self", 2, "|tanh x|", 0, rules::pointwise,
+              "UnaryOps.cpp"},
+    KernelRow{"aten.tanh_backward.default", F::kPointwise, "tanh_backward", P::kPromote, "grad_output output", 3,
+              "|g| (1 + y^2)", 0, rules::pointwise, "BinaryOps.cpp"},
+    KernelRow{"aten.where.self", F::kPointwise, "where", P::kPromote, "condition self other", 0, "", 0,
+              rules::pointwise, "TensorCompare.cpp"},
+    KernelRow{"aten.zeros.default", F::kFill, "fill", P::kOption, "", 0, "", 0, rules::factory, "TensorFactories.cpp"},
+};
+
+static_assert(std::is_sorted(kRows.begin(), kRows.end(),
+                             [](const KernelRow& a, const KernelRow& b) { return a.name < b.name; }));
+
+}  // namespace
+
+std::span<const KernelRow> op_rows() { return kRows; }
+
+const KernelRow* find_op_row(std::string_view name) {
+  const auto* found = std::lower_bound(kRows.begin(), kRows.end(), name,
+                                       [](const KernelRow& row, std::string_view wanted) { return row.name < wanted; });
+  return found != kRows.end() && found->name == name ? found : nullptr;
+}
+
+std::string_view family_name(KernelFamily family) {
+  constexpr std::array<std::string_view, 10> kNames = {"pointwise", "copy",        "fill",   "reduction", "row",
+                                                       "loss",      "contraction", "gather", "scatter",   "random"};
+  return kNames[static_cast<size_t>(family)];
+}
+
+std::string_view promotion_name(Promotion promotion) {
+  constexpr std::array<std::string_view, 6> kNames = {"first", "promote", "real", "bool", "accumulate", "option"};
+  return kNames[static_cast<size_t>(promotion)];
+}
+
+}  // namespace fxopt
