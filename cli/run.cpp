@@ -1,0 +1,295 @@
+// fxopt run: the plan of a training step. Nothing is executed yet: --dry-run says what would be.
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/files.h"
+#include "cli/print/json.h"
+#include "cli/print/table.h"
+#include "cli/step.h"
+#include "cli/symbols.h"
+#include "core/stopwatch.h"
+#include "core/text.h"
+#include "runtime/ops/coverage.h"
+#include "runtime/plan/lower.h"
+#include "runtime/plan/place.h"
+#include "runtime/plan/plan.h"
+#include "runtime/plan/print.h"
+
+namespace fxopt {
+namespace {
+
+struct RunFlags {
+  std::vector<std::string> inputs;
+  std::vector<std::string> symbols;
+  bool dry_run = false;
+  bool print_plan = false;
+  uint32_t streams = 1;
+};
+
+std::string text_at(const FxPlan& plan, uint32_t index) {
+  return index < plan.num_strings ? std::string(plan.strings[index].data, plan.strings[index].size) : std::string();
+}
+
+// "layers.1.moe, moe.py:512".
+std::string place_text(const FxPlan& plan, uint32_t node) {
+  if (node >= plan.num_nodes) return {};
+  const FxNode& row = plan.nodes[node];
+  std::string text = text_at(plan, row.module);
+  if (row.file == FX_NONE) return text;
+  const std::string file = text_at(plan, row.file);
+  if (!text.empty()) text += ", ";
+  return text + file.substr(file.rfind('/') + 1) + ":" + std::to_string(row.line);
+}
+
+// The first tensor that the step is given, or else gives: "bf16[512, 256]".
+std::string operand_text(const FxPlan& plan, const FxStep& step) {
+  const auto find = [&](uint32_t first, uint32_t count) -> std::string {
+    for (uint32_t i = 0; i < count; ++i) {
+      const FxWord word = plan.words[first + i];
+      if (kind_of(word) != FX_WORD_TENSOR) continue;
+      const std::string text = tensor_text(plan, index_of(word));
+      return text.substr(0, text.find(" on "));
+    }
+    return {};
+  };
+  const std::string given = find(step.args, step.num_args);
+  return given.empty() ? find(step.results, step.num_results) : given;
+}
+
+// What makes an operator run that has no kernel here.
+std::string remedy_of(const OpCoverage& op) {
+  const FxStep& step = op.plan->steps[op.step];
+  if (step.kind == FX_STEP_COLLECTIVE || step.kind == FX_STEP_MESSAGE) return "needs several ranks";
+  if (step.kind == FX_STEP_CALL) return "runs graphs, which the plan holds";
+  const bool is_aten = op.name.starts_with("aten.") || op.name.starts_with("prims.");
+  return is_aten ? "of PyTorch's own operators" : "of another library";
+}
+
+nlohmann::ordered_json coverage_json(const std::vector<OpCoverage>& coverage) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const OpCoverage& op : coverage) {
+    const FxStep& step = op.plan->steps[op.step];
+    rows.push_back({{"operator", op.name},
+                    {"calls", op.calls},
+                    {"provider", op.row == nullptr ? "none" : "own"},
+                    {"first", text_at(*op.plan, op.plan->nodes[step.node].name)},
+                    {"place", place_text(*op.plan, step.node)},
+                    {"operand", operand_text(*op.plan, step)}});
+    if (op.row != nullptr) rows.back()["family"] = family_name(op.row->family);
+  }
+  return rows;
+}
+
+size_t sum_of_calls(const std::vector<OpCoverage>& coverage) {
+  size_t calls = 0;
+  for (const OpCoverage& op : coverage) calls += op.calls;
+  return calls;
+}
+
+class Run {
+ public:
+  Run(Console& console, const RunFlags& flags) : console_(console), flags_(flags) {}
+
+  void run() {
+    const Status inputs = check_inputs(flags_.inputs);
+    if (!inputs.ok()) return console_.error(inputs.error());
+    Result<std::vector<SymbolSetting>> settings = parse_symbol_settings(flags_.symbols);
+    if (!settings.ok()) return console_.error(settings.error());
+    std::unique_ptr<Module> module = load_parts(console_, flags_.inputs);
+    if (module == nullptr || !prepare_input(console_, *module, shown_inputs(flags_.inputs)).has_value()) return;
+    Result<BoundSymbols> symbols = bind_symbols(*settings, *module, shown_inputs(flags_.inputs));
+    if (!symbols.ok()) return console_.error(symbols.error());
+    values_ = symbols->values;
+    module_ = module.get();
+    Stopwatch watch;
+    const Result<std::unique_ptr<Plan>> plan = lower_step(*module);
+    if (!plan.ok()) return fail(plan.error());
+    console_.stage("planned " + shown_inputs(flags_.inputs), watch.lap());
+    report((*plan)->view());
+  }
+
+ private:
+  void fail(Error error) {
+    if (error.where.file.empty()) error.where.file = shown_inputs(flags_.inputs);
+    console_.error(error);
+  }
+
+  std::optional<int64_t> value_of(std::string_view name) const {
+    const StringId id = module_->strings.find(name);
+    const auto found = id.is_valid() ? values_.find(id) : values_.end();
+    return found == values_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void report(const FxPlan& plan) {
+    nlohmann::ordered_json& result = console_.result();
+    const std::vector<OpCoverage> coverage = cover(plan);
+    result["steps"] = plan.num_steps;
+    result["storages"] = plan.num_storages;
+    result["tensors"] = plan.num_tensors;
+    result["scalars"] = plan.num_scalars;
+    result["draws"] = plan.num_draws;
+    result["operators"] = coverage_json(coverage);
+    print_summary(plan, coverage);
+    report_devices(plan);
+    report_rows(plan);
+    if (flags_.print_plan) console_.product() << print_plan(plan);
+    for (const std::string& text : placements_) console_.product() << text;
+    report_missing(coverage);
+  }
+
+  void print_summary(const FxPlan& plan, const std::vector<OpCoverage>& coverage) {
+    std::vector<OpCoverage> own;
+    std::copy_if(coverage.begin(), coverage.end(), std::back_inserter(own),
+                 [](const OpCoverage& op) { return op.row != nullptr; });
+    console_.product() << "plan of " << printable_line(text_at(plan, plan.name)) << ": "
+                       << count_text(plan.num_steps, "step") << ", " << count_text(plan.num_storages, "storage")
+                       << "; nothing was run\n"
+                       << "  operators  " << coverage.size() << " in " << count_text(sum_of_calls(coverage), "call")
+                       << ": " << own.size() << " in " << count_text(sum_of_calls(own), "call") << " have a row here\n";
+    if (plan.num_draws > 0) console_.product() << "  draws      " << plan.num_draws << '\n';
+  }
+
+  void report_devices(const FxPlan& plan) {
+    nlohmann::ordered_json& list = console_.result()["devices"] = nlohmann::ordered_json::array();
+    for (const uint32_t device : devices_of(plan)) {
+      PlaceOptions options;
+      options.device = device;
+      options.streams = flags_.streams;
+      options.symbols = [this](std::string_view name) { return value_of(name); };
+      Stopwatch watch;
+      const Result<PlanPlacement> placed = place(plan, options);
+      if (!placed.ok()) return fail(placed.error());
+      const std::string name = device == FX_NONE ? "no recorded device" : text_at(plan, device);
+      console_.stage("placed storages of " + name, watch.lap());
+      print_device(plan, *placed, name, list);
+      if (flags_.print_plan) placements_.push_back(print_placement(plan, placed->view()));
+    }
+  }
+
+  void print_device(const FxPlan& plan, const PlanPlacement& placed, const std::string& name,
+                    nlohmann::ordered_json& list) {
+    int64_t given = 0;
+    size_t late = 0, planned = 0;
+    const ScalarValues values =
+        ScalarValues::by_symbols(plan, [this](std::string_view symbol) { return value_of(symbol); });
+    for (uint64_t i = 0; i < plan.num_storages; ++i) {
+      const uint32_t kind = placed.blocks[i].kind;
+      if (kind == FX_BLOCK_GIVEN) given += values.integer(plan.storages[i].bytes).value_or(0);
+      late += kind == FX_BLOCK_LATE ? 1 : 0;
+      planned += kind == FX_BLOCK_ARENA ? 1 : 0;
+    }
+    console_.product() << "  memory     " << printable_line(name) << ": arena " << bytes_text(placed.arena_bytes)
+                       << " for " << count_text(planned, "storage");
+    if (placed.arena_bytes > placed.lower_bound) console_.product() << ", at least " << bytes_text(placed.lower_bound);
+    console_.product() << "; inputs and constants " << bytes_text(given);
+    if (late > 0) console_.product() << "; " << count_text(late, "storage") << " of a size known while running";
+    console_.product() << '\n';
+    list.push_back({{"device", name},
+                    {"arena_bytes", placed.arena_bytes},
+                    {"lower_bound", placed.lower_bound},
+                    {"given_bytes", given},
+                    {"planned_storages", planned},
+                    {"late_storages", late},
+                    {"streams", placed.stream_count},
+                    {"events", placed.events.size()}});
+  }
+
+  void report_rows(const FxPlan& plan) {
+    const RowCheck check = check_rows(plan);
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const RowDifference& difference : check.differences) {
+      const FxStep& step = difference.plan->steps[difference.step];
+      rows.push_back({{"operator", text_at(*difference.plan, difference.plan->ops[step.op].name)},
+                      {"node", text_at(*difference.plan, difference.plan->nodes[step.node].name)},
+                      {"result", difference.result},
+                      {"rule", difference.rule.has_value() ? shape_text(*difference.rule) : "none"},
+                      {"recorded", shape_text(*difference.recorded)}});
+    }
+    console_.result()["results_checked"] = check.checked;
+    console_.result()["results_unknown"] = check.unknown;
+    if (check.checked > 0) {
+      console_.product() << "  results    " << check.checked - check.differences.size() << " of " << check.checked
+                         << " as the rows' rules say";
+      if (check.unknown > 0) console_.product() << ", " << check.unknown << " that no rule tells";
+      console_.product() << '\n';
+    }
+    for (const nlohmann::ordered_json& row : rows) {
+      console_.product() << "    " << row["operator"].get<std::string>() << " %" << row["node"].get<std::string>()
+                         << ": " << row["recorded"].get<std::string>() << " recorded, "
+                         << row["rule"].get<std::string>() << " by the rule; the record holds\n";
+    }
+    console_.result()["results_differing"] = std::move(rows);
+  }
+
+  // All at once: who adds one kernel after the other meets the next gap each time.
+  void report_missing(const std::vector<OpCoverage>& coverage) {
+    std::vector<OpCoverage> missing;
+    std::copy_if(coverage.begin(), coverage.end(), std::back_inserter(missing),
+                 [](const OpCoverage& op) { return op.row == nullptr; });
+    if (missing.empty()) return;
+    Table table({Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft});
+    table.add({"operator without a row", "calls", "first call", "operand", ""});
+    for (const OpCoverage& op : missing) {
+      const FxStep& step = op.plan->steps[op.step];
+      const std::string place = place_text(*op.plan, step.node);
+      table.add({std::string(op.name), std::to_string(op.calls),
+                 "%" + text_at(*op.plan, op.plan->nodes[step.node].name) + (place.empty() ? "" : " (" + place + ")"),
+                 operand_text(*op.plan, step), remedy_of(op)});
+    }
+    table.print(console_.product());
+    Error error{ErrorCode::kUnsupportedOp,
+                count_text(missing.size(), "operator") + " of " + std::to_string(coverage.size()) +
+                    " have no row here (" + std::to_string(sum_of_calls(missing)) + " of " +
+                    count_text(sum_of_calls(coverage), "call") + ")",
+                "the plan, its memory and its schedule hold all the same",
+                {}};
+    fail(error);
+  }
+
+  Console& console_;
+  const RunFlags& flags_;
+  SymbolValues values_;
+  const Module* module_ = nullptr;
+  std::vector<std::string> placements_;
+};
+
+}  // namespace
+
+CommandBody declare_run(CLI::App& app) {
+  const std::shared_ptr<RunFlags> flags = std::make_shared<RunFlags>();
+  app.add_option("IN", flags->inputs, "graph files that are one step; '-' is standard input")
+      ->type_name("IN")
+      ->required();
+  app.add_flag("--dry-run", flags->dry_run,
+               "make the plan and run nothing: steps, bytes, operators without a row (exit 8)");
+  app.add_flag("--print-plan", flags->print_plan, "print the plan and where its storages lie");
+  app.add_option("--streams", flags->streams, "1, or 2: collectives on a stream of their own (default: 1)")
+      ->type_name("N");
+  app.add_option("--symbol", flags->symbols,
+                 "a symbol's value: a number, min or max; repeatable (default: the file's hint)")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  return [flags](Console& console) {
+    if (!flags->dry_run && !flags->print_plan) {
+      return console.error(
+          {ErrorCode::kUsage, "this version makes plans and runs nothing", "add --dry-run or --print-plan", {}});
+    }
+    if (flags->streams < 1 || flags->streams > 2) {
+      return console.error({ErrorCode::kBadOptionValue,
+                            "--streams takes 1 or 2, not " + std::to_string(flags->streams),
+                            "2 has collectives on a stream of their own",
+                            {}});
+    }
+    Run(console, *flags).run();
+  };
+}
+
+}  // namespace fxopt

@@ -1,0 +1,83 @@
+// fxopt run: what it says of a plan.
+
+#include "tests/cli/run.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+
+namespace fxopt {
+namespace {
+
+std::string testdata(const std::string& name) { return std::string(FXOPT_SOURCE_DIR) + "/testdata/" + name; }
+
+TEST_CASE("cli run --dry-run: a step whose operators all have a row") {
+  const CliResult result = run_fxopt({"run", testdata("gpt2_flb_twin.pb.zst"), "--dry-run"});
+  CHECK(result.exit == 0);
+  CHECK(result.err.empty());
+  CHECK(result.out ==
+        "plan of main: 170 steps, 227 storages; nothing was run\n"
+        "  operators  31 in 170 calls: 31 in 170 calls have a row here\n"
+        "  draws      7\n"
+        "  memory     cpu: arena 304.50 KiB (311808 B) for 198 storages; inputs and constants 113.88 KiB (116608 B)\n"
+        "  results    198 of 198 as the rows' rules say\n");
+}
+
+TEST_CASE("cli run --dry-run: operators without a row are listed all at once") {
+  const CliResult result = run_fxopt({"run", testdata("deepseek16b_twin.pb.zst"), "--dry-run", "--json"});
+  CHECK(result.exit == 8);
+  const nlohmann::json envelope = result.json();
+  CHECK(envelope["errors"][0]["code"] == "FX0802");
+  size_t missing = 0, calls = 0;
+  for (const nlohmann::json& row : envelope["result"]["operators"]) {
+    if (row["provider"] != "none") continue;
+    ++missing;
+    calls += row["calls"].get<size_t>();
+    CHECK_FALSE(row["first"].get<std::string>().empty());
+  }
+  CHECK(contains(envelope["errors"][0]["message"].get<std::string>(), std::to_string(missing) + " operators of "));
+  CHECK(contains(envelope["errors"][0]["message"].get<std::string>(), "(" + std::to_string(calls) + " of "));
+}
+
+TEST_CASE("cli run: a pair in two files is one step") {
+  const std::string forward = testdata("pair_forward_twin.pb.zst"), backward = testdata("pair_backward_twin.pb.zst");
+  const auto steps = [](const std::vector<std::string>& files) {
+    std::vector<std::string> args{"run", "--dry-run", "--json"};
+    args.insert(args.end(), files.begin(), files.end());
+    return run_fxopt(args).json()["result"]["steps"].get<int>();
+  };
+  CHECK(steps({forward, backward}) >= steps({forward}) + steps({backward}));
+}
+
+TEST_CASE("cli run: sizes that depend on a symbol") {
+  const TempFolder folder;
+  const std::string path = folder / "a.fxg";
+  write_text(path, kSymbolic);
+  const CliResult unknown = run_fxopt({"run", path, "--dry-run"});
+  CHECK(unknown.exit == 8);
+  CHECK(contains(unknown.err, "error[FX0801]"));
+  CHECK(contains(unknown.err, "--symbol"));
+  const CliResult known = run_fxopt({"run", path, "--dry-run", "--symbol", "s0=1024", "--json"});
+  CHECK(known.json()["result"]["devices"][0]["given_bytes"] == 4096);
+}
+
+TEST_CASE("cli run: the plan as text has what the step does") {
+  const TempFolder folder;
+  const std::string path = folder / "a.fxg";
+  write_text(path, kTwins);
+  const CliResult result = run_fxopt({"run", path, "--print-plan"});
+  CHECK(contains(result.out, "  input x = t0: f32[1024] on s0\n"));
+  CHECK(contains(result.out, "  0 aten.neg.default(t0) -> t1: f32[1024] on s1, %a\n"));
+  CHECK(contains(result.out, "  2 aten.add.Tensor(t1, t2) -> t3: f32[1024] on s3, frees s1 s2, %c\n"));
+  CHECK(contains(result.out, "placement on a device that is not recorded: arena of 12288 B"));
+}
+
+TEST_CASE("cli run: it does not pretend to run") {
+  const CliResult result = run_fxopt({"run", testdata("gpt2_flb_twin.pb.zst")});
+  CHECK(result.exit == 2);
+  CHECK(contains(result.err, "runs nothing"));
+  CHECK(run_fxopt({"run", "x", "--dry-run", "--streams", "3"}).exit == 2);
+}
+
+}  // namespace
+}  // namespace fxopt
