@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,11 @@ Result<std::string> read_file(const std::string& path, uint64_t max_bytes = uint
 // compressed with zstd, the same bytes each time. Special files such as /dev/null are written directly. Errors:
 // kFileWrite.
 Status write_file(const std::string& path, std::string_view bytes);
+
+// Writes `pieces` one after the other to one file, as write_file does, without joining them in memory first; only for a
+// path that ends in ".zst" they are joined and compressed. A piece may be mapped from the file that is replaced: its
+// pages stay valid. Errors: kFileWrite. Memory: 1 MiB.
+Status write_file_pieces(const std::string& path, std::span<const std::string_view> pieces);
 
 // The same text for two paths of one file: where it exists, what the system knows it by (hard links are one file); else
 // the place it would be made at, symbolic links followed.

@@ -6,9 +6,11 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <string_view>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 #include "tests/catch.h"
 #include "tests/core/temp_folder.h"
@@ -49,6 +51,32 @@ TEST_CASE("what is written is read back") {
     CHECK((*back == bytes));
     CHECK(folder.num_entries() == 1);
   }
+}
+
+TEST_CASE("pieces are written one after the other") {
+  const TempFolder folder;
+  const std::string large = random_text((size_t{1} << 20) + 5);
+  const std::string chunk = random_text(size_t{1} << 20);
+  const std::vector<std::vector<std::string_view>> lists = {
+      {}, {""}, {"a"}, {"a", "", "b"}, {large}, {"a", large, "b", "c", chunk, chunk, "d", large}};
+  for (const std::vector<std::string_view>& pieces : lists) {
+    std::string whole;
+    for (const std::string_view piece : pieces) whole += piece;
+    for (const char* name : {"a.bin", "a.bin.zst"}) {
+      REQUIRE(write_file_pieces(folder / name, pieces).ok());
+      CHECK((read_file(folder / name).value() == whole));
+    }
+    REQUIRE(write_file(folder / "b.bin.zst", whole).ok());
+    CHECK(raw_bytes(folder / "a.bin.zst") == raw_bytes(folder / "b.bin.zst"));
+  }
+  std::vector<std::string> numbers;
+  for (int i = 0; i < 300000; ++i) numbers.push_back(std::to_string(i));
+  REQUIRE(write_file_pieces(folder / "many", std::vector<std::string_view>(numbers.begin(), numbers.end())).ok());
+  std::string whole;
+  for (const std::string& number : numbers) whole += number;
+  CHECK((read_file(folder / "many").value() == whole));
+  const std::string_view piece = "1";
+  CHECK(write_file_pieces(folder / "no/such/a", {&piece, 1}).error().code == ErrorCode::kFileWrite);
 }
 
 TEST_CASE("a new file gets the permissions of the umask, a replaced one keeps its own") {
