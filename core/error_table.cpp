@@ -79,7 +79,8 @@ constexpr Row kRows[] = {
      " to edit a graph, convert it to .fxg or .json first."},
     {ErrorCode::kMalformed, "the file does not parse",
      "The bytes are not valid protobuf or JSON for the schema: a field has the wrong type, or the structure is "
-     "broken. The message names the place. A file made by another program should follow schemas/fxgraph.proto."},
+     "broken. The message names the place. A graph made by another program should follow schemas/fxgraph.proto, a "
+     ".safetensors file its public format."},
     {ErrorCode::kTruncated, "the file ends too early",
      "The file stops before the end of what it announces. Usual causes are a full disk or an interrupted program when"
      " it was written, and an interrupted copy. Write or copy it again."},
@@ -92,8 +93,8 @@ constexpr Row kRows[] = {
      "that is defined only further down. In the text form this is mostly a slip in a name or a line that was removed "
      "while others still use it. Define it before its first use."},
     {ErrorCode::kDuplicateName, "a name is defined twice",
-     "Nodes of one graph, graphs, groups, symbols and constants of one module each need a name or number of their "
-     "own, or a reference would have two meanings. Rename one of them."},
+     "Nodes of one graph, graphs, groups, symbols and constants of one module, and tensors of one .safetensors file, "
+     "each need a name or number of their own, or a reference would have two meanings. Rename one of them."},
     {ErrorCode::kLimit, "a count, a depth or a size is beyond what is read",
      "fxopt bounds what it accepts, so that a damaged or hostile file cannot exhaust the machine. Real graphs stay "
      "far below the bounds: nesting in the tens, dimensions in the tens, nodes in the millions. The message names the"
