@@ -3,14 +3,15 @@
 # passes. Starts from the graphs of tests/cases and testdata and keeps what it finds in build/fuzz/corpus, crashes in
 # build/fuzz/crashes. Fails on the first crash. Needs clang.
 #
-#   scripts/fuzz.sh [SECONDS] [PROGRAM...]    60 seconds for each of pb, text, json, pipeline if none are given
+#   scripts/fuzz.sh [SECONDS] [PROGRAM...]    60 seconds for each program if none are given: pb, text, json, pipeline,
+#                                             safetensors
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-60}
 shift || true
 programs=("$@")
-((${#programs[@]} > 0)) || programs=(pb text json pipeline)
+((${#programs[@]} > 0)) || programs=(pb text json pipeline safetensors)
 
 build=build/fuzz
 cmake -S . -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
@@ -36,12 +37,31 @@ seed() {
   fi
 }
 
+# Prints a safetensors file: a header of less than 256 bytes, and zero bytes as data.
+print_safetensors() {
+  local header=$1 data_bytes=$2
+  printf "\\x$(printf %02x "${#header}")\\0\\0\\0\\0\\0\\0\\0%s" "$header"
+  head -c "$data_bytes" /dev/zero
+}
+
+seed_safetensors() {
+  local folder=$1 metadata='"__metadata__":{"format":"pt"}' empty='"c":{"dtype":"I64","shape":[0],"data_offsets":[4,4]}'
+  local scalar='"a":{"dtype":"BF16","shape":[],"data_offsets":[2,4]}'
+  local pairs='"b":{"dtype":"F4","shape":[1,4],"data_offsets":[0,2]}'
+  print_safetensors '{}' 0 >"$folder/seed_1.safetensors"
+  print_safetensors '{"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}' 24 >"$folder/seed_2.safetensors"
+  print_safetensors "{$metadata,$scalar,$pairs,$empty}" 4 >"$folder/seed_3.safetensors"
+}
+
 for program in "${programs[@]}"; do
   corpus=$build/corpus/$program
   mkdir -p "$corpus" "$build/crashes"
   form=$program
   case "$program" in text | pipeline) form=fxg ;; esac
-  seed "$form" "$corpus"
+  case "$program" in
+    safetensors) seed_safetensors "$corpus" ;;
+    *) seed "$form" "$corpus" ;;
+  esac
   echo "fuzz: $program for $seconds seconds, $(find "$corpus" -type f | wc -l) inputs to start from"
   "$build/tests/fuzz_$program" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=4096 \
     -print_final_stats=1 -artifact_prefix="$build/crashes/$program-" "$corpus"
