@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/plan/check.h"
+
+namespace fxopt::plan_check {
+
+// Shared by the files of the checker; it has its own view of words on purpose.
+inline uint64_t word_kind(FxWord word) { return word & 0xFF; }
+inline uint64_t word_index(FxWord word) { return word >> 8; }
+
+// The number that a word is, where it is one that the plan holds. The word must be good.
+inline std::optional<int64_t> word_number(const FxPlan& plan, FxWord word) {
+  if (word_kind(word) == FX_WORD_INT) return static_cast<int64_t>(word) >> 8;
+  if (word_kind(word) == FX_WORD_NUMBER) return plan.numbers[word_index(word)];
+  return std::nullopt;
+}
+
+// True for a storage that a step makes.
+inline bool is_made(const FxStorage& storage) {
+  return storage.source == FX_SOURCE_PLANNED || storage.source == FX_SOURCE_LATE;
+}
+inline bool is_exchange(const FxStep& step) { return step.kind == FX_STEP_COLLECTIVE || step.kind == FX_STEP_MESSAGE; }
+
+enum class Part : uint8_t {
+  kPlan,
+  kStep,
+  kStorage,
+  kTensor,
+  kScalar,
+  kInput,
+  kOutput,
+  kDraw,
+  kGroup,
+  kOp,
+  kNode,
+  kString,
+  kEvent
+};
+
+struct Subject {
+  Part part = Part::kPlan;
+  uint64_t index = 0;
+};
+
+inline Subject step_at(uint64_t index) { return {Part::kStep, index}; }
+inline Subject storage_at(uint64_t index) { return {Part::kStorage, index}; }
+inline Subject tensor_at(uint64_t index) { return {Part::kTensor, index}; }
+inline Subject scalar_at(uint64_t index) { return {Part::kScalar, index}; }
+
+// "step 4".
+std::string text_of(Subject subject);
+
+// The faults found so far, and in which graph the search is.
+class FaultList {
+ public:
+  bool full() const { return faults_.size() >= kMaxPlanFaults; }
+  size_t size() const { return faults_.size(); }
+
+  // "step 4: message". `other` is a second index that the fault is about. Ignored when full.
+  void add(PlanFaultKind kind, Subject subject, const std::string& message, Subject other = {});
+
+  void enter(uint32_t graph) { graphs_.push_back(graph); }
+  void leave() { graphs_.pop_back(); }
+  std::vector<PlanFault> take() { return std::move(faults_); }
+
+ private:
+  std::vector<PlanFault> faults_;
+  std::vector<uint32_t> graphs_;
+};
+
+// What the rules need of a plan in which every index is good.
+struct PlanFacts {
+  // Arguments and keywords of step s, lists taken apart: [begin[s], begin[s + 1]).
+  std::vector<size_t> tensor_begin, scalar_begin;
+  std::vector<uint32_t> arg_tensors, arg_scalars;
+  // The same of outputs: (output, tensor or scalar).
+  std::vector<std::pair<uint32_t, uint32_t>> output_tensors, output_scalars;
+  std::vector<uint32_t> tensor_ready;  // of the latest scalar among sizes, strides and offset
+
+  // Filled by the rules.
+  std::vector<uint32_t> maker;      // by storage: the step that makes it, or FX_NONE
+  std::vector<uint32_t> last_wait;  // by step that begins an exchange, or FX_NONE
+};
+
+// Checks that every index, word, enumerator, list and scalar code is good. Fills the first part of the facts. False
+// when there is a fault.
+bool check_structure(const FxPlan& plan, FaultList& faults, PlanFacts& facts);
+
+// Which sources are legal.
+enum class Level : uint8_t { kTop, kCalled, kAny };
+
+// All rules of one plan and of the graphs it calls. False when there is a fault.
+bool check_graphs(const FxPlan& plan, Level level, FaultList& faults, PlanFacts& facts);
+
+enum class Access : uint8_t { kRead, kWrite, kMake, kAlias };
+
+// Calls see(storage, access) for what step `index` touches; a storage may come more than once. kRead leaves out what
+// it writes. kAlias: a result is on it, made by another step. `written` has FX_NONE or a step for each storage and
+// belongs to this function.
+template <class See>
+void for_each_access(const FxPlan& plan, const PlanFacts& facts, uint32_t index, std::vector<uint32_t>& written,
+                     const See& see) {
+  const FxStep& step = plan.steps[index];
+  if (step.kind == FX_STEP_STREAM) return;
+  for (uint32_t i = 0; i < step.num_writes; ++i) {
+    const uint32_t storage = plan.indices[step.writes + i];
+    written[storage] = index;
+    see(storage, Access::kWrite);
+  }
+  for (size_t i = facts.tensor_begin[index]; i < facts.tensor_begin[index + 1]; ++i) {
+    const uint32_t storage = plan.tensors[facts.arg_tensors[i]].storage;
+    if (storage != FX_NONE && written[storage] != index) see(storage, Access::kRead);
+  }
+  for (uint32_t i = 0; i < step.num_results; ++i) {
+    const FxWord word = plan.words[step.results + i];
+    if (word_kind(word) != FX_WORD_TENSOR) continue;
+    const uint32_t storage = plan.tensors[word_index(word)].storage;
+    if (storage == FX_NONE || written[storage] == index) continue;
+    see(storage, facts.maker[storage] == index ? Access::kMake : Access::kAlias);
+  }
+  for (uint32_t i = 0; i < step.num_writes; ++i) written[plan.indices[step.writes + i]] = FX_NONE;
+}
+
+}  // namespace fxopt::plan_check
