@@ -18,6 +18,7 @@
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "runtime/ops/coverage.h"
+#include "runtime/plan/check.h"
 #include "runtime/plan/lower.h"
 #include "runtime/plan/place.h"
 #include "runtime/plan/plan.h"
@@ -113,13 +114,27 @@ class Run {
     const Result<std::unique_ptr<Plan>> plan = lower_step(*module);
     if (!plan.ok()) return fail(plan.error());
     console_.stage("planned " + shown_inputs(flags_.inputs), watch.lap());
-    report((*plan)->view());
+    const FxPlan& view = (*plan)->view();
+    if (has_faults(check_plan(view))) return;
+    console_.stage("checked the plan", watch.lap());
+    report(view);
   }
 
  private:
   void fail(Error error) {
     if (error.where.file.empty()) error.where.file = shown_inputs(flags_.inputs);
     console_.error(error);
+  }
+
+  // The checker knows nothing of how plans are made: a fault is a mistake of ours.
+  bool has_faults(const std::vector<PlanFault>& faults) {
+    for (const PlanFault& fault : faults) {
+      fail({ErrorCode::kInternal,
+            "the plan is wrong: " + std::string(plan_fault_name(fault.kind)) + ": " + fault.message,
+            "this is a mistake in fxopt; please report it with this file",
+            {}});
+    }
+    return !faults.empty();
   }
 
   std::optional<int64_t> value_of(std::string_view name) const {
@@ -169,6 +184,8 @@ class Run {
       if (!placed.ok()) return fail(placed.error());
       const std::string name = device == FX_NONE ? "no recorded device" : text_at(plan, device);
       console_.stage("placed storages of " + name, watch.lap());
+      if (has_faults(check_placement(plan, placed->view()))) return;
+      console_.stage("checked the placement", watch.lap());
       print_device(plan, *placed, name, list);
       if (flags_.print_plan) placements_.push_back(print_placement(plan, placed->view()));
     }

@@ -27,7 +27,8 @@ typedef enum FxWordKind {
   FX_WORD_BOOL = 4,
   FX_WORD_SCALAR = 5, /* index into scalars */
   FX_WORD_TENSOR = 6, /* index into tensors */
-  FX_WORD_LIST = 7, /* index into words: a count, then so many words; tuples, slices and dicts (key, value, ...) too */
+  FX_WORD_LIST =
+      7, /* index into words: a count (INT), then so many words; tuples, slices and dicts (key, value, ...) too */
   FX_WORD_STRING = 8,  /* index into strings */
   FX_WORD_DTYPE = 9,   /* FxDType */
   FX_WORD_DEVICE = 10, /* index into strings: "cuda:0" */
@@ -130,13 +131,13 @@ typedef struct FxStep {
   uint32_t node;                   /* index into nodes */
   uint32_t args, num_args;         /* words */
   uint32_t keywords, num_keywords; /* words; num_keywords counts pairs */
-  uint32_t results, num_results;   /* words: TENSOR, SCALAR or NONE each, depth first */
+  uint32_t results, num_results;   /* words, depth first: TENSOR, SCALAR, a number that is recorded, or NONE */
   uint32_t writes, num_writes;     /* indices: storages it writes and did not make */
   uint32_t frees, num_frees;       /* indices: storages that end behind it */
   uint32_t after, num_after;       /* indices: steps it must follow besides, on any stream */
   uint32_t draw;                   /* index into draws */
   uint32_t group;                  /* index into groups */
-  uint32_t sequence;               /* of a collective among those of its group, from 0 */
+  uint32_t sequence;               /* of a COLLECTIVE among those of its group, from 0 */
   uint32_t other;                  /* of a wait: the step that began what it waits for; FX_NONE: nobody did */
   uint32_t stream;                 /* as recorded: index into strings */
   uint8_t kind;                    /* FxStepKind */
@@ -149,7 +150,8 @@ typedef enum FxScalarSource {
   FX_SCALAR_INPUT = 1, /* given as an input */
   FX_SCALAR_CODE = 2,  /* computed from other scalars */
   FX_SCALAR_STEP = 3,  /* a result of a step, or a size that only the step finds out */
-  FX_SCALAR_OUTER = 4  /* of a graph that another graph calls: the caller's scalar of this name */
+  FX_SCALAR_OUTER = 4, /* of a graph that another graph calls: the caller's scalar of this name */
+  FX_SCALAR_RANK = 5   /* the rank, or a coordinate of it; hint: that of the rank that was traced */
 } FxScalarSource;
 
 typedef enum FxScalarType { FX_SCALAR_INT = 0, FX_SCALAR_FLOAT = 1, FX_SCALAR_BOOL = 2 } FxScalarType;
@@ -233,7 +235,7 @@ typedef struct FxDraw {
 typedef struct FxGroup {
   uint32_t name;             /* index into strings; FX_NONE where `choice` says which */
   uint32_t ranks, num_ranks; /* indices; none where the file does not list them */
-  FxWord choice;             /* SCALAR: the group depends on the rank; else NONE */
+  FxWord choice;             /* SCALAR: the group depends on the rank, its index among groups; else NONE */
 } FxGroup;
 
 typedef struct FxNode {

@@ -24,6 +24,7 @@
 #include "ir/step/phases.h"
 #include "ir/values/values.h"
 #include "runtime/plan/scalars.h"
+#include "runtime/plan/walk.h"
 
 namespace fxopt {
 namespace {
@@ -52,6 +53,7 @@ class Lowering {
 
   Result<std::unique_ptr<Plan>> run() {
     plan_->name = string_of(graph_.name());
+    add_groups();
     add_storages();
     bind_inputs();
     const std::vector<NodeId> schedule(graph_.nodes().begin(), graph_.nodes().end());
@@ -63,6 +65,7 @@ class Lowering {
     }
     steps_before_.push_back(num_steps());
     set_sizes();
+    check_extents();
     set_lifetimes();
     add_frees();
     if (error_.has_value()) return *std::move(error_);
@@ -122,6 +125,7 @@ class Lowering {
 
   void add_storages() {
     plan_->storages.resize(storages_.num_buffers());
+    has_tensor_.resize(storages_.num_buffers(), false);
     IdMap<BufferId, uint32_t> first_of_class(storages_.num_buffers(), FX_NONE);
     for (uint32_t i = 0; i < storages_.num_buffers(); ++i) {
       const Buffer& buffer = storages_.buffer(BufferId(i));
@@ -146,6 +150,11 @@ class Lowering {
   uint32_t add_tensor(NodeId node, const Tensor& tensor, BufferId buffer) {
     FxTensor row{};
     row.storage = buffer.is_valid() ? static_cast<uint32_t>(buffer.index()) : FX_NONE;
+    if (buffer.is_valid()) has_tensor_[buffer.index()] = true;
+    const std::optional<int64_t> extent = storage_bytes(module_, tensor, {});
+    if (buffer.is_valid() && extent.has_value()) {
+      extents_.push_back({node, static_cast<uint32_t>(buffer.index()), *extent});
+    }
     row.node = node_of(node);
     row.dtype = static_cast<uint8_t>(tensor.dtype);
     if (tensor.conjugate) row.flags |= FX_TENSOR_CONJUGATE;
@@ -263,6 +272,11 @@ class Lowering {
     FxInput input{};
     input.name = string_of(graph_[node].name);
     input.node = node_of(node);
+    const ValueKind kind = graph_.value(node).kind;
+    if (kind == ValueKind::kTuple || kind == ValueKind::kList || kind == ValueKind::kDict) {
+      fail(node, ErrorCode::kUnsupportedGraph, "an input of the step is a tuple, a list or a dict",
+           "make each of its elements an input");
+    }
     input.value = leaves.count == 1 ? leaves_[leaves.first] : kNoWord;
     input.role = static_cast<uint32_t>(recorded_role(graph_, node));
     input.first = num_steps();
@@ -439,12 +453,13 @@ class Lowering {
 
   // A node's value where another reads it: a word, or a list of words.
   FxWord value_word(NodeId node) {
-    if (!graph_[node].value.is_valid()) {
-      if (graph_[node].names_attribute()) return attribute_word(node);
-      return kNoWord;
-    }
     uint32_t leaf = of_node_.get(node).first;
-    return nested_word(graph_[node].value, leaf);
+    if (graph_[node].value.is_valid()) return nested_word(graph_[node].value, leaf);
+    if (graph_[node].names_attribute()) return attribute_word(node);
+    if (of_node_.get(node).count == 1) return leaves_[leaf];
+    fail(node, ErrorCode::kUnknownSize, "nothing is recorded of its value, which another node reads",
+         "save the graph with the values of its nodes (meta['val'])");
+    return kNoWord;
   }
 
   FxWord nested_word(ValueId id, uint32_t& leaf) {
@@ -513,8 +528,15 @@ class Lowering {
     return count;
   }
 
-  // What runs: it has an effect, makes a storage, finds a number, or may do anything.
-  bool is_step(NodeId node) {
+  bool is_step(NodeId node) { return has_events(node) || does_run(node); }
+
+  bool has_events(NodeId node) const {
+    const NodeExtra* extra = graph_.extra(node);
+    return extra != nullptr && (!extra->event_record.empty() || !extra->event_wait.empty());
+  }
+
+  // It has an effect, makes a storage, finds a number, or may do anything.
+  bool does_run(NodeId node) {
     constexpr Effect kRuns = Effect::kRandom | Effect::kCollective | Effect::kWaits | Effect::kBarrier |
                              Effect::kAsserts | Effect::kOpaque | Effect::kUnknownWrites;
     const Effect effects = effects_.of(node);
@@ -545,7 +567,19 @@ class Lowering {
     return true;
   }
 
+  // What a node reads is its record, unless another node has changed what it is since.
+  void check_metadata(NodeId node) {
+    if (storages_.metadata_changes().empty()) return;
+    graph_.for_each_input(node, [&](NodeId input) {
+      if (!storages_.input_metadata_changes(node, input, node)) return;
+      fail(node, ErrorCode::kUnsupportedGraph,
+           "it reads %" + std::string(graph_.name_of(input)) + ", whose sizes or storage were changed in place since",
+           "let it read what the call that changed them returns, as functionalization does");
+    });
+  }
+
   void lower_step(NodeId node) {
+    check_metadata(node);
     FxStep step{};
     step.op = op_of(node);
     step.node = node_of(node);
@@ -558,7 +592,7 @@ class Lowering {
     step.num_results = results.count;
     for (uint32_t i = 0; i < results.count; ++i) plan_->words.push_back(leaves_[results.first + i]);
     add_effects(node, step);
-    step_of_[node] = number;
+    step_of_[node] = num_steps();
     plan_->steps.push_back(step);
   }
 
@@ -570,7 +604,7 @@ class Lowering {
     if (has_effect(effects, Effect::kCollective))
       return is_message(graph_, node) ? FX_STEP_MESSAGE : FX_STEP_COLLECTIVE;
     if (has_effect(effects, Effect::kAsserts)) return FX_STEP_ASSERT;
-    if (op.name.starts_with("streams.")) return FX_STEP_STREAM;
+    if (op.name.starts_with("streams.") || !does_run(node)) return FX_STEP_STREAM;
     const bool is_host = storages_.buffers(node).empty() && storages_.reads(node).empty();
     return is_host ? FX_STEP_SCALAR : FX_STEP_KERNEL;
   }
@@ -604,10 +638,14 @@ class Lowering {
     add_order(node, step);
     if (has_effect(effects, Effect::kRandom)) add_draw(node, step);
     if (has_effect(effects, Effect::kCollective)) {
+      if (is_raced(graph_, storages_, node)) {
+        fail(node, ErrorCode::kUnsupportedGraph, "what it reads or fills is written before anybody has waited for it",
+             "wait for it first: what is exchanged would depend on time");
+      }
       step.group = group_index(group_of_call(graph_, node), node);
-      step.sequence = sequences_[step.group]++;
+      if (step.kind == FX_STEP_COLLECTIVE) step.sequence = sequences_[step.group]++;
     }
-    if (has_effect(effects, Effect::kWaits)) step.other = begun_by(node);
+    if (has_effect(effects, Effect::kWaits)) add_waits(node, step);
   }
 
   void add_order(NodeId node, FxStep& step) {
@@ -617,6 +655,10 @@ class Lowering {
       for (const ControlDep& dep : extra->control) {
         if (step_of_.get(dep.node) != FX_NONE) plan_->indices.push_back(step_of_.get(dep.node));
       }
+      for (const StringId event : extra->event_wait) {
+        if (const auto known = recorded_.find(event); known != recorded_.end()) plan_->indices.push_back(known->second);
+      }
+      for (const StringId event : extra->event_record) recorded_[event] = num_steps();
     }
     step.num_after = static_cast<uint32_t>(plan_->indices.size()) - step.after;
   }
@@ -634,32 +676,61 @@ class Lowering {
     step.flags |= FX_STEP_DRAWS;
   }
 
+  // Those of the module in its order, which expressions of the rank count in.
+  void add_groups() {
+    for (const ProcessGroup& known : module_.groups) {
+      groups_.emplace(GroupKey{known.uid, ExprId()}, static_cast<uint32_t>(plan_->groups.size()));
+      FxGroup group{string_of(known.uid), static_cast<uint32_t>(plan_->indices.size()),
+                    static_cast<uint32_t>(known.ranks.size()), kNoWord};
+      for (const int64_t rank : known.ranks) plan_->indices.push_back(static_cast<uint32_t>(rank));
+      plan_->groups.push_back(group);
+    }
+    sequences_.resize(plan_->groups.size(), 0);
+  }
+
   uint32_t group_index(const GroupKey& key, NodeId node) {
     const auto [found, is_new] = groups_.emplace(key, static_cast<uint32_t>(plan_->groups.size()));
     if (!is_new) return found->second;
-    FxGroup group{string_of(key.uid), static_cast<uint32_t>(plan_->indices.size()), 0, kNoWord};
+    FxGroup group{string_of(key.uid), 0, 0, kNoWord};
     if (key.expr.is_valid()) group.choice = size_word(node, Dim{0, key.expr});
-    for (const ProcessGroup& known : module_.groups) {
-      if (known.uid != key.uid || !key.uid.is_valid()) continue;
-      for (const int64_t rank : known.ranks) plan_->indices.push_back(static_cast<uint32_t>(rank));
-      group.num_ranks = static_cast<uint32_t>(known.ranks.size());
-      break;
-    }
     plan_->groups.push_back(group);
     sequences_.push_back(0);
     return found->second;
   }
 
-  // The step that began what the node waits for.
-  uint32_t begun_by(NodeId wait) const {
-    for (NodeId node = first_argument(graph_, wait); node.is_valid(); node = first_argument(graph_, node)) {
+  // The step that began what is handed on as `node`; FX_NONE: none did, or a wait has ended it.
+  uint32_t begun_by(NodeId node) const {
+    for (; node.is_valid(); node = first_input(node)) {
       const uint32_t step = step_of_.get(node);
       if (step == FX_NONE) continue;
       const uint8_t kind = plan_->steps[step].kind;
-      if (kind == FX_STEP_WAIT) continue;
       return kind == FX_STEP_COLLECTIVE || kind == FX_STEP_MESSAGE ? step : FX_NONE;
     }
     return FX_NONE;
+  }
+
+  NodeId first_input(NodeId node) const {
+    NodeId first;
+    graph_.for_each_input(node, [&](NodeId input) {
+      if (!first.is_valid()) first = input;
+    });
+    return first;
+  }
+
+  // A call that waits for several exchanges is as many steps: the last of them is the node's.
+  void add_waits(NodeId node, FxStep& step) {
+    const std::vector<NodeId> inputs = graph_.inputs(node);
+    for (size_t i = 0; i + 1 < inputs.size(); ++i) {
+      FxStep wait = step;
+      wait.args = static_cast<uint32_t>(plan_->words.size());
+      wait.num_args = 1;
+      plan_->words.push_back(value_word(inputs[i]));
+      wait.num_keywords = wait.num_results = wait.num_writes = wait.num_after = 0;
+      wait.flags = 0;
+      wait.other = begun_by(inputs[i]);
+      plan_->steps.push_back(wait);
+    }
+    if (!inputs.empty()) step.other = begun_by(inputs.back());
   }
 
   void lower_output(NodeId node) {
@@ -699,6 +770,19 @@ class Lowering {
     }
   }
 
+  // A record may say of a view that it reaches beyond what it is a view of: a device would read what is not there.
+  void check_extents() {
+    for (const Extent& extent : extents_) {
+      const FxWord bytes = plan_->storages[extent.storage].bytes;
+      if (kind_of(bytes) != FX_WORD_INT || extent.bytes <= small_int_of(bytes)) continue;
+      fail(extent.node, ErrorCode::kUnsupportedGraph,
+           "by its record it reaches to byte " + std::to_string(extent.bytes) + " of a storage of " +
+               std::to_string(small_int_of(bytes)) + " bytes",
+           "trace the graph again: what is recorded of this value or of its storage is not so");
+      return;
+    }
+  }
+
   void set_lifetimes() {
     MemoryOptions options;
     options.derive_classes = true;
@@ -712,7 +796,26 @@ class Lowering {
       storage.first = std::min(steps_before_[life.first], last_step);
       const uint32_t before_end = steps_before_[life.last + 1];
       storage.last = std::max(storage.first, before_end == 0 ? 0 : before_end - 1);
-      if (num_steps() == 0 && is_made) storage.first = storage.last = FX_NONE;
+      if ((storage.flags & FX_STORAGE_RETURNED) != 0) storage.last = last_step;
+      const bool has_tensor = has_tensor_[life.buffer.index()];
+      if (num_steps() == 0 || (is_made && !has_tensor)) storage.first = storage.last = FX_NONE;
+    }
+    keep_unfinished(last_step);
+  }
+
+  // What a collective uses that no step waits for is busy to the end.
+  void keep_unfinished(uint32_t last_step) {
+    std::vector<bool> is_awaited(num_steps(), false);
+    for (const FxStep& step : plan_->steps) {
+      if (step.kind == FX_STEP_WAIT && step.other != FX_NONE) is_awaited[step.other] = true;
+    }
+    const FxPlan& view = plan_->view();
+    for (uint32_t i = 0; i < num_steps(); ++i) {
+      const FxStep& step = plan_->steps[i];
+      if ((step.kind != FX_STEP_COLLECTIVE && step.kind != FX_STEP_MESSAGE) || is_awaited[i]) continue;
+      for_each_storage(view, step, [&](uint32_t storage) {
+        if (plan_->storages[storage].first != FX_NONE) plan_->storages[storage].last = last_step;
+      });
     }
   }
 
@@ -731,6 +834,11 @@ class Lowering {
     }
   }
 
+  struct Extent {
+    NodeId node;
+    uint32_t storage;
+    int64_t bytes;
+  };
   struct DimOfInput {
     NodeId node;
     uint32_t place;  // of the tensor in the input's value
@@ -757,8 +865,11 @@ class Lowering {
   std::vector<uint32_t> steps_before_;  // by place in the schedule
   std::vector<DimOfInput> dims_of_inputs_;
   std::map<GroupKey, uint32_t> groups_;
+  std::vector<Extent> extents_;
+  std::vector<bool> has_tensor_;  // by storage
   std::vector<uint32_t> input_of_tensor_;
-  std::vector<uint32_t> sequences_;  // by group: of the next collective
+  HashMap<StringId, uint32_t> recorded_;  // events: the step that recorded it last
+  std::vector<uint32_t> sequences_;       // by group: of the next collective
   HashMap<StringId, uint32_t> graph_index_;
   std::set<StringId> made_;
 };

@@ -93,6 +93,9 @@ void print_scalars(const FxPlan& plan, std::string& text) {
       case FX_SCALAR_STEP:
         text += " = of step " + std::to_string(scalar.ready - 1);
         break;
+      case FX_SCALAR_RANK:
+        text += " = of the rank";
+        break;
       case FX_SCALAR_OUTER:
         text += " = the caller's";
         break;
@@ -190,7 +193,7 @@ std::string word_text(const FxPlan& plan, FxWord word) {
     case FX_WORD_FORMAT:
       return std::string(name_of(static_cast<MemoryFormat>(index)));
     case FX_WORD_GRAPH:
-      return "graph " + std::string(text_at(plan, plan.graphs[index]->name));
+      return "graph " + std::string(text_at(*plan.graphs[index], plan.graphs[index]->name));
     case FX_WORD_GROUP:
       return "group " + std::string(text_at(plan, plan.groups[index].name));
     case FX_WORD_COMPLEX:

@@ -114,7 +114,7 @@ FxWord ScalarBuilder::make(ExprId id) {
   if (expr.kind == ExprKind::kFloat) return plan_.real(std::bit_cast<double>(expr.value));
   if (expr.kind == ExprKind::kSymbol) {
     const auto found = symbols_.find(expr.name);
-    return found == symbols_.end() ? kNoWord : found->second;
+    return found == symbols_.end() ? bind_rank(expr.name) : found->second;
   }
   Operands operands;
   std::vector<std::optional<int64_t>> values;
@@ -211,6 +211,14 @@ FxWord ScalarBuilder::bind_outer(StringId symbol) {
   return bind(symbol, scalar);
 }
 
+FxWord ScalarBuilder::bind_rank(StringId symbol) {
+  const auto row = rows_.find(symbol);
+  if (row == rows_.end() || module_.symbols[row->second].kind != SymbolKind::kRank) return kNoWord;
+  FxScalar scalar{};
+  scalar.source = FX_SCALAR_RANK;
+  return bind(symbol, scalar);
+}
+
 FxWord ScalarBuilder::add_step(FxScalarType type, uint32_t ready) {
   FxScalar scalar{};
   scalar.source = FX_SCALAR_STEP;
@@ -228,58 +236,120 @@ uint32_t ScalarBuilder::ready(FxWord word) const {
   return kind_of(word) == FX_WORD_SCALAR ? plan_.scalars[index_of(word)].ready : 0;
 }
 
-FxWord ScalarBuilder::sum(FxWord a, FxWord b) { return compute(FX_CODE_ADD, std::array{a, b}); }
-FxWord ScalarBuilder::product(FxWord a, FxWord b) { return compute(FX_CODE_MUL, std::array{a, b}); }
+void ScalarBuilder::push(FxWord word) { pending_.push_back({word, FX_CODE_PUSH, 0}); }
+void ScalarBuilder::apply(FxCodeOp op) { pending_.push_back({kNoWord, static_cast<uint32_t>(op), 0}); }
 
-// (offset + sum((size - 1) * stride) + 1) * element size, or 0 where a size is 0.
-FxWord ScalarBuilder::tensor_bytes(const Tensor& tensor) {
-  if (const std::optional<int64_t> bytes = storage_bytes(module_, tensor, {})) return plan_.number(*bytes);
-  if (!tensor.sizes.is_valid() || !tensor.strides.is_valid() || tensor.dtype == DType::kUnspecified) return kNoWord;
-  const std::vector<Dim>&sizes = module_.dims(tensor.sizes), &strides = module_.dims(tensor.strides);
-  FxWord last = of(tensor.offset);
-  Operands all;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const FxWord size = of(sizes[i]), stride = of(strides[i]);
-    if (size == kNoWord || stride == kNoWord || last == kNoWord) return kNoWord;
-    all.push_back(size);
-    last = sum(last, product(sum(size, plan_.number(-1)), stride));
+// What was pushed and applied since, as one scalar; the one that has this code already where there is one.
+FxWord ScalarBuilder::take() {
+  std::vector<uint64_t> key;
+  FxScalar scalar{};
+  for (const FxCode& code : pending_) {
+    key.push_back(code.push);
+    key.push_back(code.op);
+    scalar.ready = std::max(scalar.ready, ready(code.push));
   }
-  const FxWord bytes = product(sum(last, plan_.number(1)), plan_.number(element_size(tensor.dtype)));
-  const FxWord least = compute(FX_CODE_MIN, all);
-  const FxWord is_empty = compute(FX_CODE_EQ, std::array{least, plan_.number(0)});
-  return compute(FX_CODE_WHERE, std::array{is_empty, plan_.number(0), bytes});
+  const auto [found, is_new] = by_code_.emplace(std::move(key), kNoWord);
+  if (is_new) {
+    scalar.source = FX_SCALAR_CODE;
+    scalar.code = static_cast<uint32_t>(plan_.code.size());
+    scalar.num_code = static_cast<uint32_t>(pending_.size());
+    plan_.code.insert(plan_.code.end(), pending_.begin(), pending_.end());
+    found->second = add(scalar);
+  }
+  pending_.clear();
+  return found->second;
 }
 
-FxWord ScalarBuilder::room_bytes(const SizeSource& source) {
-  FxWord count = plan_.number(1);
+// (offset + sum((size - 1) * stride) + 1) * element size, or 0 where a size is 0. What is known now is one number.
+bool ScalarBuilder::push_tensor_bytes(const Tensor& tensor) {
+  if (!tensor.sizes.is_valid() || !tensor.strides.is_valid() || tensor.dtype == DType::kUnspecified) return false;
+  const std::vector<Dim>&sizes = module_.dims(tensor.sizes), &strides = module_.dims(tensor.strides);
+  const FxWord offset = of(tensor.offset);
+  if (offset == kNoWord || sizes.size() != strides.size()) return false;
+  std::vector<std::pair<FxWord, FxWord>> open;  // sizes and strides that are not both known
+  std::vector<FxWord> lengths;                  // sizes that are not
+  int64_t known = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const FxWord size = of(sizes[i]), stride = of(strides[i]);
+    if (size == kNoWord || stride == kNoWord) return false;
+    if (kind_of(size) == FX_WORD_SCALAR) lengths.push_back(size);
+    int64_t extent = 0;
+    const bool is_number = sizes[i].is_static() && strides[i].is_static();
+    if (!is_number || __builtin_mul_overflow(sizes[i].value - 1, strides[i].value, &extent) ||
+        __builtin_add_overflow(known, extent, &known)) {
+      open.emplace_back(size, stride);
+    }
+  }
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    push(lengths[i]);
+    if (i > 0) apply(FX_CODE_MIN);
+  }
+  if (!lengths.empty()) {
+    push(plan_.number(0));
+    apply(FX_CODE_EQ);
+    push(plan_.number(0));
+  }
+  push(plan_.number(known));
+  if (offset != plan_.number(0)) {
+    push(offset);
+    apply(FX_CODE_ADD);
+  }
+  for (const auto& [size, stride] : open) {
+    push(size);
+    push(plan_.number(-1));
+    apply(FX_CODE_ADD);
+    push(stride);
+    apply(FX_CODE_MUL);
+    apply(FX_CODE_ADD);
+  }
+  push(plan_.number(element_size(tensor.dtype)));
+  apply(FX_CODE_MUL);
+  if (!lengths.empty()) apply(FX_CODE_WHERE);
+  return true;
+}
+
+bool ScalarBuilder::push_room_bytes(const SizeSource& source) {
+  push(plan_.number(1));
   for (const Dim& dim : source.room.sizes) {
     const FxWord size = of(dim);
-    if (size == kNoWord) return kNoWord;
-    count = product(count, size);
+    if (size == kNoWord) return false;
+    push(size);
+    apply(FX_CODE_MUL);
   }
-  return product(sum(count, plan_.number(source.room.more)), plan_.number(element_size(source.tensor->dtype)));
+  push(plan_.number(source.room.more));
+  apply(FX_CODE_ADD);
+  push(plan_.number(element_size(source.tensor->dtype)));
+  apply(FX_CODE_MUL);
+  return true;
+}
+
+bool ScalarBuilder::push_recorded_bytes(const SizeSource& source) {
+  if (!source.bytes.is_known()) return push_tensor_bytes(*source.tensor);
+  const FxWord word = source.bytes.expr.is_valid() ? of(source.bytes.expr) : plan_.number(*source.bytes.value);
+  push(word);
+  return word != kNoWord;
 }
 
 FxWord ScalarBuilder::bytes_of(const SizeSource& source) {
   if (const std::optional<int64_t> bytes = evaluate_size(module_, source, {})) return plan_.number(*bytes);
-  const auto recorded = [&] {
-    if (source.bytes.expr.is_valid()) return of(source.bytes.expr);
-    return source.bytes.value.has_value() ? plan_.number(*source.bytes.value) : tensor_bytes(*source.tensor);
-  };
+  bool is_said = false;
   switch (source.kind) {
     case SizeKind::kRecorded:
-      return recorded();
+      return source.bytes.expr.is_valid() ? of(source.bytes.expr) : kNoWord;
     case SizeKind::kTensor:
-      return tensor_bytes(*source.tensor);
-    case SizeKind::kRoom: {
-      const FxWord file = recorded(), room = room_bytes(source);
-      return file == kNoWord || room == kNoWord ? kNoWord : compute(FX_CODE_MAX, std::array{file, room});
-    }
+      is_said = push_tensor_bytes(*source.tensor);
+      break;
+    case SizeKind::kRoom:
+      is_said = push_recorded_bytes(source) && push_room_bytes(source);
+      apply(FX_CODE_MAX);
+      break;
     case SizeKind::kNothing:
     case SizeKind::kUnknown:
     case SizeKind::kLike:
       break;
   }
+  if (is_said) return take();
+  pending_.clear();
   return kNoWord;
 }
 

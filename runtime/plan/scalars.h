@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -49,19 +50,26 @@ class ScalarBuilder {
   using Operands = std::vector<FxWord>;
 
   FxWord make(ExprId expr);
+  // A symbol that is the rank's own; kNoWord for another.
+  FxWord bind_rank(StringId symbol);
   FxWord compute(FxCodeOp op, std::span<const FxWord> operands, FxScalarType type = FX_SCALAR_INT);
   FxWord add(FxScalar scalar);
   FxWord bind(StringId symbol, FxScalar scalar);
-  FxWord tensor_bytes(const Tensor& tensor);
-  FxWord room_bytes(const SizeSource& source);
-  FxWord sum(FxWord a, FxWord b);
-  FxWord product(FxWord a, FxWord b);
+  void push(FxWord word);
+  void apply(FxCodeOp op);
+  FxWord take();
+  // False where it cannot be said; what was pushed is then of no use.
+  bool push_tensor_bytes(const Tensor& tensor);
+  bool push_room_bytes(const SizeSource& source);
+  bool push_recorded_bytes(const SizeSource& source);
 
   const Module& module_;
   Plan& plan_;
   HashMap<StringId, FxWord> symbols_;
   HashMap<StringId, uint32_t> rows_;  // of the module's symbols
   IdMap<ExprId, FxWord> words_;
+  std::vector<FxCode> pending_;
+  std::map<std::vector<uint64_t>, FxWord> by_code_;
 };
 
 }  // namespace fxopt

@@ -8,6 +8,7 @@
 #include "ir/prepare.h"
 #include "ir/step/compose.h"
 #include "ir/step/phases.h"
+#include "runtime/plan/check.h"
 #include "runtime/plan/draws.h"
 #include "runtime/plan/place.h"
 #include "runtime/plan/print.h"
@@ -34,6 +35,12 @@ Planned plan_of(std::unique_ptr<Module> module) {
   planned.plan = *std::move(plan);
   planned.module = std::move(module);
   return planned;
+}
+
+void require_clean(const std::vector<PlanFault>& faults, const std::string& what) {
+  if (faults.empty()) return;
+  FAIL_CHECK(what << ": " << faults.size() << " faults, first " << plan_fault_name(faults.front().kind) << ": "
+                  << faults.front().message);
 }
 
 std::optional<int64_t> no_symbol(std::string_view) { return std::nullopt; }
@@ -80,11 +87,12 @@ TEST_CASE("plan: storages, bytes and lifetimes of all of testdata are those that
   for (const std::string& name : testdata_files()) compare_live_bytes(plan_of(load_testdata(name)), name);
 }
 
-TEST_CASE("plan: arenas of all of testdata, on one stream and on two") {
+TEST_CASE("plan: all of testdata is planned without a fault, and placed on one stream and on two") {
   size_t placements = 0;
   for (const std::string& name : testdata_files()) {
     const Planned planned = plan_of(load_testdata(name));
     const FxPlan& plan = planned.plan->view();
+    require_clean(check_plan(plan), name);
     for (const uint32_t device : devices_of(plan)) {
       for (const uint32_t streams : {1u, 2u}) {
         PlaceOptions options;
@@ -93,6 +101,7 @@ TEST_CASE("plan: arenas of all of testdata, on one stream and on two") {
         const Result<PlanPlacement> placed = place(plan, options);
         REQUIRE(placed.ok());
         ++placements;
+        require_clean(check_placement(plan, placed->view()), name);
         CAPTURE(name, streams, placed->arena_bytes, placed->lower_bound);
         // The search gives up there: 10,752 B of 15.6 GB.
         const bool is_hard = name == "gpu/unet_joint.pb.zst";
