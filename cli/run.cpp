@@ -17,8 +17,10 @@
 #include "cli/symbols.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
+#include "ir/memory/memory.h"
 #include "runtime/ops/coverage.h"
 #include "runtime/plan/check.h"
+#include "runtime/plan/live.h"
 #include "runtime/plan/lower.h"
 #include "runtime/plan/place.h"
 #include "runtime/plan/plan.h"
@@ -197,6 +199,7 @@ class Run {
     size_t late = 0, planned = 0;
     const ScalarValues values =
         ScalarValues::by_symbols(plan, [this](std::string_view symbol) { return value_of(symbol); });
+    const PlanPeak peak = peak_of(plan, values, placed.device);
     for (uint64_t i = 0; i < plan.num_storages; ++i) {
       const uint32_t kind = placed.blocks[i].kind;
       if (kind == FX_BLOCK_GIVEN) given += values.integer(plan.storages[i].bytes).value_or(0);
@@ -209,7 +212,22 @@ class Run {
     console_.product() << "; inputs and constants " << bytes_text(given);
     if (late > 0) console_.product() << "; " << count_text(late, "storage") << " of a size known while running";
     console_.product() << '\n';
+    nlohmann::ordered_json roles = nlohmann::ordered_json::object();
+    std::string text;
+    for (size_t role = 0; role < peak.by_role.size(); ++role) {
+      if (peak.by_role[role] == 0) continue;
+      const std::string word(memory_class_name(static_cast<MemoryClass>(role)));
+      roles[word] = peak.by_role[role];
+      text += (text.empty() ? "" : ", ") + word + " " + size_text(peak.by_role[role]);
+    }
+    if (peak.bytes > 0) {
+      console_.product() << "             at most " << bytes_text(peak.bytes) << " at once, in step " << peak.step << ": "
+                         << text << '\n';
+    }
     list.push_back({{"device", name},
+                    {"peak_bytes", peak.bytes},
+                    {"peak_step", peak.step},
+                    {"peak_by_role", roles},
                     {"arena_bytes", placed.arena_bytes},
                     {"lower_bound", placed.lower_bound},
                     {"given_bytes", given},

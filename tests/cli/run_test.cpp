@@ -20,6 +20,8 @@ TEST_CASE("cli run --dry-run: a step whose operators all have a row") {
         "  operators  31 in 170 calls: 31 in 170 calls have a row here\n"
         "  draws      7\n"
         "  memory     cpu: arena 304.50 KiB (311808 B) for 198 storages; inputs and constants 113.88 KiB (116608 B)\n"
+        "             at most 413.38 KiB (423300 B) at once, in step 87: parameter 113.62 KiB, input 256 B, "
+        "gradient 16.25 KiB, saved value 247.12 KiB, temporary 36.13 KiB\n"
         "  results    198 of 198 as the rows' rules say\n");
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/plan/plan.h"
 
 #include <map>
+#include <numeric>
 
 #include "ir/memory/memory.h"
 #include "ir/prepare.h"
@@ -10,6 +11,7 @@
 #include "ir/step/phases.h"
 #include "runtime/plan/check.h"
 #include "runtime/plan/draws.h"
+#include "runtime/plan/live.h"
 #include "runtime/plan/place.h"
 #include "runtime/plan/print.h"
 #include "tests/catch.h"
@@ -81,6 +83,16 @@ void compare_live_bytes(const Planned& planned, const std::string& name) {
     if (live != by_mem[places.at(plan.nodes[plan.steps[s].node].uid)]) ++differing;
   }
   CHECK(differing == 0);
+  for (const DevicePeak& peak : report.devices) {
+    const std::vector<uint32_t> devices = devices_of(plan);
+    const auto device = std::find_if(devices.begin(), devices.end(), [&](uint32_t index) {
+      return planned.plan->text(index) == graph.module().text(peak.device);
+    });
+    if (device == devices.end()) continue;
+    const PlanPeak found = peak_of(plan, values, *device);
+    CHECK(found.bytes == peak.bytes);
+    CHECK(std::accumulate(found.by_role.begin(), found.by_role.end(), int64_t{0}) == peak.bytes);
+  }
 }
 
 TEST_CASE("plan: storages, bytes and lifetimes of all of testdata are those that mem counts") {
