@@ -84,7 +84,7 @@ bool is_as_left(const Graph& graph, NodeId node, uint8_t position, NodeId writte
 
 bool keeps_metadata(const Graph& graph, NodeId node, uint8_t position) {
   const Op& op = graph.op(node);
-  const bool is_builtin = find_builtin_op(op.name) == &op;
+  const bool is_builtin = op.is_builtin();
   const SchemaArg* described = schema_argument(op, position);
   const bool is_out = described != nullptr && described->keyword_only && described->is_write;
   if (is_builtin && !is_out) return true;
@@ -196,7 +196,7 @@ bool sees_storage(const Graph& graph, NodeId node) {
   if (graph[node].kind != NodeKind::kCallFunction) return true;
   const Op& op = graph.op(node);
   if (op.view == ViewKind::kProjection) return false;
-  if (find_builtin_op(op.name) != &op || !op.schema.has_value() || op.has_subgraphs) return true;
+  if (!op.is_builtin() || !op.schema.has_value() || op.has_subgraphs) return true;
   if (op.changes_metadata || op.moves_storage || op.clones_storage || op.has(Effect::kOpaque)) return true;
   constexpr std::string_view kSeesMore[] = {"storage_offset", "data_ptr", "is_set_to"};
   return sets_strides(op) || names_any(op, kSeesMore);

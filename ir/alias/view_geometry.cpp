@@ -5,11 +5,11 @@
 #include <limits>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "ir/alias/effects.h"
 #include "ir/graph/module.h"
+#include "ir/ops/op.h"
 
 namespace fxopt {
 namespace {
@@ -637,8 +637,8 @@ ViewGeometry to_dtype(const Call& call) {
 
 using Rule = ViewGeometry (*)(const Call&);
 
-const std::unordered_map<std::string_view, Rule>& rules() {
-  static const std::unordered_map<std::string_view, Rule> kRules = {
+const IdMap<OpId, Rule>& rules() {
+  static constexpr std::pair<std::string_view, Rule> kRules[] = {
       {"aten.alias.default", alias},
       {"aten.detach.default", alias},
       {"aten.detach_.default", alias},
@@ -684,7 +684,12 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten.contiguous.default", contiguous},
       {"aten.to.dtype", to_dtype},
   };
-  return kRules;
+  static const IdMap<OpId, Rule> kByOp = [] {
+    IdMap<OpId, Rule> by_op(num_builtin_ops());
+    for (const auto& [name, rule] : kRules) by_op[find_op_id(name)] = rule;
+    return by_op;
+  }();
+  return kByOp;
 }
 
 }  // namespace
@@ -693,9 +698,9 @@ ViewGeometry view_geometry(const Graph& graph, NodeId node, const Geometry& from
   if (!graph[node].is_call() || from.layout != Layout::kStrided || from.sizes.size() != from.strides.size()) {
     return answer(Outcome::kUnknown);
   }
-  const auto rule = rules().find(graph.op(node).name);
-  if (rule == rules().end()) return answer(Outcome::kUnknown);
-  return rule->second(Call(graph, node, from, integer_of));
+  const Rule rule = rules().get(graph.op(node).id);
+  if (rule == nullptr) return answer(Outcome::kUnknown);
+  return rule(Call(graph, node, from, integer_of));
 }
 
 }  // namespace fxopt

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/id.h"
 #include "core/result.h"
 
 namespace fxopt {
@@ -141,9 +143,13 @@ constexpr bool has_op_set(OpSet set, OpSet bit) {
   return (static_cast<uint16_t>(set) & static_cast<uint16_t>(bit)) != 0;
 }
 
+// The place of an operator in the built-in table: dense, the same in every run of one build.
+using OpId = Id<struct OpTag>;
+
 // Everything passes may ask about an operator. They look at its name (Module::find_target) only for what holds of that
 // operator alone, as neg(neg(x)) = x does.
 struct Op {
+  OpId id;                       // invalid: not of the built-in table
   std::string name;              // "aten.mm.default"
   std::optional<Schema> schema;  // none for higher-order ops and Python functions
   Effect effects = Effect::kNone;
@@ -198,11 +204,21 @@ struct Op {
   bool in(OpSet bit) const { return has_op_set(sets, bit); }
   bool is_pure() const { return fxopt::is_pure(effects); }
   bool is_opaque() const { return has(Effect::kOpaque); }
+  bool is_builtin() const { return id.is_valid(); }
 };
 
 // The built-in description of `name`, or nullptr. The table covers aten, prims, _c10d_functional, the higher-order ops
 // and the Python scalar functions of traces. O(1) expected; rows are parsed on first use of the table.
 const Op* find_builtin_op(std::string_view name);
+
+// The size of a table by OpId: ids of built-in ops are 0 to num_builtin_ops() - 1. O(1).
+size_t num_builtin_ops();
+
+// The id of the built-in op `name`, or invalid. Parses no row. O(1) expected.
+OpId find_op_id(std::string_view name);
+
+// The built-in op of a valid id. O(1).
+const Op& builtin_op(OpId id);
 
 // All built-in ops, sorted by name.
 const std::vector<const Op*>& builtin_ops();

@@ -152,9 +152,9 @@ class OpTable {
     }
   }
 
-  const Op* find(std::string_view name) {
+  OpId find(std::string_view name) const {
     const auto found = index_.find(name);
-    return found == index_.end() ? nullptr : &get(found->second);
+    return found == index_.end() ? OpId() : OpId(found->second);
   }
 
   std::vector<const Op*> all() {
@@ -164,17 +164,18 @@ class OpTable {
     return ops;
   }
 
- private:
   // The op of row `i`, made when first asked for.
   const Op& get(size_t i) {
     if (const Op* op = ops_[i].load(std::memory_order_acquire)) return *op;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const Op* op = ops_[i].load(std::memory_order_relaxed)) return *op;
     made_.push_back(make_op(kRows[i]));
+    made_.back().id = OpId(i);
     ops_[i].store(&made_.back(), std::memory_order_release);
     return made_.back();
   }
 
+ private:
   std::unordered_map<std::string_view, size_t> index_;
   std::vector<std::atomic<const Op*>> ops_;  // by row
   std::deque<Op> made_;                      // guarded by mutex_; a deque keeps its elements where they are
@@ -188,7 +189,19 @@ OpTable& table() {
 
 }  // namespace
 
-const Op* find_builtin_op(std::string_view name) { return table().find(name); }
+const Op* find_builtin_op(std::string_view name) {
+  const OpId id = table().find(name);
+  return id.is_valid() ? &table().get(id.index()) : nullptr;
+}
+
+size_t num_builtin_ops() { return std::size(kRows); }
+
+OpId find_op_id(std::string_view name) { return table().find(name); }
+
+const Op& builtin_op(OpId id) {
+  FXOPT_CHECK(id.index() < num_builtin_ops(), "no op has that id");
+  return table().get(id.index());
+}
 
 const std::vector<const Op*>& builtin_ops() {
   static const std::vector<const Op*> ops = table().all();

@@ -76,7 +76,7 @@ CallRule make_rule(const Op& op, std::string_view target) {
   rule.sees_storage = op.changes_metadata || op.moves_storage || op.clones_storage || op.has_subgraphs ||
                       !op.schema.has_value() || sets_strides(op) || rule.special == Special::kOffset;
   rule.has_own_effects = !effects_depend_on_call(op);
-  rule.draws_by_data = op.has_subgraphs || find_builtin_op(op.name) != &op ||
+  rule.draws_by_data = op.has_subgraphs || !op.is_builtin() ||
                        std::any_of(std::begin(kDrawsByData), std::end(kDrawsByData),
                                    [&op](std::string_view begin) { return op.name.starts_with(begin); });
   rule.only_computes = op.view == ViewKind::kNone && op.writes.empty() && !op.changes_metadata && !op.joins_outputs &&

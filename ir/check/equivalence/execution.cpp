@@ -1449,7 +1449,7 @@ class Execution {
     const SchemaArg* described = position < op.schema->args.size() ? &op.schema->args[position] : nullptr;
     const bool is_out = described != nullptr && described->keyword_only && described->is_write;
     const bool may_resize = is_out && !op.name.starts_with("_c10d_functional.");
-    if (!may_resize && find_builtin_op(op.name) == &op) return GeometryId();
+    if (!may_resize && op.is_builtin()) return GeometryId();
     if (is_out && fits_out(node, op, position)) return GeometryId();
     const GeometryId left = believed_geometry(key, hash_combine(position, i + 1), left_by(node, op, position));
     lacks_fact_ = false;  // the graph before does not have this write of this data, whatever it leaves

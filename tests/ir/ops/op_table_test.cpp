@@ -44,6 +44,24 @@ TEST_CASE("every row of the op table parses and stands in its place") {
   CHECK(counts["higher_order"] == 48);
 }
 
+TEST_CASE("ids of the op table are dense") {
+  std::vector<bool> is_taken(num_builtin_ops());
+  for (const Op* each : builtin_ops()) {
+    INFO(each->name);
+    REQUIRE(each->id.index() < is_taken.size());
+    CHECK_FALSE(is_taken[each->id.index()]);
+    is_taken[each->id.index()] = true;
+    CHECK(each->is_builtin());
+    CHECK(&builtin_op(each->id) == each);
+    CHECK(find_op_id(each->name) == each->id);
+  }
+  CHECK(std::find(is_taken.begin(), is_taken.end(), false) == is_taken.end());
+  CHECK_FALSE(find_op_id("my_lib.my_op.default").is_valid());
+  CHECK_FALSE(find_op_id("").is_valid());
+  CHECK_FALSE(opaque_op().is_builtin());
+  CHECK_FALSE(described("lib::f(Tensor x) -> Tensor").is_builtin());
+}
+
 TEST_CASE("what the op table says of an op is consistent") {
   for (const Op* each : builtin_ops()) {
     INFO(each->name);
