@@ -6,6 +6,7 @@
 
 #include "ir/alias/effects.h"
 #include "ir/alias/sizes.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 
 namespace fxopt {
@@ -141,15 +142,13 @@ class Finder {
   }
 
   void read_arguments(Collective& collective) {
-    const Op& op = graph_.op(collective.start);
     if (collective.listed != nullptr) collective.ranks = static_cast<int64_t>(collective.listed->ranks.size());
-    if (!op.schema.has_value()) return;
-    for (size_t i = 0; i < op.schema->args.size(); ++i) {
-      const Arg* arg = call_argument(graph_, collective.start, i);
-      if (arg == nullptr) continue;
-      if (op.schema->args[i].name == "group_size" && arg->is(ArgKind::kInt)) collective.ranks = arg->as_int();
-      if (op.schema->args[i].name == "reduce_op" && arg->is(ArgKind::kString)) collective.reduce_op = arg->as_string();
-    }
+    if (!graph_.op(collective.start).schema.has_value()) return;
+    const CallArgs args(graph_, collective.start);
+    if (const std::optional<int64_t> size = args.named("group_size").as_int(); size.has_value())
+      collective.ranks = *size;
+    const Arg* reduce_op = args.named("reduce_op").given();
+    if (reduce_op != nullptr && reduce_op->is(ArgKind::kString)) collective.reduce_op = reduce_op->as_string();
   }
 
   // Through getitems: those of coalesced calls are waited for one by one. A wait for a list is none of one tensor.
@@ -214,7 +213,7 @@ class BucketReader {
   BucketReader(const Graph& graph, NodeId start) : graph_(graph) { bucket_.start = start; }
 
   CollectiveBucket run() {
-    const size_t listed = num_listed(bucket_.start, 0);
+    const size_t listed = CallArgs(graph_, bucket_.start)[0].items().size();
     if (listed > 1) {
       bucket_.tensors = listed;
       bucket_.makes.push_back(bucket_.start);
@@ -232,10 +231,6 @@ class BucketReader {
   }
 
  private:
-  size_t num_listed(NodeId node, size_t position) const {
-    const Arg* list = call_argument(graph_, node, position);
-    return list == nullptr || !list->has_children() ? 0 : graph_.pool().children(*list).size();
-  }
   bool is_view(NodeId node) const { return graph_[node].is_call() && view_of_call(graph_, node) != ViewKind::kNone; }
   bool is_called(NodeId node, std::string_view packet) const {
     return graph_[node].is_call() && packet_of(graph_.op(node).name) == packet;
@@ -248,15 +243,14 @@ class BucketReader {
         NodeId whole = first_argument(graph_, node);
         while (whole.is_valid() && is_view(whole)) whole = first_argument(graph_, whole);
         if (whole.is_valid()) bucket_.makes.push_back(whole);
-        const Arg* source = call_argument(graph_, node, 1);
-        node = source != nullptr && source->is(ArgKind::kNode) ? source->as_node() : NodeId();
+        node = CallArgs(graph_, node)[1].as_node();
         continue;
       }
       const bool packs = is_called(node, "cat") || is_called(node, "_pre_bucket_all_gather") ||
                          is_called(node, "_pre_bucket_reduce_scatter") || is_called(node, "all_gather_copy_in");
       if (packs) {
         bucket_.makes.push_back(node);
-        return num_listed(node, 0);
+        return CallArgs(graph_, node)[0].items().size();
       }
       if (!is_view(node)) return 0;
       node = first_argument(graph_, node);
@@ -266,8 +260,8 @@ class BucketReader {
 
   // What was gathered lies in a row for each rank, and is cut across them.
   bool is_along_members(NodeId split) const {
-    const Arg* dim = call_argument(graph_, split, 2);
-    const bool is_first = dim == nullptr || (dim->is(ArgKind::kInt) && dim->as_int() == 0);
+    const CallArg dim = CallArgs(graph_, split)[2];
+    const bool is_first = dim.is_missing() || dim.as_int() == 0;
     return is_first != (collective_kind(graph_.op(bucket_.start)) == CollectiveKind::kAllGather);
   }
 

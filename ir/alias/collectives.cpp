@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/saturate.h"
-#include "ir/alias/effects.h"
 #include "ir/alias/sizes.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 
 namespace fxopt {

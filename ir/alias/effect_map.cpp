@@ -5,6 +5,7 @@
 
 #include "ir/alias/effects.h"
 #include "ir/graph/module.h"
+#include "ir/values/call_args.h"
 
 namespace fxopt {
 namespace {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "ir/graph/module.h"
+#include "ir/values/call_args.h"
 #include "ir/values/elements.h"
 #include "ir/values/values.h"
 
@@ -15,12 +16,6 @@ namespace {
 bool names_any(const Op& op, std::span<const std::string_view> parts) {
   return std::any_of(parts.begin(), parts.end(),
                      [&op](std::string_view part) { return op.name.find(part) != std::string::npos; });
-}
-
-bool is_zero_text(std::string_view text) { return text == "0" || text == "0." || text == "0.0"; }
-
-const SchemaArg* schema_argument(const Op& op, size_t position) {
-  return op.schema.has_value() && position < op.schema->args.size() ? &op.schema->args[position] : nullptr;
 }
 
 // An index that makes a view of a tensor. A boolean or a list copies.
@@ -83,14 +78,11 @@ bool is_as_left(const Graph& graph, NodeId node, uint8_t position, NodeId writte
 }
 
 bool keeps_metadata(const Graph& graph, NodeId node, uint8_t position) {
-  const Op& op = graph.op(node);
-  const bool is_builtin = op.is_builtin();
-  const SchemaArg* described = schema_argument(op, position);
-  const bool is_out = described != nullptr && described->keyword_only && described->is_write;
-  if (is_builtin && !is_out) return true;
-  const Arg* arg = call_argument(graph, node, position);
-  if (arg == nullptr || !arg->is(ArgKind::kNode)) return arg == nullptr || !arg->has_children();
-  return is_as_left(graph, node, position, arg->as_node());
+  const CallArg arg = CallArgs(graph, node)[position];
+  const bool is_out = arg.described() != nullptr && arg.described()->is_out();
+  if (graph.op(node).is_builtin() && !is_out) return true;
+  if (!arg.as_node().is_valid()) return !arg.is_given() || !arg.given()->has_children();
+  return is_as_left(graph, node, position, arg.as_node());
 }
 
 }  // namespace
@@ -128,6 +120,13 @@ bool may_hand_on(const Graph& graph, NodeId node) {
   return kind == HandsOn::kAnything && value == ValueKind::kTensor;
 }
 
+bool shares_where_it_can(const Graph& graph, NodeId node) {
+  const Op& op = graph.op(node);
+  if (!op.schema.has_value() || op.schema->returns.empty() || op.schema->returns[0].alias_set.empty()) return false;
+  const CallArg copy = CallArgs(graph, node).named("copy");
+  return copy.is_missing() || copy.as_bool() == false;
+}
+
 bool is_unrecorded_tuple(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   return op.schema.has_value() && op.schema->returns.size() > 1 && graph.value(node).kind == ValueKind::kAbsent;
@@ -143,26 +142,11 @@ void collect_metadata_changes(const Graph& graph, NodeId node, std::vector<uint8
   }
 }
 
-const Arg* call_argument(const Graph& graph, NodeId node, size_t position) {
-  const SchemaArg* described = schema_argument(graph.op(node), position);
-  if (described == nullptr) return graph.arg(node, position);
-  const Arg* arg = described->keyword_only ? nullptr : graph.arg(node, position);
-  return arg != nullptr ? arg : graph.kwarg(node, described->name);
-}
-
 bool is_random_call(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   if (!op.has(Effect::kRandom)) return false;
   if (op.dropout_arg < 0) return true;
-  const size_t position = static_cast<size_t>(op.dropout_arg);
-  const Arg* probability = call_argument(graph, node, position);
-  if (probability == nullptr) {
-    const SchemaArg* described = schema_argument(op, position);
-    return described == nullptr || !described->has_default || !is_zero_text(described->default_value);
-  }
-  if (probability->is(ArgKind::kFloat)) return probability->as_double() != 0.0;
-  if (probability->is(ArgKind::kInt)) return probability->as_int() != 0;
-  return true;
+  return CallArgs(graph, node)[static_cast<size_t>(op.dropout_arg)].as_double() != 0.0;
 }
 
 bool is_recorded_draw(const Graph& graph, NodeId node) {
@@ -178,17 +162,15 @@ bool writes_only_metadata(const Graph& graph, NodeId node) {
 bool reads_shape_alone(const Graph& graph, NodeId node) {
   if (graph[node].kind != NodeKind::kCallFunction) return false;
   const Op& op = graph.op(node);
-  const SchemaArg* first = schema_argument(op, 0);
-  return op.compute == ComputeClass::kFactory && op.is_pure() && first != nullptr && first->is_tensor() &&
-         first->name == "self";
+  if (op.compute != ComputeClass::kFactory || !op.is_pure() || !op.schema.has_value()) return false;
+  return !op.schema->args.empty() && op.schema->args[0].is_tensor() && op.schema->args[0].name == "self";
 }
 
 bool is_writing_call(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   if (op.writes.empty()) return false;
   if (op.training_arg < 0) return true;
-  const Arg* training = call_argument(graph, node, static_cast<size_t>(op.training_arg));
-  return training == nullptr || !training->is(ArgKind::kBool) || training->as_bool();
+  return CallArgs(graph, node)[static_cast<size_t>(op.training_arg)].as_bool() != false;
 }
 
 bool sees_storage(const Graph& graph, NodeId node) {

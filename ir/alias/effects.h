@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -11,10 +10,6 @@
 // What the arguments of one call say about it. Its effects as a whole: EffectMap.
 
 namespace fxopt {
-
-// The argument at `position` of the op's schema as this call gives it: by place, by keyword, or nullptr where the
-// default holds. Without a schema only places count. O(keyword arguments).
-const Arg* call_argument(const Graph& graph, NodeId node, size_t position);
 
 // True when this call draws random numbers: a random op, unless it is a dropout-like one whose probability is
 // statically 0 (fused attention is seeded whatever its dropout_p).
@@ -42,6 +37,10 @@ bool reads_shape_alone(const Graph& graph, NodeId node);
 // Whether the result may be, or hold, the very tensors that a Python function is given (Op::hands_on). Where nothing is recorded
 // it may be a list. O(1).
 bool may_hand_on(const Graph& graph, NodeId node);
+
+// Whether the schema says that the result is argument 0 or a view of it wherever it can be, and the call does not ask
+// for a copy. O(arguments).
+bool shares_where_it_can(const Graph& graph, NodeId node);
 
 // Whether the call has several results of which nothing is recorded: one stand-in for all of them. O(1).
 bool is_unrecorded_tuple(const Graph& graph, NodeId node);

@@ -1,8 +1,7 @@
 #include "ir/alias/room.h"
 
-#include "ir/alias/effects.h"
 #include "ir/graph/module.h"
-#include "ir/ops/describe.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 
 namespace fxopt {
@@ -13,19 +12,8 @@ const std::vector<Dim>* sizes_of(const Graph& graph, const Tensor* tensor) {
 }
 
 const std::vector<Dim>* argument_sizes(const Graph& graph, NodeId call, size_t position) {
-  const Arg* arg = call_argument(graph, call, position);
-  return arg != nullptr && arg->is(ArgKind::kNode) ? sizes_of(graph, single_tensor(graph, arg->as_node())) : nullptr;
-}
-
-const Arg* argument_named(const Graph& graph, NodeId call, std::string_view name) {
-  const int16_t position = find_arg(*graph.op(call).schema, name);
-  return position < 0 ? nullptr : call_argument(graph, call, static_cast<size_t>(position));
-}
-
-// The default is the mean.
-bool is_reduced(const Graph& graph, NodeId call) {
-  const Arg* reduction = argument_named(graph, call, "reduction");
-  return reduction == nullptr || !reduction->is(ArgKind::kInt) || reduction->as_int() != 0;
+  const NodeId node = CallArgs(graph, call)[position].as_node();
+  return node.is_valid() ? sizes_of(graph, single_tensor(graph, node)) : nullptr;
 }
 
 // Aligned at their last dimensions; of two sizes the one that is not 1.
@@ -43,7 +31,8 @@ std::vector<Dim> broadcast(const std::vector<Dim>& one, const std::vector<Dim>& 
 std::optional<Room> room_of_terms(const Graph& graph, NodeId call) {
   const std::vector<Dim>* input = argument_sizes(graph, call, 0);
   const std::vector<Dim>* target = argument_sizes(graph, call, 1);
-  if (input == nullptr || target == nullptr || !is_reduced(graph, call)) return std::nullopt;
+  if (input == nullptr || target == nullptr) return std::nullopt;
+  if (CallArgs(graph, call).named("reduction").as_int() == 0) return std::nullopt;
   return Room{.sizes = broadcast(*input, *target)};
 }
 
@@ -54,10 +43,10 @@ std::optional<Room> room_of_runs(const Graph& graph, NodeId call, size_t index, 
   if (input == nullptr || own == nullptr || (index != 0 && index != 2)) return std::nullopt;
   if (index == 0) return Room{.sizes = *input};
   if (own->size() != 1 || (own->front().is_static() && own->front().value == 0)) return std::nullopt;
-  const Arg* along = argument_named(graph, call, "dim");
-  if (along == nullptr || !along->is(ArgKind::kInt)) return Room{.sizes = *input};
+  const std::optional<int64_t> along = CallArgs(graph, call).named("dim").as_int();
+  if (!along.has_value()) return Room{.sizes = *input};
   const int64_t rank = static_cast<int64_t>(input->size());
-  const int64_t dim = along->as_int() < 0 ? along->as_int() + rank : along->as_int();
+  const int64_t dim = *along < 0 ? *along + rank : *along;
   return dim < 0 || dim >= rank ? std::nullopt
                                 : std::optional<Room>(Room{.sizes = {(*input)[static_cast<size_t>(dim)]}});
 }

@@ -29,6 +29,7 @@
 
 #include "ir/alias/effects.h"
 #include "ir/graph/module.h"
+#include "ir/values/call_args.h"
 #include "ir/values/elements.h"
 #include "ir/values/values.h"
 
@@ -38,18 +39,6 @@ namespace {
 bool yields_no_tensor(const Op& op) {
   return op.schema.has_value() && std::none_of(op.schema->returns.begin(), op.schema->returns.end(),
                                                [](const SchemaArg& item) { return item.is_tensor(); });
-}
-
-// Whether the schema says that the result is argument 0 or a view of it wherever it can be, and the call does not ask
-// for a copy.
-bool shares_where_it_can(const Graph& graph, NodeId node, const Op& op) {
-  if (!op.schema.has_value() || op.schema->returns.empty() || op.schema->returns[0].alias_set.empty()) return false;
-  for (size_t i = 0; i < op.schema->args.size(); ++i) {
-    if (op.schema->args[i].name != "copy") continue;
-    const Arg* arg = call_argument(graph, node, i);
-    return arg == nullptr || (arg->is(ArgKind::kBool) && !arg->as_bool());
-  }
-  return true;
 }
 
 }  // namespace
@@ -405,7 +394,7 @@ class StorageMap::Builder {
     const Tensor* to = leaf.value.is_valid() ? &graph_.pool().tensor(graph_.pool().value(leaf.value)) : nullptr;
     const bool is_comparable = from != nullptr && to != nullptr && !takes_part(node);
     const ViewAnswer answer = is_comparable ? compare_as_view(graph_.module(), *from, *to) : ViewAnswer::kUnknown;
-    if (answer == ViewAnswer::kView && shares_where_it_can(graph_, node, graph_.op(node))) return answer;
+    if (answer == ViewAnswer::kView && shares_where_it_can(graph_, node)) return answer;
     const StorageId input = carried_of(graph_[first->as_node()].value);
     if (leaf.carried.is_valid() && input.is_valid()) {
       return leaf.carried == input ? ViewAnswer::kView : ViewAnswer::kCopy;

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "ir/alias/effects.h"
 #include "ir/graph/module.h"
 #include "ir/ops/op.h"
+#include "ir/values/call_args.h"
 
 namespace fxopt {
 namespace {
@@ -23,80 +23,40 @@ ViewGeometry view(Geometry geometry) {
   return out;
 }
 
-// The arguments of a call as integers, by their places in the operator's schema.
-class Call {
- public:
-  Call(const Graph& graph, NodeId node, const Geometry& tensor, const SymIntOfNode& integer_of)
-      : from(tensor), graph_(graph), node_(node), integer_of_(integer_of) {}
-
+// A call whose first argument is `from`.
+struct Call {
+  const Graph& graph;
   const Geometry& from;
+  CallArgs args;
+  const SymIntOfNode& integer_of;
 
-  const Arg* argument(size_t position) const { return call_argument(graph_, node_, position); }
-  bool is_absent(size_t position) const {
-    const Arg* arg = argument(position);
-    return arg == nullptr || arg->is(ArgKind::kNone);
+  // The integer of a node. Expressions are unknown here.
+  std::optional<SymInt> operator()(const Arg& arg) const {
+    return arg.is(ArgKind::kNode) ? integer_of(arg.as_node()) : std::nullopt;
   }
-
-  // Nothing: it is not known.
-  std::optional<SymInt> integer(size_t position) const {
-    const Arg* arg = argument(position);
-    return arg == nullptr ? std::nullopt : integer(*arg);
-  }
+  std::optional<SymInt> integer(size_t position) const { return args[position].sym_int(*this); }
   std::optional<SymInt> integer(size_t position, int64_t otherwise) const {
-    return is_absent(position) ? SymInt(otherwise) : integer(position);
+    return args[position].sym_int_or(otherwise, *this);
   }
-  std::optional<std::vector<SymInt>> integers(size_t position) const {
-    const Arg* arg = argument(position);
-    if (arg == nullptr || !(arg->is(ArgKind::kList) || arg->is(ArgKind::kTuple))) return std::nullopt;
-    std::vector<SymInt> out;
-    for (const Arg& child : graph_.pool().children(*arg)) {
-      const std::optional<SymInt> item = integer(child);
-      if (!item.has_value()) return std::nullopt;
-      out.push_back(*item);
-    }
-    return out;
-  }
-
-  std::span<const Arg> children(const Arg& arg) const { return graph_.pool().children(arg); }
-
-  // A dimension of a tensor of `rank`, counted from the front. Nothing: not known. `is_bad`: there is no such dimension.
-  std::optional<size_t> dimension(const SymInt& dim, size_t rank, bool& is_bad) const {
-    if (!dim.is_static()) return std::nullopt;
-    const int64_t count = std::max<int64_t>(static_cast<int64_t>(rank), 1);
-    const int64_t at = dim.value() < 0 ? dim.value() + count : dim.value();
-    is_bad = at < 0 || at >= count;
-    if (is_bad) return std::nullopt;
-    return static_cast<size_t>(at);
-  }
-
-  std::optional<SymInt> integer(const Arg& arg) const {
-    switch (arg.kind()) {
-      case ArgKind::kInt:
-        return SymInt(arg.as_int());
-      case ArgKind::kNode:
-        return integer_of_(arg.as_node());
-      default:
-        return std::nullopt;
-    }
-  }
-
- private:
-  const Graph& graph_;
-  NodeId node_;
-  const SymIntOfNode& integer_of_;
+  std::optional<std::vector<SymInt>> integers(size_t position) const { return args[position].sym_ints(*this); }
 };
 
-// Looks up the dimension at argument `position` (default `otherwise`), or leaves with the right answer.
+// A dimension of a tensor of `rank`, counted from the front, or the outcome of a call without it.
 struct Dimension {
   std::optional<size_t> at;
   Outcome otherwise = Outcome::kUnknown;
 };
+Dimension find_dimension(const SymInt& dim, size_t rank) {
+  if (!dim.is_static()) return {};
+  const int64_t count = std::max<int64_t>(static_cast<int64_t>(rank), 1);
+  const int64_t at = dim.value() < 0 ? dim.value() + count : dim.value();
+  if (at < 0 || at >= count) return {std::nullopt, Outcome::kImpossible};
+  return {static_cast<size_t>(at), Outcome::kUnknown};
+}
+// The dimension at argument `position`, `otherwise` where the argument is absent.
 Dimension dimension(const Call& call, size_t position, int64_t otherwise, size_t rank) {
   const std::optional<SymInt> dim = call.integer(position, otherwise);
-  if (!dim.has_value()) return {};
-  bool is_bad = false;
-  const std::optional<size_t> at = call.dimension(*dim, rank, is_bad);
-  return {at, is_bad ? Outcome::kImpossible : Outcome::kUnknown};
+  return dim.has_value() ? find_dimension(*dim, rank) : Dimension();
 }
 
 ViewGeometry alias(const Call& call) { return view(call.from); }
@@ -120,10 +80,9 @@ ViewGeometry transpose(const Call& call) {
   for (size_t i = 0; i < 2; ++i) {
     const std::optional<SymInt> given = call.integer(1 + i);
     if (!given.has_value()) return answer(Outcome::kUnknown);
-    bool is_bad = false;
-    const std::optional<size_t> at = call.dimension(*given, call.from.rank(), is_bad);
-    if (!at.has_value()) return answer(is_bad ? Outcome::kImpossible : Outcome::kUnknown);
-    dims[i] = *at;
+    const Dimension dim = find_dimension(*given, call.from.rank());
+    if (!dim.at.has_value()) return answer(dim.otherwise);
+    dims[i] = *dim.at;
   }
   return swap_dimensions(call.from, dims[0], dims[1]);
 }
@@ -135,13 +94,12 @@ ViewGeometry permute(const Call& call) {
   Geometry out = call.from;
   std::vector<bool> is_taken(call.from.rank());
   for (size_t i = 0; i < order->size(); ++i) {
-    bool is_bad = false;
-    const std::optional<size_t> at = call.dimension((*order)[i], call.from.rank(), is_bad);
-    if (!at.has_value()) return answer(is_bad ? Outcome::kImpossible : Outcome::kUnknown);
-    if (is_taken[*at]) return answer(Outcome::kImpossible);
-    is_taken[*at] = true;
-    out.sizes[i] = call.from.sizes[*at];
-    out.strides[i] = call.from.strides[*at];
+    const Dimension dim = find_dimension((*order)[i], call.from.rank());
+    if (!dim.at.has_value()) return answer(dim.otherwise);
+    if (is_taken[*dim.at]) return answer(Outcome::kImpossible);
+    is_taken[*dim.at] = true;
+    out.sizes[i] = call.from.sizes[*dim.at];
+    out.strides[i] = call.from.strides[*dim.at];
   }
   return view(std::move(out));
 }
@@ -212,9 +170,9 @@ ViewGeometry select(const Call& call) {
 
 // A tensor indexed by integers, slices, None and Ellipsis, as Python writes it. Anything else reads, or is not known here.
 ViewGeometry getitem(const Call& call) {
-  const Arg* index = call.argument(1);
-  if (index == nullptr) return answer(Outcome::kUnknown);
-  const std::span<const Arg> parts = index->is(ArgKind::kTuple) ? call.children(*index) : std::span(index, 1);
+  const CallArg index = call.args[1];
+  if (!index.is_given()) return answer(Outcome::kUnknown);
+  const std::span<const Arg> parts = index.given()->is(ArgKind::kTuple) ? index.items() : std::span(index.given(), 1);
   if (std::any_of(parts.begin(), parts.end(), [](const Arg& part) { return part.is(ArgKind::kBool); })) {
     return answer(Outcome::kUnknown);
   }
@@ -247,9 +205,9 @@ ViewGeometry getitem(const Call& call) {
       continue;
     }
     if (!part.is(ArgKind::kSlice)) return answer(Outcome::kUnknown);
-    const std::span<const Arg> bounds = call.children(part);
+    const std::span<const Arg> bounds = call.graph.pool().children(part);
     const auto bound = [&](size_t i, int64_t otherwise) -> std::optional<SymInt> {
-      return bounds[i].is(ArgKind::kNone) ? SymInt(otherwise) : call.integer(bounds[i]);
+      return bounds[i].is(ArgKind::kNone) ? SymInt(otherwise) : sym_int_of(bounds[i], call);
     };
     const Outcome outcome =
         take_slice(out, at, bound(0, 0), bound(1, std::numeric_limits<int64_t>::max()), bound(2, 1));
@@ -283,10 +241,9 @@ ViewGeometry squeeze_dimensions(const Call& call) {
   }
   std::vector<bool> is_asked(std::max<size_t>(call.from.rank(), 1));
   for (const SymInt& dim : *dims) {
-    bool is_bad = false;
-    const std::optional<size_t> at = call.dimension(dim, call.from.rank(), is_bad);
-    if (!at.has_value()) return answer(is_bad ? Outcome::kImpossible : Outcome::kUnknown);
-    is_asked[*at] = true;
+    const Dimension found = find_dimension(dim, call.from.rank());
+    if (!found.at.has_value()) return answer(found.otherwise);
+    is_asked[*found.at] = true;
   }
   return squeeze_where(call.from, is_asked);
 }
@@ -330,7 +287,7 @@ ViewGeometry expand(const Call& call) {
 
 ViewGeometry as_strided(const Call& call) {
   const std::optional<std::vector<SymInt>> sizes = call.integers(1), strides = call.integers(2);
-  const std::optional<SymInt> offset = call.is_absent(3) ? call.from.offset : call.integer(3);
+  const std::optional<SymInt> offset = call.args[3].is_absent() ? call.from.offset : call.integer(3);
   if (!sizes.has_value() || !strides.has_value() || !offset.has_value()) return answer(Outcome::kUnknown);
   if (sizes->size() != strides->size()) return answer(Outcome::kImpossible);
   Geometry out = call.from;
@@ -379,7 +336,7 @@ ViewGeometry narrow(const Call& call) {
 // Nothing where it has these sizes already; else row by row from where it begins.
 ViewGeometry resize(const Call& call) {
   const std::optional<std::vector<SymInt>> sizes = call.integers(1);
-  if (!sizes.has_value() || !call.is_absent(2)) return answer(Outcome::kUnknown);
+  if (!sizes.has_value() || !call.args[2].is_absent()) return answer(Outcome::kUnknown);
   Geometry out = call.from;
   const bool is_static =
       std::all_of(sizes->begin(), sizes->end(), [](const SymInt& size) { return size.is_static(); }) &&
@@ -538,13 +495,13 @@ ViewGeometry view_as_sizes(const Call& call) { return reshape_to(call, Outcome::
 ViewGeometry reshape(const Call& call) { return reshape_to(call, Outcome::kCopy); }
 
 ViewGeometry view_as_dtype(const Call& call) {
-  const Arg* dtype = call.argument(1);
-  if (dtype == nullptr || !dtype->is(ArgKind::kDType)) return answer(Outcome::kUnknown);
-  if (element_size(dtype->as_dtype()) != element_size(call.from.dtype) || call.from.conjugate || call.from.negative) {
+  const std::optional<DType> dtype = call.args[1].as_dtype();
+  if (!dtype.has_value()) return answer(Outcome::kUnknown);
+  if (element_size(*dtype) != element_size(call.from.dtype) || call.from.conjugate || call.from.negative) {
     return answer(Outcome::kUnknown);
   }
   Geometry out = call.from;
-  out.dtype = dtype->as_dtype();
+  out.dtype = *dtype;
   return view(std::move(out));
 }
 
@@ -613,24 +570,22 @@ ViewGeometry view_as_complex(const Call& call) {
 }
 
 ViewGeometry contiguous(const Call& call) {
-  const Arg* format = call.argument(1);
-  const bool is_row_order = call.is_absent(1) || (format->is(ArgKind::kMemoryFormat) &&
-                                                  format->as_memory_format() == MemoryFormat::kContiguous);
+  const CallArg format = call.args[1];
+  const bool is_row_order = format.is_absent() || format.as_memory_format() == MemoryFormat::kContiguous;
   const bool is_same = is_row_order && is_row_major(call.from);
   return answer(is_same ? Outcome::kSame : Outcome::kUnknown);
 }
 
 // Hands back its argument where there is nothing to do; another type is a copy, which keeps the strides of what has no gaps.
 ViewGeometry to_dtype(const Call& call) {
-  const Arg* dtype = call.argument(1);
-  const Arg* copy = call.argument(3);
-  const bool may_copy = copy != nullptr && !(copy->is(ArgKind::kBool) && !copy->as_bool());
-  if (dtype == nullptr || !dtype->is(ArgKind::kDType) || !call.is_absent(4)) return answer(Outcome::kUnknown);
-  if (dtype->as_dtype() == call.from.dtype) return answer(may_copy ? Outcome::kUnknown : Outcome::kSame);
+  const std::optional<DType> dtype = call.args[1].as_dtype();
+  const bool may_copy = call.args[3].as_bool() != false;
+  if (!dtype.has_value() || !call.args[4].is_absent()) return answer(Outcome::kUnknown);
+  if (*dtype == call.from.dtype) return answer(may_copy ? Outcome::kUnknown : Outcome::kSame);
   if (!is_row_major(call.from) || call.from.conjugate || call.from.negative) return answer(Outcome::kUnknown);
   ViewGeometry out = answer(Outcome::kCopy);
   out.tensors.push_back(call.from);
-  out.tensors[0].dtype = dtype->as_dtype();
+  out.tensors[0].dtype = *dtype;
   out.tensors[0].offset = 0;
   return out;
 }
@@ -700,7 +655,7 @@ ViewGeometry view_geometry(const Graph& graph, NodeId node, const Geometry& from
   }
   const Rule rule = rules().get(graph.op(node).id);
   if (rule == nullptr) return answer(Outcome::kUnknown);
-  return rule(Call(graph, node, from, integer_of));
+  return rule(Call{graph, from, CallArgs(graph, node), integer_of});
 }
 
 }  // namespace fxopt

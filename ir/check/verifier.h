@@ -172,7 +172,6 @@ class GraphVerifier {
   void check_wait(NodeId id);
   void check_group(NodeId id, const Schema& schema);
   const Schema* schema_of(NodeId id) const;
-  const Arg* argument(NodeId id, const Schema& schema, size_t position) const;
 
   VerifyContext& context_;
   const Module& module_;

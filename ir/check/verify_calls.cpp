@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "ir/check/verifier.h"
+#include "ir/values/call_args.h"
 
 namespace fxopt {
 namespace {
@@ -69,13 +70,6 @@ const Schema* GraphVerifier::schema_of(NodeId id) const {
   return target.op->schema.has_value() ? &*target.op->schema : nullptr;
 }
 
-const Arg* GraphVerifier::argument(NodeId id, const Schema& schema, size_t position) const {
-  if (position >= schema.args.size()) return nullptr;
-  const SchemaArg& arg = schema.args[position];
-  const Arg* given = takes_position(arg) ? graph_.arg(id, position) : nullptr;
-  return given != nullptr ? given : graph_.kwarg(id, arg.name);
-}
-
 void GraphVerifier::check_schema(NodeId id) {
   const Schema* schema = schema_of(id);
   if (schema == nullptr || schema->variadic) return;
@@ -92,21 +86,20 @@ void GraphVerifier::check_schema(NodeId id) {
   for (size_t i = 0; i + 1 < entries.size(); i += 2) {
     if (!entries[i].is(ArgKind::kString)) continue;
     const std::string_view name = context_.text(entries[i].as_string());
-    const std::vector<SchemaArg>::const_iterator found =
-        std::find_if(schema->args.begin(), schema->args.end(), [&](const SchemaArg& arg) { return arg.name == name; });
-    if (found == schema->args.end()) {
+    const int16_t found = schema->find_arg(name);
+    if (found < 0) {
       context_.add(ErrorCode::kVerifyAlias, at(id, "kwargs"), "the schema has no argument " + quoted(name));
       continue;
     }
-    const size_t position = static_cast<size_t>(found - schema->args.begin());
-    if (position < given && takes_position(*found)) {
+    const size_t position = static_cast<size_t>(found);
+    if (position < given && takes_position(schema->args[position])) {
       context_.add(ErrorCode::kVerifyAlias, at(id, "kwargs"),
                    "argument " + quoted(name) + " is given by position and by keyword");
     }
     has[position] = true;
   }
   for (size_t i = 0; i < has.size(); ++i) {
-    if (has[i] || schema->args[i].has_default) continue;
+    if (has[i] || schema->args[i].has_default()) continue;
     context_.add(ErrorCode::kVerifyAlias, at(id, "args"), "argument " + quoted(schema->args[i].name) + " is missing");
   }
 }
@@ -136,7 +129,7 @@ void GraphVerifier::check_collective(NodeId id) {
   check_group(id, *op.schema);
   // What a collective writes can be waited for as well as what it returns.
   for (const uint8_t position : op.writes) {
-    const Arg* written = argument(id, *op.schema, position);
+    const Arg* written = call_argument(graph_, id, position);
     if (written == nullptr) continue;
     if (is_edge(*written)) completes_later_[written->as_node()] = true;
     if (!written->is(ArgKind::kList)) continue;
@@ -157,7 +150,7 @@ void GraphVerifier::check_readers(NodeId id, const Op& op) {
       const NodeId pending = unawaited_.get(arg.as_node());
       if (!pending.is_valid() || awaited_.get(pending)) continue;
       const bool is_written = may_overwrite && std::any_of(op.writes.begin(), op.writes.end(), [&](uint8_t position) {
-                                const Arg* written = argument(id, *op.schema, position);
+                                const Arg* written = call_argument(graph_, id, position);
                                 return written == &arg;
                               });
       if (is_written) continue;
@@ -190,23 +183,18 @@ void GraphVerifier::check_wait(NodeId id) {
 
 // Traces give the group by name, which may stand as a plain string: check_args does not know it for a group.
 void GraphVerifier::check_group(NodeId id, const Schema& schema) {
-  const Arg* size = nullptr;
-  const Arg* group = nullptr;
-  for (size_t i = 0; i < schema.args.size(); ++i) {
-    if (schema.args[i].name == "group_size") size = argument(id, schema, i);
-    if (schema.args[i].name == "group_name") group = argument(id, schema, i);
-  }
+  const CallArgs args(graph_, id, schema);
+  const std::optional<int64_t> size = args.named("group_size").as_int();
+  const Arg* group = args.named("group_name").given();
   if (group == nullptr || !(group->is(ArgKind::kGroup) || group->is(ArgKind::kString))) return;
   const StringId uid = group->as_string();
   if (group->is(ArgKind::kString)) {
     context_.check_reference(context_.groups, uid, [&] { return at(id, "group_name"); });
   }
   const size_t ranks = context_.group_size(uid);
-  if (size == nullptr || !size->is(ArgKind::kInt) || ranks == 0 || size->as_int() == static_cast<int64_t>(ranks)) {
-    return;
-  }
+  if (!size.has_value() || ranks == 0 || *size == static_cast<int64_t>(ranks)) return;
   context_.add(ErrorCode::kVerifyCollective, at(id, "group_size"),
-               "group_size is " + std::to_string(size->as_int()) + ", group " + context_.quoted_name(uid) + " has " +
+               "group_size is " + std::to_string(*size) + ", group " + context_.quoted_name(uid) + " has " +
                    std::to_string(ranks) + " ranks");
 }
 

@@ -249,7 +249,7 @@ void RecordChecks::check_op_schema(const OpSchemaRecord& schema_record, const Sc
   const std::vector<SchemaArg>& longer = ours.size() > schema.args.size() ? ours : schema.args;
   const size_t shared = std::min(ours.size(), schema.args.size());
   const bool agrees = std::all_of(longer.begin() + static_cast<std::ptrdiff_t>(shared), longer.end(),
-                                  [](const SchemaArg& arg) { return arg.has_default; });
+                                  [](const SchemaArg& arg) { return arg.has_default(); });
   if (agrees) return;
   add(ErrorCode::kVerifyReference, field,
       "schema of " + quoted(target) + " has " + std::to_string(schema.args.size()) + " arguments, the built-in op " +

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/text.h"
-#include "ir/alias/effects.h"
 #include "ir/alias/sizes.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 
 namespace fxopt {
@@ -37,13 +37,6 @@ std::optional<size_t> small_number(std::string_view text) {
   const std::optional<int64_t> number = parse_int64(text);
   if (!number.has_value() || *number < 0 || *number >= 64) return std::nullopt;
   return static_cast<size_t>(*number);
-}
-
-std::optional<size_t> argument_named(const Op& op, std::string_view name) {
-  for (size_t i = 0; i < op.schema->args.size(); ++i) {
-    if (op.schema->args[i].name == name) return i;
-  }
-  return std::nullopt;
 }
 
 bool read_dtype(std::string_view word, CallSymbol& symbol) {
@@ -87,15 +80,15 @@ bool read_property(std::span<const std::string_view> words, const Op& op, CallSy
     return number.has_value();
   }
   if (words[0] != "size" && words[0] != "last") return false;
-  const std::optional<size_t> argument = argument_named(op, words[1]);
+  const int16_t argument = op.schema->find_arg(words[1]);
   if (number.has_value()) {
     symbol.property = words[0] == "size" ? Property::kSize : Property::kLast;
     symbol.number = *number;
     return symbol.property == Property::kSize || *number > 0;
   }
   symbol.property = Property::kSizeOf;
-  symbol.number = argument.value_or(0);
-  return words[0] == "size" && argument.has_value();
+  symbol.number = static_cast<size_t>(std::max<int16_t>(argument, 0));
+  return words[0] == "size" && argument >= 0;
 }
 
 void collect_tensors(const Graph& graph, NodeId node, std::vector<const Tensor*>& tensors) {
@@ -106,13 +99,6 @@ void collect_tensors(const Graph& graph, const Arg& arg, std::vector<const Tenso
   if (arg.is(ArgKind::kNode)) return collect_tensors(graph, arg.as_node(), tensors);
   if (!arg.is(ArgKind::kList) && !arg.is(ArgKind::kTuple)) return;
   for (const Arg& child : graph.pool().children(arg)) collect_tensors(graph, child, tensors);
-}
-
-// What an argument that is not given is by default, where that is a number or a truth.
-std::optional<int64_t> default_value(const SchemaArg& arg) {
-  if (arg.default_value == "True") return 1;
-  if (arg.default_value == "False" || arg.default_value == "None") return 0;
-  return parse_int64(arg.default_value);
 }
 
 bool spans_like_blas(int64_t leading, int64_t unit, int64_t unit_size) {
@@ -159,7 +145,7 @@ std::optional<int64_t> is_blas_ready(const Numbers& sizes, const Numbers& stride
 class Question {
  public:
   Question(const Graph& graph, NodeId node, const CallSymbol& symbol, const SymbolValues& values)
-      : graph_(graph), node_(node), symbol_(symbol), values_(values) {}
+      : graph_(graph), node_(node), args_(graph, node), symbol_(symbol), values_(values) {}
 
   std::optional<int64_t> answer() const {
     std::vector<const Tensor*> tensors;
@@ -168,7 +154,7 @@ class Question {
       if (symbol_.position >= tensors.size()) return std::nullopt;
       return of_tensor(*tensors[symbol_.position]);
     }
-    const Arg* arg = call_argument(graph_, node_, symbol_.position);
+    const Arg* arg = args_[symbol_.position].given();
     const bool is_given = arg != nullptr && !arg->is(ArgKind::kNone);
     if (symbol_.property == Property::kGiven) return is_given ? 1 : 0;
     if (symbol_.property == Property::kValue) return argument(symbol_.position);
@@ -183,8 +169,11 @@ class Question {
 
  private:
   std::optional<int64_t> argument(size_t position) const {
-    const Arg* arg = call_argument(graph_, node_, position);
-    return arg == nullptr ? default_value(graph_.op(node_).schema->args[position]) : number(*arg);
+    const CallArg arg = args_[position];
+    if (arg.is_given()) return number(*arg.given());
+    if (arg.is_none()) return 0;
+    const std::optional<bool> truth = arg.as_bool();
+    return truth.has_value() ? std::optional<int64_t>(*truth ? 1 : 0) : arg.as_int();
   }
 
   std::optional<int64_t> number(const Arg& arg) const {
@@ -221,7 +210,7 @@ class Question {
 
   // Whether a list of dimensions has the last one of the first argument.
   std::optional<int64_t> has_last(const Arg& dims) const {
-    const Arg* self = call_argument(graph_, node_, 0);
+    const Arg* self = args_[0].given();
     std::vector<const Tensor*> tensors;
     if (self != nullptr) collect_tensors(graph_, *self, tensors);
     if (tensors.empty() || !tensors[0]->sizes.is_valid()) return std::nullopt;
@@ -323,6 +312,7 @@ class Question {
 
   const Graph& graph_;
   NodeId node_;
+  CallArgs args_;
   const CallSymbol& symbol_;
   const SymbolValues& values_;
 };
@@ -339,9 +329,9 @@ std::optional<CallSymbol> find_call_symbol(std::string_view text, const Op& op) 
     symbol.position = *output;
     return read_property(std::span(words).subspan(2), op, symbol) ? std::optional<CallSymbol>(symbol) : std::nullopt;
   }
-  const std::optional<size_t> argument = argument_named(op, words[0]);
-  if (!argument.has_value() || !read_property(std::span(words).subspan(1), op, symbol)) return std::nullopt;
-  symbol.position = *argument;
+  const int16_t argument = op.schema->find_arg(words[0]);
+  if (argument < 0 || !read_property(std::span(words).subspan(1), op, symbol)) return std::nullopt;
+  symbol.position = static_cast<size_t>(argument);
   return symbol;
 }
 

@@ -38,13 +38,6 @@ ViewKind view_of_annotations(const Schema& schema, const std::vector<int16_t>& a
 
 }  // namespace
 
-int16_t find_arg(const Schema& schema, std::string_view name) {
-  for (size_t i = 0; i < schema.args.size(); ++i) {
-    if (schema.args[i].name == name) return static_cast<int16_t>(i);
-  }
-  return -1;
-}
-
 void read_schema(const Schema& schema, Op& op) {
   op.schema = schema;
   for (size_t i = 0; i < schema.args.size(); ++i) {
@@ -59,7 +52,7 @@ void read_schema(const Schema& schema, Op& op) {
     if (value.is_wildcard && value.alias_set.empty()) op.effects = op.effects | kUndescribed;
   }
   op.view = view_of_annotations(schema, op.aliases);
-  if (op.has(Effect::kRandom)) op.dropout_arg = find_arg(schema, "dropout_p");
+  if (op.has(Effect::kRandom)) op.dropout_arg = schema.find_arg("dropout_p");
 }
 
 Op describe_op(std::string_view name, const Schema& schema, const std::vector<std::string_view>& tags,

@@ -12,19 +12,42 @@
 
 namespace fxopt {
 
+// The default that a schema gives an argument.
+struct SchemaDefault {
+  enum class Kind : uint8_t {
+    kMissing,  // the argument has no default
+    kNone,
+    kBool,
+    kInt,
+    kFloat,
+    kString,  // in quotes
+    kWord,    // an enumerator: contiguous_format
+    kInts,    // a list of integers, also the empty list
+    kOther,   // any other list
+  };
+  Kind kind = Kind::kMissing;
+  int64_t integer = 0;            // kInt; kBool: 0 or 1
+  double real = 0;                // kFloat
+  std::vector<int64_t> integers;  // kInts
+  std::string text;               // as written; empty: kMissing
+};
+
 // One argument or return of an operator's schema.
 struct SchemaArg {
-  std::string name;           // returns may have none
-  std::string type;           // without the alias annotation: "Tensor", "Tensor[]", "SymInt[]?", "Scalar"
-  std::string default_value;  // as written; meaningful when has_default
-  bool has_default = false;
+  std::string name;  // returns may have none
+  std::string type;  // without the alias annotation: "Tensor", "Tensor[]", "SymInt[]?", "Scalar"
+  SchemaDefault default_value;
   bool keyword_only = false;
   bool is_write = false;     // the annotation carries '!'
   bool is_wildcard = false;  // the annotation contains '*': may alias anything
   std::string alias_set;     // "a" of Tensor(a!), "a|b" of Tensor(a|b), empty without a named set
 
   bool is_tensor() const { return type.starts_with("Tensor"); }
-  bool is_tensor_list() const { return type.starts_with("Tensor") && type.find('[') != std::string::npos; }
+  bool is_list() const { return type.find('[') != std::string::npos; }
+  bool is_tensor_list() const { return is_tensor() && is_list(); }
+  bool has_default() const { return default_value.kind != SchemaDefault::Kind::kMissing; }
+  // The `out` of an out variant.
+  bool is_out() const { return keyword_only && is_write; }
 };
 
 // A parsed schema such as "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)".
@@ -36,6 +59,8 @@ struct Schema {
   bool variadic = false;
 
   bool mutates() const;
+  // The position of the first argument called `name`, or -1. O(arguments).
+  int16_t find_arg(std::string_view name) const;
 };
 
 // Parses the framework's schema syntax. Errors: kSyntax with the column; kLimit above 64 KiB, 255 arguments or 16

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/text.h"
 #include "ir/ops/op.h"
 
 // The grammar, as the framework prints it:
@@ -39,6 +40,50 @@ bool is_value(char c) { return is_word(c) || c == '.' || c == '-' || c == '+'; }
 bool is_container(std::string_view type) {
   constexpr std::string_view kContainers[] = {"Dict", "Future", "RRef", "Await", "Tuple", "Union", "List", "Optional"};
   return std::find(std::begin(kContainers), std::end(kContainers), type) != std::end(kContainers);
+}
+
+// The integers of "[1, -2]"; nothing where it lists anything else.
+std::optional<std::vector<int64_t>> read_integers(std::string_view list) {
+  std::vector<int64_t> integers;
+  list = list.substr(1, list.size() - 2);
+  while (true) {
+    while (!list.empty() && is_space(list.front())) list.remove_prefix(1);
+    if (list.empty()) return integers;
+    const size_t end = std::min(list.find(','), list.size());
+    std::string_view item = list.substr(0, end);
+    while (!item.empty() && is_space(item.back())) item.remove_suffix(1);
+    const std::optional<int64_t> integer = parse_int64(item);
+    if (!integer.has_value()) return std::nullopt;
+    integers.push_back(*integer);
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+}
+
+SchemaDefault read_default(std::string_view text) {
+  using Kind = SchemaDefault::Kind;
+  SchemaDefault value;
+  value.text = text;
+  if (text == "None") {
+    value.kind = Kind::kNone;
+  } else if (text == "True" || text == "False") {
+    value.kind = Kind::kBool;
+    value.integer = text == "True" ? 1 : 0;
+  } else if (text.front() == '"' || text.front() == '\'') {
+    value.kind = Kind::kString;
+  } else if (text.front() == '[') {
+    std::optional<std::vector<int64_t>> integers = read_integers(text);
+    value.kind = integers.has_value() ? Kind::kInts : Kind::kOther;
+    if (integers.has_value()) value.integers = std::move(*integers);
+  } else if (const std::optional<int64_t> integer = parse_int64(text); integer.has_value()) {
+    value.kind = Kind::kInt;
+    value.integer = *integer;
+  } else if (const std::optional<double> real = parse_double(text); real.has_value()) {
+    value.kind = Kind::kFloat;
+    value.real = *real;
+  } else {
+    value.kind = Kind::kWord;
+  }
+  return value;
 }
 
 class SchemaParser {
@@ -130,9 +175,7 @@ class SchemaParser {
     if (!parse_type(arg)) return false;
     arg.name = take_word();
     if (arg.name.empty()) return fail("expected the argument's name after its type");
-    if (!accept("=")) return true;
-    arg.has_default = true;
-    return parse_default(arg.default_value);
+    return !accept("=") || parse_default(arg.default_value);
   }
 
   bool parse_returns(Schema& schema) {
@@ -229,7 +272,7 @@ class SchemaParser {
   }
 
   // A word, a string or a list of defaults, as written.
-  bool parse_default(std::string& value) {
+  bool parse_default(SchemaDefault& value) {
     skip_space();
     const size_t begin = at_;
     size_t depth = 0;
@@ -257,7 +300,7 @@ class SchemaParser {
         return fail(wants_value ? "expected a default value" : "expected ',' or ']' in a default value");
       }
     } while (depth > 0);
-    value = text_.substr(begin, at_ - begin);
+    value = read_default(text_.substr(begin, at_ - begin));
     return true;
   }
 
@@ -286,6 +329,13 @@ class SchemaParser {
 
 bool Schema::mutates() const {
   return std::any_of(args.begin(), args.end(), [](const SchemaArg& arg) { return arg.is_write; });
+}
+
+int16_t Schema::find_arg(std::string_view wanted) const {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].name == wanted) return static_cast<int16_t>(i);
+  }
+  return -1;
 }
 
 Result<Schema> parse_schema(std::string_view text) { return SchemaParser(text).parse(); }

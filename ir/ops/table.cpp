@@ -70,7 +70,7 @@ std::string_view next_word(std::string_view& words) {
 }
 
 int16_t known_arg(const Schema& schema, std::string_view name) {
-  const int16_t position = find_arg(schema, name);
+  const int16_t position = schema.find_arg(name);
   FXOPT_CHECK(position >= 0, "op table: " + schema.name + " has no argument " + std::string(name));
   return position;
 }

@@ -15,6 +15,7 @@
 #include "ir/alias/collective_table.h"
 #include "ir/alias/effects.h"
 #include "ir/graph/top_level.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 
 namespace fxopt {
@@ -117,10 +118,9 @@ class Tracer {
   bool add_batch(const Graph& graph, NodeId node, const RankCall& like) {
     std::array<std::span<const Arg>, 4> lists;  // kinds, peers, tags, tensors
     for (size_t i = 0; i < lists.size(); ++i) {
-      const Arg* arg = call_argument(graph, node, i);
-      if (arg == nullptr || !arg->has_children()) return false;
-      lists[i] = graph.pool().children(*arg);
-      if (lists[i].size() != lists[0].size()) return false;
+      const CallArg list = CallArgs(graph, node)[i];
+      lists[i] = list.items();
+      if (!list.is_list() || lists[i].size() != lists[0].size()) return false;
     }
     ++num_batches_;
     std::vector<RankCall> calls;

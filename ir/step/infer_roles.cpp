@@ -7,11 +7,11 @@
 #include <string>
 #include <utility>
 
-#include "ir/alias/effects.h"
 #include "ir/alias/reach.h"
 #include "ir/alias/storages.h"
 #include "ir/graph/module.h"
 #include "ir/step/phases.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 
 namespace fxopt {

@@ -44,6 +44,7 @@
 #include "ir/step/autograd.h"
 #include "ir/step/marks.h"
 #include "ir/step/replay.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 #include "passes/pass/replacer.h"
 
@@ -81,26 +82,25 @@ bool is_view(const Graph& graph, NodeId node) {
 }
 
 // Whether an argument of a slice is left to its default, which may be spelled out as `value`.
-bool is_default(const Arg* arg, int64_t value) {
-  return arg == nullptr || arg->is(ArgKind::kNone) || (arg->is(ArgKind::kInt) && arg->as_int() == value);
-}
+bool is_default(const CallArg& arg, int64_t value) { return arg.is_absent() || arg.as_int() == value; }
 
 // True for slice(x, dim, 0, end, 1) with `end` at or behind the end.
 bool slices_everything(const Graph& graph, NodeId view) {
   if (graph.op(view).name != kSlice) return false;
-  if (!is_default(call_argument(graph, view, 2), 0) || !is_default(call_argument(graph, view, 4), 1)) return false;
-  const Arg* end = call_argument(graph, view, 3);
+  const CallArgs args(graph, view);
+  if (!is_default(args[2], 0) || !is_default(args[4], 1)) return false;
+  const CallArg end = args[3];
   if (is_default(end, std::numeric_limits<int64_t>::max())) return true;
   const Tensor* input = single_tensor(graph, first_argument(graph, view));
-  if (!end->is(ArgKind::kInt) || input == nullptr || !input->sizes.is_valid()) return false;
+  if (!end.as_int().has_value() || input == nullptr || !input->sizes.is_valid()) return false;
   const std::vector<Dim>& sizes = graph.module().dims(input->sizes);
-  const Arg* dim = call_argument(graph, view, 1);
-  if (!is_default(dim, 0) && !dim->is(ArgKind::kInt)) return false;
-  int64_t index = dim != nullptr && dim->is(ArgKind::kInt) ? dim->as_int() : 0;
+  const CallArg dim = args[1];
+  if (!dim.is_absent() && !dim.as_int().has_value()) return false;
+  int64_t index = dim.as_int().value_or(0);
   if (index < 0) index += static_cast<int64_t>(sizes.size());
   if (index < 0 || index >= static_cast<int64_t>(sizes.size())) return false;
   const Dim& size = sizes[static_cast<size_t>(index)];
-  return size.is_static() && end->as_int() >= size.value;
+  return size.is_static() && *end.as_int() >= size.value;
 }
 
 // True for a view that differs from its input in a bit the recorded values do not show: they decide nothing across it.

@@ -16,6 +16,7 @@
 #include "ir/alias/sizes.h"
 #include "ir/alias/view_geometry.h"
 #include "ir/step/marks.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 #include "passes/pass/provenance.h"
 #include "passes/pass/replacer.h"
@@ -84,12 +85,10 @@ class Finder {
   // Of a cat of all parts, each as a whole and in order, along another dimension than the first.
   void follow_joined(NodeId node) {
     const Tensor* recorded = single_tensor(graph_, node);
-    const Arg* dim = call_argument(graph_, node, 1);
-    const Arg* list = call_argument(graph_, node, 0);
-    if (recorded == nullptr || dim == nullptr || !dim->is(ArgKind::kInt) || list == nullptr || !list->has_children()) {
-      return;
-    }
-    const std::span<const Arg> parts = graph_.pool().children(*list);
+    const CallArgs args(graph_, node);
+    const std::optional<int64_t> dim = args[1].as_int();
+    if (recorded == nullptr || !dim.has_value()) return;
+    const std::span<const Arg> parts = args[0].items();
     if (static_cast<int64_t>(parts.size()) != gather_->ranks) return;
     Geometry part;
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -99,7 +98,7 @@ class Finder {
       if (found->second.sizes != part.sizes) return;
     }
     const int64_t rank = static_cast<int64_t>(part.rank());
-    const int64_t along = dim->as_int() < 0 ? dim->as_int() + rank : dim->as_int();
+    const int64_t along = *dim < 0 ? *dim + rank : *dim;
     if (along < 1 || along >= rank) return;
     const size_t at = static_cast<size_t>(along);
     Geometry whole = part;
@@ -169,10 +168,10 @@ class Finder {
     if (!graph_[node].is_call() || !graph_.op(node).is_pure()) return std::nullopt;
     const ViewKind kind = view_of_call(graph_, node);
     if (kind == ViewKind::kProjection) {
-      const Arg* index = call_argument(graph_, node, 1);
-      if (index == nullptr || !index->is(ArgKind::kInt) || !is_list(of)) return std::nullopt;
+      const std::optional<int64_t> index = CallArgs(graph_, node)[1].as_int();
+      if (!index.has_value() || !is_list(of)) return std::nullopt;
       const int64_t count = static_cast<int64_t>(shown.size());
-      const int64_t place = index->as_int() < 0 ? index->as_int() + count : index->as_int();
+      const int64_t place = *index < 0 ? *index + count : *index;
       if (place < 0 || place >= count) return std::nullopt;
       return std::vector<Geometry>{shown[static_cast<size_t>(place)]};
     }
@@ -191,7 +190,12 @@ class Finder {
   // Whether what is recorded is what the slice of that tensor gives, if its bounds lie within.
   bool is_slice(NodeId node, const Geometry& from, const Geometry& recorded) {
     if (graph_.op(node).name != "aten.slice.Tensor" || graph_.pool().args(graph_[node].args).size() != 4) return false;
-    const std::optional<SymInt> dim = integer(node, 1), start = integer(node, 2), end = integer(node, 3);
+    const CallArgs args(graph_, node);
+    const auto of_expr = [this](const Arg& arg) {
+      return arg.is(ArgKind::kExpr) ? std::optional<SymInt>(integers_.of(arg.as_expr())) : std::nullopt;
+    };
+    const std::optional<SymInt> dim = args[1].sym_int(of_expr), start = args[2].sym_int(of_expr);
+    const std::optional<SymInt> end = args[3].sym_int(of_expr);
     if (!dim.has_value() || !start.has_value() || !end.has_value() || !dim->is_static()) return false;
     const int64_t at = dim->value() < 0 ? dim->value() + static_cast<int64_t>(from.rank()) : dim->value();
     if (at < 0 || at >= static_cast<int64_t>(from.rank())) return false;
@@ -200,13 +204,6 @@ class Finder {
     cut.sizes[place] = *end - *start;
     cut.offset = from.offset + *start * from.strides[place];
     return same_geometry(cut, recorded) && recorded.offset == cut.offset;
-  }
-  std::optional<SymInt> integer(NodeId node, size_t position) {
-    const Arg* arg = call_argument(graph_, node, position);
-    if (arg == nullptr) return std::nullopt;
-    if (arg->is(ArgKind::kInt)) return SymInt(arg->as_int());
-    if (arg->is(ArgKind::kExpr)) return integers_.of(arg->as_expr());
-    return std::nullopt;
   }
 
   bool is_own(const Geometry& shown) const {
@@ -334,12 +331,8 @@ class Finder {
   // A copy that lies so, whatever strides it is given.
   bool copies_row_by_row(NodeId node) {
     if (!graph_[node].is_call() || graph_.op(node).name != "aten.clone.default") return false;
-    const Arg* format = call_argument(graph_, node, 1);
-    const bool is_told = format != nullptr && format->is(ArgKind::kMemoryFormat);
-    if (is_told && format->as_memory_format() != MemoryFormat::kContiguous &&
-        format->as_memory_format() != MemoryFormat::kPreserve) {
-      return false;
-    }
+    const MemoryFormat format = CallArgs(graph_, node)[1].as_memory_format().value_or(MemoryFormat::kPreserve);
+    if (format != MemoryFormat::kContiguous && format != MemoryFormat::kPreserve) return false;
     const Tensor* recorded = single_tensor(graph_, node);
     const std::optional<Geometry> made =
         recorded == nullptr ? std::nullopt : geometry_of(graph_.module(), integers_, *recorded);

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "ir/alias/collective_table.h"
-#include "ir/alias/effects.h"
 #include "ir/alias/order.h"
 #include "ir/alias/sizes.h"
 #include "ir/step/marks.h"
 #include "ir/step/unshard.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 #include "passes/clean/cse.h"
 #include "passes/clean/gathers.h"
@@ -136,9 +136,8 @@ class ReductionMerger {
     std::vector<NodeId> merged;
     for (const NodeId node : nodes) {
       if (graph_[node].erased || !graph_[node].is_call() || graph_.op(node).name != "aten.add.Tensor") continue;
-      const Arg* second = call_argument(graph_, node, 1);
       const NodeId a = first_argument(graph_, node);
-      const NodeId b = second != nullptr && second->is(ArgKind::kNode) ? second->as_node() : NodeId();
+      const NodeId b = CallArgs(graph_, node)[1].as_node();
       const auto one = by_wait_.find(a), other = by_wait_.find(b);
       if (a == b || one == by_wait_.end() || other == by_wait_.end()) continue;
       const std::string_view why = obstacle(node, one->second, other->second);
@@ -172,7 +171,7 @@ class ReductionMerger {
   };
 
   std::string_view obstacle(NodeId add, const Collective& one, const Collective& other) {
-    if (call_argument(graph_, add, 2) != nullptr) return "one is added times a factor";
+    if (CallArgs(graph_, add)[2].is_given()) return "one is added times a factor";
     if (graph_.op(one.start).name != graph_.op(other.start).name || one.group != other.group ||
         one.reduce_op != other.reduce_op || one.ranks != other.ranks) {
       return "they are of unlike kinds, groups or reductions";

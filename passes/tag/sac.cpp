@@ -22,6 +22,7 @@
 #include "ir/step/phases.h"
 #include "ir/step/tag_rules.h"
 #include "ir/step/tags.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 #include "passes/tag/layers.h"
 
@@ -150,11 +151,10 @@ class Tagger {
     bool is_outside[2] = {};
     const Tensor* tensors[2] = {};
     for (size_t i = 0; i < 2; ++i) {
-      const Arg* arg = call_argument(graph_, add, i);
-      if (arg == nullptr || !arg->is(ArgKind::kNode)) return false;
-      tensors[i] = single_tensor(graph_, arg->as_node());
+      const NodeId operand = CallArgs(graph_, add)[i].as_node();
+      tensors[i] = operand.is_valid() ? single_tensor(graph_, operand) : nullptr;
       if (tensors[i] == nullptr) return false;
-      const RegionKey maker = region_key(graph_, arg->as_node(), TagRules::kFxopt);
+      const RegionKey maker = region_key(graph_, operand, TagRules::kFxopt);
       is_outside[i] = !maker.exists || !is_same(maker, key);
     }
     return is_outside[0] != is_outside[1] && same_sizes(graph_.module(), tensors[0]->sizes, tensors[1]->sizes);

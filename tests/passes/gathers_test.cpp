@@ -16,6 +16,7 @@
 #include "ir/check/verify.h"
 #include "ir/io/io.h"
 #include "ir/ranks/ranks.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"

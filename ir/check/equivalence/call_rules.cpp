@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <iterator>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -43,26 +41,24 @@ constexpr std::string_view kDrawsByData[] = {"aten._sample_dirichlet.", "aten._s
                                              "aten.binomial.",          "aten.multinomial.",     "aten.normal.T",
                                              "aten.normal.float_T",     "aten.poisson.",         "aten.rrelu"};
 
-// The text of a schema's default as an argument is named; empty where it is written in another way than passes write
-// arguments.
-std::vector<uint64_t> default_words(const std::string& text) {
-  if (text == "None") return {key_tag(KeyKind::kNone)};
-  if (text == "True" || text == "False") return {key_tag(KeyKind::kBool), text == "True" ? 1U : 0U};
-  if (text == "[]") return {key_tag(KeyKind::kList), 0};
-  int64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error == std::errc() && stop == end) {
-    std::vector<uint64_t> words = {key_tag(KeyKind::kInt)};
-    add_key(words, SymInt(number).key());
-    return words;
+// A schema's default as an argument is named; empty where it is written in another way than passes write arguments.
+std::vector<uint64_t> default_words(const SchemaDefault& value) {
+  switch (value.kind) {
+    case SchemaDefault::Kind::kNone:
+      return {key_tag(KeyKind::kNone)};
+    case SchemaDefault::Kind::kBool:
+      return {key_tag(KeyKind::kBool), static_cast<uint64_t>(value.integer)};
+    case SchemaDefault::Kind::kInt: {
+      const Hash128 key = SymInt(value.integer).key();
+      return {key_tag(KeyKind::kInt), key.high, key.low};
+    }
+    case SchemaDefault::Kind::kFloat:
+      return {key_tag(KeyKind::kFloat), std::bit_cast<uint64_t>(value.real)};
+    case SchemaDefault::Kind::kInts:
+      return value.integers.empty() ? std::vector<uint64_t>{key_tag(KeyKind::kList), 0} : std::vector<uint64_t>();
+    default:
+      return {};
   }
-  double real = 0;
-  const auto [stop_real, error_real] = std::from_chars(text.data(), end, real);
-  if (error_real == std::errc() && stop_real == end) {
-    return {key_tag(KeyKind::kFloat), std::bit_cast<uint64_t>(real)};
-  }
-  return {};
 }
 
 CallRule make_rule(const Op& op, std::string_view target) {
@@ -85,7 +81,7 @@ CallRule make_rule(const Op& op, std::string_view target) {
   if (!op.schema.has_value()) return rule;
   for (const SchemaArg& arg : op.schema->args) {
     rule.names.push_back(hash_text(arg.name));
-    rule.defaults.push_back(arg.has_default ? default_words(arg.default_value) : std::vector<uint64_t>());
+    rule.defaults.push_back(default_words(arg.default_value));
   }
   rule.hands_back = std::any_of(op.aliases.begin(), op.aliases.end(), [](int16_t alias) { return alias >= 0; });
   return rule;

@@ -20,6 +20,7 @@
 #include "ir/check/equivalence/named_values.h"
 #include "ir/graph/module.h"
 #include "ir/step/autograd.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 
 namespace fxopt {
@@ -83,6 +84,9 @@ class Execution {
     return argument_;
   }
   std::optional<SymInt> integer_of(const Arg& arg) { return values_.integer_of(arg, keys_); }
+  auto integers() {
+    return [this](const Arg& arg) { return integer_of(arg); };
+  }
   SymInt symbol(const Hash128& name) { return SymInt::symbol(name); }
 
   // -- shapes: what is recorded of a value
@@ -458,30 +462,26 @@ class Execution {
   // call does not say the dtype, or asks for more.
   bool name_fill(NodeId node) {
     const size_t at = rule_->special == Special::kFull ? 1 : 0;
-    const auto argument = [&](size_t position) {
-      const Arg* arg = call_argument(graph_, node, position);
-      return arg == nullptr || arg->is(ArgKind::kNone) ? nullptr : arg;
-    };
-    const Arg* number = argument(at);
-    const Arg* dtype = argument(at + 1);
-    const Arg* layout = argument(at + 2);
-    const Arg* device = argument(at + 3);
-    const Arg* pinned = argument(at + 4);
-    if (number == nullptr || dtype == nullptr || !dtype->is(ArgKind::kDType)) return false;
-    if (layout != nullptr && !(layout->is(ArgKind::kLayout) && layout->as_layout() == Layout::kStrided)) return false;
-    if (pinned != nullptr && !(pinned->is(ArgKind::kBool) && !pinned->as_bool())) return false;
-    if (at == 1 && argument(0) == nullptr) return false;
+    const CallArgs args(graph_, node);
+    const CallArg number = args[at], dtype = args[at + 1], layout = args[at + 2], device = args[at + 3];
+    const CallArg pinned = args[at + 4];
+    if (!number.is_given() || number.is_none() || !dtype.as_dtype().has_value()) return false;
+    if (!layout.is_absent() &&
+        !(layout.given()->is(ArgKind::kLayout) && layout.given()->as_layout() == Layout::kStrided))
+      return false;
+    if (!pinned.is_absent() && pinned.as_bool() != false) return false;
+    if (at == 1 && (!args[0].is_given() || args[0].is_none())) return false;
     static const Hash128 kFull = hash_text("aten.full.default");
     words_.add(kFull);
     if (at == 1) {
-      name_arg(*argument(0));
+      name_arg(*args[0].given());
     } else {
       words_.add(key_tag(KeyKind::kList));
       words_.add(0);
     }
-    name_number(*number, dtype->as_dtype());
-    name_arg(*dtype);
-    if (device != nullptr) name_arg(*device);
+    name_number(*number.given(), *dtype.as_dtype());
+    name_arg(*dtype.given());
+    if (!device.is_absent()) name_arg(*device.given());
     return true;
   }
   void name_number(const Arg& number, DType dtype) {
@@ -932,13 +932,12 @@ class Execution {
   // From the start to the end of any size, by ones.
   bool is_whole_slice(NodeId node, const Op& op) {
     if (op.name != "aten.slice.Tensor") return false;
-    const auto integer = [&](size_t position, int64_t otherwise) {
-      const Arg* arg = call_argument(graph_, node, position);
-      if (arg == nullptr || arg->is(ArgKind::kNone)) return SymInt(otherwise);
-      return integer_of(*arg).value_or(SymInt::symbol(Hash128()));
+    const CallArgs args(graph_, node);
+    const auto is = [&](size_t position, int64_t number) {
+      const std::optional<SymInt> integer = args[position].sym_int_or(number, integers());
+      return integer.has_value() && integer->is(number);
     };
-    constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
-    return integer(2, 0).is(0) && integer(3, kEnd).is(kEnd) && integer(4, 1).is(1);
+    return is(2, 0) && is(3, std::numeric_limits<int64_t>::max()) && is(4, 1);
   }
 
   // What holds of any sizes: an alias shows what it is given, a transposition undoes itself.
@@ -995,7 +994,7 @@ class Execution {
     if (fact.tensors.size() != 1) return ViewFact::Kind::kEither;
     const Geometry* given = memory_.known_geometry(from);
     const Geometry* made = axioms_.geometries.find(fact.tensors[0]);
-    if (given != nullptr && made != nullptr && shares_where_it_can(node, op)) {
+    if (given != nullptr && made != nullptr && op.view == ViewKind::kMaybeView && shares_where_it_can(graph_, node)) {
       if (same_geometry(*given, *made)) return ViewFact::Kind::kView;
       Geometry shown = *given;
       shown.sizes = made->sizes;
@@ -1022,21 +1021,6 @@ class Execution {
     shown.sizes = made.sizes;
     const Restride answer = restride(given, made.sizes, shown.strides);
     return answer == Restride::kCopy || (answer == Restride::kView && !same_geometry(shown, made));
-  }
-
-  // Whether the schema says that the result is argument 0 or a view of it wherever it can be, and the call does not ask
-  // for a copy.
-  bool shares_where_it_can(NodeId node, const Op& op) {
-    if (op.view != ViewKind::kMaybeView || !op.schema.has_value() || op.schema->returns.empty() ||
-        op.schema->returns[0].alias_set.empty()) {
-      return false;
-    }
-    for (size_t i = 0; i < op.schema->args.size(); ++i) {
-      if (op.schema->args[i].name != "copy") continue;
-      const Arg* arg = call_argument(graph_, node, i);
-      return arg == nullptr || (arg->is(ArgKind::kBool) && !arg->as_bool());
-    }
-    return true;
   }
 
   // -- any other call
@@ -1373,8 +1357,7 @@ class Execution {
     const std::vector<uint32_t>& made = result_objects(node);
     const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
     if (to == nullptr || to->rank() == 0) return;
-    const Arg* dim = call_argument(graph_, node, 1);
-    const SymInt along = dim == nullptr ? SymInt(0) : integer_of(*dim).value_or(SymInt(1));
+    const SymInt along = CallArgs(graph_, node)[1].sym_int(integers()).value_or(SymInt(1));
     if (!along.is(0) && !along.is(-static_cast<int64_t>(to->rank()))) return;
     const std::optional<ByteRange> whole = byte_range_of(*to);
     if (!whole.has_value() || !is_row_major(*to)) return;
@@ -1398,10 +1381,8 @@ class Execution {
 
   // An integer tensor plus or minus 0 holds what the tensor holds.
   void rename_sum(NodeId node) {
-    const Arg* number = call_argument(graph_, node, 1);
-    const Arg* factor = call_argument(graph_, node, 2);
-    if (number == nullptr || !number->is(ArgKind::kInt) || number->as_int() != 0 || given_.size() != 1) return;
-    if (factor != nullptr && !factor->is(ArgKind::kInt)) return;
+    const CallArgs args(graph_, node);
+    if (args[1].as_int() != 0 || !args[2].as_int().has_value() || given_.size() != 1) return;
     const std::vector<uint32_t>& made = result_objects(node);
     const Geometry* from = memory_.known_geometry(given_[0]);
     const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
@@ -1446,8 +1427,7 @@ class Execution {
   // a file describes nobody knows. Invalid where it stays, or where `op` changes it by its own rule.
   GeometryId geometry_left(NodeId node, const Op& op, const Hash128& key, uint8_t position, size_t i) {
     if (!op.schema.has_value() || (position == 0 && op.changes_metadata)) return GeometryId();
-    const SchemaArg* described = position < op.schema->args.size() ? &op.schema->args[position] : nullptr;
-    const bool is_out = described != nullptr && described->keyword_only && described->is_write;
+    const bool is_out = position < op.schema->args.size() && op.schema->args[position].is_out();
     const bool may_resize = is_out && !op.name.starts_with("_c10d_functional.");
     if (!may_resize && op.is_builtin()) return GeometryId();
     if (is_out && fits_out(node, op, position)) return GeometryId();

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <span>
 
-#include "ir/alias/effects.h"
 #include "ir/alias/rank_order.h"
 #include "ir/graph/module.h"
+#include "ir/values/call_args.h"
 #include "ir/values/values.h"
 
 namespace fxopt {
@@ -139,6 +139,13 @@ void Laws::note_cat(const Call& call) {
   note_parts(call);
 }
 
+// The reduction that the collective names, or nullptr.
+const Arg* Laws::reduce_op_of(NodeId node) const {
+  if (!graph_.op(node).schema.has_value()) return nullptr;
+  const Arg* arg = CallArgs(graph_, node).named("reduce_op").given();
+  return arg != nullptr && arg->is(ArgKind::kString) ? arg : nullptr;
+}
+
 void Laws::note_sent(uint32_t object) {
   sent_.reset();
   if (memory_.is_certain(memory_.object(object).storage)) sent_ = copied_to(object);
@@ -147,11 +154,9 @@ void Laws::note_sent(uint32_t object) {
 // A copy that lies row by row: in the memory format of what it copies one does where strides do not go up.
 bool Laws::copies_row_by_row(const Call& call) {
   if (rules_.of(graph_, call.node).special != CallRule::Special::kClone || call.given.size() != 1) return false;
-  const Arg* format = call_argument(graph_, call.node, 1);
-  const bool is_told = format != nullptr && !format->is(ArgKind::kNone);
-  if (is_told && !format->is(ArgKind::kMemoryFormat)) return false;
-  if (is_told && format->as_memory_format() == MemoryFormat::kContiguous) return true;
-  if (is_told && format->as_memory_format() != MemoryFormat::kPreserve) return false;
+  const CallArg format = CallArgs(graph_, call.node)[1];
+  if (format.as_memory_format() == MemoryFormat::kContiguous) return true;
+  if (!format.is_absent() && format.as_memory_format() != MemoryFormat::kPreserve) return false;
   const Geometry* from = memory_.known_geometry(call.given[0]);
   if (from == nullptr) return false;
   int64_t last = INT64_MAX;
@@ -197,8 +202,7 @@ void Laws::stand_for(NodeId node, uint32_t object, const Hash128& data, Geometry
 void Laws::note_rows(const Call& call) {
   const std::vector<uint32_t>&given = call.given, &made = call.made;
   const Geometry* to = made.size() == 1 ? memory_.known_geometry(made[0]) : nullptr;
-  const Arg* dim = call_argument(graph_, call.node, 1);
-  const SymInt along = dim == nullptr ? SymInt(0) : integer_of(*dim).value_or(SymInt(-1));
+  const SymInt along = CallArgs(graph_, call.node)[1].sym_int(integers()).value_or(SymInt(-1));
   if (to == nullptr || to->rank() < 1 || to->rank() > 2 || !along.is(static_cast<int64_t>(to->rank()) - 1)) return;
   if (!is_row_major(*to) || !to->offset.is(0)) return;
   SideBySide rows;
@@ -241,12 +245,8 @@ std::string Laws::issue_as_members(const Call& call, Law law, const Hash128& gro
   words_.add(group);
   words_.add(ranks);
   words_.add(world);
-  for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
-    const Arg* arg = call_argument(graph_, call.node, i);
-    if (arg != nullptr && arg->is(ArgKind::kString) && op.schema->args[i].name == "reduce_op") {
-      words_.add(keys_.text(arg->as_string()));
-    }
-  }
+  if (const Arg* reduce_op = reduce_op_of(call.node); reduce_op != nullptr)
+    words_.add(keys_.text(reduce_op->as_string()));
   const size_t size = words_.size();
   std::vector<SideBySide> buckets;
   for (size_t i = 0; i < made.size(); ++i) {
@@ -485,9 +485,8 @@ std::string Laws::issue_as_gathers(const Call& call, const Hash128& world) {
 
 // Whether it adds two tensors of one geometry.
 bool Laws::adds_two(const Call& call) {
-  const Arg* factor = call_argument(graph_, call.node, 2);
-  if (graph_.op(call.node).name != "aten.add.Tensor" || factor != nullptr || call.given.size() != 2 ||
-      call.made.size() != 1) {
+  if (graph_.op(call.node).name != "aten.add.Tensor" || CallArgs(graph_, call.node)[2].is_given() ||
+      call.given.size() != 2 || call.made.size() != 1) {
     return false;
   }
   const Geometry* to = memory_.known_geometry(call.made[0]);
@@ -544,12 +543,11 @@ std::string Laws::issue_as_sum(const Call& call, const Hash128& group, const Has
   words_.add(world);
   for (const SymInt& size : one->to->sizes) words_.add(size.key());
   bool is_linear = false;
-  for (size_t i = 0; op.schema.has_value() && i < op.schema->args.size(); ++i) {
-    const Arg* arg = call_argument(graph_, call.node, i);
-    if (arg == nullptr || !arg->is(ArgKind::kString) || op.schema->args[i].name != "reduce_op") continue;
-    const bool is_average = module_.text(arg->as_string()) == "avg";  // of integers: what is left over is dropped
-    is_linear = module_.text(arg->as_string()) == "sum" || (is_average && is_floating(one->from->dtype));
-    words_.add(keys_.text(arg->as_string()));
+  if (const Arg* reduce_op = reduce_op_of(call.node); reduce_op != nullptr) {
+    const std::string_view name = module_.text(reduce_op->as_string());
+    // An average of integers drops the remainder.
+    is_linear = name == "sum" || (name == "avg" && is_floating(one->from->dtype));
+    words_.add(keys_.text(reduce_op->as_string()));
   }
   if (!is_linear) return "it neither sums nor averages";
   std::vector<Hash128> members = addends_of({one->elements, data_of_all(call.given[0])}, one->from->dtype);
@@ -639,9 +637,8 @@ void Laws::note_parts(const Call& call) {
   for (const uint32_t object : given) {
     if (const std::optional<GatherPart> part = part_of_gather(object); part.has_value()) result = part->result;
   }
-  const Arg* dim = call_argument(graph_, call.node, 1);
-  if (to == nullptr || result == nullptr || dim == nullptr || !is_row_major(*to) || !to->offset.is(0)) return;
-  const std::optional<SymInt> along = integer_of(*dim);
+  if (to == nullptr || result == nullptr || !is_row_major(*to) || !to->offset.is(0)) return;
+  const std::optional<SymInt> along = CallArgs(graph_, call.node)[1].sym_int(integers());
   const int64_t rank = static_cast<int64_t>(to->rank());
   if (!along.has_value() || !along->is_static()) return;
   const int64_t at = along->value() < 0 ? along->value() + rank : along->value();

@@ -173,7 +173,10 @@ class Laws {
   Hash128 data_of_all(uint32_t object);
   bool open_parts(SideBySide& bucket) const;
   bool copies_row_by_row(const Call& call);
-  std::optional<SymInt> integer_of(const Arg& arg) { return values_.integer_of(arg, keys_); }
+  auto integers() {
+    return [this](const Arg& arg) { return values_.integer_of(arg, keys_); };
+  }
+  const Arg* reduce_op_of(NodeId node) const;
 
   const Graph& graph_;
   const Module& module_;

@@ -42,7 +42,7 @@ TEST_CASE("a schema names the operator, its overload, arguments and returns") {
   CHECK(schema.args[1].alias_set.empty());
   CHECK_FALSE(schema.args[1].keyword_only);
   CHECK(schema.args[2].keyword_only);
-  CHECK(schema.args[2].default_value == "1");
+  CHECK(schema.args[2].default_value.text == "1");
   REQUIRE(schema.returns.size() == 1);
   CHECK(schema.returns[0].alias_set == "a");
   CHECK(schema.returns[0].is_write);
@@ -98,18 +98,40 @@ TEST_CASE("types keep their lengths, options and names") {
 }
 
 TEST_CASE("defaults are kept as written") {
-  CHECK(parsed_arg("int x=-1").default_value == "-1");
-  CHECK(parsed_arg("float eps=1.0000000000000001e-05").default_value == "1.0000000000000001e-05");
-  CHECK(parsed_arg("float x=0.").default_value == "0.");
-  CHECK(parsed_arg("int[2] x=[0, 1]").default_value == "[0, 1]");
-  CHECK(parsed_arg("int[] x=[]").default_value == "[]");
-  CHECK(parsed_arg("int[][] x=[[1], [-2, 3]]").default_value == "[[1], [-2, 3]]");
-  CHECK(parsed_arg("str x=\"a, b) \\\"c\"").default_value == "\"a, b) \\\"c\"");
-  CHECK(parsed_arg("str x='sum'").default_value == "'sum'");
-  CHECK(parsed_arg("ScalarType? x=None").default_value == "None");
-  CHECK(parsed_arg("MemoryFormat x=contiguous_format").default_value == "contiguous_format");
-  CHECK(parsed_arg("str x=\"\"").has_default);
-  CHECK_FALSE(parsed_arg("str x").has_default);
+  CHECK(parsed_arg("int x=-1").default_value.text == "-1");
+  CHECK(parsed_arg("float eps=1.0000000000000001e-05").default_value.text == "1.0000000000000001e-05");
+  CHECK(parsed_arg("float x=0.").default_value.text == "0.");
+  CHECK(parsed_arg("int[2] x=[0, 1]").default_value.text == "[0, 1]");
+  CHECK(parsed_arg("int[] x=[]").default_value.text == "[]");
+  CHECK(parsed_arg("int[][] x=[[1], [-2, 3]]").default_value.text == "[[1], [-2, 3]]");
+  CHECK(parsed_arg("str x=\"a, b) \\\"c\"").default_value.text == "\"a, b) \\\"c\"");
+  CHECK(parsed_arg("str x='sum'").default_value.text == "'sum'");
+  CHECK(parsed_arg("ScalarType? x=None").default_value.text == "None");
+  CHECK(parsed_arg("MemoryFormat x=contiguous_format").default_value.text == "contiguous_format");
+  CHECK(parsed_arg("str x=\"\"").has_default());
+  CHECK_FALSE(parsed_arg("str x").has_default());
+}
+
+TEST_CASE("defaults are read by their type") {
+  using Kind = SchemaDefault::Kind;
+  const auto of = [](const std::string& arg) { return parsed_arg(arg).default_value; };
+  CHECK(of("int x").kind == Kind::kMissing);
+  CHECK(of("Tensor? x=None").kind == Kind::kNone);
+  CHECK((of("bool x=True").kind == Kind::kBool && of("bool x=True").integer == 1));
+  CHECK((of("bool x=False").kind == Kind::kBool && of("bool x=False").integer == 0));
+  CHECK((of("int x=-1").kind == Kind::kInt && of("int x=-1").integer == -1));
+  CHECK(of("int x=9223372036854775808").kind == Kind::kFloat);
+  CHECK((of("float x=0.").kind == Kind::kFloat && of("float x=0.").real == 0.0));
+  CHECK(of("float x=1.0000000000000001e-05").real == 1e-5);
+  CHECK(of("float x=-inf").real == -std::numeric_limits<double>::infinity());
+  CHECK(of("str x='1'").kind == Kind::kString);
+  CHECK(of("MemoryFormat x=contiguous_format").kind == Kind::kWord);
+  CHECK(of("int x=1-2").kind == Kind::kWord);
+  CHECK((of("int[] x=[]").kind == Kind::kInts && of("int[] x=[]").integers.empty()));
+  CHECK(of("int[2] x=[ 0 ,-1 ]").integers == std::vector<int64_t>{0, -1});
+  CHECK(of("float[] x=[0.5]").kind == Kind::kOther);
+  CHECK(of("str[] x=[\"a, 1\"]").kind == Kind::kOther);
+  CHECK(of("int[][] x=[[1], [2]]").kind == Kind::kOther);
 }
 
 TEST_CASE("returns may be none, one, named, several or unknown") {
