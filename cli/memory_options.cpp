@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
+#include "ir/io/measurement.h"
 
 namespace fxopt {
 namespace {

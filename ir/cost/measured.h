@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "core/hash_table.h"
+#include "ir/cost/measurement.h"
 #include "ir/graph/graph.h"
 #include "ir/graph/module.h"
-#include "ir/io/measurement.h"
 
 namespace fxopt {
 

@@ -6,8 +6,10 @@
 
 #include "profile.pb.h"
 #include <google/protobuf/util/json_util.h>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace fxopt {
 namespace {
@@ -19,6 +21,13 @@ Error bad(const std::string& file, std::string message, std::string hint) {
   error.where.file = file;
   return error;
 }
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// JSON has no other numbers than finite ones.
+std::string seconds_text(double seconds) { return std::isfinite(seconds) ? format_double(seconds) : "\"NaN\""; }
 
 // Protobuf's own words where the JSON is wrong.
 Status read(std::string_view bytes, const std::string& file, schema::Measurement& message) {
@@ -65,6 +74,32 @@ Result<Measurement> parse_measurement(std::string_view bytes, const std::string&
   }
   if (calls == 0) return bad(file, "the measurement has no calls", "`fxopt help measurements` says how one is made");
   return result;
+}
+
+std::string print_measurement(const Measurement& measurement) {
+  std::string text = "{\"version\": " + std::to_string(kVersion) + ", \"device\": " + quoted(measurement.device) +
+                     ",\n \"software\": [";
+  std::string_view separator = "";
+  for (const auto& [name, version] : measurement.software) {
+    text.append(separator).append("{\"name\": " + quoted(name) + ", \"version\": " + quoted(version) + "}");
+    separator = ", ";
+  }
+  text += "],\n \"method\": " + quoted(measurement.method) + ", \"runs\": " + std::to_string(measurement.runs) +
+          ",\n \"graphs\": [";
+  separator = "\n";
+  for (const auto& [graph, calls] : measurement.graphs) {
+    text.append(separator).append("  {\"graph\": " + quoted(graph) + ", \"nodes\": [");
+    separator = "\n";
+    for (const MeasuredCall& call : calls) {
+      text.append(separator).append("    {\"uid\": " + std::to_string(call.uid) +
+                                    ", \"target\": " + quoted(call.target) + ", \"types\": " + quoted(call.types) +
+                                    ", \"seconds\": " + seconds_text(call.seconds) + "}");
+      separator = ",\n";
+    }
+    text += "]}";
+    separator = ",\n";
+  }
+  return text += "]}\n";
 }
 
 }  // namespace fxopt

@@ -24,14 +24,14 @@ set(rooms_core/arena core)
 set(rooms_ir/ops "")
 set(rooms_ir/graph ir/ops)
 set(rooms_ir/values ir/graph ${rooms_ir/graph})        # what a value is
-set(rooms_ir/io ir/graph ${rooms_ir/graph})
+set(rooms_ir/io ir/graph ir/cost ${rooms_ir/graph})         # of ir/cost the measurement, a plain struct
 set(rooms_ir/check ir/values ${rooms_ir/values})
 set(rooms_ir/alias ir/values ${rooms_ir/values})       # who shares memory, who writes, what must stay in order
 set(rooms_ir/step ir/alias ${rooms_ir/alias})          # what a node is to a training step: phase, role, tag
 set(rooms_ir/ranks ir/alias ${rooms_ir/alias})         # whether the collectives of several ranks fit together
 set(rooms_ir/check/equivalence ir/step ${rooms_ir/step})  # whether two modules compute the same
 set(rooms_ir/device ir/alias ${rooms_ir/alias})
-set(rooms_ir/cost ir/device ir/io ${rooms_ir/device})     # what calls take: work, seconds
+set(rooms_ir/cost ir/device ${rooms_ir/device})           # what calls take: work, seconds
 set(rooms_ir/memory ir/cost ir/step ${rooms_ir/cost} ${rooms_ir/step})
 set(rooms_ir/summary ir/memory ${rooms_ir/memory})     # what reports print
 set(rooms_ir ir/check ir/io ${rooms_ir/check})           # prepare.h, the one way in

@@ -1,6 +1,10 @@
 // Measurements: schemas/profile.proto, as protobuf and as JSON.
 #include "ir/io/measurement.h"
 
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
 #include "profile.pb.h"
 
 #include "tests/catch.h"
@@ -72,6 +76,61 @@ TEST_CASE("measurements: what is none is refused") {
   check_refused("\xff\xff\xff", "not a measurement");
   check_refused(R"({"version": 1, "grafs": []})", "not JSON of its schema");
   check_refused(R"({"version": )", "not JSON of its schema");
+}
+
+Measurement read_back(const Measurement& measurement) {
+  const std::string text = print_measurement(measurement);
+  INFO(text);
+  const Result<Measurement> read = parse_measurement(text, "times.json");
+  REQUIRE(read.ok());
+  CHECK(print_measurement(*read) == text);
+  return *read;
+}
+
+TEST_CASE("measurements: what is printed is read back") {
+  const Result<Measurement> read = parse_measurement(sample().SerializeAsString(), "times.pb");
+  REQUIRE(read.ok());
+  CHECK(read_back(*read) == *read);
+  Measurement made{"cpu \"0\"\n", {{"torch", "2.15.0"}, {"", ""}}, "\\ \t \xc3\xa9 \x7f", 4294967295U, {}};
+  made.method += '\0';
+  made.graphs.emplace_back("main", std::vector<MeasuredCall>());
+  made.graphs.emplace_back("", std::vector<MeasuredCall>());
+  uint64_t uid = std::numeric_limits<uint64_t>::max();
+  for (const double seconds : {0.0, -0.0, 5e-324, 2.2250738585072014e-308, 1e-5, 0.1, 1.0 / 3, 123456789.0, 1e22,
+                               std::numeric_limits<double>::max(), std::nextafter(1e-3, 1)}) {
+    made.graphs[0].second.push_back({uid--, "aten.mm.default", "bf16[8,16] -> bf16[8,4]:1,8", seconds});
+  }
+  made.graphs.emplace_back("main", std::vector<MeasuredCall>{{9007199254740993U, "", "", 1}, {0, "", "", 1}});
+  const Measurement again = read_back(made);
+  CHECK(again == made);
+  CHECK(std::signbit(again.graphs[0].second[1].seconds));
+}
+
+TEST_CASE("measurements: one text for each") {
+  Measurement made{"cpu", {{"torch", "2.15.0"}}, "perf_counter", 3, {}};
+  made.graphs.emplace_back("main", std::vector<MeasuredCall>{{7, "aten.mm.default", "f32[2] -> f32[2]", 1.5e-5},
+                                                             {8, "aten.neg.default", "f32[2] -> f32[2]", 2}});
+  CHECK(print_measurement(made) == R"({"version": 1, "device": "cpu",
+ "software": [{"name": "torch", "version": "2.15.0"}],
+ "method": "perf_counter", "runs": 3,
+ "graphs": [
+  {"graph": "main", "nodes": [
+    {"uid": 7, "target": "aten.mm.default", "types": "f32[2] -> f32[2]", "seconds": 1.5e-05},
+    {"uid": 8, "target": "aten.neg.default", "types": "f32[2] -> f32[2]", "seconds": 2.0}]}]}
+)");
+}
+
+TEST_CASE("measurements: what none may hold is printed and refused") {
+  Measurement made;
+  check_refused(print_measurement(made), "no calls");
+  made.graphs.emplace_back("main", std::vector<MeasuredCall>{{7, "", "", -1}});
+  check_refused(print_measurement(made), "node 7 of @main took -1");
+  for (const double seconds : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    made.graphs[0].second[0].seconds = seconds;
+    check_refused(print_measurement(made), "node 7 of @main took nan");
+  }
+  made.graphs[0].second = {{7, "\xff", "", 1}};
+  CHECK(read_back(made).graphs[0].second[0].target == "\xef\xbf\xbd");
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fxopt {
+
+// Seconds of one call, as it was run: see NodeTime of schemas/profile.proto.
+struct MeasuredCall {
+  uint64_t uid = 0;
+  std::string target;
+  std::string types;
+  double seconds = 0;
+  bool operator==(const MeasuredCall&) const = default;
+};
+
+// What running graphs took, as schemas/profile.proto has it.
+struct Measurement {
+  std::string device;
+  std::vector<std::pair<std::string, std::string>> software;  // name and version
+  std::string method;
+  uint32_t runs = 0;
+  std::vector<std::pair<std::string, std::vector<MeasuredCall>>> graphs;  // by name
+  bool operator==(const Measurement&) const = default;
+};
+
+}  // namespace fxopt
