@@ -51,7 +51,8 @@ class LinkModel {
   // Where sizes around this one were measured, between these by their logarithms. Outside of them by the profile's
   // formula times what the nearest run took over what the formula says of it; without a formula, as long as the
   // smallest run, or in proportion to the largest. Never less for more bytes where the formula gives never less. Nothing
-  // where neither tells. O(size of the formula + log samples), after sorting what was added.
+  // where neither tells. O(size of the formula + log samples), after sorting what was added: the first
+  // question about a kind and a group since the last sample sorts, so questions from several threads need a lock.
   std::optional<Time> seconds(CollectiveKind kind, const GroupShape& group, int64_t bytes) const;
 
  private:

@@ -178,7 +178,9 @@ class Graph {
   NodeId last() const { return last_; }
   NodeId next(NodeId id) const { return links_[id.index()].next; }
   NodeId prev(NodeId id) const { return links_[id.index()].prev; }
-  // Place in the schedule, from 0 without gaps. O(1); the first call after a change of order costs O(nodes).
+  // Place in the schedule, from 0 without gaps. O(1); the first call after a change of order costs O(nodes). That call
+  // fills a cache: position() and users() of one const graph are safe from several threads only after one call of
+  // position() since the last change.
   uint32_t position(NodeId id) const;
 
   // Inputs: each distinct node among args and kwargs, in order of first appearance. O(arguments).
@@ -191,7 +193,7 @@ class Graph {
   }
   // The edges of a node in argument order, repeats included. O(arguments).
   std::vector<UseId> edges(NodeId id) const;
-  // Users: each distinct node that reads `id`, in schedule order. O(k log k) for k uses.
+  // Users: each distinct node that reads `id`, in schedule order. O(k log k) for k uses. Asks position().
   std::vector<NodeId> users(NodeId id) const;
   bool has_users(NodeId id) const { return use_heads_[id.index()].first.is_valid(); }
   uint32_t num_uses(NodeId id) const { return use_heads_[id.index()].count; }
