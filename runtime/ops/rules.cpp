@@ -136,6 +136,25 @@ Results product(const StepCall& call, std::string_view left, std::string_view ri
   return one(contiguous(a->dtype, std::move(sizes)));
 }
 
+// Over `dim`, or over all where it names none. resize_reduction() in ReduceOpsUtils.h.
+Results reduction(const StepCall& call, const TensorShape& from, DType dtype) {
+  const std::optional<Sizes> dims = call.is_given("dim") ? call.integers("dim") : Sizes();
+  if (!dims.has_value()) return std::nullopt;
+  std::vector<bool> is_reduced(from.rank(), dims->empty());
+  for (const int64_t dim : *dims) {
+    const std::optional<int64_t> place = wrapped(dim, from.rank());
+    if (!place.has_value()) return std::nullopt;
+    if (from.rank() > 0) is_reduced[static_cast<size_t>(*place)] = true;
+  }
+  const bool keeps = call.integer("keepdim").value_or(0) != 0;
+  Sizes sizes;
+  for (size_t i = 0; i < from.rank(); ++i) {
+    if (!is_reduced[i]) sizes.push_back(from.sizes[i]);
+    if (is_reduced[i] && keeps) sizes.push_back(1);
+  }
+  return one(contiguous(dtype, std::move(sizes)));
+}
+
 }  // namespace
 
 std::optional<TensorShape> broadcast(DType dtype, const std::vector<TensorShape>& operands) {
@@ -221,21 +240,12 @@ Results addmm(const StepCall& call) { return product(call, "mat1", "mat2"); }
 Results sum(const StepCall& call) {
   const std::optional<TensorShape> from = call.tensor("self");
   if (!from.has_value()) return std::nullopt;
-  Sizes dims = call.integers("dim").value_or(Sizes());
-  std::vector<bool> is_reduced(from->rank(), dims.empty());
-  for (const int64_t dim : dims) {
-    const std::optional<int64_t> place = wrapped(dim, from->rank());
-    if (!place.has_value()) return std::nullopt;
-    if (from->rank() > 0) is_reduced[static_cast<size_t>(*place)] = true;
-  }
-  const bool keeps = call.integer("keepdim").value_or(0) != 0;
-  Sizes sizes;
-  for (size_t i = 0; i < from->rank(); ++i) {
-    if (!is_reduced[i]) sizes.push_back(from->sizes[i]);
-    if (is_reduced[i] && keeps) sizes.push_back(1);
-  }
-  const DType dtype = call.dtype("dtype").value_or(is_integral(from->dtype) ? DType::kInt64 : from->dtype);
-  return one(contiguous(dtype, std::move(sizes)));
+  return reduction(call, *from, call.dtype("dtype").value_or(is_integral(from->dtype) ? DType::kInt64 : from->dtype));
+}
+
+Results amax(const StepCall& call) {
+  const std::optional<TensorShape> from = call.tensor("self");
+  return from.has_value() ? reduction(call, *from, from->dtype) : std::nullopt;
 }
 
 // The kernel makes its argument contiguous first.

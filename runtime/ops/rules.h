@@ -20,6 +20,7 @@ Results mm(const StepCall& call);
 Results addmm(const StepCall& call);
 Results bmm(const StepCall& call);
 Results sum(const StepCall& call);
+Results amax(const StepCall& call);
 Results softmax(const StepCall& call);
 Results softmax_backward(const StepCall& call);
 Results layer_norm(const StepCall& call);

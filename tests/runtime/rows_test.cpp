@@ -10,6 +10,7 @@
 #include "runtime/ops/rules.h"
 #include "runtime/plan/lower.h"
 #include "tests/catch.h"
+#include "tests/parse.h"
 #include "tests/testdata/files.h"
 
 namespace fxopt {
@@ -71,6 +72,39 @@ TEST_CASE("rows: a result that is not what the rule says is found") {
     if (tensor.dtype == static_cast<uint8_t>(DType::kBool)) tensor.dtype = static_cast<uint8_t>(DType::kUint8);
   }
   CHECK_FALSE(check_rows((*plan)->view()).differences.empty());
+}
+
+// Results as PyTorch 2.15 makes them on the CPU.
+TEST_CASE("rows: reductions without a dtype of their own, copies of operands that are not dense, subtraction") {
+  const std::unique_ptr<Module> module = parse(R"(fxg 0
+graph @g {kind=forward} {
+  %x: i32[4, 3] = placeholder() {input={role=input}}
+  %y: f32[4, 1] = placeholder() {input={role=input}}
+  %first: i32[3] = aten.amax.default(%x, [0])
+  %last: i32[4, 1] = aten.amax.default(%x, [-1], True)
+  %all: i32[] = aten.amax.default(%x)
+  %none: i32[1, 1] = aten.amax.default(%x, [], True)
+  %turned: i32[3, 4](1, 3) = aten.permute.default(%x, [1, 0])
+  %kept: i64[3, 4](1, 3) = aten._to_copy.default(%turned, dtype=dtype(i64))
+  %plain: i32[3, 4] = aten._to_copy.default(%turned, memory_format=memory_format(contiguous))
+  %spread: f32[4, 3](1, 0) = aten.expand.default(%y, [4, 3])
+  %dense: bf16[4, 3] = aten._to_copy.default(%spread, dtype=dtype(bf16))
+  %real: f32[3, 4](1, 3) = aten.sub.Tensor(%turned, 2.5)
+  %mixed: f32[4, 3] = aten.sub.Tensor(%x, %y, alpha=2)
+  return (%first, %last, %all, %none, %kept, %plain, %dense, %real, %mixed)
+}
+)");
+  prepare(*module);
+  const Result<std::unique_ptr<Plan>> plan = lower_step(*module);
+  REQUIRE(plan.ok());
+  const RowCheck check = check_rows((*plan)->view());
+  for (const RowDifference& difference : check.differences) {
+    const FxStep& step = difference.plan->steps[difference.step];
+    FAIL_CHECK("%" << text_at(*difference.plan, difference.plan->nodes[step.node].name) << ": "
+                   << (difference.rule.has_value() ? shape_text(*difference.rule) : "none") << " by the rule");
+  }
+  CHECK(check.checked == 9);
+  CHECK(check.unknown == 0);
 }
 
 TEST_CASE("rows: the layout of a result whose operands lie differently") {
