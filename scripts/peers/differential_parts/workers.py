@@ -47,6 +47,12 @@ class _Worker:
         self.outcome: Outcome | None = None
         self.pending: list[Run] = []
 
+    def restart(self) -> None:
+        """After a trace that failed: PyTorch may keep marks of it, which the outputs of a later trace would have."""
+        self.process.kill()
+        self.process.join()
+        self.start()
+
     def give(self, seed: int) -> None:
         self.outcome, self.pending, self.since = Outcome(seed), [], time.monotonic()
         self.connection.send(seed)
@@ -95,6 +101,8 @@ class Pool:
                     busy[connection] = worker
                     continue
                 done[outcome.seed] = outcome
+                if (outcome.skipped or "").startswith("make_fx"):
+                    worker.restart()
                 if _next(worker, left, order):
                     busy[worker.connection] = worker
             for connection, worker in list(busy.items()):
