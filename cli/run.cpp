@@ -221,8 +221,8 @@ class Run {
       text += (text.empty() ? "" : ", ") + word + " " + size_text(peak.by_role[role]);
     }
     if (peak.bytes > 0) {
-      console_.product() << "             at most " << bytes_text(peak.bytes) << " at once, in step " << peak.step << ": "
-                         << text << '\n';
+      console_.product() << "             at most " << bytes_text(peak.bytes) << " at once, in step " << peak.step
+                         << ": " << text << '\n';
     }
     list.push_back({{"device", name},
                     {"peak_bytes", peak.bytes},
@@ -238,7 +238,7 @@ class Run {
   }
 
   void report_rows(const FxPlan& plan) {
-    const RowCheck check = check_rows(plan);
+    const RowCheck check = check_rows(plan, [this](std::string_view symbol) { return value_of(symbol); });
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const RowDifference& difference : check.differences) {
       const FxStep& step = difference.plan->steps[difference.step];
@@ -249,11 +249,16 @@ class Run {
                       {"recorded", shape_text(*difference.recorded)}});
     }
     console_.result()["results_checked"] = check.checked;
-    console_.result()["results_unknown"] = check.unknown;
-    if (check.checked > 0) {
+    nlohmann::ordered_json& unknown = console_.result()["results_unknown"] = nlohmann::ordered_json::object();
+    std::string names;
+    for (const auto& [name, count] : check.unknown) {
+      unknown[std::string(name)] = count;
+      names += (names.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(count);
+    }
+    if (check.checked > 0 || !names.empty()) {
       console_.product() << "  results    " << check.checked - check.differences.size() << " of " << check.checked
                          << " as the rows' rules say";
-      if (check.unknown > 0) console_.product() << ", " << check.unknown << " that no rule tells";
+      if (!names.empty()) console_.product() << "; " << check.num_unknown() << " not compared: " << names;
       console_.product() << '\n';
     }
     for (const nlohmann::ordered_json& row : rows) {

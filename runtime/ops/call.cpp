@@ -1,7 +1,6 @@
 #include "runtime/ops/call.h"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 #include "ir/ops/op.h"
@@ -85,10 +84,9 @@ FxWord StepCall::word(std::string_view name) const {
 
 bool StepCall::is_given(std::string_view name) const { return word(name) != kNoWord; }
 
-std::optional<std::string_view> StepCall::default_of(std::string_view name) const {
+const SchemaDefault* StepCall::default_of(std::string_view name) const {
   const std::optional<size_t> place = place_of(op_, name);
-  if (!place.has_value() || !op_->schema->args[*place].has_default) return std::nullopt;
-  return op_->schema->args[*place].default_value;
+  return place.has_value() ? &op_->schema->args[*place].default_value : nullptr;
 }
 
 std::optional<TensorShape> StepCall::shape_of(FxWord word) const {
@@ -126,15 +124,18 @@ std::vector<TensorShape> StepCall::tensors(std::string_view name) const {
 std::optional<ScalarValue> StepCall::number(std::string_view name) const {
   const FxWord given = word(name);
   if (given != kNoWord) return values_.value(given);
-  const std::optional<std::string_view> text = default_of(name);
-  if (!text.has_value()) return std::nullopt;
-  if (*text == "True" || *text == "False") return ScalarValue::of_bool(*text == "True");
-  int64_t integer = 0;
-  const char* end = text->data() + text->size();
-  if (std::from_chars(text->data(), end, integer).ptr == end) return ScalarValue::of(integer);
-  double real = 0;
-  if (std::from_chars(text->data(), end, real).ptr == end) return ScalarValue::of_real(real);
-  return std::nullopt;
+  const SchemaDefault* value = default_of(name);
+  if (value == nullptr) return std::nullopt;
+  switch (value->kind) {
+    case SchemaDefault::Kind::kBool:
+      return ScalarValue::of_bool(value->integer != 0);
+    case SchemaDefault::Kind::kInt:
+      return ScalarValue::of(value->integer);
+    case SchemaDefault::Kind::kFloat:
+      return ScalarValue::of_real(value->real);
+    default:
+      return std::nullopt;
+  }
 }
 
 std::optional<int64_t> StepCall::integer(std::string_view name) const {
@@ -143,12 +144,20 @@ std::optional<int64_t> StepCall::integer(std::string_view name) const {
 }
 
 std::optional<std::vector<int64_t>> StepCall::integers(std::string_view name) const {
-  const FxWord list = word(name);
-  if (kind_of(list) != FX_WORD_LIST) return std::nullopt;
+  const FxWord given = word(name);
+  if (given == kNoWord) {
+    const SchemaDefault* value = default_of(name);
+    return value != nullptr && value->kind == SchemaDefault::Kind::kInts ? std::optional(value->integers)
+                                                                         : std::nullopt;
+  }
+  if (kind_of(given) != FX_WORD_LIST) {  // `int[1] dim` takes a number
+    const std::optional<int64_t> one = values_.integer(given);
+    return one.has_value() ? std::optional(std::vector<int64_t>{*one}) : std::nullopt;
+  }
   std::vector<int64_t> numbers;
-  const int64_t count = small_int_of(plan_.words[index_of(list)]);
+  const int64_t count = small_int_of(plan_.words[index_of(given)]);
   for (int64_t i = 1; i <= count; ++i) {
-    const std::optional<int64_t> item = values_.integer(plan_.words[index_of(list) + static_cast<uint32_t>(i)]);
+    const std::optional<int64_t> item = values_.integer(plan_.words[index_of(given) + static_cast<uint32_t>(i)]);
     if (!item.has_value()) return std::nullopt;
     numbers.push_back(*item);
   }

@@ -12,6 +12,7 @@
 namespace fxopt {
 
 struct Op;
+struct SchemaDefault;
 
 // A tensor in numbers: what a rule is given, and what it gives.
 struct TensorShape {
@@ -61,7 +62,7 @@ class StepCall {
   std::optional<TensorShape> result(uint32_t index) const;
 
  private:
-  std::optional<std::string_view> default_of(std::string_view name) const;
+  const SchemaDefault* default_of(std::string_view name) const;  // nullptr: the schema has no argument of that name
 
   const FxPlan& plan_;
   const ScalarValues& values_;

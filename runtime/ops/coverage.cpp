@@ -1,6 +1,7 @@
 #include "runtime/ops/coverage.h"
 
 #include <map>
+#include <numeric>
 
 #include "ir/ops/op.h"
 #include "runtime/plan/evaluate.h"
@@ -40,7 +41,7 @@ void check_step(const FxPlan& plan, const ScalarValues& values, uint32_t number,
     if (kind_of(word) != FX_WORD_TENSOR) continue;
     const std::optional<TensorShape> recorded = call.result(i);
     if (!results.has_value() || !recorded.has_value()) {
-      ++check.unknown;
+      ++check.unknown[row.name];
       continue;
     }
     ++check.checked;
@@ -51,13 +52,13 @@ void check_step(const FxPlan& plan, const ScalarValues& values, uint32_t number,
   }
 }
 
-void check_rows(const FxPlan& plan, RowCheck& check) {
-  const ScalarValues values = ScalarValues::by_symbols(plan, [](std::string_view) { return std::optional<int64_t>(); });
+void check_rows(const FxPlan& plan, const ScalarValues::SymbolOf& symbols, RowCheck& check) {
+  const ScalarValues values = ScalarValues::by_symbols(plan, symbols);
   for (uint32_t i = 0; i < plan.num_steps; ++i) {
     if (!needs_kernel(plan.steps[i])) continue;
     if (const KernelRow* row = find_op_row(op_name(plan, plan.steps[i]))) check_step(plan, values, i, *row, check);
   }
-  for (uint64_t i = 0; i < plan.num_graphs; ++i) check_rows(*plan.graphs[i], check);
+  for (uint64_t i = 0; i < plan.num_graphs; ++i) check_rows(*plan.graphs[i], symbols, check);
 }
 
 }  // namespace
@@ -70,9 +71,14 @@ std::vector<OpCoverage> cover(const FxPlan& plan) {
   return list;
 }
 
-RowCheck check_rows(const FxPlan& plan) {
+size_t RowCheck::num_unknown() const {
+  return std::accumulate(unknown.begin(), unknown.end(), size_t{0},
+                         [](size_t sum, const auto& row) { return sum + row.second; });
+}
+
+RowCheck check_rows(const FxPlan& plan, const ScalarValues::SymbolOf& symbols) {
   RowCheck check;
-  check_rows(plan, check);
+  check_rows(plan, symbols, check);
   return check;
 }
 

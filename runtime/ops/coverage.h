@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,12 +37,14 @@ struct RowDifference {
 
 struct RowCheck {
   std::vector<RowDifference> differences;
-  size_t checked = 0;  // results
-  size_t unknown = 0;  // results of which the rule could not tell
+  size_t checked = 0;                          // results
+  std::map<std::string_view, size_t> unknown;  // by operator: results that the rule, or the record, does not know
+  size_t num_unknown() const;
 };
 
-// Compares what rows say of the plan's results with what is recorded, running nothing. Symbols have their hints. O(steps).
-RowCheck check_rows(const FxPlan& plan);
+// Compares what rows say of the plan's results with what is recorded, running nothing. `symbols`: values that stand before the
+// file's hints. O(steps).
+RowCheck check_rows(const FxPlan& plan, const ScalarValues::SymbolOf& symbols = no_symbol_value);
 
 // "f32[2, 16](16, 1)".
 std::string shape_text(const TensorShape& shape);

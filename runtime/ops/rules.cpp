@@ -108,8 +108,11 @@ std::optional<DType> promoted(const StepCall& call, const KernelRow& row, std::v
     } else if (const std::optional<ScalarValue> number = call.number(name)) {
       operands.push_back({DType::kUnspecified, {}, {}});
       type.add_number(dtype_of_number(number->type));
-    } else {
-      is_known = false;
+    } else if (const std::vector<TensorShape> list = call.tensors(name); !list.empty()) {
+      for (const TensorShape& part : list) type.add_tensor(part.dtype, part.rank() > 0);
+      operands.insert(operands.end(), list.begin(), list.end());
+    } else if (call.is_given(name) || name == "self" || name == "other") {
+      is_known = false;  // an optional tensor that is None takes no part
     }
   });
   if (!is_known || operands.empty()) return std::nullopt;
@@ -177,16 +180,21 @@ std::optional<TensorShape> broadcast(DType dtype, const std::vector<TensorShape>
   return TensorShape{dtype, std::move(sizes), std::move(result)};
 }
 
+std::optional<DType> promoted_dtype(const StepCall& call, const KernelRow& row) {
+  const bool is_optional = row.promotion == Promotion::kOption || row.promotion == Promotion::kAccumulate;
+  const std::optional<DType> given = is_optional ? call.dtype("dtype") : std::nullopt;
+  if (given.has_value()) return given;
+  std::vector<TensorShape> operands;
+  const std::optional<DType> dtype = promoted(call, row, operands);
+  const bool is_summed = row.promotion == Promotion::kAccumulate && dtype.has_value() && is_integral(*dtype);
+  return is_summed ? DType::kInt64 : dtype;
+}
+
 Results pointwise(const StepCall& call) {
   const KernelRow* row = find_op_row(name_of_op(call));
   std::vector<TensorShape> operands;
   const std::optional<DType> dtype = row == nullptr ? std::nullopt : promoted(call, *row, operands);
   return dtype.has_value() ? one(broadcast(*dtype, operands)) : std::nullopt;
-}
-
-Results tensor_like_first(const StepCall& call) {
-  const std::optional<TensorShape> from = call.tensor("self");
-  return from.has_value() ? one(dense_like(from->dtype, *from)) : std::nullopt;
 }
 
 Results clone(const StepCall& call) {
@@ -326,7 +334,7 @@ Results factory(const StepCall& call) {
   return one(contiguous(call.dtype("dtype").value_or(DType::kFloat32), *sizes));
 }
 
-Results factory_like(const StepCall& call) {
+Results like_self(const StepCall& call) {
   const std::optional<TensorShape> from = call.tensor("self");
   if (!from.has_value()) return std::nullopt;
   const DType dtype = call.dtype("dtype").value_or(from->dtype);

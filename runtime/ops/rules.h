@@ -11,8 +11,11 @@ using Results = std::optional<std::vector<TensorShape>>;
 // strides where all are dense alike, else dense in the order of their strides. Nothing where sizes do not fit.
 std::optional<TensorShape> broadcast(DType dtype, const std::vector<TensorShape>& operands);
 
-Results pointwise(const StepCall& call);          // operands and promotion by the row
-Results tensor_like_first(const StepCall& call);  // `x` dtype, dense like the first operand
+// The dtype of the first result by the row's promotion, from its inputs and, for Promotion::kOption and kAccumulate, from
+// `dtype`. Nothing where an input is not known.
+std::optional<DType> promoted_dtype(const StepCall& call, const KernelRow& row);
+
+Results pointwise(const StepCall& call);  // operands and promotion by the row
 Results clone(const StepCall& call);
 Results cat(const StepCall& call);
 Results slice_backward(const StepCall& call);
@@ -31,7 +34,7 @@ Results nll_loss_backward(const StepCall& call);
 Results embedding(const StepCall& call);
 Results embedding_backward(const StepCall& call);
 Results factory(const StepCall& call);
-Results factory_like(const StepCall& call);
+Results like_self(const StepCall& call);  // sizes of `self`; `dtype` and `memory_format` by option: also conversions
 Results arange(const StepCall& call);
 
 }  // namespace fxopt::rules

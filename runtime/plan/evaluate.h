@@ -51,6 +51,9 @@ class ScalarValues {
   std::vector<std::optional<ScalarValue>> values_;
 };
 
+// For by_symbols(): nothing is given.
+inline std::optional<int64_t> no_symbol_value(std::string_view) { return std::nullopt; }
+
 // One operator on its operands, the last on top, as Python computes it. Nothing where Python raises an error, and on an
 // overflow of 64 bits. The operands must be as many as the operator takes.
 std::optional<ScalarValue> apply_code(FxCodeOp op, const ScalarValue* operands);

@@ -15,8 +15,7 @@ class Placer {
   Placer(const FxPlan& plan, const PlaceOptions& options)
       : plan_(plan),
         options_(options),
-        values_(ScalarValues::by_symbols(
-            plan, options.symbols ? options.symbols : [](std::string_view) { return std::optional<int64_t>(); })),
+        values_(ScalarValues::by_symbols(plan, options.symbols ? options.symbols : no_symbol_value)),
         ends_(plan.num_storages) {}
 
   Result<PlanPlacement> run() {

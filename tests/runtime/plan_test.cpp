@@ -45,8 +45,6 @@ void require_clean(const std::vector<PlanFault>& faults, const std::string& what
                   << faults.front().message);
 }
 
-std::optional<int64_t> no_symbol(std::string_view) { return std::nullopt; }
-
 // The bytes that `mem` counts as live at each step, and those of the plan.
 void compare_live_bytes(const Planned& planned, const std::string& name) {
   const Graph& graph = *planned.graph;
@@ -56,7 +54,7 @@ void compare_live_bytes(const Planned& planned, const std::string& name) {
   const MemoryReport report = analyze_memory(graph, storages, options);
   const FxPlan& plan = planned.plan->view();
   REQUIRE(plan.num_storages == report.lifetimes.size());
-  const ScalarValues values = ScalarValues::by_symbols(plan, no_symbol);
+  const ScalarValues values = ScalarValues::by_symbols(plan, no_symbol_value);
   std::map<uint64_t, uint32_t> places;  // by uid
   for (const NodeId node : graph.nodes()) places[graph[node].uid] = graph.position(node);
   std::vector<int64_t> by_mem(graph.nodes().begin() == graph.nodes().end() ? 1 : places.size() + 1, 0);
