@@ -19,7 +19,6 @@
 #include "ir/alias/collectives.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/storages.h"
-#include "ir/alias/subgraphs.h"
 #include "ir/memory/memory.h"
 #include "ir/step/phases.h"
 #include "ir/values/values.h"
@@ -48,8 +47,7 @@ class Lowering {
         plan_(std::make_unique<Plan>()),
         scalars_(module_, *plan_),
         effects_(graph),
-        storages_(graph, effects_),
-        subgraphs_(graph) {}
+        storages_(graph, effects_) {}
 
   Result<std::unique_ptr<Plan>> run() {
     plan_->name = string_of(graph_.name());
@@ -545,15 +543,14 @@ class Lowering {
     const std::span<const BufferId> buffers = storages_.buffers(node);
     const auto is_made = [&](BufferId id) { return id.is_valid() && storages_.buffer(id).producer == node; };
     if (std::any_of(buffers.begin(), buffers.end(), is_made)) return true;
-    if (!graph_[node].value.is_valid()) return !has_effect(effects, Effect::kChangesMode) && !is_known_part(node);
+    if (!graph_[node].value.is_valid())
+      return !has_effect(effects, Effect::kChangesMode) && !whole_of(graph_, node).is_valid();
     return !has_known_numbers(graph_[node].value);
   }
 
   static bool has_any(Effect set, Effect bits) {
     return (static_cast<uint16_t>(set) & static_cast<uint16_t>(bits)) != 0;
   }
-
-  bool is_known_part(NodeId node) const { return whole_of(graph_, node).is_valid(); }
 
   bool has_known_numbers(ValueId id) {
     const Value& value = graph_.pool().value(id);
@@ -853,7 +850,6 @@ class Lowering {
   ScalarBuilder scalars_;
   EffectMap effects_;
   StorageMap storages_;
-  SubgraphNames subgraphs_;
   DictKeys dict_keys_;
   std::optional<Error> error_;
   IdMap<StringId, uint32_t> string_index_{0, FX_NONE};

@@ -31,8 +31,6 @@ class Placer {
   }
 
  private:
-  static constexpr uint32_t kNever = UINT32_MAX;
-
   uint32_t end() const { return plan_.num_steps == 0 ? 0 : static_cast<uint32_t>(plan_.num_steps - 1); }
 
   void set_streams() {

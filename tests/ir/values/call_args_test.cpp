@@ -134,7 +134,7 @@ TEST_CASE("call args: keyword-only arguments take no place") {
 
 TEST_CASE("call args: beyond the schema there is nothing") {
   const Calls calls;
-  for (const size_t position : {3, 4, 100}) {
+  for (const size_t position : {3u, 4u, 100u}) {
     const CallArg arg = calls.of("add")[position];
     CHECK(arg.is_missing());
     CHECK_FALSE(arg.as_int().has_value());
