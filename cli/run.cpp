@@ -37,17 +37,13 @@ struct RunFlags {
   uint32_t streams = 1;
 };
 
-std::string text_at(const FxPlan& plan, uint32_t index) {
-  return index < plan.num_strings ? std::string(plan.strings[index].data, plan.strings[index].size) : std::string();
-}
-
 // "layers.1.moe, moe.py:512".
 std::string place_text(const FxPlan& plan, uint32_t node) {
   if (node >= plan.num_nodes) return {};
   const FxNode& row = plan.nodes[node];
-  std::string text = text_at(plan, row.module);
+  std::string text(text_at(plan, row.module));
   if (row.file == FX_NONE) return text;
-  const std::string file = text_at(plan, row.file);
+  const std::string file(text_at(plan, row.file));
   if (!text.empty()) text += ", ";
   return text + file.substr(file.rfind('/') + 1) + ":" + std::to_string(row.line);
 }
@@ -166,7 +162,7 @@ class Run {
     std::vector<OpCoverage> own;
     std::copy_if(coverage.begin(), coverage.end(), std::back_inserter(own),
                  [](const OpCoverage& op) { return op.row != nullptr; });
-    console_.product() << "plan of " << printable_line(text_at(plan, plan.name)) << ": "
+    console_.product() << "plan of " << printable_line(std::string(text_at(plan, plan.name))) << ": "
                        << count_text(plan.num_steps, "step") << ", " << count_text(plan.num_storages, "storage")
                        << "; nothing was run\n"
                        << "  operators  " << coverage.size() << " in " << count_text(sum_of_calls(coverage), "call")
@@ -184,7 +180,7 @@ class Run {
       Stopwatch watch;
       const Result<PlanPlacement> placed = place(plan, options);
       if (!placed.ok()) return fail(placed.error());
-      const std::string name = device == FX_NONE ? "no recorded device" : text_at(plan, device);
+      const std::string name = device == FX_NONE ? "no recorded device" : std::string(text_at(plan, device));
       console_.stage("placed storages of " + name, watch.lap());
       if (has_faults(check_placement(plan, placed->view()))) return;
       console_.stage("checked the placement", watch.lap());
@@ -242,7 +238,7 @@ class Run {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const RowDifference& difference : check.differences) {
       const FxStep& step = difference.plan->steps[difference.step];
-      rows.push_back({{"operator", text_at(*difference.plan, difference.plan->ops[step.op].name)},
+      rows.push_back({{"operator", op_name(*difference.plan, step)},
                       {"node", text_at(*difference.plan, difference.plan->nodes[step.node].name)},
                       {"result", difference.result},
                       {"rule", difference.rule.has_value() ? shape_text(*difference.rule) : "none"},
@@ -281,7 +277,8 @@ class Run {
       const FxStep& step = op.plan->steps[op.step];
       const std::string place = place_text(*op.plan, step.node);
       table.add({std::string(op.name), std::to_string(op.calls),
-                 "%" + text_at(*op.plan, op.plan->nodes[step.node].name) + (place.empty() ? "" : " (" + place + ")"),
+                 "%" + std::string(text_at(*op.plan, op.plan->nodes[step.node].name)) +
+                     (place.empty() ? "" : " (" + place + ")"),
                  operand_text(*op.plan, step), remedy_of(op)});
     }
     table.print(console_.product());

@@ -20,9 +20,10 @@ class SubgraphNames {
     visit_args(graph, graph[node].kwargs, visit);
   }
 
- private:
-  StringId held_by(const Graph& graph, NodeId node) const;  // invalid where it is no attribute that holds a graph
+  // The graph that the attribute which a node reads holds; invalid where it is none. O(1) expected.
+  StringId held_by(const Graph& graph, NodeId node) const;
 
+ private:
   template <class Visit>
   void visit_args(const Graph& graph, ArgRange range, Visit& visit) const {
     for (const Arg& arg : graph.pool().args(range)) {

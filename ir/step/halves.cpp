@@ -6,14 +6,11 @@
 
 #include "ir/ops/op.h"
 #include "ir/step/origins.h"
+#include "ir/values/elements.h"
 #include "ir/values/values.h"
 
 namespace fxopt {
 namespace {
-
-bool is_container(const Value& value) {
-  return value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict;
-}
 
 bool is_symbolic(const Graph& graph, NodeId node) { return graph.value(node).kind == ValueKind::kSymbolic; }
 
@@ -132,11 +129,11 @@ bool takes_part(const Graph& graph, NodeId node) {
 
 bool may_hold_others(const Graph& graph, NodeId node) {
   const Value& value = graph.value(node);
-  return is_container(value) || (value.kind == ValueKind::kAbsent && graph[node].is_call());
+  return has_elements(value) || (value.kind == ValueKind::kAbsent && graph[node].is_call());
 }
 
 bool holds_others(const Graph& graph, NodeId node) {
-  if (is_container(graph.value(node))) return true;
+  if (has_elements(graph.value(node))) return true;
   if (!may_hold_others(graph, node)) return false;
   for (UseId use = graph.first_use(node); use.is_valid(); use = graph.use(use).next) {
     if (takes_part(graph, graph.use(use).user)) return true;

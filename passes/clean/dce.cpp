@@ -27,6 +27,7 @@
 #include "ir/alias/sizes.h"
 #include "ir/alias/storages.h"
 #include "ir/graph/module.h"
+#include "ir/values/elements.h"
 #include "ir/values/values.h"
 #include "passes/pass/replacer.h"
 
@@ -237,7 +238,7 @@ class Liveness {
       note_expr(tensor.offset.expr);
     } else if (value.kind == ValueKind::kSymbolic) {
       note_expr(ExprId(value.first));
-    } else if (value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict) {
+    } else if (has_elements(value)) {
       for (uint32_t i = 0; i < value.count; ++i) note_value(ValueId(value.first + i));
     }
   }

@@ -76,8 +76,8 @@ FxWord StepCall::word(std::string_view name) const {
   const std::optional<size_t> place = place_of(op_, name);
   if (place.has_value() && *place < step_.num_args) return plan_.words[step_.args + *place];
   for (uint32_t i = 0; i < step_.num_keywords; ++i) {
-    const FxString& key = plan_.strings[index_of(plan_.words[step_.keywords + 2 * i])];
-    if (std::string_view(key.data, key.size) == name) return plan_.words[step_.keywords + 2 * i + 1];
+    if (text_at(plan_, index_of(plan_.words[step_.keywords + 2 * i])) == name)
+      return plan_.words[step_.keywords + 2 * i + 1];
   }
   return kNoWord;
 }

@@ -15,11 +15,6 @@ bool needs_kernel(const FxStep& step) {
          step.kind == FX_STEP_CALL;
 }
 
-std::string_view op_name(const FxPlan& plan, const FxStep& step) {
-  const FxString& name = plan.strings[plan.ops[step.op].name];
-  return {name.data, name.size};
-}
-
 void cover(const FxPlan& plan, std::map<std::string_view, OpCoverage>& rows) {
   for (uint32_t i = 0; i < plan.num_steps; ++i) {
     if (!needs_kernel(plan.steps[i])) continue;

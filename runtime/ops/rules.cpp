@@ -27,11 +27,6 @@ void for_each_name(std::string_view names, const Visit& visit) {
   }
 }
 
-std::string_view name_of_op(const StepCall& call) {
-  const FxString& name = call.plan().strings[call.plan().ops[call.step().op].name];
-  return {name.data, name.size};
-}
-
 DType dtype_of_number(FxScalarType type) {
   if (type == FX_SCALAR_BOOL) return DType::kBool;
   return type == FX_SCALAR_FLOAT ? DType::kFloat64 : DType::kInt64;
@@ -191,7 +186,7 @@ std::optional<DType> promoted_dtype(const StepCall& call, const KernelRow& row) 
 }
 
 Results pointwise(const StepCall& call) {
-  const KernelRow* row = find_op_row(name_of_op(call));
+  const KernelRow* row = find_op_row(op_name(call.plan(), call.step()));
   std::vector<TensorShape> operands;
   const std::optional<DType> dtype = row == nullptr ? std::nullopt : promoted(call, *row, operands);
   return dtype.has_value() ? one(broadcast(*dtype, operands)) : std::nullopt;

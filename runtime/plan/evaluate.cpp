@@ -269,9 +269,8 @@ ScalarValues ScalarValues::of(const FxPlan& plan, const ScalarSource& source) {
 ScalarValues ScalarValues::by_symbols(const FxPlan& plan, const SymbolOf& given) {
   return of(plan, [&](uint32_t index) -> Value {
     const FxScalar& scalar = plan.scalars[index];
-    if (scalar.name < plan.num_strings) {
-      const FxString& name = plan.strings[scalar.name];
-      if (const std::optional<int64_t> value = given({name.data, name.size})) return ScalarValue::of(*value);
+    if (scalar.name != FX_NONE) {
+      if (const std::optional<int64_t> value = given(text_at(plan, scalar.name))) return ScalarValue::of(*value);
     }
     if (scalar.hint != std::numeric_limits<int64_t>::min()) return ScalarValue::of(scalar.hint);
     return scalar.min == scalar.max ? Value(ScalarValue::of(scalar.min)) : std::nullopt;

@@ -19,8 +19,10 @@
 #include "ir/alias/collectives.h"
 #include "ir/alias/effects.h"
 #include "ir/alias/storages.h"
+#include "ir/alias/subgraphs.h"
 #include "ir/memory/memory.h"
 #include "ir/step/phases.h"
+#include "ir/values/elements.h"
 #include "ir/values/values.h"
 #include "runtime/plan/scalars.h"
 #include "runtime/plan/walk.h"
@@ -47,7 +49,9 @@ class Lowering {
         plan_(std::make_unique<Plan>()),
         scalars_(module_, *plan_),
         effects_(graph),
-        storages_(graph, effects_) {}
+        storages_(graph, effects_),
+        subgraphs_(graph),
+        elements_(graph) {}
 
   Result<std::unique_ptr<Plan>> run() {
     plan_->name = string_of(graph_.name());
@@ -263,15 +267,14 @@ class Lowering {
 
   void lower_placeholder(NodeId node) {
     const Slice leaves = make_leaves(node, FX_NONE);
-    for (const DimOfInput& dim : dims_of_inputs_) {
-      if (dim.node != node) continue;
+    for (; next_dim_ < dims_of_inputs_.size() && dims_of_inputs_[next_dim_].node == node; ++next_dim_) {
+      const DimOfInput& dim = dims_of_inputs_[next_dim_];
       plan_->scalars[dim.scalar].tensor = index_of(leaves_[leaves.first + dim.place]);
     }
     FxInput input{};
     input.name = string_of(graph_[node].name);
     input.node = node_of(node);
-    const ValueKind kind = graph_.value(node).kind;
-    if (kind == ValueKind::kTuple || kind == ValueKind::kList || kind == ValueKind::kDict) {
+    if (has_elements(graph_.value(node))) {
       fail(node, ErrorCode::kUnsupportedGraph, "an input of the step is a tuple, a list or a dict",
            "make each of its elements an input");
     }
@@ -462,9 +465,7 @@ class Lowering {
 
   FxWord nested_word(ValueId id, uint32_t& leaf) {
     const Value& value = graph_.pool().value(id);
-    const bool is_list =
-        value.kind == ValueKind::kTuple || value.kind == ValueKind::kList || value.kind == ValueKind::kDict;
-    if (!is_list) return leaf < leaves_.size() ? leaves_[leaf++] : kNoWord;
+    if (!has_elements(value)) return leaf < leaves_.size() ? leaves_[leaf++] : kNoWord;
     std::vector<FxWord> items;
     for (uint32_t i = 0; i < value.count; ++i) items.push_back(nested_word(ValueId(value.first + i), leaf));
     return list_word(items);
@@ -472,11 +473,8 @@ class Lowering {
 
   // An attribute without a recorded value holds a graph, or an object that only its operator understands.
   FxWord attribute_word(NodeId node) {
-    for (const Attribute& attribute : graph_.attributes) {
-      if (attribute.path == module_.target(graph_[node].target).name && attribute.graph.is_valid())
-        return graph_word(node, attribute.graph);
-    }
-    return kNoWord;
+    const StringId name = subgraphs_.held_by(graph_, node);
+    return name.is_valid() ? graph_word(node, name) : kNoWord;
   }
 
   // -- steps
@@ -504,23 +502,18 @@ class Lowering {
     const Arg* index = graph_.arg(node, 1);
     if (!whole.is_valid() || index == nullptr || !graph_[whole].value.is_valid()) return false;
     const Value& value = graph_.value(whole);
-    std::optional<uint32_t> element;
-    if (index->is(ArgKind::kInt) && value.kind != ValueKind::kDict) {
-      const int64_t at = index->as_int() < 0 ? index->as_int() + value.count : index->as_int();
-      if (at >= 0 && at < value.count) element = static_cast<uint32_t>(at);
-    } else if (index->is(ArgKind::kString) && value.kind == ValueKind::kDict) {
-      element = dict_keys_.find(graph_, whole, index->as_string());
-    }
-    if (!element.has_value()) return false;
+    std::vector<size_t> taken;
+    if (index->is(ArgKind::kSlice) || !elements_.find(whole, *index, taken)) return false;
+    const auto element = static_cast<uint32_t>(taken.front());
     uint32_t first = of_node_.get(whole).first;
-    for (uint32_t i = 0; i < *element; ++i) first += num_leaves(ValueId(value.first + i));
-    of_node_[node] = {first, num_leaves(ValueId(value.first + *element))};
+    for (uint32_t i = 0; i < element; ++i) first += num_leaves(ValueId(value.first + i));
+    of_node_[node] = {first, num_leaves(ValueId(value.first + element))};
     return true;
   }
 
   uint32_t num_leaves(ValueId id) const {
     const Value& value = graph_.pool().value(id);
-    if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList && value.kind != ValueKind::kDict) return 1;
+    if (!has_elements(value)) return 1;
     uint32_t count = 0;
     for (uint32_t i = 0; i < value.count; ++i) count += num_leaves(ValueId(value.first + i));
     return count;
@@ -538,7 +531,7 @@ class Lowering {
     constexpr Effect kRuns = Effect::kRandom | Effect::kCollective | Effect::kWaits | Effect::kBarrier |
                              Effect::kAsserts | Effect::kOpaque | Effect::kUnknownWrites;
     const Effect effects = effects_.of(node);
-    if (has_any(effects, kRuns) || graph_.op(node).has_subgraphs) return true;
+    if (has_effect(effects, kRuns) || graph_.op(node).has_subgraphs) return true;
     if (has_effect(effects, Effect::kMutates) && !writes_only_metadata(graph_, node)) return true;
     const std::span<const BufferId> buffers = storages_.buffers(node);
     const auto is_made = [&](BufferId id) { return id.is_valid() && storages_.buffer(id).producer == node; };
@@ -548,16 +541,11 @@ class Lowering {
     return !has_known_numbers(graph_[node].value);
   }
 
-  static bool has_any(Effect set, Effect bits) {
-    return (static_cast<uint16_t>(set) & static_cast<uint16_t>(bits)) != 0;
-  }
-
   bool has_known_numbers(ValueId id) {
     const Value& value = graph_.pool().value(id);
     if (value.kind == ValueKind::kSymbolic)
       return ExprId(value.first).is_valid() && scalars_.of(ExprId(value.first)) != kNoWord;
-    if (value.kind != ValueKind::kTuple && value.kind != ValueKind::kList && value.kind != ValueKind::kDict)
-      return true;
+    if (!has_elements(value)) return true;
     for (uint32_t i = 0; i < value.count; ++i) {
       if (!has_known_numbers(ValueId(value.first + i))) return false;
     }
@@ -789,13 +777,12 @@ class Lowering {
     for (const Lifetime& life : memory.lifetimes) {
       FxStorage& storage = plan_->storages[life.buffer.index()];
       storage.role = static_cast<uint8_t>(life.kind);
-      const bool is_made = storage.source == FX_SOURCE_PLANNED || storage.source == FX_SOURCE_LATE;
       storage.first = std::min(steps_before_[life.first], last_step);
       const uint32_t before_end = steps_before_[life.last + 1];
       storage.last = std::max(storage.first, before_end == 0 ? 0 : before_end - 1);
       if ((storage.flags & FX_STORAGE_RETURNED) != 0) storage.last = last_step;
       const bool has_tensor = has_tensor_[life.buffer.index()];
-      if (num_steps() == 0 || (is_made && !has_tensor)) storage.first = storage.last = FX_NONE;
+      if (num_steps() == 0 || (is_made(storage) && !has_tensor)) storage.first = storage.last = FX_NONE;
     }
     keep_unfinished(last_step);
   }
@@ -806,11 +793,15 @@ class Lowering {
     for (const FxStep& step : plan_->steps) {
       if (step.kind == FX_STEP_WAIT && step.other != FX_NONE) is_awaited[step.other] = true;
     }
-    const FxPlan& view = plan_->view();
+    std::vector<uint32_t> unfinished;
     for (uint32_t i = 0; i < num_steps(); ++i) {
-      const FxStep& step = plan_->steps[i];
-      if ((step.kind != FX_STEP_COLLECTIVE && step.kind != FX_STEP_MESSAGE) || is_awaited[i]) continue;
-      for_each_storage(view, step, [&](uint32_t storage) {
+      const uint8_t kind = plan_->steps[i].kind;
+      if ((kind == FX_STEP_COLLECTIVE || kind == FX_STEP_MESSAGE) && !is_awaited[i]) unfinished.push_back(i);
+    }
+    if (unfinished.empty()) return;
+    const FxPlan& view = plan_->view();
+    for (const uint32_t i : unfinished) {
+      for_each_storage(view, plan_->steps[i], [&](uint32_t storage) {
         if (plan_->storages[storage].first != FX_NONE) plan_->storages[storage].last = last_step;
       });
     }
@@ -820,9 +811,8 @@ class Lowering {
     std::vector<std::vector<uint32_t>> ending(num_steps());
     for (uint32_t i = 0; i < plan_->storages.size(); ++i) {
       const FxStorage& storage = plan_->storages[i];
-      const bool is_made = storage.source == FX_SOURCE_PLANNED || storage.source == FX_SOURCE_LATE;
       const bool stays = (storage.flags & FX_STORAGE_RETURNED) != 0 || storage.last == FX_NONE;
-      if (is_made && !stays) ending[storage.last].push_back(i);
+      if (is_made(storage) && !stays) ending[storage.last].push_back(i);
     }
     for (uint32_t i = 0; i < num_steps(); ++i) {
       plan_->steps[i].frees = static_cast<uint32_t>(plan_->indices.size());
@@ -850,7 +840,8 @@ class Lowering {
   ScalarBuilder scalars_;
   EffectMap effects_;
   StorageMap storages_;
-  DictKeys dict_keys_;
+  SubgraphNames subgraphs_;
+  ElementFinder elements_;
   std::optional<Error> error_;
   IdMap<StringId, uint32_t> string_index_{0, FX_NONE};
   IdMap<NodeId, uint32_t> node_index_{0, FX_NONE}, step_of_{0, FX_NONE};
@@ -858,8 +849,9 @@ class Lowering {
   IdMap<ObjectId, uint32_t> tensor_of_object_{0, FX_NONE};
   IdMap<NodeId, Slice> of_node_;
   std::vector<FxWord> leaves_;
-  std::vector<uint32_t> steps_before_;  // by place in the schedule
-  std::vector<DimOfInput> dims_of_inputs_;
+  std::vector<uint32_t> steps_before_;      // by place in the schedule
+  std::vector<DimOfInput> dims_of_inputs_;  // in the order of inputs
+  size_t next_dim_ = 0;                     // of the first input that is not lowered yet
   std::map<GroupKey, uint32_t> groups_;
   std::vector<Extent> extents_;
   std::vector<bool> has_tensor_;  // by storage

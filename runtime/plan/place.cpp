@@ -116,8 +116,7 @@ class Placer {
                 "a symbol in its size has no value, and the file has no hint",
                 "give it: --symbol NAME=VALUE",
                 {}};
-    const FxString& name = plan_.strings[plan_.nodes[storage.node].name];
-    error.where.node.assign(name.data, name.size);
+    error.where.node = text_at(plan_, plan_.nodes[storage.node].name);
     return error;
   }
 

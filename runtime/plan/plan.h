@@ -17,6 +17,20 @@ inline int64_t small_int_of(FxWord word) { return static_cast<int64_t>(word) >> 
 inline FxWord make_word(FxWordKind kind, uint64_t payload) { return (payload << 8) | static_cast<uint64_t>(kind); }
 inline constexpr FxWord kNoWord = 0;
 
+// The string of that index; empty for FX_NONE and what else is none.
+inline std::string_view text_at(const FxPlan& plan, uint32_t index) {
+  if (index >= plan.num_strings) return {};
+  return {plan.strings[index].data, plan.strings[index].size};
+}
+// True for a storage that a step makes.
+inline bool is_made(const FxStorage& storage) {
+  return storage.source == FX_SOURCE_PLANNED || storage.source == FX_SOURCE_LATE;
+}
+// "aten.mm.default".
+inline std::string_view op_name(const FxPlan& plan, const FxStep& step) {
+  return text_at(plan, plan.ops[step.op].name);
+}
+
 // What an FxPlan points to. Filled by whoever makes a plan; view() is what is handed on.
 class Plan {
  public:

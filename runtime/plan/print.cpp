@@ -25,11 +25,6 @@ constexpr std::array<std::string_view, FX_NUM_CODE_OPS> kCodeOps = {
     "",   "+",  "-",  "*", "//", "%",   "/",  "**",  "neg",   "abs",     "min",      "max",      "==",
     "!=", "<=", ">=", "<", ">",  "and", "or", "not", "where", "ceildiv", "indexing", "pow2floor"};
 
-std::string_view text_at(const FxPlan& plan, uint32_t index) {
-  if (index >= plan.num_strings) return {};
-  return {plan.strings[index].data, plan.strings[index].size};
-}
-
 std::string node_text(const FxPlan& plan, uint32_t node) {
   return "%" + std::string(node < plan.num_nodes ? text_at(plan, plan.nodes[node].name) : "");
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace fxopt {
 namespace {
@@ -132,26 +133,22 @@ FxWord ScalarBuilder::make(ExprId id) {
   return op.has_value() ? compute(*op, operands) : kNoWord;
 }
 
-FxWord ScalarBuilder::compute(FxCodeOp op, std::span<const FxWord> operands, FxScalarType type) {
-  FxScalar scalar{};
-  scalar.source = FX_SCALAR_CODE;
-  scalar.code = static_cast<uint32_t>(plan_.code.size());
-  for (const FxWord word : operands) {
-    scalar.ready = std::max(scalar.ready, ready(word));
+FxWord ScalarBuilder::compute(FxCodeOp op, std::span<const FxWord> operands) {
+  std::vector<FxCode> outer = std::exchange(pending_, {});  // of a storage whose size needs this
+  FxScalarType type = FX_SCALAR_INT;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const FxWord word = operands[i];
     const bool is_real = kind_of(word) == FX_WORD_DOUBLE ||
                          (kind_of(word) == FX_WORD_SCALAR && plan_.scalars[index_of(word)].type == FX_SCALAR_FLOAT);
     if (is_real) type = FX_SCALAR_FLOAT;
+    push(word);
+    if (folds(op) && i > 0) apply(op);
   }
+  if (!folds(op)) apply(op);
   if (op == FX_CODE_TRUEDIV) type = FX_SCALAR_FLOAT;
-  if (is_boolean(op)) type = FX_SCALAR_BOOL;
-  scalar.type = static_cast<uint8_t>(type);
-  for (size_t i = 0; i < operands.size(); ++i) {
-    plan_.code.push_back({operands[i], FX_CODE_PUSH, 0});
-    if (folds(op) && i > 0 && i + 1 < operands.size()) plan_.code.push_back({kNoWord, static_cast<uint32_t>(op), 0});
-  }
-  if (!folds(op) || operands.size() > 1) plan_.code.push_back({kNoWord, static_cast<uint32_t>(op), 0});
-  scalar.num_code = static_cast<uint32_t>(plan_.code.size()) - scalar.code;
-  return add(scalar);
+  const FxWord word = take(is_boolean(op) ? FX_SCALAR_BOOL : type);
+  pending_ = std::move(outer);
+  return word;
 }
 
 FxWord ScalarBuilder::add(FxScalar scalar) {
@@ -240,7 +237,7 @@ void ScalarBuilder::push(FxWord word) { pending_.push_back({word, FX_CODE_PUSH, 
 void ScalarBuilder::apply(FxCodeOp op) { pending_.push_back({kNoWord, static_cast<uint32_t>(op), 0}); }
 
 // What was pushed and applied since, as one scalar; the one that has this code already where there is one.
-FxWord ScalarBuilder::take() {
+FxWord ScalarBuilder::take(FxScalarType type) {
   std::vector<uint64_t> key;
   FxScalar scalar{};
   for (const FxCode& code : pending_) {
@@ -251,6 +248,7 @@ FxWord ScalarBuilder::take() {
   const auto [found, is_new] = by_code_.emplace(std::move(key), kNoWord);
   if (is_new) {
     scalar.source = FX_SCALAR_CODE;
+    scalar.type = static_cast<uint8_t>(type);
     scalar.code = static_cast<uint32_t>(plan_.code.size());
     scalar.num_code = static_cast<uint32_t>(pending_.size());
     plan_.code.insert(plan_.code.end(), pending_.begin(), pending_.end());
@@ -348,7 +346,7 @@ FxWord ScalarBuilder::bytes_of(const SizeSource& source) {
     case SizeKind::kLike:
       break;
   }
-  if (is_said) return take();
+  if (is_said) return take(FX_SCALAR_INT);
   pending_.clear();
   return kNoWord;
 }

@@ -52,12 +52,12 @@ class ScalarBuilder {
   FxWord make(ExprId expr);
   // A symbol that is the rank's own; kNoWord for another.
   FxWord bind_rank(StringId symbol);
-  FxWord compute(FxCodeOp op, std::span<const FxWord> operands, FxScalarType type = FX_SCALAR_INT);
+  FxWord compute(FxCodeOp op, std::span<const FxWord> operands);
   FxWord add(FxScalar scalar);
   FxWord bind(StringId symbol, FxScalar scalar);
   void push(FxWord word);
   void apply(FxCodeOp op);
-  FxWord take();
+  FxWord take(FxScalarType type);
   // False where it cannot be said; what was pushed is then of no use.
   bool push_tensor_bytes(const Tensor& tensor);
   bool push_room_bytes(const SizeSource& source);

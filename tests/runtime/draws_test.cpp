@@ -20,10 +20,6 @@ namespace {
 // What is drawn under each slot: where in the model, and which elements. Two calls of one slot draw the same.
 using Draws = std::map<std::pair<uint32_t, uint64_t>, std::set<std::string>>;
 
-std::string text_at(const FxPlan& plan, uint32_t index) {
-  return index == FX_NONE ? "" : std::string(plan.strings[index].data, plan.strings[index].size);
-}
-
 Draws draws_of(const FxPlan& plan) {
   Draws draws;
   for (uint64_t i = 0; i < plan.num_steps; ++i) {
@@ -32,8 +28,9 @@ Draws draws_of(const FxPlan& plan) {
     const FxDraw& draw = plan.draws[step.draw];
     const FxNode& node = plan.nodes[step.node];
     const std::string result = tensor_text(plan, index_of(plan.words[step.results]));
-    draws[{draw.invocation, draw.uid}].insert(text_at(plan, node.module) + " " + text_at(plan, node.file) + ":" +
-                                              std::to_string(node.line) + " " + result.substr(0, result.find(" on ")));
+    draws[{draw.invocation, draw.uid}].insert(std::string(text_at(plan, node.module)) + " " +
+                                              std::string(text_at(plan, node.file)) + ":" + std::to_string(node.line) +
+                                              " " + result.substr(0, result.find(" on ")));
   }
   return draws;
 }

@@ -9,16 +9,13 @@
 #include "runtime/ops/promote.h"
 #include "runtime/ops/rules.h"
 #include "runtime/plan/lower.h"
+#include "runtime/plan/plan.h"
 #include "tests/catch.h"
 #include "tests/parse.h"
 #include "tests/testdata/files.h"
 
 namespace fxopt {
 namespace {
-
-std::string text_at(const FxPlan& plan, uint32_t index) {
-  return std::string(plan.strings[index].data, plan.strings[index].size);
-}
 
 TEST_CASE("rows: operators of the table, their inputs are arguments of its schema") {
   for (const KernelRow& row : op_rows()) {
@@ -51,7 +48,7 @@ TEST_CASE("rows: rules give what is recorded in all of testdata") {
     checked += check.checked;
     for (const RowDifference& difference : check.differences) {
       const FxStep& step = difference.plan->steps[difference.step];
-      const std::string op = text_at(*difference.plan, difference.plan->ops[step.op].name);
+      const std::string_view op = op_name(*difference.plan, step);
       // The kernel makes a contiguous gradient; the fake one that recorded these gave it its input's strides.
       const bool is_known = name.starts_with("gpu/swin_joint") && op == "aten.native_layer_norm_backward.default";
       if (is_known && difference.is_chosen) continue;
@@ -74,7 +71,7 @@ TEST_CASE("rows: promotion and rule give one dtype") {
     const FxPlan& view = (*plan)->view();
     const ScalarValues values = ScalarValues::by_symbols(view, no_symbol_value);
     for (uint64_t i = 0; i < view.num_steps; ++i) {
-      const std::string op = text_at(view, view.ops[view.steps[i].op].name);
+      const std::string_view op = op_name(view, view.steps[i]);
       const KernelRow* row = find_op_row(op);
       if (row == nullptr || row->inputs.empty()) continue;
       const StepCall call(view, values, view.steps[i], find_builtin_op(op));
