@@ -118,10 +118,11 @@ typedef enum FxStepKind {
 } FxStepKind;
 
 typedef enum FxStepFlags {
-  FX_STEP_WRITES = 1,    /* in place: `writes` says what */
-  FX_STEP_DRAWS = 2,     /* random numbers: `draw` */
-  FX_STEP_OPAQUE = 4,    /* nobody described the operator */
-  FX_STEP_HOST_WAITS = 8 /* its result is read on the host */
+  FX_STEP_WRITES = 1,     /* in place: `writes` says what */
+  FX_STEP_DRAWS = 2,      /* random numbers: `draw` */
+  FX_STEP_OPAQUE = 4,     /* nobody described the operator */
+  FX_STEP_HOST_WAITS = 8, /* its result is read on the host */
+  FX_STEP_TRANSFERS = 16  /* storages that it reads, writes or makes are on two devices or more */
 } FxStepFlags;
 
 /* One call. Words of arguments stand in schema order, as the call has them; keywords by name in `keywords`: pairs of STRING

@@ -224,6 +224,8 @@ class Rules {
     }
     check_flag(index, "FX_STEP_WRITES", (step.flags & FX_STEP_WRITES) != 0, "`writes`", step.num_writes > 0);
     check_flag(index, "FX_STEP_DRAWS", (step.flags & FX_STEP_DRAWS) != 0, "`draw`", step.draw != FX_NONE);
+    check_flag(index, "FX_STEP_TRANSFERS", (step.flags & FX_STEP_TRANSFERS) != 0, "storages of two devices",
+               uses_two_devices(index));
     if (step.kind == FX_STEP_WAIT && step.other != FX_NONE) {
       if (step.other >= index || !is_exchange(plan_.steps[step.other])) {
         add(PlanFaultKind::kWait, step_at(index),
@@ -232,6 +234,26 @@ class Rules {
         facts_.last_wait[step.other] = index;
       }
     }
+  }
+
+  // Storages without a recorded device are on any.
+  bool uses_two_devices(uint32_t index) const {
+    const FxStep& step = plan_.steps[index];
+    uint32_t first = FX_NONE;
+    bool differs = false;
+    const auto see = [&](uint32_t used) {
+      if (used == FX_NONE || storage(used).device == FX_NONE) return;
+      if (first == FX_NONE) first = storage(used).device;
+      differs |= !is_same_device(plan_, storage(used).device, first);
+    };
+    for (size_t i = facts_.tensor_begin[index]; i < facts_.tensor_begin[index + 1]; ++i)
+      see(plan_.tensors[facts_.arg_tensors[i]].storage);
+    for (uint32_t i = 0; i < step.num_writes; ++i) see(plan_.indices[step.writes + i]);
+    for (uint32_t i = 0; i < step.num_results; ++i) {
+      const FxWord word = plan_.words[step.results + i];
+      if (word_kind(word) == FX_WORD_TENSOR) see(plan_.tensors[word_index(word)].storage);
+    }
+    return differs;
   }
 
   void check_flag(uint32_t step, const char* flag, bool is_set, const char* field, bool has) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "runtime/plan/check_structure.h"
@@ -196,13 +195,7 @@ class PlacementRules {
     }
   }
 
-  bool is_here(const FxStorage& storage) const {
-    if (storage.device == placement_.device) return true;
-    if (storage.device == FX_NONE || placement_.device == FX_NONE) return false;
-    const FxString& a = plan_.strings[storage.device];
-    const FxString& b = plan_.strings[placement_.device];
-    return a.size == b.size && (a.size == 0 || std::memcmp(a.data, b.data, a.size) == 0);
-  }
+  bool is_here(const FxStorage& storage) const { return is_same_device(plan_, storage.device, placement_.device); }
 
   void check_blocks() {
     std::map<uint32_t, bool> devices;  // by string

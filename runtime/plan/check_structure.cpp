@@ -442,7 +442,8 @@ class Structure {
     check_optional(subject, "other", step.other, plan_.num_steps, "steps");
     check_name(subject, "stream", step.stream);
     check_enumerator(subject, "kind", step.kind, FX_STEP_STREAM, "kind of step");
-    check_enumerator(subject, "flags", step.flags, FX_STEP_WRITES | FX_STEP_DRAWS | FX_STEP_OPAQUE | FX_STEP_HOST_WAITS,
+    check_enumerator(subject, "flags", step.flags,
+                     FX_STEP_WRITES | FX_STEP_DRAWS | FX_STEP_OPAQUE | FX_STEP_HOST_WAITS | FX_STEP_TRANSFERS,
                      "set of flags");
     if (check_optional(subject, "group", step.group, plan_.num_groups, "groups")) {
       if (step.group != FX_NONE) {

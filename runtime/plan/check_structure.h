@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,14 @@ inline std::optional<int64_t> word_number(const FxPlan& plan, FxWord word) {
 }
 
 // True for a storage that a step makes.
+// Two strings may say the same; FX_NONE is a device of its own.
+inline bool is_same_device(const FxPlan& plan, uint32_t a, uint32_t b) {
+  if (a == b) return true;
+  if (a == FX_NONE || b == FX_NONE) return false;
+  const FxString& left = plan.strings[a];
+  const FxString& right = plan.strings[b];
+  return std::string_view(left.data, left.size) == std::string_view(right.data, right.size);
+}
 inline bool is_made(const FxStorage& storage) {
   return storage.source == FX_SOURCE_PLANNED || storage.source == FX_SOURCE_LATE;
 }

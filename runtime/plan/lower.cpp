@@ -20,12 +20,10 @@
 #include "ir/alias/effects.h"
 #include "ir/alias/storages.h"
 #include "ir/alias/subgraphs.h"
-#include "ir/memory/memory.h"
-#include "ir/step/phases.h"
 #include "ir/values/elements.h"
 #include "ir/values/values.h"
+#include "runtime/plan/lifetimes.h"
 #include "runtime/plan/scalars.h"
-#include "runtime/plan/walk.h"
 
 namespace fxopt {
 namespace {
@@ -66,10 +64,11 @@ class Lowering {
       if (error_.has_value()) return *std::move(error_);
     }
     steps_before_.push_back(num_steps());
-    set_sizes();
+    set_sizes(graph_, storages_, scalars_, *plan_);
     check_extents();
-    set_lifetimes();
-    add_frees();
+    set_lifetimes(graph_, storages_, steps_before_, has_tensor_, *plan_);
+    add_frees(*plan_);
+    mark_transfers(*plan_);
     if (error_.has_value()) return *std::move(error_);
     return std::move(plan_);
   }
@@ -505,10 +504,20 @@ class Lowering {
     std::vector<size_t> taken;
     if (index->is(ArgKind::kSlice) || !elements_.find(whole, *index, taken)) return false;
     const auto element = static_cast<uint32_t>(taken.front());
-    uint32_t first = of_node_.get(whole).first;
-    for (uint32_t i = 0; i < element; ++i) first += num_leaves(ValueId(value.first + i));
-    of_node_[node] = {first, num_leaves(ValueId(value.first + element))};
+    const uint32_t* ends = &part_ends_[parts_of(whole, value)];
+    const uint32_t begin = element == 0 ? 0 : ends[element - 1];
+    of_node_[node] = {of_node_.get(whole).first + begin, ends[element] - begin};
     return true;
+  }
+
+  // Where part_ends_ has the leaves of `whole` up to the end of each element. Counted once, for all getitems of it.
+  uint32_t parts_of(NodeId whole, const Value& value) {
+    uint32_t& first = first_part_end_[whole];
+    if (first != FX_NONE) return first;
+    first = static_cast<uint32_t>(part_ends_.size());
+    uint32_t end = 0;
+    for (uint32_t i = 0; i < value.count; ++i) part_ends_.push_back(end += num_leaves(ValueId(value.first + i)));
+    return first;
   }
 
   uint32_t num_leaves(ValueId id) const {
@@ -739,22 +748,6 @@ class Lowering {
     }
   }
 
-  // -- sizes and lifetimes
-
-  void set_sizes() {
-    for (uint32_t i = 0; i < plan_->storages.size(); ++i) {
-      FxStorage& storage = plan_->storages[i];
-      SizeSource source = size_source(graph_, storages_, BufferId(i));
-      for (size_t hops = 0; source.kind == SizeKind::kLike && hops < plan_->storages.size(); ++hops)
-        source = size_source(graph_, storages_, source.like);
-      storage.bytes = scalars_.bytes_of(source);
-      if (storage.bytes == kNoWord && source.kind == SizeKind::kNothing) storage.bytes = plan_->number(0);
-      if (storage.bytes == kNoWord) storage.flags |= FX_STORAGE_FOLLOWS;
-      const bool is_late = storage.bytes == kNoWord || scalars_.ready(storage.bytes) > 0;
-      if (storage.source == FX_SOURCE_PLANNED && is_late) storage.source = FX_SOURCE_LATE;
-    }
-  }
-
   // A record may say of a view that it reaches beyond what it is a view of: a device would read what is not there.
   void check_extents() {
     for (const Extent& extent : extents_) {
@@ -765,59 +758,6 @@ class Lowering {
                std::to_string(small_int_of(bytes)) + " bytes",
            "trace the graph again: what is recorded of this value or of its storage is not so");
       return;
-    }
-  }
-
-  void set_lifetimes() {
-    MemoryOptions options;
-    options.derive_classes = true;
-    const PhaseMap phases = resolve_phases(graph_, storages_);
-    const MemoryReport memory = analyze_memory(graph_, storages_, options, &phases);
-    const uint32_t last_step = num_steps() == 0 ? 0 : num_steps() - 1;
-    for (const Lifetime& life : memory.lifetimes) {
-      FxStorage& storage = plan_->storages[life.buffer.index()];
-      storage.role = static_cast<uint8_t>(life.kind);
-      storage.first = std::min(steps_before_[life.first], last_step);
-      const uint32_t before_end = steps_before_[life.last + 1];
-      storage.last = std::max(storage.first, before_end == 0 ? 0 : before_end - 1);
-      if ((storage.flags & FX_STORAGE_RETURNED) != 0) storage.last = last_step;
-      const bool has_tensor = has_tensor_[life.buffer.index()];
-      if (num_steps() == 0 || (is_made(storage) && !has_tensor)) storage.first = storage.last = FX_NONE;
-    }
-    keep_unfinished(last_step);
-  }
-
-  // What a collective uses that no step waits for is busy to the end.
-  void keep_unfinished(uint32_t last_step) {
-    std::vector<bool> is_awaited(num_steps(), false);
-    for (const FxStep& step : plan_->steps) {
-      if (step.kind == FX_STEP_WAIT && step.other != FX_NONE) is_awaited[step.other] = true;
-    }
-    std::vector<uint32_t> unfinished;
-    for (uint32_t i = 0; i < num_steps(); ++i) {
-      const uint8_t kind = plan_->steps[i].kind;
-      if ((kind == FX_STEP_COLLECTIVE || kind == FX_STEP_MESSAGE) && !is_awaited[i]) unfinished.push_back(i);
-    }
-    if (unfinished.empty()) return;
-    const FxPlan& view = plan_->view();
-    for (const uint32_t i : unfinished) {
-      for_each_storage(view, plan_->steps[i], [&](uint32_t storage) {
-        if (plan_->storages[storage].first != FX_NONE) plan_->storages[storage].last = last_step;
-      });
-    }
-  }
-
-  void add_frees() {
-    std::vector<std::vector<uint32_t>> ending(num_steps());
-    for (uint32_t i = 0; i < plan_->storages.size(); ++i) {
-      const FxStorage& storage = plan_->storages[i];
-      const bool stays = (storage.flags & FX_STORAGE_RETURNED) != 0 || storage.last == FX_NONE;
-      if (is_made(storage) && !stays) ending[storage.last].push_back(i);
-    }
-    for (uint32_t i = 0; i < num_steps(); ++i) {
-      plan_->steps[i].frees = static_cast<uint32_t>(plan_->indices.size());
-      plan_->steps[i].num_frees = static_cast<uint32_t>(ending[i].size());
-      plan_->indices.insert(plan_->indices.end(), ending[i].begin(), ending[i].end());
     }
   }
 
@@ -848,6 +788,8 @@ class Lowering {
   IdMap<TargetId, uint32_t> op_index_{0, FX_NONE};
   IdMap<ObjectId, uint32_t> tensor_of_object_{0, FX_NONE};
   IdMap<NodeId, Slice> of_node_;
+  IdMap<NodeId, uint32_t> first_part_end_{0, FX_NONE};
+  std::vector<uint32_t> part_ends_;
   std::vector<FxWord> leaves_;
   std::vector<uint32_t> steps_before_;      // by place in the schedule
   std::vector<DimOfInput> dims_of_inputs_;  // in the order of inputs

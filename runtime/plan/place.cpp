@@ -24,6 +24,7 @@ class Placer {
     placement_.kernels.resize(plan_.num_steps);
     placement_.workspaces.resize(plan_.num_steps, {0, 0, FX_BLOCK_NONE, 0});
     for (uint64_t i = 0; i < plan_.num_storages; ++i) ends_[i] = plan_.storages[i].last;
+    set_exchange_ends();
     set_streams();
     if (options_.streams > 1) add_events();
     if (const Status status = set_blocks(); !status.ok()) return status.error();
@@ -32,6 +33,15 @@ class Placer {
 
  private:
   uint32_t end() const { return plan_.num_steps == 0 ? 0 : static_cast<uint32_t>(plan_.num_steps - 1); }
+
+  void set_exchange_ends() {
+    exchange_ends_.resize(plan_.num_steps, FX_NONE);
+    for (uint32_t i = 0; i < plan_.num_steps; ++i) {
+      const FxStep& step = plan_.steps[i];
+      if (step.kind == FX_STEP_WAIT && step.other != FX_NONE) exchange_ends_[step.other] = i;
+    }
+    for (uint32_t& last : exchange_ends_) last = last == FX_NONE ? end() : last;
+  }
 
   void set_streams() {
     placement_.streams.resize(plan_.num_steps);
@@ -45,7 +55,7 @@ class Placer {
   void add_events() {
     std::vector<uint32_t> used_by_other(plan_.num_storages, 0);  // the last step of stream 1 that uses it, plus one
     uint32_t awaited = 0, awaited_by_other = 0, last_here = 0;
-    std::vector<std::pair<uint32_t, uint32_t>> syncs;  // behind step .second all up to .first of stream 1 is done
+    std::vector<std::pair<uint32_t, uint32_t>> syncs;
     for (uint32_t s = 0; s < plan_.num_steps; ++s) {
       const FxStep& step = plan_.steps[s];
       if (placement_.streams[s] == 1) {
@@ -68,21 +78,21 @@ class Placer {
       }
       last_here = s + 1;
     }
-    keep_until_awaited(used_by_other, syncs);
+    syncs_ = std::move(syncs);
+    for (uint64_t i = 0; i < plan_.num_storages; ++i) {
+      if (used_by_other[i] > 0 && ends_[i] != FX_NONE) ends_[i] = std::max(ends_[i], awaited_at(used_by_other[i]));
+    }
   }
 
-  void keep_until_awaited(const std::vector<uint32_t>& used_by_other,
-                          const std::vector<std::pair<uint32_t, uint32_t>>& syncs) {
-    for (uint64_t i = 0; i < plan_.num_storages; ++i) {
-      if (used_by_other[i] == 0 || ends_[i] == FX_NONE) continue;
-      const auto sync = std::lower_bound(syncs.begin(), syncs.end(), std::pair(used_by_other[i], uint32_t{0}));
-      ends_[i] = std::max(ends_[i], sync == syncs.end() ? end() : sync->second);
-    }
+  // The step behind which the first stream knows that the first `count` steps of the other one are done.
+  uint32_t awaited_at(uint32_t count) const {
+    const auto sync = std::lower_bound(syncs_.begin(), syncs_.end(), std::pair(count, uint32_t{0}));
+    return sync == syncs_.end() ? end() : sync->second;
   }
 
   Status set_blocks() {
     std::vector<ArenaItem> items;
-    std::vector<uint64_t> storages;
+    std::vector<FxBlock*> placed;
     placement_.blocks.resize(plan_.num_storages, {0, 0, FX_BLOCK_NONE, 0});
     for (uint64_t i = 0; i < plan_.num_storages; ++i) {
       const FxStorage& storage = plan_.storages[i];
@@ -98,17 +108,43 @@ class Placer {
       if (*bytes == 0 || storage.first == FX_NONE) continue;
       block.kind = FX_BLOCK_ARENA;
       items.push_back({storage.first, ends_[i], *bytes});
-      storages.push_back(i);
+      placed.push_back(&block);
+    }
+    for (uint32_t i = 0; i < plan_.num_steps && options_.workspace; ++i) {
+      const int64_t bytes = device_of(plan_.steps[i]) == options_.device ? options_.workspace(i) : 0;
+      if (bytes <= 0) continue;
+      placement_.workspaces[i] = {0, bytes, FX_BLOCK_ARENA, 0};
+      items.push_back({i, workspace_end(i), bytes});
+      placed.push_back(&placement_.workspaces[i]);
     }
     ArenaOptions arena;
     arena.effort = options_.arena_effort;
     const std::optional<ArenaPlan> found = plan_arena(items, arena);
     if (!found.has_value()) return Error{ErrorCode::kUnknownSize, "the storages are larger than any memory", "", {}};
-    for (size_t k = 0; k < storages.size(); ++k) placement_.blocks[storages[k]].offset = found->offsets[k];
+    for (size_t k = 0; k < placed.size(); ++k) placed[k]->offset = found->offsets[k];
     placement_.arena_bytes = found->bytes;
     placement_.lower_bound = found->lower_bound;
     placement_.method = found->method;
     return ok_status();
+  }
+
+  // Of the storages that a step makes, or else uses: FX_NONE where none has a recorded device.
+  uint32_t device_of(const FxStep& step) const {
+    uint32_t device = FX_NONE;
+    const auto see = [&](uint32_t storage) {
+      if (device == FX_NONE) device = plan_.storages[storage].device;
+    };
+    for (uint32_t i = 0; i < step.num_results; ++i) if_storage(plan_, plan_.words[step.results + i], see);
+    for_each_storage(plan_, step, see);
+    return device;
+  }
+
+  uint32_t workspace_end(uint32_t step) const {
+    const uint8_t kind = plan_.steps[step].kind;
+    if (kind != FX_STEP_COLLECTIVE && kind != FX_STEP_MESSAGE) return step;
+    uint32_t last = exchange_ends_[step];
+    if (options_.streams > 1) last = std::max(last, awaited_at(step + 1));
+    return last;
   }
 
   Error unknown_size(const FxStorage& storage) const {
@@ -123,7 +159,9 @@ class Placer {
   const FxPlan& plan_;
   const PlaceOptions& options_;
   ScalarValues values_;
-  std::vector<uint32_t> ends_;  // by storage
+  std::vector<uint32_t> ends_;           // by storage
+  std::vector<uint32_t> exchange_ends_;  // by step: of a collective or message, its last wait, or the last step
+  std::vector<std::pair<uint32_t, uint32_t>> syncs_;  // behind step .second all up to .first of stream 1 is done
   PlanPlacement placement_;
 };
 

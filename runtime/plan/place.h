@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct PlaceOptions {
   uint32_t streams = 1;
   int64_t arena_effort = 20'000'000;  // see ArenaOptions
   ScalarValues::SymbolOf symbols;     // values of symbols; the file's hints fill in what it does not give
+  // Bytes that the kernel of a step needs besides its operands, not negative. Empty: none does.
+  std::function<int64_t(uint32_t step)> workspace;
 };
 
 // What an FxPlacement points to.
@@ -41,7 +44,9 @@ class PlanPlacement {
 //
 // On two streams a collective waits for all that was issued on the first stream before it, as the framework's does, and a
 // step that uses what a collective reads, writes or makes waits for the collective. Storages that a collective uses are
-// kept until the first stream has waited for it, so that no byte is used again before.
+// kept until the first stream has waited for it, so that no byte is used again before. So is the workspace of a collective; that of
+// any other step is there while the step runs. Steps of another device have none: a step belongs to the device of the first storage
+// that it makes, writes or reads.
 //
 // Errors: kUnknownSize where the size of a storage is known before the first step and depends on a symbol without a
 // value; kTooLarge sizes are kUnknownSize, too. O(steps + words), and what plan_arena() takes.

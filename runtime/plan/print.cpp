@@ -145,6 +145,7 @@ void print_step(const FxPlan& plan, uint32_t number, std::string& text) {
   list("writes", 's', step.writes, step.num_writes);
   list("frees", 's', step.frees, step.num_frees);
   list("after", ' ', step.after, step.num_after);
+  if ((step.flags & FX_STEP_TRANSFERS) != 0) text += ", transfers";
   if (step.other != FX_NONE) text += ", for step " + std::to_string(step.other);
   if (step.group != FX_NONE) {
     text += ", call " + std::to_string(step.sequence) + " of group " +

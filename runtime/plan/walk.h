@@ -26,16 +26,19 @@ void for_each_argument(const FxPlan& plan, const FxStep& step, const Visit& visi
   for (uint32_t i = 0; i < step.num_keywords; ++i) for_each_leaf(plan, plan.words[step.keywords + 2 * i + 1], visit);
 }
 
+// Calls visit(uint32_t storage) where the word is a tensor that has one.
+template <class Visit>
+void if_storage(const FxPlan& plan, FxWord word, const Visit& visit) {
+  if (kind_of(word) != FX_WORD_TENSOR) return;
+  const uint32_t storage = plan.tensors[index_of(word)].storage;
+  if (storage != FX_NONE) visit(storage);
+}
+
 // Calls visit(uint32_t storage) for each storage that a step reads, writes or makes, repeats included.
 template <class Visit>
 void for_each_storage(const FxPlan& plan, const FxStep& step, const Visit& visit) {
-  const auto of_word = [&](FxWord word) {
-    if (kind_of(word) != FX_WORD_TENSOR) return;
-    const uint32_t storage = plan.tensors[index_of(word)].storage;
-    if (storage != FX_NONE) visit(storage);
-  };
-  for_each_argument(plan, step, of_word);
-  for (uint32_t i = 0; i < step.num_results; ++i) of_word(plan.words[step.results + i]);
+  for_each_argument(plan, step, [&](FxWord word) { if_storage(plan, word, visit); });
+  for (uint32_t i = 0; i < step.num_results; ++i) if_storage(plan, plan.words[step.results + i], visit);
   for (uint32_t i = 0; i < step.num_writes; ++i) visit(plan.indices[step.writes + i]);
 }
 

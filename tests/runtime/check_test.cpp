@@ -188,7 +188,7 @@ TEST_CASE("plan structure") {
   expect_plan(
       "kind of step", [](PlanSample& s) { s.steps[0].kind = 8; }, "bad-value");
   expect_plan(
-      "flags of a step", [](PlanSample& s) { s.steps[0].flags = 16; }, "bad-value");
+      "flags of a step", [](PlanSample& s) { s.steps[0].flags = 32; }, "bad-value");
   expect_plan(
       "stream", [](PlanSample& s) { s.steps[0].stream = 99; }, "bad-index");
   for (uint32_t FxStep::*num : {&FxStep::num_args, &FxStep::num_keywords, &FxStep::num_results, &FxStep::num_writes,
@@ -678,6 +678,8 @@ TEST_CASE("writes and draws agree with flags") {
         s.steps[0].flags = FX_STEP_DRAWS;
       },
       "");
+  expect_plan(
+      "a transfer's flag", [](PlanSample& s) { s.steps[0].flags = FX_STEP_TRANSFERS; }, "flags");
   expect_plan(
       "a draw's flag", [](PlanSample& s) { s.steps[0].flags = FX_STEP_DRAWS; }, "flags");
 }
