@@ -63,34 +63,38 @@ std::string operand_text(const FxPlan& plan, const FxStep& step) {
   return given.empty() ? find(step.results, step.num_results) : given;
 }
 
-// What makes an operator run that has no kernel here.
-std::string remedy_of(const OpCoverage& op) {
-  const FxStep& step = op.plan->steps[op.step];
-  if (step.kind == FX_STEP_COLLECTIVE || step.kind == FX_STEP_MESSAGE) return "needs several ranks";
-  if (step.kind == FX_STEP_CALL) return "runs graphs, which the plan holds";
-  const bool is_aten = op.name.starts_with("aten.") || op.name.starts_with("prims.");
-  return is_aten ? "of PyTorch's own operators" : "of another library";
-}
-
 nlohmann::ordered_json coverage_json(const std::vector<OpCoverage>& coverage) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const OpCoverage& op : coverage) {
     const FxStep& step = op.plan->steps[op.step];
     rows.push_back({{"operator", op.name},
                     {"calls", op.calls},
-                    {"provider", op.row == nullptr ? "none" : "own"},
+                    {"provider", provider_name(op.provider)},
                     {"first", text_at(*op.plan, op.plan->nodes[step.node].name)},
                     {"place", place_text(*op.plan, step.node)},
                     {"operand", operand_text(*op.plan, step)}});
     if (op.row != nullptr) rows.back()["family"] = family_name(op.row->family);
+    if (op.row == nullptr) rows.back()["remedy"] = remedy_name(op.remedy);
   }
   return rows;
+}
+
+std::vector<OpCoverage> provided_by(const std::vector<OpCoverage>& coverage, KernelProvider provider) {
+  std::vector<OpCoverage> found;
+  std::copy_if(coverage.begin(), coverage.end(), std::back_inserter(found),
+               [&](const OpCoverage& op) { return op.provider == provider; });
+  return found;
 }
 
 size_t sum_of_calls(const std::vector<OpCoverage>& coverage) {
   size_t calls = 0;
   for (const OpCoverage& op : coverage) calls += op.calls;
   return calls;
+}
+
+// "19 operators in 3237 calls".
+std::string coverage_text(const std::vector<OpCoverage>& coverage) {
+  return count_text(coverage.size(), "operator") + " in " + count_text(sum_of_calls(coverage), "call");
 }
 
 class Run {
@@ -159,14 +163,20 @@ class Run {
   }
 
   void print_summary(const FxPlan& plan, const std::vector<OpCoverage>& coverage) {
-    std::vector<OpCoverage> own;
-    std::copy_if(coverage.begin(), coverage.end(), std::back_inserter(own),
-                 [](const OpCoverage& op) { return op.row != nullptr; });
     console_.product() << "plan of " << printable_line(std::string(text_at(plan, plan.name))) << ": "
                        << count_text(plan.num_steps, "step") << ", " << count_text(plan.num_storages, "storage")
                        << "; nothing was run\n"
-                       << "  operators  " << coverage.size() << " in " << count_text(sum_of_calls(coverage), "call")
-                       << ": " << own.size() << " in " << count_text(sum_of_calls(own), "call") << " have a row here\n";
+                       << "  kernels    " << coverage_text(coverage) << ": fxopt has rows for "
+                       << coverage_text(provided_by(coverage, KernelProvider::kOwn)) << ", PyTorch kernels for another "
+                       << coverage_text(provided_by(coverage, KernelProvider::kPyTorch)) << ", nobody for "
+                       << coverage_text(provided_by(coverage, KernelProvider::kNone)) << '\n';
+    const auto transfers = std::count_if(plan.steps, plan.steps + plan.num_steps,
+                                         [](const FxStep& step) { return (step.flags & FX_STEP_TRANSFERS) != 0; });
+    if (transfers > 0) {
+      console_.product() << "  transfers  " << count_text(static_cast<size_t>(transfers), "step")
+                         << " between devices, or with operands of several\n";
+    }
+    console_.result()["transfers"] = transfers;
     if (plan.num_draws > 0) console_.product() << "  draws      " << plan.num_draws << '\n';
   }
 
@@ -177,6 +187,7 @@ class Run {
       options.device = device;
       options.streams = flags_.streams;
       options.symbols = [this](std::string_view name) { return value_of(name); };
+      options.workspace = [&plan](uint32_t step) { return workspace_of(plan, step); };
       Stopwatch watch;
       const Result<PlanPlacement> placed = place(plan, options);
       if (!placed.ok()) return fail(placed.error());
@@ -271,17 +282,19 @@ class Run {
     std::copy_if(coverage.begin(), coverage.end(), std::back_inserter(missing),
                  [](const OpCoverage& op) { return op.row == nullptr; });
     if (missing.empty()) return;
-    Table table({Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft});
-    table.add({"operator without a row", "calls", "first call", "operand", ""});
+    Table table({Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft});
+    table.add({"operator without a row", "calls", "first call", "operand", "PyTorch", "what to do"});
     for (const OpCoverage& op : missing) {
       const FxStep& step = op.plan->steps[op.step];
       const std::string place = place_text(*op.plan, step.node);
       table.add({std::string(op.name), std::to_string(op.calls),
                  "%" + std::string(text_at(*op.plan, op.plan->nodes[step.node].name)) +
                      (place.empty() ? "" : " (" + place + ")"),
-                 operand_text(*op.plan, step), remedy_of(op)});
+                 operand_text(*op.plan, step), op.provider == KernelProvider::kPyTorch ? "yes" : "no",
+                 std::string(remedy_name(op.remedy))});
     }
     table.print(console_.product());
+    print_remedies(missing);
     Error error{ErrorCode::kUnsupportedOp,
                 count_text(missing.size(), "operator") + " of " + std::to_string(coverage.size()) +
                     " have no row here (" + std::to_string(sum_of_calls(missing)) + " of " +
@@ -289,6 +302,16 @@ class Run {
                 "the plan, its memory and its schedule hold all the same",
                 {}};
     fail(error);
+  }
+
+  // How each remedy of the list is done.
+  void print_remedies(const std::vector<OpCoverage>& missing) {
+    for (size_t i = 0; i < kNumRemedies; ++i) {
+      const auto remedy = static_cast<Remedy>(i);
+      const auto has_it = [&](const OpCoverage& op) { return op.remedy == remedy; };
+      if (std::none_of(missing.begin(), missing.end(), has_it)) continue;
+      console_.product() << "  " << remedy_name(remedy) << ": " << remedy_hint(remedy) << '\n';
+    }
   }
 
   Console& console_;

@@ -153,6 +153,24 @@ TITAN_SAVE = """aten._scaled_dot_product_cudnn_attention.default aten._scaled_do
 aten._scaled_dot_product_fused_attention_overrideable.default aten.max.default aten.linear.default aten.topk.default
 torch_attn._varlen_attn.default _c10d_functional.reduce_scatter_tensor.default
 _c10d_functional.all_to_all_single.default""".split()
+# Which devices an aten op has kernels for, by torchgen's own list of them: a build without CUDA registers none of its kernels.
+def kernel_lists():
+    import torchgen
+    from torchgen.gen import parse_native_yaml
+    from torchgen.model import DispatchKey
+    folder = pathlib.Path(torchgen.__file__).parent / "packaged/ATen/native"
+    parsed = parse_native_yaml(folder / "native_functions.yaml", folder / "tags.yaml")
+    functions = {str(f.func.name): f for f in parsed.native_functions}
+
+    def lacks(function, key):
+        function = functions[str(function.structured_delegate)] if function.structured_delegate else function
+        composite = function.has_composite_kernel or function.has_composite_explicit_autograd_non_functional_kernel
+        return not composite and not parsed.backend_indices[key].has_kernel(function)
+
+    keys = {"kNoCpuKernel": DispatchKey.CPU, "kNoCudaKernel": DispatchKey.CUDA}
+    return {flag: {name for name, function in functions.items() if lacks(function, key)} for flag, key in keys.items()}
+
+
 # aten ops that no traced graph of a training step holds: other backends, sparse, nested, quantized, autograd's own.
 LEFT_OUT = re.compile("|".join(r"""
 .*(sparse|nested|mkldnn|mkl_|miopen|_mps|mps_|vulkan|quantize|fbgemm|cslt|_test_|foobar|_coo\b|_cs[rc]\b|_bs[rc]\b|rnn|lstm).*
@@ -195,12 +213,13 @@ def compute_class(names, op, tags, pointwise):
     return by_name or by_packet or ("kRandom" if "nondeterministic_seeded" in tags else "kOther")
 
 
-def row(target, op, sets, pointwise):
+def row(target, op, sets, pointwise, kernels):
     tags, packet = tag_names(op), target.rsplit(".", 1)[0]
     names = (packet, target)
     flags = [name for name, members in sets.items() if packet in members]
     flags += ["kTitanSave"] * (target in TITAN_SAVE or (packet in sets["kComputeIntensive"] and target.endswith(".default")))
     flags += ["kTitanMatmul"] * (target in TITAN_MATMUL)
+    flags += [flag for flag, targets in kernels.items() if target in targets]
     flags += ["kPointwiseTag"] * ("pointwise" in tags) + ["kSeeded"] * ("nondeterministic_seeded" in tags)
     effects = {value for value, pattern in EFFECTS if any(map(pattern.fullmatch, names))}
     if "nondeterministic_seeded" in tags and not DRAWS_NOTHING.fullmatch(packet):
@@ -266,10 +285,12 @@ def main():
         op = getattr(getattr(getattr(torch.ops, namespace), packet, None), overload, None)
         if op is not None and is_wanted(namespace, packet, op, dispatched, sets):
             found[f"{namespace}.{packet}.{overload}"] = op
+    kernels = {flag: {"aten." + (name if "." in name else name + ".default") for name in names} for flag, names in kernel_lists().items()}
+    kernels["kDecomposes"] = {str(op) for op in torch._decomp.core_aten_decompositions()}
     pointwise = {target.split(".")[1] for target, op in found.items() if "pointwise" in tag_names(op)}
     rows = {"aten.inc": [], "libraries.inc": []}
     for target in sorted(found):
-        rows["aten.inc" if target.startswith("aten.") else "libraries.inc"].append(row(target, found[target], sets, pointwise))
+        rows["aten.inc" if target.startswith("aten.") else "libraries.inc"].append(row(target, found[target], sets, pointwise, kernels))
     head = f"// Written by scripts/make_op_table.py from PyTorch {torch.__version__.split('+')[0]}; not edited by hand.\n"
     for name, lines in rows.items():
         (args.out / name).write_text(head + "".join(lines))

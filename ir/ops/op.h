@@ -149,7 +149,7 @@ enum class ComputeClass : uint8_t {
   kOptimizer,
 };
 
-// Sets of ops that PyTorch's partitioner and torchtitan name, needed to reproduce their decisions. A set of bits.
+// Sets of ops that PyTorch and torchtitan name: most are needed to reproduce their decisions. A set of bits.
 enum class OpSet : uint16_t {
   kNone = 0,
   kComputeIntensive = 1 << 0,   // the partitioner's compute_intensive_ops, by packet
@@ -160,6 +160,10 @@ enum class OpSet : uint16_t {
   kPointwiseTag = 1 << 5,       // carries the framework's `pointwise` tag
   kSeeded = 1 << 6,             // carries the framework's `nondeterministic_seeded` tag
   kTitanMatmul = 1 << 7,        // what torchtitan's per-op policy counts
+  kNoCpuKernel = 1 << 8,        // an aten op for which PyTorch registers no CPU kernel
+  kNoCudaKernel = 1 << 9,       // ... no CUDA kernel
+  kDecomposes = 1 << 10,        // torch._decomp.core_aten_decompositions() has an entry
+  kOtherLibrary = 1 << 11,      // registered by another library than PyTorch
 };
 constexpr OpSet operator|(OpSet a, OpSet b) {
   return static_cast<OpSet>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));

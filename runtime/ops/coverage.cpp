@@ -1,11 +1,13 @@
 #include "runtime/ops/coverage.h"
 
+#include <array>
 #include <map>
 #include <numeric>
 
 #include "ir/ops/op.h"
 #include "runtime/plan/evaluate.h"
 #include "runtime/plan/plan.h"
+#include "runtime/plan/walk.h"
 
 namespace fxopt {
 namespace {
@@ -15,13 +17,54 @@ bool needs_kernel(const FxStep& step) {
          step.kind == FX_STEP_CALL;
 }
 
+// Of the first storage that the step makes, writes or reads whose device is recorded: "cuda:0" or nothing.
+std::string_view device_of(const FxPlan& plan, const FxStep& step) {
+  std::string_view device;
+  const auto see = [&](uint32_t storage) {
+    if (device.empty()) device = text_at(plan, plan.storages[storage].device);
+  };
+  for (uint32_t i = 0; i < step.num_results; ++i) if_storage(plan, plan.words[step.results + i], see);
+  for_each_storage(plan, step, see);
+  return device;
+}
+
+KernelProvider provider_of(const OpCoverage& op, const FxStep& step) {
+  if (op.row != nullptr) return KernelProvider::kOwn;
+  const Op* known = find_builtin_op(op.name);
+  if (known == nullptr || !op.name.starts_with("aten.")) return KernelProvider::kNone;
+  const bool is_cuda = device_of(*op.plan, step).starts_with("cuda");
+  return known->in(is_cuda ? OpSet::kNoCudaKernel : OpSet::kNoCpuKernel) ? KernelProvider::kNone
+                                                                         : KernelProvider::kPyTorch;
+}
+
+Remedy remedy_of(const OpCoverage& op, const FxStep& step) {
+  if (op.row != nullptr) return Remedy::kNothing;
+  if (step.kind == FX_STEP_COLLECTIVE || step.kind == FX_STEP_MESSAGE) return Remedy::kRanks;
+  const Op* known = find_builtin_op(op.name);
+  if (known != nullptr && known->in(OpSet::kDecomposes)) return Remedy::kDecompose;
+  if (op.provider == KernelProvider::kPyTorch) return Remedy::kPyTorch;
+  if (known == nullptr || known->in(OpSet::kOtherLibrary)) return Remedy::kTraceBody;
+  if (step.kind == FX_STEP_CALL)
+    return known->compute == ComputeClass::kAttention ? Remedy::kAttention : Remedy::kGraphs;
+  const bool has_other = !known->in(OpSet::kNoCpuKernel) || !known->in(OpSet::kNoCudaKernel);
+  return op.name.starts_with("aten.") && has_other ? Remedy::kOtherDevice : Remedy::kRow;
+}
+
 void cover(const FxPlan& plan, std::map<std::string_view, OpCoverage>& rows) {
   for (uint32_t i = 0; i < plan.num_steps; ++i) {
-    if (!needs_kernel(plan.steps[i])) continue;
-    const std::string_view name = op_name(plan, plan.steps[i]);
+    const FxStep& step = plan.steps[i];
+    if (!needs_kernel(step)) continue;
+    const std::string_view name = op_name(plan, step);
     const auto [row, is_new] = rows.try_emplace(name);
-    if (is_new) row->second = {name, find_op_row(name), 0, &plan, i};
-    ++row->second.calls;
+    OpCoverage& op = row->second;
+    ++op.calls;
+    if (!is_new) continue;
+    op.name = name;
+    op.row = find_op_row(name);
+    op.plan = &plan;
+    op.step = i;
+    op.provider = provider_of(op, step);
+    op.remedy = remedy_of(op, step);
   }
   for (uint64_t i = 0; i < plan.num_graphs; ++i) cover(*plan.graphs[i], rows);
 }
@@ -57,6 +100,40 @@ void check_rows(const FxPlan& plan, const ScalarValues::SymbolOf& symbols, RowCh
 }
 
 }  // namespace
+
+std::string_view provider_name(KernelProvider provider) {
+  constexpr std::array<std::string_view, 3> kNames = {"own", "pytorch", "none"};
+  return kNames[static_cast<size_t>(provider)];
+}
+
+namespace {
+
+struct RemedyText {
+  std::string_view name, hint;
+};
+constexpr std::array<RemedyText, kNumRemedies> kRemedies = {
+    {{"", ""},
+     {"decompose",
+      "trace with make_fx(step, decomposition_table=torch._decomp.core_aten_decompositions()), or decompositions= of "
+      "AOTAutograd: "
+      "the graph has core aten operators instead"},
+     {"PyTorch's kernel", "PyTorch has it for this device; this version calls no kernels of PyTorch"},
+     {"another device", "PyTorch has it for CUDA or for the CPU, and not for the device that was traced"},
+     {"trace its body",
+      "give make_fx decomposition_table={operator: its Python function}: the graph has the function's operators "
+      "instead"},
+     {"other attention",
+      "flex attention is compiled, and no library has a kernel of it: scaled_dot_product_attention traces to operators "
+      "that PyTorch has"},
+     {"its graphs",
+      "the plan holds the graphs that it runs; trace without the region to have their calls in the graph"},
+     {"several ranks", "the step exchanges with other ranks: a plan is that of one rank"},
+     {"a row", "runtime/README.md: how an operator gets a row"}}};
+
+}  // namespace
+
+std::string_view remedy_name(Remedy remedy) { return kRemedies[static_cast<size_t>(remedy)].name; }
+std::string_view remedy_hint(Remedy remedy) { return kRemedies[static_cast<size_t>(remedy)].hint; }
 
 std::vector<OpCoverage> cover(const FxPlan& plan) {
   std::map<std::string_view, OpCoverage> rows;

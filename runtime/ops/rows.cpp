@@ -4,6 +4,7 @@
 #include <array>
 
 #include "runtime/ops/rules.h"
+#include "runtime/plan/plan.h"
 
 namespace fxopt {
 namespace {
@@ -91,6 +92,11 @@ const KernelRow* find_op_row(std::string_view name) {
   const auto* found = std::lower_bound(kRows.begin(), kRows.end(), name,
                                        [](const KernelRow& row, std::string_view wanted) { return row.name < wanted; });
   return found != kRows.end() && found->name == name ? found : nullptr;
+}
+
+int64_t workspace_of(const FxPlan& plan, uint32_t step) {
+  const KernelRow* row = find_op_row(op_name(plan, plan.steps[step]));
+  return row == nullptr ? 0 : row->workspace;
 }
 
 std::string_view family_name(KernelFamily family) {

@@ -56,6 +56,8 @@ struct KernelRow {
 
 // All rows, by name. O(1).
 std::span<const KernelRow> op_rows();
+// Bytes that a step's kernel needs besides its operands; 0 where its operator has no row. O(log rows).
+int64_t workspace_of(const FxPlan& plan, uint32_t step);
 // The row of an operator; nullptr where it has none. O(log rows).
 const KernelRow* find_op_row(std::string_view name);
 

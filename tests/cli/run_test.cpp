@@ -2,6 +2,8 @@
 
 #include "tests/cli/run.h"
 
+#include <map>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
@@ -17,7 +19,9 @@ TEST_CASE("cli run --dry-run: a step whose operators all have a row") {
   CHECK(result.err.empty());
   CHECK(result.out ==
         "plan of main: 170 steps, 227 storages; nothing was run\n"
-        "  operators  31 in 170 calls: 31 in 170 calls have a row here\n"
+        "  kernels    31 operators in 170 calls: fxopt has rows for 31 operators in 170 calls, PyTorch kernels for "
+        "another "
+        "0 operators in 0 calls, nobody for 0 operators in 0 calls\n"
         "  draws      7\n"
         "  memory     cpu: arena 304.50 KiB (311808 B) for 198 storages; inputs and constants 113.88 KiB (116608 B)\n"
         "             at most 413.38 KiB (423300 B) at once, in step 87: parameter 113.62 KiB, input 256 B, "
@@ -31,12 +35,23 @@ TEST_CASE("cli run --dry-run: operators without a row are listed all at once") {
   const nlohmann::json envelope = result.json();
   CHECK(envelope["errors"][0]["code"] == "FX0802");
   size_t missing = 0, calls = 0;
+  std::map<std::string, std::string> remedies;
   for (const nlohmann::json& row : envelope["result"]["operators"]) {
-    if (row["provider"] != "none") continue;
+    if (row["provider"] == "own") {
+      CHECK_FALSE(row.contains("remedy"));
+      continue;
+    }
+    remedies[row["operator"].get<std::string>()] =
+        row["provider"].get<std::string>() + ", " + row["remedy"].get<std::string>();
     ++missing;
     calls += row["calls"].get<size_t>();
     CHECK_FALSE(row["first"].get<std::string>().empty());
   }
+  CHECK(remedies["aten.silu.default"] == "pytorch, decompose");
+  CHECK(remedies["aten._grouped_mm.default"] == "pytorch, PyTorch's kernel");
+  CHECK(remedies["torchtitan.deterministic_scatter_add.default"] == "none, trace its body");
+  CHECK(remedies["higher_order.flex_attention"] == "none, other attention");
+  CHECK(remedies["_c10d_functional.all_to_all_single.default"] == "none, several ranks");
   CHECK(contains(envelope["errors"][0]["message"].get<std::string>(), std::to_string(missing) + " operators of "));
   CHECK(contains(envelope["errors"][0]["message"].get<std::string>(), "(" + std::to_string(calls) + " of "));
 }
