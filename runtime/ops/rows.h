@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/ops/call.h"
+#include "runtime/ops/bind.h"
 
 namespace fxopt {
 
@@ -47,17 +47,16 @@ struct KernelRow {
   std::string_view body;  // of the kernels
   Promotion promotion;
   std::string_view inputs;  // the arguments that the kernel reads elements of, by schema name
+  std::string_view params;  // the numbers that it is given, by schema name; binders add others
+  BindRule bind;            // how a call of the operator becomes one of the body
   int k;                    // |error| <= k * eps * S in exact mode against exact arithmetic ...
   std::string_view scale;   // ... where S is this, by element of the first result; empty: no rounding
-  int64_t workspace;        // bytes for one call, whatever its shapes; 0: none
   ResultRule rule;
   std::string_view read_in;  // where its semantics were read: files of ATen
 };
 
 // All rows, by name. O(1).
 std::span<const KernelRow> op_rows();
-// Bytes that a step's kernel needs besides its operands; 0 where its operator has no row. O(log rows).
-int64_t workspace_of(const FxPlan& plan, uint32_t step);
 // The row of an operator; nullptr where it has none. O(log rows).
 const KernelRow* find_op_row(std::string_view name);
 

@@ -46,13 +46,16 @@ set(rooms_passes/reduce passes/pipeline)
 set(rooms_runtime/abi "")                                # C: crosses to plugins that other compilers built
 set(rooms_runtime/plan runtime/abi)
 set(rooms_runtime/ops runtime/plan runtime/abi)        # what all devices know of an operator
+set(rooms_runtime/ops/kernels runtime/abi)               # bodies: no library, device clean
+set(rooms_runtime/cpu runtime/ops/kernels runtime/abi)
+set(rooms_runtime/run runtime/cpu runtime/ops runtime/ops/kernels runtime/plan runtime/abi)
 set(rooms_cli/print "")
 set(rooms_cli/report/memory cli/print)
 set(rooms_cli/report cli/print cli/report/memory)
 set(rooms_cli cli/print cli/report/memory cli/report)
 
 # Headers from outside: a name, the headers (a regular expression), and the files that may include them (another).
-set(outside protobuf json cli11 log boost xxhash zstd hash_table catch2 iostream posix allocator cuda c)
+set(outside protobuf json cli11 log boost xxhash zstd hash_table catch2 iostream posix allocator cuda c simd)
 set(headers_protobuf "^google/protobuf/|\\.pb\\.h$")
 set(files_protobuf "^ir/io/.*\\.cpp$|^tests/.*\\.cpp$")
 set(headers_json "^nlohmann/")
@@ -62,7 +65,7 @@ set(files_cli11 "^cli/")
 set(headers_log "^(spdlog|fmt)/")
 set(files_log "^core/.*\\.cpp$")
 set(headers_boost "^boost/")
-set(files_boost "^core/min_cut\\.cpp$")
+set(files_boost "^core/min_cut\\.cpp$|^runtime/cpu/threads\\.cpp$")
 set(headers_xxhash "^xxhash\\.h$")
 set(files_xxhash "^core/.*\\.cpp$")
 set(headers_zstd "^zstd\\.h$")
@@ -81,7 +84,9 @@ set(files_allocator "^cli/(main|crash_guard)\\.cpp$")
 set(headers_cuda "^(cuda|nccl|cublas|cudnn|nvrtc|nvml|cupti)[A-Za-z_0-9]*\\.h$|^cub/|^thrust/")
 set(files_cuda "^runtime/cuda/")
 set(headers_c "^stdint\\.h$")
-set(files_c "^runtime/abi/")
+set(files_c "^runtime/(abi|ops/kernels)/")
+set(headers_simd "^immintrin\\.h$")
+set(files_simd "^runtime/cpu/gemm\\.h$")
 
 # reason(FILE HEADER RESULT): why FILE may not include HEADER; empty where it may.
 function(reason file header result)

@@ -1,0 +1,88 @@
+#include "runtime/cpu/threads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+namespace fxopt {
+namespace {
+
+// By arithmetic: it asks no register of one kind of processor.
+bool keeps_subnormals_here() {
+  volatile float smallest_normal = std::numeric_limits<float>::min();
+  volatile float half = smallest_normal * 0.5f;
+  volatile float back = half * 2.0f;
+  return half != 0 && back == smallest_normal;
+}
+
+}  // namespace
+
+struct ThreadPool::State {
+  explicit State(uint32_t helpers) : pool(helpers) {}
+  boost::asio::thread_pool pool;
+};
+
+ThreadPool::ThreadPool(uint32_t threads) : size_(std::max(threads, 1u)) {
+  if (size_ > 1) state_ = std::make_unique<State>(size_ - 1);
+}
+
+ThreadPool::~ThreadPool() {
+  if (state_ != nullptr) state_->pool.join();
+}
+
+void ThreadPool::run(int64_t units, const std::function<void(int64_t, int64_t)>& run) {
+  if (units <= 0) return;
+  // A few ranges for each thread: some units take longer.
+  const int64_t range = std::max<int64_t>(1, units / (int64_t{size_} * 4));
+  const int64_t ranges = (units + range - 1) / range;
+  const auto helpers = static_cast<uint32_t>(std::min<int64_t>(size_ - 1, ranges - 1));
+  if (helpers == 0) return run(0, units);
+  std::atomic<int64_t> next = 0;
+  const auto work = [&] {
+    for (int64_t i = next.fetch_add(1); i < ranges; i = next.fetch_add(1))
+      run(i * range, std::min(units, (i + 1) * range));
+  };
+  std::mutex mutex;
+  std::condition_variable ended;
+  uint32_t running = helpers;
+  for (uint32_t i = 0; i < helpers; ++i) {
+    boost::asio::post(state_->pool, [&] {
+      work();
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (--running == 0) ended.notify_one();
+    });
+  }
+  work();
+  std::unique_lock<std::mutex> lock(mutex);
+  ended.wait(lock, [&] { return running == 0; });
+}
+
+bool ThreadPool::keeps_subnormals() {
+  std::atomic<bool> all = keeps_subnormals_here();
+  // As many units as threads, each of which waits for the others: every thread has one.
+  std::atomic<uint32_t> arrived = 0;
+  if (state_ == nullptr) return all;
+  std::mutex mutex;
+  std::condition_variable ended;
+  uint32_t running = size_ - 1;
+  for (uint32_t i = 0; i + 1 < size_; ++i) {
+    boost::asio::post(state_->pool, [&] {
+      ++arrived;
+      while (arrived.load() + 1 < size_) {
+      }
+      if (!keeps_subnormals_here()) all = false;
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (--running == 0) ended.notify_one();
+    });
+  }
+  std::unique_lock<std::mutex> lock(mutex);
+  ended.wait(lock, [&] { return running == 0; });
+  return all;
+}
+
+}  // namespace fxopt

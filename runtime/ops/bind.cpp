@@ -1,0 +1,717 @@
+#include "runtime/ops/bind.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "ir/ops/op.h"
+#include "ir/values/values.h"
+#include "runtime/ops/promote.h"
+#include "runtime/ops/rows.h"
+#include "runtime/plan/plan.h"
+
+namespace fxopt {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+FxNumber number_of(const ScalarValue& value) {
+  FxNumber number{};
+  number.integer = value.integer;
+  number.real = value.as_real();
+  number.kind = value.type == FX_SCALAR_FLOAT  ? FX_NUMBER_REAL
+                : value.type == FX_SCALAR_BOOL ? FX_NUMBER_BOOL
+                                               : FX_NUMBER_INT;
+  return number;
+}
+FxNumber whole(int64_t value) { return number_of(ScalarValue::of(value)); }
+
+// The types that kernels load and store (ops/kernels/dtype.h).
+bool has_loads(DType dtype) {
+  switch (dtype) {
+    case DType::kUint8:
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kFloat16:
+    case DType::kBfloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kBool:
+      return true;
+    default:
+      return false;
+  }
+}
+
+FxCompute compute_of(DType dtype) {
+  if (dtype == DType::kFloat64) return FX_COMPUTE_DOUBLE;
+  const bool is_real = dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBfloat16;
+  return is_real ? FX_COMPUTE_FLOAT : FX_COMPUTE_INT64;
+}
+
+// A view as the host handles it: any rank.
+struct Strided {
+  Sizes sizes, strides;
+};
+
+// Views that are walked together. Dimensions of one element go, and neighbours are joined where they lie together in all of them: the
+// order of linear indices stays. Dimensions before `split` and from it on are joined among themselves; the new split is returned.
+size_t join_dims(std::vector<Strided*> views, size_t split) {
+  Strided& lead = *views.front();
+  std::vector<size_t> kept;  // the last of the dimensions that are joined
+  size_t new_split = 0;
+  const auto joins = [&](size_t outer, size_t inner) {
+    return std::all_of(views.begin(), views.end(), [&](const Strided* view) {
+      return view->strides[outer] == view->strides[inner] * view->sizes[inner];
+    });
+  };
+  for (size_t d = 0; d < lead.sizes.size(); ++d) {
+    if (lead.sizes[d] == 1) continue;
+    const bool is_new_part = kept.empty() || (d >= split && kept.back() < split);
+    if (!is_new_part && joins(kept.back(), d)) {
+      for (Strided* view : views) view->sizes[d] *= view->sizes[kept.back()];
+      kept.back() = d;
+    } else {
+      kept.push_back(d);
+    }
+  }
+  for (const size_t d : kept) new_split += d < split ? 1 : 0;
+  for (Strided* view : views) {
+    Strided joined;
+    for (const size_t d : kept) {
+      joined.sizes.push_back(view->sizes[d]);
+      joined.strides.push_back(view->strides[d]);
+    }
+    *view = std::move(joined);
+  }
+  return new_split;
+}
+
+FxView view_of(const Strided& layout, DType dtype, void* data) {
+  FxView view{};
+  view.data = data;
+  view.dtype = static_cast<uint8_t>(dtype);
+  view.rank = static_cast<uint8_t>(std::min<size_t>(layout.sizes.size(), FX_MAX_RANK));
+  for (size_t d = 0; d < view.rank; ++d) {
+    view.size[d] = layout.sizes[d];
+    view.stride[d] = layout.strides[d];
+  }
+  return view;
+}
+
+FxView number_view(const FxNumber& number) {
+  FxView view{};
+  view.number = number;
+  view.is_number = 1;
+  return view;
+}
+
+// The layout of an operand over the dimensions of what it is broadcast to.
+Strided broadcast_to(const TensorShape& from, const Sizes& sizes) {
+  Strided layout{sizes, Sizes(sizes.size(), 0)};
+  const size_t shift = sizes.size() - std::min(sizes.size(), from.rank());
+  for (size_t d = 0; d < from.rank() && d < sizes.size(); ++d) {
+    if (from.sizes[d] != 1) layout.strides[shift + d] = from.strides[d];
+  }
+  return layout;
+}
+
+Strided layout_of(const TensorShape& shape) { return {shape.sizes, shape.strides}; }
+
+// Sets ranks and data of a list of views that are walked together; false where more than FX_MAX_RANK dimensions are left.
+class ViewGroup {
+ public:
+  void add(Strided layout, const Operand& operand) {
+    items_.push_back({std::move(layout), operand.shape.dtype, operand.data, {}, false});
+  }
+  void add_number(const FxNumber& number) { items_.push_back({{}, DType::kUnspecified, nullptr, number, true}); }
+  // Whether views fit. `split`: see join_dims().
+  bool finish(BoundCall& bound, std::string& why, size_t split = 0, size_t* new_split = nullptr) {
+    std::vector<Strided*> layouts;
+    for (Item& item : items_) {
+      if (!item.is_number) layouts.push_back(&item.layout);
+    }
+    const size_t joined = layouts.empty() ? 0 : join_dims(layouts, split);
+    if (new_split != nullptr) *new_split = joined;
+    for (const Item& item : items_) {
+      if (item.layout.sizes.size() > FX_MAX_RANK) {
+        why = "more than " + std::to_string(FX_MAX_RANK) + " dimensions that do not lie together";
+        return false;
+      }
+      bound.views.push_back(item.is_number ? number_view(item.number) : view_of(item.layout, item.dtype, item.data));
+    }
+    return true;
+  }
+
+ private:
+  struct Item {
+    Strided layout;
+    DType dtype;
+    void* data;
+    FxNumber number;
+    bool is_number;
+  };
+  std::vector<Item> items_;
+};
+
+// Joins one view's dimensions on its own.
+bool add_alone(BoundCall& bound, const Operand& operand, std::string& why) {
+  ViewGroup group;
+  group.add(layout_of(operand.shape), operand);
+  return group.finish(bound, why);
+}
+
+template <class Visit>
+void for_each_name(std::string_view names, const Visit& visit) {
+  while (!names.empty()) {
+    const size_t end = std::min(names.find(' '), names.size());
+    visit(names.substr(0, end));
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+}
+
+bool add_params(const Binder& binder, BoundCall& bound, std::string& why) {
+  bool all_known = true;
+  for_each_name(binder.row().params, [&](std::string_view name) {
+    const std::optional<ScalarValue> value = binder.call().number(name);
+    if (!value.has_value()) why = "the number '" + std::string(name) + "' is not known";
+    all_known &= value.has_value();
+    bound.params.push_back(number_of(value.value_or(ScalarValue{})));
+  });
+  return all_known;
+}
+
+int64_t wrap(int64_t dim, size_t rank) { return dim < 0 ? dim + static_cast<int64_t>(rank) : dim; }
+
+// Moves dimensions to the end, in their order; the others stay before them in theirs.
+Strided move_to_end(const Strided& layout, const std::vector<bool>& moved) {
+  Strided result;
+  for (const bool wanted : {false, true}) {
+    for (size_t d = 0; d < layout.sizes.size(); ++d) {
+      if (moved[d] != wanted) continue;
+      result.sizes.push_back(layout.sizes[d]);
+      result.strides.push_back(layout.strides[d]);
+    }
+  }
+  return result;
+}
+
+std::vector<bool> last_dims(size_t rank, size_t count) {
+  std::vector<bool> moved(rank, false);
+  std::fill(moved.end() - static_cast<ptrdiff_t>(std::min(rank, count)), moved.end(), true);
+  return moved;
+}
+
+}  // namespace
+
+FxCall BoundCall::call(void* workspace, FxDrawState draw, int64_t* error) const {
+  FxCall call{};
+  call.views = views.data();
+  call.num_results = num_results;
+  call.num_operands = num_operands();
+  call.params = params.data();
+  call.num_params = static_cast<uint32_t>(params.size());
+  call.compute = compute;
+  call.workspace = workspace;
+  call.draw = draw;
+  call.error = error;
+  return call;
+}
+
+std::optional<Operand> Binder::of_word(FxWord word) const {
+  if (word == kNoWord) return Operand{{}, nullptr, true};
+  std::optional<TensorShape> shape = call_.shape_of(word);
+  if (!shape.has_value()) return std::nullopt;
+  const FxTensor& tensor = call_.plan().tensors[index_of(word)];
+  const std::optional<int64_t> offset = values_.integer(tensor.offset);
+  if (!offset.has_value() || tensor.storage == FX_NONE) return std::nullopt;
+  Operand operand{*std::move(shape), address_(tensor.storage), false};
+  if (operand.data != nullptr) {
+    const int64_t bytes = *offset * element_size(operand.shape.dtype);
+    operand.data = static_cast<char*>(operand.data) + bytes;
+  }
+  return operand;
+}
+
+std::optional<Operand> Binder::tensor(std::string_view name) const { return of_word(call_.word(name)); }
+std::optional<Operand> Binder::result(uint32_t index) const {
+  if (index >= call_.step().num_results) return Operand{{}, nullptr, true};
+  return of_word(call_.plan().words[call_.step().results + index]);
+}
+
+Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint32_t number, const AddressOf& address) {
+  const FxStep& step = plan.steps[number];
+  const std::string_view name = op_name(plan, step);
+  const KernelRow* row = find_op_row(name);
+  const auto refuse = [&](const std::string& why) {
+    Error error{ErrorCode::kUnsupportedOp, std::string(name) + " has no kernel for this call: " + why, "", {}};
+    if (step.node != FX_NONE) error.where.node = text_at(plan, plan.nodes[step.node].name);
+    return error;
+  };
+  if (row == nullptr) return refuse("the operator has no row");
+  const StepCall call(plan, values, step, find_builtin_op(name));
+  std::string why = "a size, a number or a tensor of it is not known";
+  std::optional<BoundCall> bound = row->bind(Binder(call, *row, values, address), why);
+  if (!bound.has_value()) return refuse(why);
+  for (const FxView& view : bound->views) {
+    if (view.is_number == 0 && view.dtype != 0 && !has_loads(static_cast<DType>(view.dtype)))
+      return refuse("dtype " + std::string(name_of(static_cast<DType>(view.dtype))));
+  }
+  return *std::move(bound);
+}
+
+namespace bindings {
+
+std::optional<BoundCall> pointwise(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0);
+  if (!result.has_value() || result->is_absent) return std::nullopt;
+  BoundCall bound;
+  bound.num_results = 1;
+  ViewGroup group;
+  group.add(layout_of(result->shape), *result);
+  ResultType common;
+  bool is_known = true;
+  for_each_name(binder.row().inputs, [&](std::string_view name) {
+    const bool takes_part = name != "condition" && name != "mask";
+    const std::optional<ScalarValue> number = binder.call().number(name);
+    if (number.has_value()) {
+      const DType dtype = number->type == FX_SCALAR_FLOAT  ? DType::kFloat64
+                          : number->type == FX_SCALAR_BOOL ? DType::kBool
+                                                           : DType::kInt64;
+      common.add_number(dtype);
+      group.add_number(number_of(*number));
+      return;
+    }
+    const std::optional<Operand> operand = binder.tensor(name);
+    is_known &= operand.has_value() && !operand->is_absent;
+    if (!is_known) return;
+    if (takes_part) common.add_tensor(operand->shape.dtype, operand->shape.rank() > 0);
+    group.add(broadcast_to(operand->shape, result->shape.sizes), *operand);
+  });
+  if (!is_known) return std::nullopt;
+  const DType computes_in = common.get().value_or(result->shape.dtype);
+  const bool is_widened = binder.row().promotion == Promotion::kReal && compute_of(computes_in) == FX_COMPUTE_INT64;
+  bound.compute = is_widened ? FX_COMPUTE_FLOAT : compute_of(computes_in);
+  if (!add_params(binder, bound, why) || !group.finish(bound, why)) return std::nullopt;
+  return bound;
+}
+
+std::optional<BoundCall> dropout(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0), mask = binder.result(1), x = binder.tensor("input");
+  if (!result.has_value() || !mask.has_value() || !x.has_value() || mask->is_absent) return std::nullopt;
+  BoundCall bound;
+  bound.num_results = 2;
+  bound.compute = compute_of(x->shape.dtype);
+  ViewGroup group;
+  group.add(layout_of(result->shape), *result);
+  group.add(layout_of(mask->shape), *mask);
+  group.add(layout_of(x->shape), *x);
+  bound.params.push_back(number_of(binder.call().number("p").value_or(ScalarValue{})));
+  // None trains.
+  bound.params.push_back(whole(binder.call().is_given("train") ? binder.call().integer("train").value_or(1) : 1));
+  if (!group.finish(bound, why)) return std::nullopt;
+  return bound;
+}
+
+std::optional<BoundCall> copy(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0), from = binder.tensor("self");
+  if (!result.has_value() || !from.has_value()) return std::nullopt;
+  BoundCall bound;
+  bound.num_results = 1;
+  bound.compute = compute_of(from->shape.dtype);
+  ViewGroup group;
+  group.add(layout_of(result->shape), *result);
+  group.add(broadcast_to(from->shape, result->shape.sizes), *from);
+  if (!group.finish(bound, why)) return std::nullopt;
+  return bound;
+}
+
+std::optional<BoundCall> cat(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0);
+  const FxWord list = binder.call().word("tensors");
+  if (!result.has_value() || kind_of(list) != FX_WORD_LIST) return std::nullopt;
+  const auto dim =
+      static_cast<size_t>(wrap(binder.call().integer("dim").value_or(0), std::max<size_t>(result->shape.rank(), 1)));
+  const FxPlan& plan = binder.call().plan();
+  std::vector<FxView> to, from;
+  bool is_real = false, is_double = false;
+  Operand part = *result;
+  for (int64_t i = 1; i <= small_int_of(plan.words[index_of(list)]); ++i) {
+    const std::optional<Operand> operand = binder.of_word(plan.words[index_of(list) + static_cast<uint32_t>(i)]);
+    if (!operand.has_value() || operand->is_absent) return std::nullopt;
+    if (operand->shape.rank() == 1 && operand->shape.sizes[0] == 0) continue;  // an empty list of old
+    if (operand->shape.rank() != result->shape.rank() || dim >= result->shape.rank()) return std::nullopt;
+    part.shape.sizes[dim] = operand->shape.sizes[dim];
+    BoundCall pair;
+    ViewGroup group;
+    group.add(layout_of(part.shape), part);
+    group.add(layout_of(operand->shape), *operand);
+    if (!group.finish(pair, why)) return std::nullopt;
+    to.push_back(pair.views[0]);
+    from.push_back(pair.views[1]);
+    is_real |= compute_of(operand->shape.dtype) != FX_COMPUTE_INT64;
+    is_double |= operand->shape.dtype == DType::kFloat64;
+    if (part.data != nullptr) {
+      const int64_t step = operand->shape.sizes[dim] * result->shape.strides[dim];
+      part.data = static_cast<char*>(part.data) + step * element_size(result->shape.dtype);
+    }
+  }
+  BoundCall bound;
+  bound.num_results = static_cast<uint32_t>(to.size());
+  bound.compute = is_double ? FX_COMPUTE_DOUBLE : is_real ? FX_COMPUTE_FLOAT : FX_COMPUTE_INT64;
+  bound.views = std::move(to);
+  bound.views.insert(bound.views.end(), from.begin(), from.end());
+  return bound;
+}
+
+std::optional<BoundCall> slice_backward(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0), gradient = binder.tensor("grad_output");
+  if (!result.has_value() || !gradient.has_value() || gradient->shape.rank() != result->shape.rank())
+    return std::nullopt;
+  const size_t rank = result->shape.rank();
+  const std::optional<int64_t> dim = binder.call().integer("dim"), start = binder.call().integer("start"),
+                               step = binder.call().integer("step");
+  if (!dim.has_value() || !start.has_value() || !step.has_value() || rank == 0) return std::nullopt;
+  const auto d = static_cast<size_t>(wrap(*dim, rank));
+  const int64_t size = result->shape.sizes[d];
+  const int64_t first = std::clamp<int64_t>(*start < 0 ? *start + size : *start, 0, size);
+  Operand part = *result;
+  part.shape.sizes = gradient->shape.sizes;
+  const int64_t element = element_size(result->shape.dtype);
+  if (part.data != nullptr) part.data = static_cast<char*>(part.data) + first * part.shape.strides[d] * element;
+  part.shape.strides[d] *= *step;
+  BoundCall bound;
+  bound.num_results = 2;
+  bound.compute = compute_of(gradient->shape.dtype);
+  ViewGroup group;
+  group.add(layout_of(part.shape), part);
+  group.add(layout_of(gradient->shape), *gradient);
+  if (!add_alone(bound, *result, why) || !group.finish(bound, why)) return std::nullopt;
+  return bound;
+}
+
+std::optional<BoundCall> fill(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0);
+  if (!result.has_value()) return std::nullopt;
+  BoundCall bound;
+  bound.num_results = 1;
+  bound.compute = compute_of(result->shape.dtype);
+  const std::string_view name = binder.row().name;
+  if (binder.call().is_given("s")) {
+    if (!binder.call().number("s").has_value()) return std::nullopt;
+    bound.params.push_back(number_of(*binder.call().number("s")));
+  } else {
+    bound.params.push_back(whole(name.starts_with("aten.ones") ? 1 : 0));
+  }
+  if (!add_alone(bound, *result, why)) return std::nullopt;
+  return bound;
+}
+
+std::optional<BoundCall> iota(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0);
+  if (!result.has_value()) return std::nullopt;
+  BoundCall bound;
+  bound.num_results = 1;
+  bound.compute = compute_of(result->shape.dtype) == FX_COMPUTE_INT64 ? FX_COMPUTE_INT64 : FX_COMPUTE_DOUBLE;
+  bound.params = {number_of(binder.call().number("start").value_or(ScalarValue::of(0))),
+                  number_of(binder.call().number("step").value_or(ScalarValue::of(1)))};
+  if (!add_alone(bound, *result, why)) return std::nullopt;
+  return bound;
+}
+
+std::optional<BoundCall> reduction(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0), from = binder.tensor("self");
+  if (!result.has_value() || !from.has_value()) return std::nullopt;
+  const size_t rank = from->shape.rank();
+  const std::optional<Sizes> dims = binder.call().is_given("dim") ? binder.call().integers("dim") : Sizes();
+  if (!dims.has_value()) return std::nullopt;
+  std::vector<bool> is_reduced(rank, dims->empty());
+  for (const int64_t dim : *dims) {
+    if (rank > 0) is_reduced[static_cast<size_t>(wrap(dim, rank))] = true;
+  }
+  BoundCall bound;
+  bound.num_results = 1;
+  const bool is_sum = binder.row().promotion == Promotion::kAccumulate;
+  bound.compute = compute_of(is_sum ? result->shape.dtype : from->shape.dtype);
+  if (!add_alone(bound, *result, why)) return std::nullopt;
+  const auto reduced = static_cast<size_t>(std::count(is_reduced.begin(), is_reduced.end(), true));
+  ViewGroup group;
+  group.add(move_to_end(layout_of(from->shape), is_reduced), *from);
+  size_t split = 0;
+  if (!group.finish(bound, why, rank - reduced, &split)) return std::nullopt;
+  bound.params.push_back(whole(bound.views.back().rank - static_cast<int64_t>(split)));
+  return bound;
+}
+
+std::optional<BoundCall> softmax(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0);
+  const std::optional<int64_t> dim = binder.call().integer("dim");
+  if (!result.has_value() || !dim.has_value()) return std::nullopt;
+  const size_t rank = result->shape.rank();
+  std::vector<bool> is_row(rank, false);
+  if (rank > 0) is_row[static_cast<size_t>(wrap(*dim, rank))] = true;
+  BoundCall bound;
+  bound.num_results = 1;
+  ViewGroup group;
+  group.add(move_to_end(layout_of(result->shape), is_row), *result);
+  bool is_known = true;
+  for_each_name(binder.row().inputs, [&](std::string_view name) {
+    const std::optional<Operand> operand = binder.tensor(name);
+    is_known &= operand.has_value() && operand->shape.sizes == result->shape.sizes;
+    if (!is_known) return;
+    bound.compute = compute_of(operand->shape.dtype);
+    group.add(move_to_end(layout_of(operand->shape), is_row), *operand);
+  });
+  size_t split = 0;
+  if (!is_known || !group.finish(bound, why, rank == 0 ? 0 : rank - 1, &split)) return std::nullopt;
+  bound.params.push_back(whole(bound.views[0].rank - static_cast<int64_t>(split)));
+  return bound;
+}
+
+namespace {
+
+// Rows of norms: whole tensors are walked together, statistics by rows, parameters along a row.
+class RowGroups {
+ public:
+  RowGroups(const TensorShape& shape, size_t row_rank) : shape_(shape), split_(shape.rank() - row_rank) {}
+
+  void add_whole(const Operand& operand) { add(operand, Kind::kWhole, {}); }
+  void add_statistic(const Operand& operand) { add(operand, Kind::kStatistic, {}); }
+  // `number` stands for an operand that is None.
+  void add_parameter(const Operand& operand, double number) {
+    add(operand, Kind::kParameter, number_of(ScalarValue::of_real(number)));
+  }
+
+  bool finish(BoundCall& bound, std::string& why) {
+    // Parameters are spread over rows, statistics over elements of a row: then all are walked together.
+    std::vector<Strided> layouts;
+    for (const Item& item : items_) layouts.push_back(spread(item));
+    std::vector<Strided*> used;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (!items_[i].operand.is_absent) used.push_back(&layouts[i]);
+    }
+    const size_t split = join_dims(used, split_);
+    for (size_t i = 0; i < items_.size(); ++i) {
+      const Item& item = items_[i];
+      if (item.operand.is_absent) {
+        FxView view{};
+        if (item.kind == Kind::kParameter) view = number_view(item.number);
+        bound.views.push_back(view);
+        continue;
+      }
+      Strided& layout = layouts[i];
+      if (layout.sizes.size() > FX_MAX_RANK) {
+        why = "more than " + std::to_string(FX_MAX_RANK) + " dimensions that do not lie together";
+        return false;
+      }
+      const auto cut = static_cast<ptrdiff_t>(split);
+      if (item.kind == Kind::kStatistic) {
+        layout.sizes.erase(layout.sizes.begin() + cut, layout.sizes.end());
+        layout.strides.erase(layout.strides.begin() + cut, layout.strides.end());
+      } else if (item.kind == Kind::kParameter) {
+        layout.sizes.erase(layout.sizes.begin(), layout.sizes.begin() + cut);
+        layout.strides.erase(layout.strides.begin(), layout.strides.begin() + cut);
+      }
+      bound.views.push_back(view_of(layout, item.operand.shape.dtype, item.operand.data));
+    }
+    bound.params.insert(bound.params.begin(), whole(static_cast<int64_t>(used.front()->sizes.size() - split)));
+    return true;
+  }
+
+ private:
+  enum class Kind { kWhole, kStatistic, kParameter };
+  struct Item {
+    Operand operand;
+    Kind kind;
+    FxNumber number;
+  };
+
+  void add(const Operand& operand, Kind kind, FxNumber number) { items_.push_back({operand, kind, number}); }
+
+  Strided spread(const Item& item) const {
+    if (item.operand.is_absent) return {};
+    if (item.kind == Kind::kWhole) return layout_of(item.operand.shape);
+    return broadcast_to(item.operand.shape, shape_.sizes);
+  }
+
+  const TensorShape& shape_;
+  size_t split_;
+  std::vector<Item> items_;
+};
+
+}  // namespace
+
+std::optional<BoundCall> layer_norm(const Binder& binder, std::string& why) {
+  const std::optional<Operand> y = binder.result(0), mean = binder.result(1), rstd = binder.result(2);
+  const std::optional<Operand> x = binder.tensor("input"), w = binder.tensor("weight"), b = binder.tensor("bias");
+  const std::optional<Sizes> row = binder.call().integers("normalized_shape");
+  const std::optional<ScalarValue> eps = binder.call().number("eps");
+  if (!y || !mean || !rstd || !x || !w || !b || !row || !eps || row->size() > x->shape.rank()) return std::nullopt;
+  BoundCall bound;
+  bound.num_results = 3;
+  bound.compute = compute_of(x->shape.dtype);
+  bound.params.push_back(number_of(*eps));
+  RowGroups groups(x->shape, row->size());
+  groups.add_whole(*y);
+  groups.add_statistic(*mean);
+  groups.add_statistic(*rstd);
+  groups.add_whole(*x);
+  groups.add_parameter(*w, 1);
+  groups.add_parameter(*b, 0);
+  if (!groups.finish(bound, why)) return std::nullopt;
+  return bound;
+}
+
+std::optional<BoundCall> layer_norm_backward(const Binder& binder, std::string& why) {
+  const std::optional<Operand> dx = binder.result(0), dw = binder.result(1), db = binder.result(2);
+  const std::optional<Operand> g = binder.tensor("grad_out"), x = binder.tensor("input"), mean = binder.tensor("mean"),
+                               rstd = binder.tensor("rstd"), w = binder.tensor("weight");
+  const std::optional<Sizes> row = binder.call().integers("normalized_shape");
+  if (!dx || !dw || !db || !g || !x || !mean || !rstd || !w || !row || row->size() > x->shape.rank())
+    return std::nullopt;
+  BoundCall bound;
+  bound.num_results = 3;
+  bound.compute = compute_of(x->shape.dtype);
+  RowGroups groups(x->shape, row->size());
+  const auto add_result = [&](const Operand& operand, bool is_whole) {
+    Operand absent = operand;
+    if (operand.is_absent) absent.is_absent = true;
+    is_whole ? groups.add_whole(absent) : groups.add_parameter(absent, 0);
+  };
+  add_result(*dx, true);
+  add_result(*dw, false);
+  add_result(*db, false);
+  groups.add_whole(*g);
+  groups.add_whole(*x);
+  groups.add_statistic(*mean);
+  groups.add_statistic(*rstd);
+  groups.add_parameter(*w, 1);
+  if (!groups.finish(bound, why)) return std::nullopt;
+  return bound;
+}
+
+// mm, bmm and addmm: matrices get a batch of one.
+std::optional<BoundCall> product(const Binder& binder, std::string&) {
+  const bool is_added = binder.row().body == "addmm";
+  const std::optional<Operand> result = binder.result(0), a = binder.tensor(is_added ? "mat1" : "self"),
+                               b = binder.tensor("mat2");
+  if (!result || !a || !b || result->shape.rank() < 2 || result->shape.rank() > 3) return std::nullopt;
+  BoundCall bound;
+  bound.num_results = 1;
+  bound.compute = compute_of(result->shape.dtype);
+  const auto add = [&](Strided layout, const Operand& operand) {
+    if (layout.sizes.size() == 2) {
+      layout.sizes.insert(layout.sizes.begin(), 1);
+      layout.strides.insert(layout.strides.begin(), 0);
+    }
+    bound.views.push_back(view_of(layout, operand.shape.dtype, operand.data));
+  };
+  add(layout_of(result->shape), *result);
+  add(layout_of(a->shape), *a);
+  add(layout_of(b->shape), *b);
+  if (!is_added) return bound;
+  const std::optional<Operand> c = binder.tensor("self");
+  const std::optional<ScalarValue> beta = binder.call().number("beta"), alpha = binder.call().number("alpha");
+  if (!c || !beta || !alpha) return std::nullopt;
+  add(broadcast_to(c->shape, result->shape.sizes), *c);
+  bound.params = {number_of(*beta), number_of(*alpha)};
+  return bound;
+}
+
+std::optional<BoundCall> gather_rows(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0), weight = binder.tensor("weight"),
+                               indices = binder.tensor("indices");
+  if (!result || !weight || !indices || weight->shape.rank() != 2) return std::nullopt;
+  BoundCall bound;
+  bound.num_results = 1;
+  bound.compute = compute_of(weight->shape.dtype);
+  if (!add_alone(bound, *result, why)) return std::nullopt;
+  bound.views.push_back(view_of(layout_of(weight->shape), weight->shape.dtype, weight->data));
+  if (!add_alone(bound, *indices, why)) return std::nullopt;
+  return bound;
+}
+
+std::optional<BoundCall> add_rows(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0), g = binder.tensor("grad_output"),
+                               indices = binder.tensor("indices");
+  const std::optional<int64_t> padding = binder.call().integer("padding_idx");
+  if (!result || !g || !indices || !padding || g->shape.rank() == 0) return std::nullopt;
+  if (binder.call().integer("scale_grad_by_freq").value_or(0) != 0) {
+    why = "scale_grad_by_freq";
+    return std::nullopt;
+  }
+  BoundCall bound;
+  bound.num_results = 1;
+  bound.compute = compute_of(g->shape.dtype);
+  bound.views.push_back(view_of(layout_of(result->shape), result->shape.dtype, result->data));
+  ViewGroup group;
+  group.add(move_to_end(layout_of(g->shape), last_dims(g->shape.rank(), 1)), *g);
+  BoundCall rows;
+  size_t split = 0;
+  if (!group.finish(rows, why, g->shape.rank() - 1, &split)) return std::nullopt;
+  FxView& view = rows.views.front();
+  if (split == view.rank) {  // one column: join_dims() has dropped it
+    view.size[view.rank] = 1;
+    view.stride[view.rank] = 1;
+    ++view.rank;
+  }
+  bound.views.push_back(view);
+  if (!add_alone(bound, *indices, why)) return std::nullopt;
+  bound.params.push_back(whole(*padding));
+  return bound;
+}
+
+namespace {
+
+FxView weights_of(const Operand& weight) {
+  return weight.is_absent ? number_view(whole(1)) : view_of(layout_of(weight.shape), weight.shape.dtype, weight.data);
+}
+
+// [C] is a batch of one.
+TensorShape as_batch(TensorShape shape, size_t rank) {
+  if (shape.rank() + 1 == rank) {
+    shape.sizes.insert(shape.sizes.begin(), 1);
+    shape.strides.insert(shape.strides.begin(), 0);
+  }
+  return shape;
+}
+
+}  // namespace
+
+std::optional<BoundCall> nll_loss(const Binder& binder, std::string& why) {
+  const std::optional<Operand> loss = binder.result(0), total = binder.result(1), x = binder.tensor("self"),
+                               target = binder.tensor("target"), weight = binder.tensor("weight");
+  if (!loss || !total || !x || !target || !weight) return std::nullopt;
+  BoundCall bound;
+  bound.num_results = 2;
+  bound.compute = compute_of(x->shape.dtype);
+  const TensorShape batch = as_batch(x->shape, 2), targets = as_batch(target->shape, 1);
+  bound.views = {view_of(layout_of(loss->shape), loss->shape.dtype, loss->data),
+                 view_of(layout_of(total->shape), total->shape.dtype, total->data),
+                 view_of(layout_of(batch), batch.dtype, x->data),
+                 view_of(layout_of(targets), targets.dtype, target->data), weights_of(*weight)};
+  if (!add_params(binder, bound, why)) return std::nullopt;
+  return bound;
+}
+
+std::optional<BoundCall> nll_loss_backward(const Binder& binder, std::string& why) {
+  const std::optional<Operand> result = binder.result(0), g = binder.tensor("grad_output"),
+                               target = binder.tensor("target"), weight = binder.tensor("weight"),
+                               total = binder.tensor("total_weight");
+  if (!result || !g || !target || !weight || !total) return std::nullopt;
+  BoundCall bound;
+  bound.num_results = 1;
+  bound.compute = compute_of(result->shape.dtype);
+  const TensorShape batch = as_batch(result->shape, 2), targets = as_batch(target->shape, 1);
+  bound.views = {view_of(layout_of(batch), batch.dtype, result->data),
+                 view_of(layout_of(g->shape), g->shape.dtype, g->data),
+                 view_of(layout_of(targets), targets.dtype, target->data), weights_of(*weight),
+                 view_of(layout_of(total->shape), total->shape.dtype, total->data)};
+  if (!add_params(binder, bound, why)) return std::nullopt;
+  return bound;
+}
+
+}  // namespace bindings
+}  // namespace fxopt

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "runtime/abi/kernel.h"
+#include "runtime/ops/call.h"
+
+namespace fxopt {
+
+struct KernelRow;
+
+// Where the first byte of a storage lies; null: no bytes.
+using AddressOf = std::function<void*(uint32_t storage)>;
+
+// A step as a kernel is given it. Views point into storages; nothing points into the plan.
+struct BoundCall {
+  std::vector<FxView> views;  // results, then operands
+  uint32_t num_results = 0;
+  std::vector<FxNumber> params;
+  FxCompute compute = FX_COMPUTE_FLOAT;
+
+  // For a kernel; good until the call changes. `error` must be FX_NO_ERROR at first.
+  FxCall call(void* workspace, FxDrawState draw, int64_t* error) const;
+  uint32_t num_operands() const { return static_cast<uint32_t>(views.size()) - num_results; }
+};
+
+// A tensor of a step in numbers, with its memory.
+struct Operand {
+  TensorShape shape;
+  void* data = nullptr;    // of the element with all indices 0
+  bool is_absent = false;  // None, or a result that is not asked for
+};
+
+// What binders read of a step.
+class Binder {
+ public:
+  Binder(const StepCall& call, const KernelRow& row, const ScalarValues& values, const AddressOf& address)
+      : call_(call), row_(row), values_(values), address_(address) {}
+
+  const StepCall& call() const { return call_; }
+  const KernelRow& row() const { return row_; }
+  std::optional<Operand> result(uint32_t index) const;
+  std::optional<Operand> tensor(std::string_view name) const;
+  std::optional<Operand> of_word(FxWord word) const;
+
+ private:
+  const StepCall& call_;
+  const KernelRow& row_;
+  const ScalarValues& values_;
+  const AddressOf& address_;
+};
+
+// Makes the views and numbers of a call for the body of its row. Nothing where the body does not take the call: then `why` says it, in
+// the words of a table.
+using BindRule = std::optional<BoundCall> (*)(const Binder& binder, std::string& why);
+
+// The call of a step whose operator has a row. Errors: kUnsupportedOp with the reason. O(operands * rank + arguments).
+Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint32_t step, const AddressOf& address);
+
+// Each of the rows' binders; see the kernels for which views and numbers their bodies take.
+namespace bindings {
+std::optional<BoundCall> pointwise(const Binder& binder, std::string& why);
+std::optional<BoundCall> dropout(const Binder& binder, std::string& why);
+std::optional<BoundCall> copy(const Binder& binder, std::string& why);
+std::optional<BoundCall> cat(const Binder& binder, std::string& why);
+std::optional<BoundCall> slice_backward(const Binder& binder, std::string& why);
+std::optional<BoundCall> fill(const Binder& binder, std::string& why);
+std::optional<BoundCall> iota(const Binder& binder, std::string& why);
+std::optional<BoundCall> reduction(const Binder& binder, std::string& why);
+std::optional<BoundCall> softmax(const Binder& binder, std::string& why);
+std::optional<BoundCall> layer_norm(const Binder& binder, std::string& why);
+std::optional<BoundCall> layer_norm_backward(const Binder& binder, std::string& why);
+std::optional<BoundCall> product(const Binder& binder, std::string& why);
+std::optional<BoundCall> gather_rows(const Binder& binder, std::string& why);
+std::optional<BoundCall> add_rows(const Binder& binder, std::string& why);
+std::optional<BoundCall> nll_loss(const Binder& binder, std::string& why);
+std::optional<BoundCall> nll_loss_backward(const Binder& binder, std::string& why);
+}  // namespace bindings
+
+}  // namespace fxopt

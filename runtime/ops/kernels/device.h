@@ -1,0 +1,78 @@
+// What bodies of kernels may use on every device: no library, no memory of their own, no state. Compiled by g++ and clang for the CPU,
+// by nvcc for GPUs, and by g++ for the emulation of a GPU. Compile with -ffp-contract=off or --fmad=false: a product that is to be
+// rounded together with a sum says fma().
+//
+// All of it has internal linkage: objects for several instruction sets are linked into one program, and a function that the linker
+// took from the wrong one would fault on a machine without that set.
+#pragma once
+
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+#define FX_FN [[maybe_unused]] __host__ __device__ inline
+#else
+#define FX_FN [[maybe_unused]] inline
+#endif
+
+namespace fxopt::kernels {
+namespace {
+
+// Who shares the work of one unit. Lane l of n has the elements l, l + n, l + 2 n, ... of whatever is split.
+struct OneLane {
+  static constexpr int kCount = 1;
+  FX_FN static constexpr int lane() { return 0; }
+};
+
+template <class T>
+FX_FN T smaller(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+FX_FN T larger(T a, T b) {
+  return a < b ? b : a;
+}
+
+FX_FN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+FX_FN double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+FX_FN float square_root(float x) { return __builtin_sqrtf(x); }
+FX_FN double square_root(double x) { return __builtin_sqrt(x); }
+
+template <class T>
+constexpr bool kIsInteger = T(1) / T(2) == T(0);
+
+template <class To, class From>
+FX_FN To bits_to(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &from, sizeof(To));
+  return to;
+}
+
+template <class T>
+FX_FN bool is_nan(T x) {
+  return x != x;
+}
+
+// Integers wrap around, as PyTorch's do: in C++ an overflow of signed ones is undefined.
+FX_FN int64_t add(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+FX_FN int64_t subtract(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+}
+FX_FN int64_t multiply(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+FX_FN float add(float a, float b) { return a + b; }
+FX_FN float subtract(float a, float b) { return a - b; }
+FX_FN float multiply(float a, float b) { return a * b; }
+FX_FN double add(double a, double b) { return a + b; }
+FX_FN double subtract(double a, double b) { return a - b; }
+FX_FN double multiply(double a, double b) { return a * b; }
+// A product that is rounded together with the sum.
+FX_FN int64_t multiply_add(int64_t a, int64_t b, int64_t c) { return add(multiply(a, b), c); }
+FX_FN float multiply_add(float a, float b, float c) { return fma(a, b, c); }
+FX_FN double multiply_add(double a, double b, double c) { return fma(a, b, c); }
+
+}  // namespace
+}  // namespace fxopt::kernels

@@ -1,0 +1,188 @@
+// Elements in memory to and from the type that a body computes in: float for float8 to float32, double for float64, int64_t for integers
+// and bools. Conversions are PyTorch's (c10/util/TypeCast.h, BFloat16.h, Half.h): to the nearest, ties to even; a NaN stays one; a bool is
+// "not 0"; integers wrap. A real beyond int64, which has no defined value there, becomes its smallest number.
+#pragma once
+
+#include "runtime/abi/kernel.h"
+#include "runtime/ops/kernels/device.h"
+
+namespace fxopt::kernels {
+namespace {
+
+// Numbers of the graph file's DType. runtime/ops/bind.cpp holds them to that.
+enum ElementType : uint8_t {
+  kU8 = 1,
+  kI8 = 2,
+  kI16 = 3,
+  kI32 = 4,
+  kI64 = 5,
+  kF16 = 6,
+  kF32 = 7,
+  kF64 = 8,
+  kBool = 12,
+  kBF16 = 13,
+};
+
+FX_FN float bf16_to_float(uint16_t bits) { return bits_to<float>(static_cast<uint32_t>(bits) << 16); }
+
+FX_FN uint16_t float_to_bf16(float x) {
+  const uint32_t bits = bits_to<uint32_t>(x);
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return static_cast<uint16_t>(is_nan(x) ? 0x7fc0u : rounded);
+}
+
+FX_FN float f16_to_float(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
+  const uint32_t rest = static_cast<uint32_t>(half & 0x7fffu) << 13;
+  // Exponents are 112 apart. Numbers below 2^-14 are put right by subtracting 2^-14 once; infinities and NaNs have no exponent left.
+  const uint32_t normal = rest + (112u << 23);
+  const float small = bits_to<float>(rest + (113u << 23)) - bits_to<float>(113u << 23);
+  const uint32_t exponent = half & 0x7c00u;
+  const uint32_t special = rest | 0x7f800000u;
+  const uint32_t bits = exponent == 0 ? bits_to<uint32_t>(small) : exponent == 0x7c00u ? special : normal;
+  return bits_to<float>(sign | bits);
+}
+
+FX_FN uint16_t float_to_f16(float x) {
+  const uint32_t bits = bits_to<uint32_t>(x);
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  const uint32_t rest = bits & 0x7fffffffu;
+  uint32_t half;
+  if (rest >= 0x47800000u) {  // 65536 and more, infinity, NaN
+    half = rest > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  } else if (rest < 0x38800000u) {  // below 2^-14: adding 0.5 leaves multiples of 2^-24 in the last bits
+    half = bits_to<uint32_t>(bits_to<float>(rest) + 0.5f) - 0x3f000000u;
+  } else {
+    half = (rest - (112u << 23) + 0xfffu + ((rest >> 13) & 1u)) >> 13;
+  }
+  return static_cast<uint16_t>(sign | half);
+}
+
+template <class To>
+struct Convert {
+  template <class From>
+  FX_FN static To from(From x) {
+    return static_cast<To>(x);
+  }
+};
+template <>
+struct Convert<int64_t> {
+  FX_FN static int64_t from(int64_t x) { return x; }
+  FX_FN static int64_t from(double x) {
+    return x >= -9223372036854775808.0 && x < 9223372036854775808.0 ? static_cast<int64_t>(x) : INT64_MIN;
+  }
+  FX_FN static int64_t from(float x) {
+    return x >= -9223372036854775808.0f && x < 9223372036854775808.0f ? static_cast<int64_t>(x) : INT64_MIN;
+  }
+};
+
+template <class T>
+FX_FN T number_as(const FxNumber& number) {
+  return number.kind == FX_NUMBER_REAL ? Convert<T>::from(number.real) : Convert<T>::from(number.integer);
+}
+
+// The switch stands outside of the loop: one loop for each stored type, which compilers vectorize.
+template <class T>
+FX_FN void load_run(uint8_t type, const void* data, int64_t first, int64_t stride, int64_t n, T* out) {
+#define FX_LOAD(Stored, expression)                                \
+  {                                                                \
+    const Stored* from = static_cast<const Stored*>(data) + first; \
+    if (stride == 1) {                                             \
+      for (int64_t i = 0; i < n; ++i) {                            \
+        const Stored x = from[i];                                  \
+        out[i] = Convert<T>::from(expression);                     \
+      }                                                            \
+    } else {                                                       \
+      for (int64_t i = 0; i < n; ++i) {                            \
+        const Stored x = from[i * stride];                         \
+        out[i] = Convert<T>::from(expression);                     \
+      }                                                            \
+    }                                                              \
+    return;                                                        \
+  }
+  switch (type) {
+    case kU8:
+      FX_LOAD(uint8_t, static_cast<int64_t>(x))
+    case kI8:
+      FX_LOAD(int8_t, static_cast<int64_t>(x))
+    case kI16:
+      FX_LOAD(int16_t, static_cast<int64_t>(x))
+    case kI32:
+      FX_LOAD(int32_t, static_cast<int64_t>(x))
+    case kI64:
+      FX_LOAD(int64_t, x)
+    case kF16:
+      FX_LOAD(uint16_t, f16_to_float(x))
+    case kF32:
+      FX_LOAD(float, x)
+    case kF64:
+      FX_LOAD(double, x)
+    case kBool:
+      FX_LOAD(uint8_t, static_cast<int64_t>(x != 0))
+    case kBF16:
+      FX_LOAD(uint16_t, bf16_to_float(x))
+    default:
+      return;
+  }
+#undef FX_LOAD
+}
+
+template <class T>
+FX_FN void store_run(uint8_t type, void* data, int64_t first, int64_t stride, int64_t n, const T* in) {
+#define FX_STORE(Stored, expression)                      \
+  {                                                       \
+    Stored* to = static_cast<Stored*>(data) + first;      \
+    if (stride == 1) {                                    \
+      for (int64_t i = 0; i < n; ++i) {                   \
+        const T x = in[i];                                \
+        to[i] = static_cast<Stored>(expression);          \
+      }                                                   \
+    } else {                                              \
+      for (int64_t i = 0; i < n; ++i) {                   \
+        const T x = in[i];                                \
+        to[i * stride] = static_cast<Stored>(expression); \
+      }                                                   \
+    }                                                     \
+    return;                                               \
+  }
+  switch (type) {
+    case kU8:
+      FX_STORE(uint8_t, Convert<int64_t>::from(x))
+    case kI8:
+      FX_STORE(int8_t, Convert<int64_t>::from(x))
+    case kI16:
+      FX_STORE(int16_t, Convert<int64_t>::from(x))
+    case kI32:
+      FX_STORE(int32_t, Convert<int64_t>::from(x))
+    case kI64:
+      FX_STORE(int64_t, Convert<int64_t>::from(x))
+    case kF16:
+      FX_STORE(uint16_t, float_to_f16(Convert<float>::from(x)))
+    case kF32:
+      FX_STORE(float, Convert<float>::from(x))
+    case kF64:
+      FX_STORE(double, Convert<double>::from(x))
+    case kBool:
+      FX_STORE(uint8_t, x != T(0))
+    case kBF16:
+      FX_STORE(uint16_t, float_to_bf16(Convert<float>::from(x)))
+    default:
+      return;
+  }
+#undef FX_STORE
+}
+
+template <class T>
+FX_FN T load_one(const FxView& view, int64_t offset) {
+  T x = T(0);
+  load_run(view.dtype, view.data, offset, 1, 1, &x);
+  return x;
+}
+
+template <class T>
+FX_FN void store_one(const FxView& view, int64_t offset, T x) {
+  store_run(view.dtype, view.data, offset, 1, 1, &x);
+}
+
+}  // namespace
+}  // namespace fxopt::kernels

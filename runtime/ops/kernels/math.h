@@ -1,0 +1,232 @@
+// Transcendental functions, by IEEE operations and fma() alone: libraries give other bits on other machines. Each is computed in the type
+// of its argument; float ones are good to 2 units in the last place, double ones to 2 as well (tests/runtime/kernels/math_test.cpp
+// holds them to MPFR).
+//
+// Methods are the textbook ones: exponentials reduce by multiples of log 2 in two parts and sum a Taylor polynomial on
+// [-log 2 / 2, log 2 / 2]; logarithms take out the exponent and sum the series of 2 atanh((m - 1) / (m + 1)) for m in
+// [sqrt 1/2, sqrt 2].
+#pragma once
+
+#include "runtime/ops/kernels/device.h"
+
+namespace fxopt::kernels {
+namespace {
+
+template <class T>
+struct Float;
+template <>
+struct Float<float> {
+  using Bits = uint32_t;
+  using Int = int32_t;
+  static constexpr int kMantissa = 23, kBias = 127, kMinExponent = -126;
+  static constexpr float kLog2e = 1.44269504088896341f;
+  static constexpr float kLn2High = 0.693145751953125f;             // 16 bits: multiples of it are exact
+  static constexpr float kLn2Low = 1.42860682030941723212e-6f;      // log 2 - kLn2High
+  static constexpr float kExpMax = 88.7228391f, kExpMin = -104.0f;  // beyond: infinity, 0
+  static constexpr float kRound = 12582912.0f;                      // 1.5 2^23: adding it rounds to an integer
+  static constexpr int kExpTerms = 7;                               // r^2 / 2! to r^8 / 8!
+  static constexpr int kLogTerms = 5;                               // s^3 / 3 to s^11 / 11
+};
+template <>
+struct Float<double> {
+  using Bits = uint64_t;
+  using Int = int64_t;
+  static constexpr int kMantissa = 52, kBias = 1023, kMinExponent = -1022;
+  static constexpr double kLog2e = 1.44269504088896340735992468100189214;
+  static constexpr double kLn2High = 6.93147180369123816490e-01;  // 33 bits
+  static constexpr double kLn2Low = 1.90821492927058770002e-10;
+  static constexpr double kExpMax = 709.782712893384, kExpMin = -745.2;
+  static constexpr double kRound = 6755399441055744.0;
+  static constexpr int kExpTerms = 13;
+  static constexpr int kLogTerms = 11;
+};
+
+// 1 / n! of Taylor's series, rounded once.
+template <class T>
+struct InverseFactorials {
+  T of[16] = {};
+  FX_FN constexpr InverseFactorials() {
+    double product = 1;
+    for (int n = 0; n < 16; ++n) {
+      of[n] = static_cast<T>(1 / product);  // n! is exact up to 18
+      product *= n + 1;
+    }
+  }
+};
+
+// e^r - 1 on [-log 2 / 2, log 2 / 2]: r + r^2 (1/2 + r/6 + ...).
+template <class T>
+FX_FN T exp_minus_1_reduced(T r) {
+  constexpr int kTerms = Float<T>::kExpTerms;
+  constexpr InverseFactorials<T> kInverse;
+  T sum = kInverse.of[kTerms + 1];
+  for (int n = kTerms; n >= 2; --n) sum = fma(sum, r, kInverse.of[n]);
+  return fma(multiply(r, r), sum, r);
+}
+
+// 2^k for an exponent of a normal number.
+template <class T>
+FX_FN T power_of_2(typename Float<T>::Int k) {
+  using F = Float<T>;
+  return bits_to<T>(static_cast<typename F::Bits>(k + F::kBias) << F::kMantissa);
+}
+
+// x = k log 2 + r.
+template <class T>
+FX_FN T reduce_by_log_2(T x, T& r) {
+  using F = Float<T>;
+  const T k = fma(x, F::kLog2e, F::kRound) - F::kRound;
+  r = fma(-k, F::kLn2Low, fma(-k, F::kLn2High, x));
+  return k;
+}
+
+template <class T>
+FX_FN T infinity() {
+  return power_of_2<T>(Float<T>::kBias) * T(2);
+}
+
+template <class T>
+FX_FN T exponential(T x) {
+  using F = Float<T>;
+  using Int = typename F::Int;
+  T r;
+  const Int k = static_cast<Int>(reduce_by_log_2(smaller(larger(x, F::kExpMin), F::kExpMax), r));
+  const Int half = k / 2;  // in two steps: 2^k alone may be no normal number
+  const T e = (T(1) + exp_minus_1_reduced(r)) * power_of_2<T>(half) * power_of_2<T>(k - half);
+  return is_nan(x) ? x : x < F::kExpMin ? T(0) : x > F::kExpMax ? infinity<T>() : e;
+}
+
+// e^x - 1.
+template <class T>
+FX_FN T exponential_minus_1(T x) {
+  using F = Float<T>;
+  using Int = typename F::Int;
+  T r;
+  const Int k = static_cast<Int>(reduce_by_log_2(smaller(larger(x, T(-60)), T(60)), r));
+  const T scale = power_of_2<T>(k);
+  const T e = fma(exp_minus_1_reduced(r), scale, scale - T(1));
+  return is_nan(x) ? x : x > T(60) ? exponential(x) : e;
+}
+
+// Of a positive number that is finite; numbers below the normal ones too.
+template <class T>
+FX_FN T log_of_positive(T x) {
+  using F = Float<T>;
+  using Bits = typename F::Bits;
+  using Int = typename F::Int;
+  const bool is_small = x < power_of_2<T>(F::kMinExponent);
+  const T scaled = is_small ? x * power_of_2<T>(F::kMantissa + 1) : x;
+  // The exponent of x / sqrt(1/2): the mantissa that is left lies in [sqrt 1/2, sqrt 2].
+  constexpr Bits kHalfRoot = sizeof(T) == 4 ? static_cast<Bits>(0x3f3504f3u) : static_cast<Bits>(0x3fe6a09e667f3bcdull);
+  const Bits shifted = bits_to<Bits>(scaled) - kHalfRoot;
+  const Int e = static_cast<Int>(shifted) >> F::kMantissa;
+  const T m = bits_to<T>((shifted & ((Bits(1) << F::kMantissa) - 1)) + kHalfRoot);
+  const T k = static_cast<T>(is_small ? e - (F::kMantissa + 1) : e);
+  const T f = m - T(1);
+  const T s = f / (T(2) + f);
+  const T z = s * s;
+  T sum = T(2) / T(2 * F::kLogTerms + 1);
+  for (int n = F::kLogTerms - 1; n >= 1; --n) sum = fma(sum, z, T(2) / T(2 * n + 1));
+  // 2 atanh(s) = f - s (f - R), where R = z sum: f is exact.
+  const T rest = s * (f - z * sum);
+  return k == T(0) ? f - rest : fma(k, F::kLn2High, f - (rest - k * F::kLn2Low));
+}
+
+template <class T>
+FX_FN T logarithm(T x) {
+  const T ordinary = log_of_positive(x > T(0) && x < infinity<T>() ? x : T(1));
+  const T not_positive = x == T(0) ? -infinity<T>() : infinity<T>() - infinity<T>();
+  return is_nan(x) || x == infinity<T>() ? x : x > T(0) ? ordinary : not_positive;
+}
+
+template <class T>
+FX_FN T hyperbolic_tangent(T x) {
+  const T size = x < T(0) ? -x : x;
+  const T e = exponential_minus_1(smaller(size, T(30)) * T(2));
+  const T t = e / (e + T(2));
+  return is_nan(x) ? x : size == T(0) ? x : x < T(0) ? -t : t;
+}
+
+// log x of a positive finite double as a sum of two doubles, good to about 2^-66.
+FX_FN double log_in_two(double x, double& low) {
+  using F = Float<double>;
+  const bool is_small = x < power_of_2<double>(F::kMinExponent);
+  const double scaled = is_small ? x * power_of_2<double>(F::kMantissa + 1) : x;
+  constexpr uint64_t kHalfRoot = 0x3fe6a09e667f3bcdull;
+  const uint64_t shifted = bits_to<uint64_t>(scaled) - kHalfRoot;
+  const int64_t e = static_cast<int64_t>(shifted) >> F::kMantissa;
+  const double m = bits_to<double>((shifted & ((uint64_t(1) << F::kMantissa) - 1)) + kHalfRoot);
+  const double k = static_cast<double>(is_small ? e - (F::kMantissa + 1) : e);
+  // s = f / (2 + f) in two parts: the remainder of the division is exact by fma.
+  const double f = m - 1, d = m + 1;
+  const double d_low = 1 - (d - m);
+  const double s = f / d;
+  const double s_low = (fma(-s, d, f) - s * d_low) / d;
+  const double z = s * s;
+  double sum = 2.0 / (2 * F::kLogTerms + 3);
+  for (int n = F::kLogTerms; n >= 1; --n) sum = fma(sum, z, 2.0 / (2 * n + 1));
+  const double tail = s * z * sum;
+  // k log 2 + 2 s + tail, larger parts first.
+  const double a = k * F::kLn2High, b = 2 * s;
+  const double high = a + b;
+  const double b_part = high - a;
+  const double lost = (a - (high - b_part)) + (b - b_part);
+  const double rest = lost + (tail + fma(k, F::kLn2Low, 2 * s_low));
+  const double result = high + rest;
+  low = rest - (result - high);
+  return result;
+}
+
+// |x|^y of a finite x that is not 0 and a finite y.
+FX_FN double power_of_size(double x, double y) {
+  double low;
+  const double high = log_in_two(x < 0 ? -x : x, low);
+  const double product = high * y;
+  const double rest = fma(high, y, -product) + low * y;
+  const double e = exponential(product);
+  return rest == rest && e < infinity<double>() ? fma(e, rest, e) : e;
+}
+
+constexpr double kAllWhole = 9007199254740992.0;  // 2^53: reals from here on are whole and even
+FX_FN bool is_whole(double y) {
+  return y >= kAllWhole || y <= -kAllWhole || static_cast<double>(static_cast<int64_t>(y)) == y;
+}
+FX_FN bool is_odd(double y) { return y < kAllWhole && y > -kAllWhole && static_cast<int64_t>(y) % 2 != 0; }
+
+// C's pow, and PyTorch's.
+FX_FN double power(double x, double y) {
+  if (y == 2) return x * x;
+  if (y == 3) return x * x * x;
+  if (y == 1) return x;
+  if (y == -1) return 1 / x;
+  if (y == 0 || x == 1) return 1;
+  if (is_nan(x) || is_nan(y)) return x + y;
+  const double inf = infinity<double>();
+  const bool is_negative = bits_to<int64_t>(x) < 0;
+  const double size = is_negative ? -x : x;
+  if (y == inf || y == -inf) return size == 1 ? 1 : (size > 1) == (y > 0) ? inf : 0;
+  const double sign = is_negative && is_whole(y) && is_odd(y) ? -1 : 1;
+  if (size == 0 || size == inf) return (size == inf) == (y > 0) ? sign * inf : sign * 0.0;
+  if (is_negative && !is_whole(y)) return inf - inf;
+  if (y == 0.5) return square_root(x);
+  return sign * power_of_size(x, y);
+}
+
+FX_FN float power(float x, float y) {
+  if (y == 2) return x * x;
+  if (y == 3) return x * x * x;
+  return static_cast<float>(power(static_cast<double>(x), static_cast<double>(y)));
+}
+
+// By squaring; a negative exponent gives the whole part of 1 / x^|y|.
+FX_FN int64_t power(int64_t x, int64_t y) {
+  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 != 0 ? -1 : 1) : 0;
+  int64_t product = 1;
+  for (; y > 0; y /= 2, x = multiply(x, x)) {
+    if (y % 2 != 0) product = multiply(product, x);
+  }
+  return product;
+}
+
+}  // namespace
+}  // namespace fxopt::kernels

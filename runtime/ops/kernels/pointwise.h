@@ -1,0 +1,107 @@
+// One element of the result from one of each operand. A new operator of this family is a struct here, a line in kernels.cpp and a row
+// in ops/rows.cpp.
+#pragma once
+
+#include "runtime/ops/kernels/math.h"
+#include "runtime/ops/kernels/tile.h"
+
+namespace fxopt::kernels {
+namespace {
+
+// a + alpha b.
+struct Add {
+  static constexpr int kOperands = 2;
+  template <class T>
+  FX_FN static T of(const T* x, const Params<T>& p) {
+    return p[0] == T(1) ? add(x[0], x[1]) : add(x[0], multiply(p[0], x[1]));
+  }
+};
+
+struct Subtract {
+  static constexpr int kOperands = 2;
+  template <class T>
+  FX_FN static T of(const T* x, const Params<T>& p) {
+    return p[0] == T(1) ? subtract(x[0], x[1]) : subtract(x[0], multiply(p[0], x[1]));
+  }
+};
+
+struct Multiply {
+  static constexpr int kOperands = 2;
+  template <class T>
+  FX_FN static T of(const T* x, const Params<T>&) {
+    return multiply(x[0], x[1]);
+  }
+};
+
+struct LessEqual {
+  static constexpr int kOperands = 2;
+  template <class T>
+  FX_FN static T of(const T* x, const Params<T>&) {
+    return T(x[0] <= x[1]);
+  }
+};
+
+struct Where {
+  static constexpr int kOperands = 3;
+  template <class T>
+  FX_FN static T of(const T* x, const Params<T>&) {
+    return x[0] != T(0) ? x[1] : x[2];
+  }
+};
+
+struct Tanh {
+  static constexpr int kOperands = 1;
+  template <class T>
+  FX_FN static T of(const T* x, const Params<T>&) {
+    return hyperbolic_tangent(x[0]);
+  }
+};
+
+// g (1 - y^2).
+struct TanhBackward {
+  static constexpr int kOperands = 2;
+  template <class T>
+  FX_FN static T of(const T* x, const Params<T>&) {
+    return x[0] * fma(-x[1], x[1], T(1));
+  }
+};
+
+// g mask scale.
+struct MaskedScale {
+  static constexpr int kOperands = 2;
+  template <class T>
+  FX_FN static T of(const T* x, const Params<T>& p) {
+    return x[0] * x[1] * p[0];
+  }
+};
+
+// x^p. Small whole exponents are products, which every other way is compared with; 0 gives 1 even for NaN, as IEEE's pow.
+struct Power {
+  static constexpr int kOperands = 2;
+  template <class T>
+  FX_FN static T of(const T* x, const Params<T>&) {
+    return power(x[0], x[1]);
+  }
+};
+
+// One unit: a tile of kTile elements. All views have the sizes of the first result.
+template <class T, class Body, class Lanes>
+FX_FN void pointwise_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
+  constexpr int kOwn = kTile / Lanes::kCount;
+  const FxView& result = call.views[0];
+  const int n = tile_size(num_elements(result), unit);
+  const int64_t begin = unit * kTile;
+  const int own = (n - lanes.lane() + Lanes::kCount - 1) / Lanes::kCount;
+  T in[Body::kOperands][kOwn], out[kOwn];
+  for (int k = 0; k < Body::kOperands; ++k) load_tile(lanes, call.views[call.num_results + k], begin, n, in[k]);
+  const Params<T> params{call.params};
+  for (int i = 0; i < own; ++i) {
+    T x[Body::kOperands];
+    for (int k = 0; k < Body::kOperands; ++k) x[k] = in[k][i];
+    out[i] = Body::template of<T>(x, params);
+  }
+  store_tile(lanes, result, begin, n, out);
+}
+
+}  // namespace
+}  // namespace fxopt::kernels

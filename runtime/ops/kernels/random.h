@@ -1,0 +1,58 @@
+// Random numbers by counter: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2, 3; SC 2011). Element i
+// of a draw has word i % 4 of counter (i / 4, slot) under key `seed`, whatever computes it.
+#pragma once
+
+#include "runtime/ops/kernels/tile.h"
+
+namespace fxopt::kernels {
+namespace {
+
+FX_FN void philox(uint64_t seed, uint64_t high, uint64_t low, uint32_t* out) {
+  uint32_t c0 = static_cast<uint32_t>(low), c1 = static_cast<uint32_t>(low >> 32);
+  uint32_t c2 = static_cast<uint32_t>(high), c3 = static_cast<uint32_t>(high >> 32);
+  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53u} * c0, b = uint64_t{0xCD9E8D57u} * c2;
+    c0 = static_cast<uint32_t>(b >> 32) ^ c1 ^ k0;
+    c2 = static_cast<uint32_t>(a >> 32) ^ c3 ^ k1;
+    c1 = static_cast<uint32_t>(b);
+    c3 = static_cast<uint32_t>(a);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  out[0] = c0;
+  out[1] = c1;
+  out[2] = c2;
+  out[3] = c3;
+}
+
+// In [0, 1): multiples of 2^-24.
+FX_FN float uniform_of(uint32_t word) { return static_cast<float>(word >> 8) * 5.9604644775390625e-8f; }
+
+// Views: the result, the mask; x. params: p, whether it is training. x mask / (1 - p); the mask is false for a share p.
+template <class T, class Lanes>
+FX_FN void dropout_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
+  constexpr int kOwn = kTile / Lanes::kCount;
+  T x[kOwn], mask[kOwn];
+  const int n = tile_size(num_elements(call.views[0]), unit);
+  load_tile(lanes, call.views[2], unit * kTile, n, x);
+  const double p = number_as<double>(call.params[0]);
+  const bool is_training = call.params[1].integer != 0;
+  const T scale = static_cast<T>(p == 1 ? 0 : 1 / (1 - p));
+  uint32_t words[4];
+  int64_t known = -1;
+  for (int i = lanes.lane(), k = 0; i < n; i += Lanes::kCount, ++k) {
+    const int64_t element = unit * kTile + i;
+    if (is_training && element / 4 != known) {
+      known = element / 4;
+      philox(call.draw.seed, call.draw.slot, static_cast<uint64_t>(known), words);
+    }
+    mask[k] = T(!is_training || uniform_of(words[element % 4]) >= p);
+    if (is_training) x[k] = x[k] * mask[k] * scale;
+  }
+  store_tile(lanes, call.views[0], unit * kTile, n, x);
+  store_tile(lanes, call.views[1], unit * kTile, n, mask);
+}
+
+}  // namespace
+}  // namespace fxopt::kernels
