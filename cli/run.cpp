@@ -1,30 +1,22 @@
-// fxopt run: the plan of a training step. Nothing is executed yet: --dry-run says what would be.
+// fxopt run: executes a training step, or says what executing it would take.
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
-#include "cli/print/json.h"
-#include "cli/print/table.h"
+#include "cli/run_plan.h"
+#include "cli/run_step.h"
 #include "cli/step.h"
 #include "cli/symbols.h"
 #include "core/stopwatch.h"
-#include "core/text.h"
-#include "ir/memory/memory.h"
-#include "runtime/ops/coverage.h"
 #include "runtime/plan/check.h"
-#include "runtime/plan/live.h"
 #include "runtime/plan/lower.h"
-#include "runtime/plan/place.h"
 #include "runtime/plan/plan.h"
-#include "runtime/plan/print.h"
 
 namespace fxopt {
 namespace {
@@ -35,67 +27,8 @@ struct RunFlags {
   bool dry_run = false;
   bool print_plan = false;
   uint32_t streams = 1;
+  RunStepFlags step;
 };
-
-// "layers.1.moe, moe.py:512".
-std::string place_text(const FxPlan& plan, uint32_t node) {
-  if (node >= plan.num_nodes) return {};
-  const FxNode& row = plan.nodes[node];
-  std::string text(text_at(plan, row.module));
-  if (row.file == FX_NONE) return text;
-  const std::string file(text_at(plan, row.file));
-  if (!text.empty()) text += ", ";
-  return text + file.substr(file.rfind('/') + 1) + ":" + std::to_string(row.line);
-}
-
-// The first tensor that the step is given, or else gives: "bf16[512, 256]".
-std::string operand_text(const FxPlan& plan, const FxStep& step) {
-  const auto find = [&](uint32_t first, uint32_t count) -> std::string {
-    for (uint32_t i = 0; i < count; ++i) {
-      const FxWord word = plan.words[first + i];
-      if (kind_of(word) != FX_WORD_TENSOR) continue;
-      const std::string text = tensor_text(plan, index_of(word));
-      return text.substr(0, text.find(" on "));
-    }
-    return {};
-  };
-  const std::string given = find(step.args, step.num_args);
-  return given.empty() ? find(step.results, step.num_results) : given;
-}
-
-nlohmann::ordered_json coverage_json(const std::vector<OpCoverage>& coverage) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const OpCoverage& op : coverage) {
-    const FxStep& step = op.plan->steps[op.step];
-    rows.push_back({{"operator", op.name},
-                    {"calls", op.calls},
-                    {"provider", provider_name(op.provider)},
-                    {"first", text_at(*op.plan, op.plan->nodes[step.node].name)},
-                    {"place", place_text(*op.plan, step.node)},
-                    {"operand", operand_text(*op.plan, step)}});
-    if (op.row != nullptr) rows.back()["family"] = family_name(op.row->family);
-    if (op.row == nullptr) rows.back()["remedy"] = remedy_name(op.remedy);
-  }
-  return rows;
-}
-
-std::vector<OpCoverage> provided_by(const std::vector<OpCoverage>& coverage, KernelProvider provider) {
-  std::vector<OpCoverage> found;
-  std::copy_if(coverage.begin(), coverage.end(), std::back_inserter(found),
-               [&](const OpCoverage& op) { return op.provider == provider; });
-  return found;
-}
-
-size_t sum_of_calls(const std::vector<OpCoverage>& coverage) {
-  size_t calls = 0;
-  for (const OpCoverage& op : coverage) calls += op.calls;
-  return calls;
-}
-
-// "19 operators in 3237 calls".
-std::string coverage_text(const std::vector<OpCoverage>& coverage) {
-  return count_text(coverage.size(), "operator") + " in " + count_text(sum_of_calls(coverage), "call");
-}
 
 class Run {
  public:
@@ -117,9 +50,13 @@ class Run {
     if (!plan.ok()) return fail(plan.error());
     console_.stage("planned " + shown_inputs(flags_.inputs), watch.lap());
     const FxPlan& view = (*plan)->view();
-    if (has_faults(check_plan(view))) return;
+    if (report_faults(console_, check_plan(view), shown_inputs(flags_.inputs))) return;
     console_.stage("checked the plan", watch.lap());
-    report(view);
+    const ScalarValues::SymbolOf symbol = [this](std::string_view name) { return value_of(name); };
+    const std::string shown = shown_inputs(flags_.inputs);
+    if (flags_.dry_run || flags_.print_plan)
+      return report_plan(console_, view, {shown, flags_.streams, flags_.print_plan, symbol});
+    if (!report_missing(console_, view, shown)) run_step(console_, view, flags_.step, shown, symbol);
   }
 
  private:
@@ -128,197 +65,16 @@ class Run {
     console_.error(error);
   }
 
-  // The checker knows nothing of how plans are made: a fault is a mistake of ours.
-  bool has_faults(const std::vector<PlanFault>& faults) {
-    for (const PlanFault& fault : faults) {
-      fail({ErrorCode::kInternal,
-            "the plan is wrong: " + std::string(plan_fault_name(fault.kind)) + ": " + fault.message,
-            "this is a mistake in fxopt; please report it with this file",
-            {}});
-    }
-    return !faults.empty();
-  }
-
   std::optional<int64_t> value_of(std::string_view name) const {
     const StringId id = module_->strings.find(name);
     const auto found = id.is_valid() ? values_.find(id) : values_.end();
     return found == values_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  void report(const FxPlan& plan) {
-    nlohmann::ordered_json& result = console_.result();
-    const std::vector<OpCoverage> coverage = cover(plan);
-    result["steps"] = plan.num_steps;
-    result["storages"] = plan.num_storages;
-    result["tensors"] = plan.num_tensors;
-    result["scalars"] = plan.num_scalars;
-    result["draws"] = plan.num_draws;
-    result["operators"] = coverage_json(coverage);
-    print_summary(plan, coverage);
-    report_devices(plan);
-    report_rows(plan);
-    if (flags_.print_plan) console_.product() << print_plan(plan);
-    for (const std::string& text : placements_) console_.product() << text;
-    report_missing(coverage);
-  }
-
-  void print_summary(const FxPlan& plan, const std::vector<OpCoverage>& coverage) {
-    console_.product() << "plan of " << printable_line(std::string(text_at(plan, plan.name))) << ": "
-                       << count_text(plan.num_steps, "step") << ", " << count_text(plan.num_storages, "storage")
-                       << "; nothing was run\n"
-                       << "  kernels    " << coverage_text(coverage) << ": fxopt has rows for "
-                       << coverage_text(provided_by(coverage, KernelProvider::kOwn)) << ", PyTorch kernels for another "
-                       << coverage_text(provided_by(coverage, KernelProvider::kPyTorch)) << ", nobody for "
-                       << coverage_text(provided_by(coverage, KernelProvider::kNone)) << '\n';
-    const auto transfers = std::count_if(plan.steps, plan.steps + plan.num_steps,
-                                         [](const FxStep& step) { return (step.flags & FX_STEP_TRANSFERS) != 0; });
-    if (transfers > 0) {
-      console_.product() << "  transfers  " << count_text(static_cast<size_t>(transfers), "step")
-                         << " between devices, or with operands of several\n";
-    }
-    console_.result()["transfers"] = transfers;
-    if (plan.num_draws > 0) console_.product() << "  draws      " << plan.num_draws << '\n';
-  }
-
-  void report_devices(const FxPlan& plan) {
-    nlohmann::ordered_json& list = console_.result()["devices"] = nlohmann::ordered_json::array();
-    for (const uint32_t device : devices_of(plan)) {
-      PlaceOptions options;
-      options.device = device;
-      options.streams = flags_.streams;
-      options.symbols = [this](std::string_view name) { return value_of(name); };
-      options.workspace = [&plan](uint32_t step) { return workspace_of(plan, step); };
-      Stopwatch watch;
-      const Result<PlanPlacement> placed = place(plan, options);
-      if (!placed.ok()) return fail(placed.error());
-      const std::string name = device == FX_NONE ? "no recorded device" : std::string(text_at(plan, device));
-      console_.stage("placed storages of " + name, watch.lap());
-      if (has_faults(check_placement(plan, placed->view()))) return;
-      console_.stage("checked the placement", watch.lap());
-      print_device(plan, *placed, name, list);
-      if (flags_.print_plan) placements_.push_back(print_placement(plan, placed->view()));
-    }
-  }
-
-  void print_device(const FxPlan& plan, const PlanPlacement& placed, const std::string& name,
-                    nlohmann::ordered_json& list) {
-    int64_t given = 0;
-    size_t late = 0, planned = 0;
-    const ScalarValues values =
-        ScalarValues::by_symbols(plan, [this](std::string_view symbol) { return value_of(symbol); });
-    const PlanPeak peak = peak_of(plan, values, placed.device);
-    for (uint64_t i = 0; i < plan.num_storages; ++i) {
-      const uint32_t kind = placed.blocks[i].kind;
-      if (kind == FX_BLOCK_GIVEN) given += values.integer(plan.storages[i].bytes).value_or(0);
-      late += kind == FX_BLOCK_LATE ? 1 : 0;
-      planned += kind == FX_BLOCK_ARENA ? 1 : 0;
-    }
-    console_.product() << "  memory     " << printable_line(name) << ": arena " << bytes_text(placed.arena_bytes)
-                       << " for " << count_text(planned, "storage");
-    if (placed.arena_bytes > placed.lower_bound) console_.product() << ", at least " << bytes_text(placed.lower_bound);
-    console_.product() << "; inputs and constants " << bytes_text(given);
-    if (late > 0) console_.product() << "; " << count_text(late, "storage") << " of a size known while running";
-    console_.product() << '\n';
-    nlohmann::ordered_json roles = nlohmann::ordered_json::object();
-    std::string text;
-    for (size_t role = 0; role < peak.by_role.size(); ++role) {
-      if (peak.by_role[role] == 0) continue;
-      const std::string word(memory_class_name(static_cast<MemoryClass>(role)));
-      roles[word] = peak.by_role[role];
-      text += (text.empty() ? "" : ", ") + word + " " + size_text(peak.by_role[role]);
-    }
-    if (peak.bytes > 0) {
-      console_.product() << "             at most " << bytes_text(peak.bytes) << " at once, in step " << peak.step
-                         << ": " << text << '\n';
-    }
-    list.push_back({{"device", name},
-                    {"peak_bytes", peak.bytes},
-                    {"peak_step", peak.step},
-                    {"peak_by_role", roles},
-                    {"arena_bytes", placed.arena_bytes},
-                    {"lower_bound", placed.lower_bound},
-                    {"given_bytes", given},
-                    {"planned_storages", planned},
-                    {"late_storages", late},
-                    {"streams", placed.stream_count},
-                    {"events", placed.events.size()}});
-  }
-
-  void report_rows(const FxPlan& plan) {
-    const RowCheck check = check_rows(plan, [this](std::string_view symbol) { return value_of(symbol); });
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const RowDifference& difference : check.differences) {
-      const FxStep& step = difference.plan->steps[difference.step];
-      rows.push_back({{"operator", op_name(*difference.plan, step)},
-                      {"node", text_at(*difference.plan, difference.plan->nodes[step.node].name)},
-                      {"result", difference.result},
-                      {"rule", difference.rule.has_value() ? shape_text(*difference.rule) : "none"},
-                      {"recorded", shape_text(*difference.recorded)}});
-    }
-    console_.result()["results_checked"] = check.checked;
-    nlohmann::ordered_json& unknown = console_.result()["results_unknown"] = nlohmann::ordered_json::object();
-    std::string names;
-    for (const auto& [name, count] : check.unknown) {
-      unknown[std::string(name)] = count;
-      names += (names.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(count);
-    }
-    if (check.checked > 0 || !names.empty()) {
-      console_.product() << "  results    " << check.checked - check.differences.size() << " of " << check.checked
-                         << " as the rows' rules say";
-      if (!names.empty()) console_.product() << "; " << check.num_unknown() << " not compared: " << names;
-      console_.product() << '\n';
-    }
-    for (const nlohmann::ordered_json& row : rows) {
-      console_.product() << "    " << row["operator"].get<std::string>() << " %" << row["node"].get<std::string>()
-                         << ": " << row["recorded"].get<std::string>() << " recorded, "
-                         << row["rule"].get<std::string>() << " by the rule; the record holds\n";
-    }
-    console_.result()["results_differing"] = std::move(rows);
-  }
-
-  // All at once: who adds one kernel after the other meets the next gap each time.
-  void report_missing(const std::vector<OpCoverage>& coverage) {
-    std::vector<OpCoverage> missing;
-    std::copy_if(coverage.begin(), coverage.end(), std::back_inserter(missing),
-                 [](const OpCoverage& op) { return op.row == nullptr; });
-    if (missing.empty()) return;
-    Table table({Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft});
-    table.add({"operator without a row", "calls", "first call", "operand", "PyTorch", "what to do"});
-    for (const OpCoverage& op : missing) {
-      const FxStep& step = op.plan->steps[op.step];
-      const std::string place = place_text(*op.plan, step.node);
-      table.add({std::string(op.name), std::to_string(op.calls),
-                 "%" + std::string(text_at(*op.plan, op.plan->nodes[step.node].name)) +
-                     (place.empty() ? "" : " (" + place + ")"),
-                 operand_text(*op.plan, step), op.provider == KernelProvider::kPyTorch ? "yes" : "no",
-                 std::string(remedy_name(op.remedy))});
-    }
-    table.print(console_.product());
-    print_remedies(missing);
-    Error error{ErrorCode::kUnsupportedOp,
-                count_text(missing.size(), "operator") + " of " + std::to_string(coverage.size()) +
-                    " have no row here (" + std::to_string(sum_of_calls(missing)) + " of " +
-                    count_text(sum_of_calls(coverage), "call") + ")",
-                "the plan, its memory and its schedule hold all the same",
-                {}};
-    fail(error);
-  }
-
-  // How each remedy of the list is done.
-  void print_remedies(const std::vector<OpCoverage>& missing) {
-    for (size_t i = 0; i < kNumRemedies; ++i) {
-      const auto remedy = static_cast<Remedy>(i);
-      const auto has_it = [&](const OpCoverage& op) { return op.remedy == remedy; };
-      if (std::none_of(missing.begin(), missing.end(), has_it)) continue;
-      console_.product() << "  " << remedy_name(remedy) << ": " << remedy_hint(remedy) << '\n';
-    }
-  }
-
   Console& console_;
   const RunFlags& flags_;
   SymbolValues values_;
   const Module* module_ = nullptr;
-  std::vector<std::string> placements_;
 };
 
 }  // namespace
@@ -337,11 +93,35 @@ CommandBody declare_run(CLI::App& app) {
                  "a symbol's value: a number, min or max; repeatable (default: the file's hint)")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
+  RunStepFlags& step = flags->step;
+  app.add_option("--inputs", step.inputs, "tensors by the names of inputs, or of parameters; repeatable")
+      ->type_name("F.safetensors")
+      ->allow_extra_args(false);
+  app.add_option("--input", step.input, "one input: FILE.safetensors:KEY, or a number; repeatable")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--state", step.state, "parameters and buffers by the model's names; never written")
+      ->type_name("F.safetensors");
+  app.add_option("--fill", step.fill, "inputs that are not given: random, ramp, zeros or ones")->type_name("HOW");
+  app.add_option("--seed", step.seed, "of draws and of --fill random (default: 0)")->type_name("N");
+  app.add_option("--output", step.output, "write outputs, and what --save names")->type_name("F.safetensors");
+  app.add_option("--save", step.save, "keep the results of a node for --output; repeatable")
+      ->type_name("NODE")
+      ->allow_extra_args(false);
+  app.add_option("--expect", step.expect, "compare outputs with the tensors of their names (exit 4)")
+      ->type_name("F.safetensors");
+  app.add_option("--tolerance", step.tolerance,
+                 "bitwise, auto, RTOL,ATOL or ulp:N (default: auto: by distance from float64)")
+      ->type_name("T");
+  app.add_option("--repeat", step.repeat, "timed runs, each from the same inputs; their bits are compared (default: 1)")
+      ->type_name("N");
+  app.add_option("--warmup", step.warmup, "runs before them (default: 0)")->type_name("N");
+  app.add_option("--threads", step.threads, "threads (default: as many as processors)")->type_name("N");
+  app.add_option("--isa", step.isa,
+                 "base, avx2 or avx512; the bits are the same (default: $FXOPT_ISA, else the widest)")
+      ->type_name("ISA");
   return [flags](Console& console) {
-    if (!flags->dry_run && !flags->print_plan) {
-      return console.error(
-          {ErrorCode::kUsage, "this version makes plans and runs nothing", "add --dry-run or --print-plan", {}});
-    }
+    if (const Status status = check_step_flags(flags->step); !status.ok()) return console.error(status.error());
     if (flags->streams < 1 || flags->streams > 2) {
       return console.error({ErrorCode::kBadOptionValue,
                             "--streams takes 1 or 2, not " + std::to_string(flags->streams),

@@ -20,7 +20,7 @@ constexpr std::string_view kExitCodes =
 6   a result, not a malfunction: the collectives of ranks do not fit together (ranks)
 7   infeasible (unused so far)
 8   unsupported op, or a size that the request needs is unknown
-9   device, driver or collective failure (unused so far)
+9   no memory, or a device, driver or collective failed
 10  a file or disk error, or standard output did not take everything
 
 With several inputs each is worked on, whatever became of the others, also where fxopt crashes or the

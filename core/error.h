@@ -57,6 +57,7 @@ enum class ErrorCode : uint16_t {
   kBadBaseline = 315,  // --baseline
   kBadStep = 316,      // files or graphs that do not make one step
   kBadMeasurement = 317,
+  kBadInput = 318,  // fxopt run: a tensor that is not what the step takes
 
   kVerifyStructure = 401,  // the verifier's groups, see ir/check/verify.h
   kVerifyOrder = 402,
@@ -70,6 +71,7 @@ enum class ErrorCode : uint16_t {
   kPhaseConflict = 412,    // a forward-marked node depends on a tangent
   kNotEquivalent = 420,    // a graph computes something else than the one before
   kNotProved = 421,        // a fact is missing that would tell
+  kOutputsDiffer = 430,    // fxopt run --expect
 
   kBudgetExceeded = 501,
   kGrowthExceeded = 502,  // --max-growth, --max-ratio
@@ -79,6 +81,9 @@ enum class ErrorCode : uint16_t {
   kUnknownSize = 801,
   kUnsupportedOp = 802,
   kUnsupportedGraph = 803,
+
+  kOutOfMemory = 901,
+  kRunFailed = 902,  // a step failed while it ran
 
   kFileOpen = 1001,
   kFileRead = 1002,

@@ -133,6 +133,12 @@ constexpr Row kRows[] = {
      "The file given with --measurement is not one of schemas/profile.proto, as protobuf or as JSON: seconds of calls "
      "that "
      "were run. `fxopt help measurements` says how one is made. Nothing of the file was used."},
+    {ErrorCode::kBadInput, "an input is not what the step takes",
+     "fxopt run checks every input against the file before anything runs: its name, dtype, number of dimensions, "
+     "sizes, and what "
+     "symbols and guards say of them. The message has both sides. Usual causes are a batch of another size than was "
+     "traced, "
+     "ids as int32 where the step takes int64, and a file of another model."},
     {ErrorCode::kVerifyStructure, "the structure of the graph is invalid",
      "A graph must have one output node at its end, unique names, arguments inside their tables, and use lists that "
      "match the arguments. The message names the node that breaks this. If an input file shows it, the exporter is at"
@@ -185,6 +191,12 @@ constexpr Row kRows[] = {
      "The graph has a view that the graph before does not have, and what it shows cannot be calculated from its "
      "arguments: its operator is unknown to the calculator, or its sizes depend on symbols in a way that no polynomial "
      "shows. Nothing speaks against the graph, and nothing proves it."},
+    {ErrorCode::kOutputsDiffer, "outputs differ from what was expected",
+     "fxopt run --expect compared each output with the tensor of its name. The report lists the outputs with the "
+     "number of elements "
+     "beyond the tolerance, the worst element with both values, and the nodes that only differing outputs depend on: "
+     "the "
+     "mistake is most often in one of these."},
     {ErrorCode::kBudgetExceeded, "the peak is above the budget",
      "The graph was read and measured, and its peak memory exceeds the limit of --budget, or memory runs out where "
      "--must-fit is given. This is an answer, not a failure. The report lists what is live at the peak."},
@@ -210,6 +222,14 @@ constexpr Row kRows[] = {
      "The graph is valid, but the request has no meaning for its kind or for something it contains: several graphs "
      "where one is needed, for example, or subgraphs where a flat graph is. The message says what stands in the way "
      "and, where one exists, which pass or option removes it."},
+    {ErrorCode::kOutOfMemory, "there is not enough memory to run the step",
+     "The message has the bytes that were asked for and the node that needs them. `fxopt mem` tells where the peak is, "
+     "and `fxopt help "
+     "fit` how it is lowered."},
+    {ErrorCode::kRunFailed, "a step failed while it ran",
+     "The message names the node, the element and the value: most often an index beyond its dimension, such as a token "
+     "id that "
+     "the embedding has no row for. Nothing was written."},
     {ErrorCode::kFileOpen, "the file cannot be opened",
      "The system refused to open the file; the message gives its reason. Usual causes are a slip in the path, a "
      "relative path from another folder, and missing permissions."},

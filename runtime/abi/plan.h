@@ -214,6 +214,8 @@ typedef struct FxInput {
   FxWord value;   /* TENSOR, SCALAR or NONE: neither */
   uint32_t role;  /* InputRole of the graph file */
   uint32_t first; /* the step before which it must be there: 0, or later for what arrives between runs */
+  uint32_t fqn;   /* the model's name of a parameter or buffer, index into strings; FX_NONE: not recorded */
+  uint32_t reserved;
 } FxInput;
 
 typedef struct FxOutput {

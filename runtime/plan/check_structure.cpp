@@ -399,6 +399,7 @@ class Structure {
       const FxInput& input = plan_.inputs[i];
       const Subject subject{Part::kInput, i};
       check_name(subject, "name", input.name);
+      check_name(subject, "fqn", input.fqn);
       check_optional(subject, "node", input.node, plan_.num_nodes, "nodes");
       check_enumerator(subject, "role", input.role, kLastInputRole, "role");
       check_given(subject, "value", input.value);

@@ -280,6 +280,8 @@ class Lowering {
     input.value = leaves.count == 1 ? leaves_[leaves.first] : kNoWord;
     input.role = static_cast<uint32_t>(recorded_role(graph_, node));
     input.first = num_steps();
+    const NodeExtra* extra = graph_.extra(node);
+    input.fqn = extra != nullptr && extra->input.has_value() ? string_of(extra->input->fqn) : FX_NONE;
     plan_->inputs.push_back(input);
   }
 

@@ -89,10 +89,57 @@ TEST_CASE("cli run: the plan as text has what the step does") {
   CHECK(contains(result.out, "placement on a device that is not recorded: arena of 12288 B"));
 }
 
-TEST_CASE("cli run: it does not pretend to run") {
-  const CliResult result = run_fxopt({"run", testdata("gpt2_flb_twin.pb.zst")});
-  CHECK(result.exit == 2);
-  CHECK(contains(result.err, "runs nothing"));
+TEST_CASE("cli run: a step of made up inputs") {
+  const CliResult result =
+      run_fxopt({"run", testdata("gpt2_flb_twin.pb.zst"), "--fill", "random", "--seed", "7", "--json"});
+  CHECK(result.exit == 0);
+  const nlohmann::json run = result.json()["result"];
+  CHECK(run["outputs"].size() == 29);
+  CHECK(run["made_up_inputs"] == 29);
+  CHECK(run["memory"]["predicted_peak_bytes"] == 423300);
+  for (const nlohmann::json& output : run["outputs"]) CHECK(output["finite"] == true);
+  const double loss = run["loss"];  // the model has 97 words: about log 97 = 4.57
+  CHECK(loss > 4.2);
+  CHECK(loss < 4.9);
+}
+
+TEST_CASE("cli run: outputs are written, expected, and found different") {
+  const TempFolder folder;
+  const std::string twin = testdata("gpt2_joint_twin.pb.zst"), output = folder / "out.safetensors";
+  CHECK(run_fxopt({"run", twin, "--fill", "random", "--output", output}).exit == 0);
+  const CliResult same =
+      run_fxopt({"run", twin, "--fill", "random", "--expect", output, "--tolerance", "bitwise", "--threads", "3"});
+  CHECK(same.exit == 0);
+  CHECK(contains(same.out, "as expected: 30 outputs within bitwise"));
+  const CliResult other = run_fxopt({"run", twin, "--fill", "random", "--seed", "1", "--expect", output});
+  CHECK(other.exit == 4);
+  CHECK(contains(other.err, "error[FX0430]: 30 of 30 outputs differ from "));
+  CHECK(contains(other.out, "suspects: "));
+  CHECK(run_fxopt({"run", twin, "--fill", "random", "--repeat", "3", "--warmup", "1"}).exit == 0);
+}
+
+constexpr std::string_view kHalves = R"(fxg 0
+graph @halves {kind=forward} {
+  %x: f32[4] = placeholder() {input={role=input}}
+  %y: f32[4] = aten.mul.Tensor(%x, 0.5)
+  return (%y,)
+}
+)";
+
+TEST_CASE("cli run: inputs that are not given, not known, or not as the step takes them") {
+  const TempFolder folder;
+  const std::string path = folder / "a.fxg";
+  write_text(path, kHalves);
+  const CliResult missing = run_fxopt({"run", path});
+  CHECK(missing.exit == 3);
+  CHECK(contains(missing.err, "error[FX0318]: nothing is given for the input"));
+  CHECK(contains(missing.err, "--fill random"));
+  const CliResult unknown = run_fxopt({"run", path, "--fill", "ones", "--input", "y=3"});
+  CHECK(unknown.exit == 3);
+  CHECK(contains(unknown.err, "the step has no input 'y'"));
+  CHECK(run_fxopt({"run", path, "--fill", "some"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--tolerance", "small"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--isa", "sse"}).exit == 2);
   CHECK(run_fxopt({"run", "x", "--dry-run", "--streams", "3"}).exit == 2);
 }
 

@@ -110,7 +110,7 @@ uint32_t PlanSample::add_scalar(uint8_t source, uint32_t ready) {
   return static_cast<uint32_t>(scalars.size() - 1);
 }
 
-void PlanSample::add_input(FxWord value) { inputs.push_back({FX_NONE, FX_NONE, value, 0, 0}); }
+void PlanSample::add_input(FxWord value) { inputs.push_back({FX_NONE, FX_NONE, value, 0, 0, FX_NONE, 0}); }
 void PlanSample::add_output(FxWord value, uint32_t is_input) { outputs.push_back({FX_NONE, 0, value, is_input, 0}); }
 
 void PlanSample::set_args(uint32_t step, const std::vector<FxWord>& args) {

@@ -1,0 +1,505 @@
+// fxopt run: executes a step on the CPU.
+
+#include "cli/run_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <set>
+#include <sys/resource.h>
+#include <thread>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/console.h"
+#include "cli/print/json.h"
+#include "cli/print/table.h"
+#include "core/stopwatch.h"
+#include "core/text.h"
+#include "ir/graph/types.h"
+#include "ir/io/safetensors.h"
+#include "runtime/cpu/isa.h"
+#include "runtime/plan/live.h"
+#include "runtime/plan/plan.h"
+#include "runtime/run/compare.h"
+#include "runtime/run/executor.h"
+#include "runtime/run/inputs.h"
+#include "runtime/run/tensors.h"
+#include "runtime/run/widen.h"
+
+namespace fxopt {
+namespace {
+
+// A tensor that the step gave, row-major.
+struct Value {
+  std::string name;
+  DType dtype = DType::kUnspecified;
+  std::vector<int64_t> sizes;
+  std::vector<std::byte> bytes;
+  uint32_t output = FX_NONE;  // of the plan
+};
+
+std::string number_text(double x) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9g", x);
+  return text;
+}
+
+std::string element_text(const std::vector<int64_t>& sizes, size_t element) {
+  std::string text;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    const auto size = static_cast<size_t>(sizes[d]);
+    text = std::to_string(element % size) + (text.empty() ? "" : ", ") + text;
+    element /= size;
+  }
+  return "[" + text + "]";
+}
+
+std::string milliseconds(double seconds) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
+  return text;
+}
+
+// The process's largest resident size so far, as the system counts it for its address space (getrusage() has the largest of what the
+// process was before exec, too). 0 where it does not say.
+int64_t largest_resident_bytes() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("VmHWM:")) return std::strtoll(line.c_str() + 6, nullptr, 10) * 1024;
+  }
+  return 0;
+}
+
+Result<const FxKernelTable*> chosen_kernels(const RunStepFlags& flags) {
+  const char* named = std::getenv("FXOPT_ISA");
+  return cpu_kernels(!flags.isa.empty() ? flags.isa : named != nullptr ? named : "");
+}
+
+class StepRun {
+ public:
+  StepRun(Console& console, const FxPlan& plan, const RunStepFlags& flags, const std::string& input,
+          const ScalarValues::SymbolOf& symbols)
+      : console_(console), plan_(plan), flags_(flags), input_(input), symbols_(symbols) {}
+
+  void run() {
+    tolerance_ = *parse_tolerance(flags_.tolerance);
+    if (!choose_kernels() || !open_files() || !bind_inputs() || !execute()) return;
+    report();
+    if (!flags_.output.empty() && !write_output()) return;
+    if (!flags_.expect.empty()) compare_outputs();
+  }
+
+ private:
+  bool fail(Error error) {
+    if (error.where.file.empty()) error.where.file = input_;
+    console_.error(error);
+    return false;
+  }
+
+  bool choose_kernels() {
+    kernels_ = *chosen_kernels(flags_);
+    const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
+    threads_ = std::make_unique<ThreadPool>(flags_.threads == 0 ? processors : flags_.threads);
+    if (threads_->keeps_subnormals()) return true;
+    return fail({ErrorCode::kInternal,
+                 "numbers below the smallest normal one are flushed to zero on a thread",
+                 "a library that this process has loaded has switched them off",
+                 {}});
+  }
+
+  // -- inputs
+
+  bool open_files() {
+    std::vector<std::pair<std::string, bool>> paths;  // and whether it is --state
+    for (const std::string& path : flags_.inputs) paths.emplace_back(path, false);
+    if (!flags_.state.empty()) paths.emplace_back(flags_.state, true);
+    for (const auto& [path, is_state] : paths) {
+      const SafetensorsFile* file = open(path);
+      if (file == nullptr) return false;
+      // A file may have other tensors too: outputs to compare with, parameters that this step does not use.
+      for (const SafetensorsTensor& tensor : file->content.tensors()) {
+        if (!is_input(tensor.name)) continue;
+        GivenInput& given = options_.given[tensor.name];
+        given = {&tensor, std::nullopt, path};
+      }
+    }
+    return std::all_of(flags_.input.begin(), flags_.input.end(),
+                       [&](const std::string& text) { return add_input(text); });
+  }
+
+  const SafetensorsFile* open(const std::string& path) {
+    if (const auto known = files_.find(path); known != files_.end()) return &known->second;
+    Result<SafetensorsFile> file = load_safetensors(path);
+    if (file.ok()) return &files_.emplace(path, *std::move(file)).first->second;
+    console_.error(file.error());
+    return nullptr;
+  }
+
+  bool is_input(std::string_view name) const {
+    for (uint64_t i = 0; i < plan_.num_inputs; ++i) {
+      const std::array<std::string_view, 3> names = names_of(plan_, i);
+      if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+    }
+    return false;
+  }
+
+  // NAME=FILE.safetensors:KEY or NAME=NUMBER.
+  bool add_input(const std::string& text) {
+    const size_t equals = text.find('=');
+    const Error error{ErrorCode::kBadOptionValue,
+                      "--input takes NAME=FILE.safetensors:KEY or NAME=NUMBER, not '" + text + "'",
+                      "",
+                      {}};
+    if (equals == std::string::npos) return fail(error);
+    const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
+    char* end = nullptr;
+    const double real = std::strtod(value.c_str(), &end);
+    if (!value.empty() && *end == '\0') {
+      const bool is_whole = value.find_first_of(".eEnN") == std::string::npos;
+      const ScalarValue number =
+          is_whole ? ScalarValue::of(std::strtoll(value.c_str(), nullptr, 10)) : ScalarValue::of_real(real);
+      options_.given[name] = {nullptr, number, "--input"};
+      return true;
+    }
+    const size_t colon = value.rfind(':');
+    if (colon == std::string::npos) return fail(error);
+    const SafetensorsFile* file = open(value.substr(0, colon));
+    if (file == nullptr) return false;
+    const SafetensorsTensor* tensor = file->content.find(value.substr(colon + 1));
+    if (tensor == nullptr) {
+      return fail(
+          {ErrorCode::kBadInput, value.substr(0, colon) + " has no tensor '" + value.substr(colon + 1) + "'", "", {}});
+    }
+    options_.given[name] = {tensor, std::nullopt, value.substr(0, colon)};
+    return true;
+  }
+
+  bool bind_inputs() {
+    const std::optional<Fill> fill = fill_by_name(flags_.fill);
+    options_.fill = fill.value_or(Fill::kNone);
+    options_.seed = flags_.seed;
+    options_.symbols = symbols_;
+    Result<std::unique_ptr<StepInputs>> inputs = StepInputs::bind(plan_, options_);
+    if (!inputs.ok()) return fail(inputs.error());
+    inputs_ = *std::move(inputs);
+    return true;
+  }
+
+  // -- the run
+
+  ExecuteOptions execute_options(const std::vector<void*>& given) const {
+    ExecuteOptions options;
+    options.kernels = kernels_;
+    options.threads = threads_.get();
+    options.seed = flags_.seed;
+    options.given = given;
+    return options;
+  }
+
+  bool execute() {
+    ExecuteOptions options = execute_options(inputs_->given());
+    if (!find_saved()) return false;
+    options.after = [&](uint32_t step) { keep_saved(step); };
+    Result<std::unique_ptr<Program>> program = Program::prepare(plan_, inputs_->values(), options);
+    if (!program.ok()) return fail(program.error());
+    program_ = *std::move(program);
+    const uint32_t runs = std::max(flags_.repeat, 1u) + flags_.warmup;
+    for (uint32_t i = 0; i < runs; ++i) {
+      if (i > 0) inputs_->restore();
+      Stopwatch watch;
+      if (const Status status = program_->run(); !status.ok()) return fail(status.error());
+      if (i >= flags_.warmup) seconds_.push_back(watch.lap());
+      std::vector<Value> outputs = collect_outputs(*program_, plan_);
+      if (i > 0 && !same_bits(outputs)) {
+        return fail({ErrorCode::kInternal,
+                     "two runs of the step gave other bits",
+                     "this is a mistake in fxopt; please report it with this file",
+                     {}});
+      }
+      outputs_ = std::move(outputs);
+    }
+    if (threads_->keeps_subnormals()) return true;
+    return fail({ErrorCode::kInternal,
+                 "numbers below the smallest normal one are flushed to zero on a thread after the run",
+                 "",
+                 {}});
+  }
+
+  bool same_bits(const std::vector<Value>& outputs) const {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].bytes != outputs_[i].bytes) return false;
+    }
+    return true;
+  }
+
+  std::vector<Value> collect_outputs(const Program& program, const FxPlan& plan) const {
+    const std::vector<std::string> names = output_names(plan);
+    std::vector<Value> values;
+    for (uint32_t i = 0; i < plan.num_outputs; ++i) {
+      const FxWord word = plan.outputs[i].value;
+      if (kind_of(word) != FX_WORD_TENSOR) continue;
+      const std::optional<PlacedTensor> tensor = placed_tensor(plan, inputs_->values(), index_of(word));
+      if (!tensor.has_value() || tensor->storage == FX_NONE) continue;
+      values.push_back({names[i], tensor->shape.dtype, tensor->shape.sizes,
+                        copy_out(*tensor, program.address_of(tensor->storage)), i});
+    }
+    return values;
+  }
+
+  // The tensors of --save, by the step that makes them.
+  bool find_saved() {
+    for (const std::string& name : flags_.save) {
+      const auto is_it = [&](const FxStep& step) {
+        return step.node != FX_NONE && text_at(plan_, plan_.nodes[step.node].name) == name;
+      };
+      const FxStep* found = std::find_if(plan_.steps, plan_.steps + plan_.num_steps, is_it);
+      if (found == plan_.steps + plan_.num_steps) {
+        return fail({ErrorCode::kUnknownNode,
+                     "no step of the plan is called '" + name + "'",
+                     "views make no step: name what they are views of",
+                     {}});
+      }
+      saved_steps_.insert(static_cast<uint32_t>(found - plan_.steps));
+    }
+    return true;
+  }
+
+  void keep_saved(uint32_t step) {
+    if (saved_steps_.count(step) == 0) return;
+    const FxStep& row = plan_.steps[step];
+    size_t place = 0;
+    for (uint32_t i = 0; i < row.num_results; ++i) {
+      const FxWord word = plan_.words[row.results + i];
+      if (kind_of(word) != FX_WORD_TENSOR) continue;
+      const std::optional<PlacedTensor> tensor = placed_tensor(plan_, inputs_->values(), index_of(word));
+      if (!tensor.has_value() || tensor->storage == FX_NONE) continue;
+      std::string name(text_at(plan_, plan_.nodes[row.node].name));
+      if (row.num_results > 1) name += "." + std::to_string(place);
+      ++place;
+      const void* data = program_ == nullptr ? nullptr : program_->address_of(tensor->storage);
+      saved_[name] = {name, tensor->shape.dtype, tensor->shape.sizes, copy_out(*tensor, data), FX_NONE};
+    }
+  }
+
+  // -- reports
+
+  void report() {
+    nlohmann::ordered_json& result = console_.result();
+    size_t infinite = 0;
+    std::string loss;
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Value& value : outputs_) {
+      const std::vector<double> numbers = as_doubles(value.dtype, value.bytes);
+      const bool is_finite = std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
+      infinite += is_finite ? 0 : 1;
+      const bool is_loss = plan_.outputs[value.output].role == static_cast<uint32_t>(OutputRole::kLoss);
+      if (is_loss && numbers.size() == 1) loss = "; loss " + number_text(numbers[0]);
+      list.push_back(
+          {{"name", value.name}, {"dtype", name_of(value.dtype)}, {"sizes", value.sizes}, {"finite", is_finite}});
+      if (is_loss && numbers.size() == 1) result["loss"] = numbers[0];
+    }
+    result["outputs"] = std::move(list);
+    console_.product() << "ran " << printable_line(std::string(text_at(plan_, plan_.name))) << " on the CPU: exact, "
+                       << kernels_->isa << ", " << count_text(threads_->size(), "thread") << loss << "; "
+                       << (infinite == 0 ? "all " + count_text(outputs_.size(), "output") + " finite"
+                                         : count_text(infinite, "output") + " of " + std::to_string(outputs_.size()) +
+                                               " not finite")
+                       << '\n';
+    report_devices();
+    if (inputs_->num_made_up() > 0) {
+      console_.product() << "  inputs     " << count_text(inputs_->num_made_up(), "input") << " made up: --fill "
+                         << flags_.fill << ", seed " << flags_.seed << '\n';
+    }
+    if (plan_.num_draws > 0)
+      console_.product() << "  draws      " << plan_.num_draws << " by slot, seed " << flags_.seed << '\n';
+    report_time();
+    report_memory();
+    result["isa"] = kernels_->isa;
+    result["threads"] = threads_->size();
+    result["made_up_inputs"] = inputs_->num_made_up();
+    result["seed"] = flags_.seed;
+  }
+
+  void report_devices() {
+    for (const uint32_t device : devices_of(plan_)) {
+      const std::string_view name = text_at(plan_, device);
+      if (device == FX_NONE || name.starts_with("cpu")) continue;
+      console_.product() << "  device     " << printable_line(std::string(name)) << " in the file, run on the CPU\n";
+    }
+  }
+
+  void report_time() {
+    std::vector<double> sorted = seconds_;
+    std::sort(sorted.begin(), sorted.end());
+    const double median = sorted[sorted.size() / 2];
+    console_.product() << "  time       " << (sorted.size() > 1 ? "median " : "") << milliseconds(median);
+    if (sorted.size() > 1) {
+      console_.product() << ", " << milliseconds(sorted.front()) << " to " << milliseconds(sorted.back()) << " in "
+                         << count_text(sorted.size(), "run") << ", equal bits";
+    }
+    console_.product() << '\n';
+    console_.result()["seconds"] = seconds_;
+  }
+
+  void report_memory() {
+    const PlanPeak peak =
+        peak_of(plan_, inputs_->values(), devices_of(plan_).empty() ? FX_NONE : devices_of(plan_).front());
+    const int64_t resident = largest_resident_bytes();
+    console_.product() << "  memory     predicted peak " << bytes_text(peak.bytes) << "; arena "
+                       << bytes_text(program_->arena_bytes()) << ", inputs copied "
+                       << bytes_text(inputs_->copied_bytes()) << "; the process's largest resident size "
+                       << size_text(resident) << '\n';
+    console_.result()["memory"] = {{"predicted_peak_bytes", peak.bytes},
+                                   {"arena_bytes", program_->arena_bytes()},
+                                   {"copied_input_bytes", inputs_->copied_bytes()},
+                                   {"largest_resident_bytes", resident}};
+  }
+
+  bool write_output() {
+    std::vector<SafetensorsTensor> tensors;
+    for (const Value& value : outputs_) tensors.push_back({value.name, value.dtype, value.sizes, value.bytes});
+    for (const auto& [name, value] : saved_) tensors.push_back({name, value.dtype, value.sizes, value.bytes});
+    const Status status = save_safetensors(flags_.output, tensors, {{"producer", "fxopt run"}});
+    if (!status.ok()) console_.error(status.error());
+    return status.ok();
+  }
+
+  // -- comparison
+
+  bool run_in_float64(std::vector<Value>& values) {
+    wide_plan_ = widen(plan_, inputs_->values());
+    const FxPlan& wide = wide_plan_->view();
+    inputs_->restore();
+    const Result<WidenedInputs> given = WidenedInputs::convert(plan_, wide, inputs_->values(), inputs_->given());
+    if (!given.ok()) return fail(given.error());
+    const Result<std::unique_ptr<Program>> program =
+        Program::prepare(wide, inputs_->values(), execute_options(given->given()));
+    if (!program.ok()) return fail(program.error());
+    if (const Status status = (*program)->run(); !status.ok()) return fail(status.error());
+    values = collect_outputs(**program, wide);
+    return true;
+  }
+
+  void compare_outputs() {
+    const SafetensorsFile* file = open(flags_.expect);
+    if (file == nullptr) return;
+    std::vector<Value> reference;
+    if (tolerance_.kind == Tolerance::Kind::kAuto && !run_in_float64(reference)) return;
+    std::vector<bool> differs(plan_.num_outputs, false), is_compared(plan_.num_outputs, false);
+    std::string lines;
+    size_t wrong = 0, compared = 0;
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const Value& value = outputs_[i];
+      const SafetensorsTensor* expected = file->content.find(value.name);
+      if (expected == nullptr) continue;
+      ++compared;
+      is_compared[value.output] = true;
+      if (expected->dtype != value.dtype || expected->sizes != value.sizes) {
+        ++wrong;
+        differs[value.output] = true;
+        lines += "  " + value.name + ": dtype or sizes are not those of the expected tensor\n";
+        continue;
+      }
+      const std::vector<double> wide =
+          i < reference.size() ? as_doubles(reference[i].dtype, reference[i].bytes) : std::vector<double>();
+      const Comparison found = compare(value.dtype, value.bytes, expected->bytes, wide, tolerance_);
+      list.push_back({{"name", value.name},
+                      {"elements", found.elements},
+                      {"differing", found.differing},
+                      {"over", found.over},
+                      {"not_finite", found.not_finite}});
+      if (found.passes) continue;
+      ++wrong;
+      differs[value.output] = true;
+      lines += "  " + value.name + ", " + std::string(name_of(value.dtype)) + ": " + std::to_string(found.differing) +
+               " of " + std::to_string(found.elements) + " differ, " + std::to_string(found.over) +
+               " over tolerance, " + std::to_string(found.not_finite) + " not finite\n";
+      lines += "    worst " + element_text(value.sizes, found.worst) + ": " + number_text(found.ours) + ", expected " +
+               number_text(found.expected);
+      if (found.reference.has_value()) lines += ", float64 " + number_text(*found.reference);
+      lines += '\n';
+    }
+    console_.result()["comparison"] = std::move(list);
+    if (compared == 0) {
+      fail({ErrorCode::kBadInput,
+            flags_.expect + " has none of the outputs",
+            "outputs are " + output_names(plan_).front() + ", ...: see --output",
+            {}});
+      return;
+    }
+    if (wrong == 0) {
+      console_.product() << "  as expected: " << count_text(compared, "output") << " within " << flags_.tolerance
+                         << '\n';
+      return;
+    }
+    console_.product() << lines;
+    print_suspects(differs, is_compared);
+    fail({ErrorCode::kOutputsDiffer,
+          std::to_string(wrong) + " of " + count_text(compared, "output") + " differ from " + flags_.expect,
+          "",
+          {}});
+  }
+
+  void print_suspects(const std::vector<bool>& differs, const std::vector<bool>& is_compared) {
+    const std::vector<uint32_t> steps = suspects(plan_, differs, is_compared);
+    std::string names;
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const std::string name(text_at(plan_, plan_.nodes[plan_.steps[steps[i]].node].name));
+      list.push_back(name);
+      if (i < 5) names += (i > 0 ? ", %" : "%") + name;
+    }
+    console_.result()["suspects"] = std::move(list);
+    if (steps.empty()) {
+      console_.product() << "  suspects: none, all that these outputs depend on feeds outputs that agree, too\n";
+    } else {
+      console_.product() << "  suspects: " << names
+                         << (steps.size() > 5 ? " and " + std::to_string(steps.size() - 5) + " more" : "")
+                         << ": only outputs that differ depend on them\n";
+    }
+  }
+
+  Console& console_;
+  const FxPlan& plan_;
+  const RunStepFlags& flags_;
+  const std::string& input_;
+  const ScalarValues::SymbolOf& symbols_;
+  Tolerance tolerance_;
+  const FxKernelTable* kernels_ = nullptr;
+  std::unique_ptr<ThreadPool> threads_;
+  std::map<std::string, SafetensorsFile> files_;
+  InputOptions options_;
+  std::unique_ptr<StepInputs> inputs_;
+  std::unique_ptr<Program> program_;
+  std::unique_ptr<Plan> wide_plan_;
+  std::vector<double> seconds_;
+  std::vector<Value> outputs_;
+  std::set<uint32_t> saved_steps_;
+  std::map<std::string, Value> saved_;
+};
+
+}  // namespace
+
+Status check_step_flags(const RunStepFlags& flags) {
+  if (!flags.fill.empty() && !fill_by_name(flags.fill).has_value()) {
+    return Error{
+        ErrorCode::kBadOptionValue, "--fill takes random, ramp, zeros or ones, not '" + flags.fill + "'", "", {}};
+  }
+  if (const Result<Tolerance> tolerance = parse_tolerance(flags.tolerance); !tolerance.ok()) return tolerance.error();
+  if (const Result<const FxKernelTable*> kernels = chosen_kernels(flags); !kernels.ok()) return kernels.error();
+  return ok_status();
+}
+
+void run_step(Console& console, const FxPlan& plan, const RunStepFlags& flags, const std::string& input,
+              const ScalarValues::SymbolOf& symbols) {
+  StepRun(console, plan, flags, input, symbols).run();
+}
+
+}  // namespace fxopt

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "runtime/abi/plan.h"
+#include "runtime/plan/evaluate.h"
+
+namespace fxopt {
+
+class Console;
+
+// The flags of `fxopt run` that say what it runs with.
+struct RunStepFlags {
+  std::vector<std::string> inputs;  // --inputs: safetensors
+  std::vector<std::string> input;   // --input NAME=...
+  std::string state;                // --state
+  std::string fill;
+  uint64_t seed = 0;
+  std::string output;             // --output
+  std::vector<std::string> save;  // --save NODE
+  std::string expect;             // --expect
+  std::string tolerance = "auto";
+  uint32_t repeat = 1, warmup = 0;
+  uint32_t threads = 0;  // 0: as many as there are processors
+  std::string isa;       // "": $FXOPT_ISA, else the widest
+};
+
+// Errors: kBadOptionValue for a value that is none of its flag.
+Status check_step_flags(const RunStepFlags& flags);
+
+// Runs the step on the CPU and prints what came of it: time, memory, outputs, and what --expect found. Errors go to the console.
+void run_step(Console& console, const FxPlan& plan, const RunStepFlags& flags, const std::string& input,
+              const ScalarValues::SymbolOf& symbols);
+
+}  // namespace fxopt

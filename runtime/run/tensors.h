@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "runtime/abi/plan.h"
+#include "runtime/ops/call.h"
+
+namespace fxopt {
+
+// A tensor of a plan in numbers, with the place of its first element in its storage.
+struct PlacedTensor {
+  TensorShape shape;
+  int64_t offset = 0;  // in bytes
+  uint32_t storage = FX_NONE;
+};
+
+// Nothing where a size is not known or nothing is recorded of it. O(rank).
+std::optional<PlacedTensor> placed_tensor(const FxPlan& plan, const ScalarValues& values, uint32_t tensor);
+
+// The elements in row-major order without padding. `storage`: of the tensor; null only where there are no elements. O(elements).
+std::vector<std::byte> copy_out(const PlacedTensor& tensor, const void* storage);
+// The other way. `bytes` must be as many as the elements take. O(elements).
+void copy_in(const PlacedTensor& tensor, std::span<const std::byte> bytes, void* storage);
+
+// The names of outputs in files: the model's where it is the only one of it, else output_N. By output. O(outputs log outputs).
+std::vector<std::string> output_names(const FxPlan& plan);
+
+}  // namespace fxopt
