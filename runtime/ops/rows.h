@@ -49,8 +49,8 @@ struct KernelRow {
   std::string_view inputs;  // the arguments that the kernel reads elements of, by schema name
   std::string_view params;  // the numbers that it is given, by schema name; binders add others
   BindRule bind;            // how a call of the operator becomes one of the body
-  int k;                    // |error| <= k * eps * S in exact mode against exact arithmetic ...
-  std::string_view scale;   // ... where S is this, by element of the first result; empty: no rounding
+  double k;  // |error| <= k * eps * S in exact mode against exact arithmetic, eps that of the result's dtype ...
+  std::string_view scale;  // ... where S is this, by element of the first result; empty: no rounding
   ResultRule rule;
   std::string_view read_in;  // where its semantics were read: files of ATen
 };

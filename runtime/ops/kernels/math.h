@@ -193,12 +193,14 @@ FX_FN bool is_whole(double y) {
 }
 FX_FN bool is_odd(double y) { return y < kAllWhole && y > -kAllWhole && static_cast<int64_t>(y) % 2 != 0; }
 
-// C's pow, and PyTorch's.
+// PyTorch's pow: C's, but for the roots, which are square roots: -0 and -infinity have theirs.
 FX_FN double power(double x, double y) {
   if (y == 2) return x * x;
   if (y == 3) return x * x * x;
   if (y == 1) return x;
   if (y == -1) return 1 / x;
+  if (y == 0.5) return square_root(x);
+  if (y == -0.5) return 1 / square_root(x);
   if (y == 0 || x == 1) return 1;
   if (is_nan(x) || is_nan(y)) return x + y;
   const double inf = infinity<double>();
@@ -208,7 +210,6 @@ FX_FN double power(double x, double y) {
   const double sign = is_negative && is_whole(y) && is_odd(y) ? -1 : 1;
   if (size == 0 || size == inf) return (size == inf) == (y > 0) ? sign * inf : sign * 0.0;
   if (is_negative && !is_whole(y)) return inf - inf;
-  if (y == 0.5) return square_root(x);
   return sign * power_of_size(x, y);
 }
 
