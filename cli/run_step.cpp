@@ -42,6 +42,7 @@ struct Value {
   std::vector<int64_t> sizes;
   std::vector<std::byte> bytes;
   uint32_t output = FX_NONE;  // of the plan
+  uint32_t step = FX_NONE;    // that gave it, where it is no output
 };
 
 std::string number_text(double x) {
@@ -199,13 +200,17 @@ class StepRun {
     options.threads = threads_.get();
     options.seed = flags_.seed;
     options.given = given;
+    options.memory = flags_.memory == "blocks" ? HostMemory::kBlocks : HostMemory::kArena;
+    options.debug_memory = flags_.debug == "memory";
     return options;
   }
 
   bool execute() {
     ExecuteOptions options = execute_options(inputs_->given());
-    if (!find_saved()) return false;
-    options.after = [&](uint32_t step) { keep_saved(step); };
+    if (!find_kept()) return false;
+    options.after = [&](uint32_t step) {
+      if (kept_steps_.count(step) > 0 && kept_.find(step) == kept_.end()) kept_[step] = results_of(*program_, step);
+    };
     Result<std::unique_ptr<Program>> program = Program::prepare(plan_, inputs_->values(), options);
     if (!program.ok()) return fail(program.error());
     program_ = *std::move(program);
@@ -215,6 +220,8 @@ class StepRun {
       Stopwatch watch;
       if (const Status status = program_->run(); !status.ok()) return fail(status.error());
       if (i >= flags_.warmup) seconds_.push_back(watch.lap());
+      if (i == 0) resident_ = largest_resident_bytes();
+      if (!needs_outputs()) continue;
       std::vector<Value> outputs = collect_outputs(*program_, plan_);
       if (i > 0 && !same_bits(outputs)) {
         return fail({ErrorCode::kInternal,
@@ -231,6 +238,11 @@ class StepRun {
                  {}});
   }
 
+  // Copies of outputs take as much memory again: only where somebody reads them.
+  bool needs_outputs() const {
+    return !flags_.output.empty() || !flags_.expect.empty() || flags_.repeat + flags_.warmup > 1;
+  }
+
   bool same_bits(const std::vector<Value>& outputs) const {
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].bytes != outputs_[i].bytes) return false;
@@ -242,72 +254,95 @@ class StepRun {
     const std::vector<std::string> names = output_names(plan);
     std::vector<Value> values;
     for (uint32_t i = 0; i < plan.num_outputs; ++i) {
-      const FxWord word = plan.outputs[i].value;
-      if (kind_of(word) != FX_WORD_TENSOR) continue;
-      const std::optional<PlacedTensor> tensor = placed_tensor(plan, inputs_->values(), index_of(word));
-      if (!tensor.has_value() || tensor->storage == FX_NONE) continue;
+      const std::optional<PlacedTensor> tensor = output_tensor(plan, i);
+      if (!tensor.has_value()) continue;
       values.push_back({names[i], tensor->shape.dtype, tensor->shape.sizes,
                         copy_out(*tensor, program.address_of(tensor->storage)), i});
     }
     return values;
   }
 
-  // The tensors of --save, by the step that makes them.
-  bool find_saved() {
+  // Nothing for an output that is no tensor.
+  std::optional<PlacedTensor> output_tensor(const FxPlan& plan, uint64_t output) const {
+    const FxWord word = plan.outputs[output].value;
+    if (kind_of(word) != FX_WORD_TENSOR) return std::nullopt;
+    std::optional<PlacedTensor> tensor = placed_tensor(plan, inputs_->values(), index_of(word));
+    return tensor.has_value() && tensor->storage != FX_NONE ? tensor : std::nullopt;
+  }
+
+  // The steps whose results are kept: those that --save names, and those that --expect has values of.
+  bool find_kept() {
+    std::map<std::string_view, uint32_t> step_of;
+    for (uint32_t i = 0; i < plan_.num_steps; ++i) {
+      if (plan_.steps[i].node != FX_NONE) step_of.emplace(text_at(plan_, plan_.nodes[plan_.steps[i].node].name), i);
+    }
     for (const std::string& name : flags_.save) {
-      const auto is_it = [&](const FxStep& step) {
-        return step.node != FX_NONE && text_at(plan_, plan_.nodes[step.node].name) == name;
-      };
-      const FxStep* found = std::find_if(plan_.steps, plan_.steps + plan_.num_steps, is_it);
-      if (found == plan_.steps + plan_.num_steps) {
+      const auto found = step_of.find(name);
+      if (found == step_of.end()) {
         return fail({ErrorCode::kUnknownNode,
                      "no step of the plan is called '" + name + "'",
-                     "views make no step: name what they are views of",
+                     "views make no step: name the node that they are views of",
                      {}});
       }
-      saved_steps_.insert(static_cast<uint32_t>(found - plan_.steps));
+      kept_steps_.insert(found->second);
+    }
+    if (flags_.expect.empty()) return true;
+    const SafetensorsFile* file = open(flags_.expect);
+    if (file == nullptr) return false;
+    for (const SafetensorsTensor& tensor : file->content.tensors()) {
+      const auto found = step_of.find(std::string_view(tensor.name).substr(0, tensor.name.find('.')));
+      if (found != step_of.end()) kept_steps_.insert(found->second);
     }
     return true;
   }
 
-  void keep_saved(uint32_t step) {
-    if (saved_steps_.count(step) == 0) return;
-    const FxStep& row = plan_.steps[step];
-    size_t place = 0;
+  // What a step gave: named after its node, results of several as NODE.0, NODE.1, ...
+  std::vector<Value> results_of(const Program& program, uint32_t step) const {
+    const FxPlan& plan = program.plan();
+    const FxStep& row = plan.steps[step];
+    std::vector<Value> values;
     for (uint32_t i = 0; i < row.num_results; ++i) {
-      const FxWord word = plan_.words[row.results + i];
+      const FxWord word = plan.words[row.results + i];
       if (kind_of(word) != FX_WORD_TENSOR) continue;
-      const std::optional<PlacedTensor> tensor = placed_tensor(plan_, inputs_->values(), index_of(word));
+      const std::optional<PlacedTensor> tensor = placed_tensor(plan, inputs_->values(), index_of(word));
       if (!tensor.has_value() || tensor->storage == FX_NONE) continue;
-      std::string name(text_at(plan_, plan_.nodes[row.node].name));
-      if (row.num_results > 1) name += "." + std::to_string(place);
-      ++place;
-      const void* data = program_ == nullptr ? nullptr : program_->address_of(tensor->storage);
-      saved_[name] = {name, tensor->shape.dtype, tensor->shape.sizes, copy_out(*tensor, data), FX_NONE};
+      std::string name(text_at(plan, plan.nodes[row.node].name));
+      if (row.num_results > 1) name += "." + std::to_string(i);
+      values.push_back({name, tensor->shape.dtype, tensor->shape.sizes,
+                        copy_out(*tensor, program.address_of(tensor->storage)), FX_NONE, step});
     }
+    return values;
   }
 
   // -- reports
 
   void report() {
     nlohmann::ordered_json& result = console_.result();
-    size_t infinite = 0;
+    size_t infinite = 0, outputs = 0;
     std::string loss;
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const Value& value : outputs_) {
-      const std::vector<double> numbers = as_doubles(value.dtype, value.bytes);
-      const bool is_finite = std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
+    const std::vector<std::string> names = output_names(plan_);
+    for (uint64_t i = 0; i < plan_.num_outputs; ++i) {
+      const std::optional<PlacedTensor> tensor = output_tensor(plan_, i);
+      if (!tensor.has_value()) continue;
+      ++outputs;
+      const void* storage = program_->address_of(tensor->storage);
+      const bool is_finite = count_not_finite(*tensor, storage) == 0;
       infinite += is_finite ? 0 : 1;
-      const bool is_loss = plan_.outputs[value.output].role == static_cast<uint32_t>(OutputRole::kLoss);
-      if (is_loss && numbers.size() == 1) loss = "; loss " + number_text(numbers[0]);
-      list.push_back(
-          {{"name", value.name}, {"dtype", name_of(value.dtype)}, {"sizes", value.sizes}, {"finite", is_finite}});
-      if (is_loss && numbers.size() == 1) result["loss"] = numbers[0];
+      list.push_back({{"name", names[i]},
+                      {"dtype", name_of(tensor->shape.dtype)},
+                      {"sizes", tensor->shape.sizes},
+                      {"finite", is_finite}});
+      const bool is_loss = plan_.outputs[i].role == static_cast<uint32_t>(OutputRole::kLoss);
+      if (!is_loss || tensor->shape.elements() != 1) continue;
+      const double value = as_doubles(tensor->shape.dtype, copy_out(*tensor, storage)).front();
+      loss = "; loss " + number_text(value);
+      result["loss"] = value;
     }
     result["outputs"] = std::move(list);
     console_.product() << "ran " << printable_line(std::string(text_at(plan_, plan_.name))) << " on the CPU: exact, "
                        << kernels_->isa << ", " << count_text(threads_->size(), "thread") << loss << "; "
-                       << (infinite == 0 ? "all " + count_text(outputs_.size(), "output") + " finite"
+                       << (infinite == 0 ? "all " + count_text(outputs, "output") + " finite"
                                          : count_text(infinite, "output") + " of " + std::to_string(outputs_.size()) +
                                                " not finite")
                        << '\n';
@@ -350,21 +385,27 @@ class StepRun {
   void report_memory() {
     const PlanPeak peak =
         peak_of(plan_, inputs_->values(), devices_of(plan_).empty() ? FX_NONE : devices_of(plan_).front());
-    const int64_t resident = largest_resident_bytes();
-    console_.product() << "  memory     predicted peak " << bytes_text(peak.bytes) << "; arena "
-                       << bytes_text(program_->arena_bytes()) << ", inputs copied "
-                       << bytes_text(inputs_->copied_bytes()) << "; the process's largest resident size "
-                       << size_text(resident) << '\n';
+    console_.product() << "  memory     predicted peak " << bytes_text(peak.bytes) << "; ";
+    if (program_->counted_peak() > 0) {
+      console_.product() << "counted " << bytes_text(program_->counted_peak()) << " with workspaces";
+    } else {
+      console_.product() << "arena " << bytes_text(program_->arena_bytes());
+    }
+    console_.product() << ", inputs copied " << bytes_text(inputs_->copied_bytes())
+                       << "; the process's largest resident size " << size_text(resident_) << '\n';
     console_.result()["memory"] = {{"predicted_peak_bytes", peak.bytes},
                                    {"arena_bytes", program_->arena_bytes()},
+                                   {"counted_peak_bytes", program_->counted_peak()},
                                    {"copied_input_bytes", inputs_->copied_bytes()},
-                                   {"largest_resident_bytes", resident}};
+                                   {"largest_resident_bytes", resident_}};
   }
 
   bool write_output() {
     std::vector<SafetensorsTensor> tensors;
     for (const Value& value : outputs_) tensors.push_back({value.name, value.dtype, value.sizes, value.bytes});
-    for (const auto& [name, value] : saved_) tensors.push_back({name, value.dtype, value.sizes, value.bytes});
+    for (const auto& [step, values] : kept_) {
+      for (const Value& value : values) tensors.push_back({value.name, value.dtype, value.sizes, value.bytes});
+    }
     const Status status = save_safetensors(flags_.output, tensors, {{"producer", "fxopt run"}});
     if (!status.ok()) console_.error(status.error());
     return status.ok();
@@ -372,83 +413,99 @@ class StepRun {
 
   // -- comparison
 
-  bool run_in_float64(std::vector<Value>& values) {
+  // Outputs and kept values of the step in float64, by name.
+  bool run_in_float64(std::map<std::string, Value>& values) {
     wide_plan_ = widen(plan_, inputs_->values());
     const FxPlan& wide = wide_plan_->view();
     inputs_->restore();
     const Result<WidenedInputs> given = WidenedInputs::convert(plan_, wide, inputs_->values(), inputs_->given());
     if (!given.ok()) return fail(given.error());
-    const Result<std::unique_ptr<Program>> program =
-        Program::prepare(wide, inputs_->values(), execute_options(given->given()));
+    ExecuteOptions options = execute_options(given->given());
+    const Program* running = nullptr;
+    options.after = [&](uint32_t step) {
+      if (kept_steps_.count(step) == 0) return;
+      for (Value& value : results_of(*running, step)) values[value.name] = std::move(value);
+    };
+    const Result<std::unique_ptr<Program>> program = Program::prepare(wide, inputs_->values(), options);
     if (!program.ok()) return fail(program.error());
+    running = program->get();
     if (const Status status = (*program)->run(); !status.ok()) return fail(status.error());
-    values = collect_outputs(**program, wide);
+    for (Value& value : collect_outputs(**program, wide)) values[value.name] = std::move(value);
     return true;
+  }
+
+  // Whether the value is as expected; what is wrong with it as lines.
+  bool compare_value(const Value& value, const SafetensorsTensor& expected,
+                     const std::map<std::string, Value>& reference, std::string& lines) {
+    nlohmann::ordered_json& list = console_.result()["comparison"];
+    if (expected.dtype != value.dtype || expected.sizes != value.sizes) {
+      lines += "  " + value.name + ": dtype or sizes are not those of the expected tensor\n";
+      list.push_back({{"name", value.name}, {"same_shape", false}});
+      return false;
+    }
+    const auto wide = reference.find(value.name);
+    const std::vector<double> exact =
+        wide == reference.end() ? std::vector<double>() : as_doubles(wide->second.dtype, wide->second.bytes);
+    const Comparison found = compare(value.dtype, value.bytes, expected.bytes, exact, tolerance_);
+    list.push_back({{"name", value.name},
+                    {"elements", found.elements},
+                    {"differing", found.differing},
+                    {"over", found.over},
+                    {"not_finite", found.not_finite}});
+    if (found.passes) return true;
+    lines += "  " + value.name + ", " + std::string(name_of(value.dtype)) + ": " + std::to_string(found.differing) +
+             " of " + std::to_string(found.elements) + " differ, " + std::to_string(found.over) + " over tolerance, " +
+             std::to_string(found.not_finite) + " not finite\n";
+    lines += "    worst " + element_text(value.sizes, found.worst) + ": " + number_text(found.ours) + ", expected " +
+             number_text(found.expected);
+    if (found.reference.has_value()) lines += ", float64 " + number_text(*found.reference);
+    lines += '\n';
+    return false;
   }
 
   void compare_outputs() {
     const SafetensorsFile* file = open(flags_.expect);
     if (file == nullptr) return;
-    std::vector<Value> reference;
+    std::map<std::string, Value> reference;
     if (tolerance_.kind == Tolerance::Kind::kAuto && !run_in_float64(reference)) return;
-    std::vector<bool> differs(plan_.num_outputs, false), is_compared(plan_.num_outputs, false);
-    std::string lines;
-    size_t wrong = 0, compared = 0;
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      const Value& value = outputs_[i];
-      const SafetensorsTensor* expected = file->content.find(value.name);
-      if (expected == nullptr) continue;
-      ++compared;
-      is_compared[value.output] = true;
-      if (expected->dtype != value.dtype || expected->sizes != value.sizes) {
-        ++wrong;
-        differs[value.output] = true;
-        lines += "  " + value.name + ": dtype or sizes are not those of the expected tensor\n";
-        continue;
-      }
-      const std::vector<double> wide =
-          i < reference.size() ? as_doubles(reference[i].dtype, reference[i].bytes) : std::vector<double>();
-      const Comparison found = compare(value.dtype, value.bytes, expected->bytes, wide, tolerance_);
-      list.push_back({{"name", value.name},
-                      {"elements", found.elements},
-                      {"differing", found.differing},
-                      {"over", found.over},
-                      {"not_finite", found.not_finite}});
-      if (found.passes) continue;
-      ++wrong;
-      differs[value.output] = true;
-      lines += "  " + value.name + ", " + std::string(name_of(value.dtype)) + ": " + std::to_string(found.differing) +
-               " of " + std::to_string(found.elements) + " differ, " + std::to_string(found.over) +
-               " over tolerance, " + std::to_string(found.not_finite) + " not finite\n";
-      lines += "    worst " + element_text(value.sizes, found.worst) + ": " + number_text(found.ours) + ", expected " +
-               number_text(found.expected);
-      if (found.reference.has_value()) lines += ", float64 " + number_text(*found.reference);
-      lines += '\n';
+    console_.result()["comparison"] = nlohmann::ordered_json::array();
+    std::vector<const Value*> values;
+    for (const auto& [step, kept] : kept_) {
+      for (const Value& value : kept) values.push_back(&value);
     }
-    console_.result()["comparison"] = std::move(list);
-    if (compared == 0) {
+    for (const Value& value : outputs_) values.push_back(&value);
+    std::vector<Compared> compared;
+    std::string lines;
+    size_t wrong = 0;
+    for (const Value* value : values) {
+      const SafetensorsTensor* expected = file->content.find(value->name);
+      if (expected == nullptr) continue;
+      const bool differs = !compare_value(*value, *expected, reference, lines);
+      compared.push_back({value->output, value->step, differs});
+      wrong += differs ? 1 : 0;
+    }
+    if (compared.empty()) {
       fail({ErrorCode::kBadInput,
             flags_.expect + " has none of the outputs",
-            "outputs are " + output_names(plan_).front() + ", ...: see --output",
+            "`fxopt run --output` shows what they are called",
             {}});
       return;
     }
     if (wrong == 0) {
-      console_.product() << "  as expected: " << count_text(compared, "output") << " within " << flags_.tolerance
+      console_.product() << "  as expected: " << count_text(compared.size(), "value") << " within " << flags_.tolerance
                          << '\n';
       return;
     }
     console_.product() << lines;
-    print_suspects(differs, is_compared);
+    print_suspects(compared);
     fail({ErrorCode::kOutputsDiffer,
-          std::to_string(wrong) + " of " + count_text(compared, "output") + " differ from " + flags_.expect,
+          std::to_string(wrong) + " of " + count_text(compared.size(), "value") + " differ from " + flags_.expect,
           "",
           {}});
   }
 
-  void print_suspects(const std::vector<bool>& differs, const std::vector<bool>& is_compared) {
-    const std::vector<uint32_t> steps = suspects(plan_, differs, is_compared);
+  void print_suspects(const std::vector<Compared>& compared) {
+    const std::vector<uint32_t> steps = suspects(plan_, compared);
     std::string names;
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -458,11 +515,10 @@ class StepRun {
     }
     console_.result()["suspects"] = std::move(list);
     if (steps.empty()) {
-      console_.product() << "  suspects: none, all that these outputs depend on feeds outputs that agree, too\n";
+      console_.product() << "  suspects: no one step explains all that differs\n";
     } else {
-      console_.product() << "  suspects: " << names
-                         << (steps.size() > 5 ? " and " + std::to_string(steps.size() - 5) + " more" : "")
-                         << ": only outputs that differ depend on them\n";
+      console_.product() << "  suspects, the likeliest first: " << names
+                         << (steps.size() > 5 ? " and " + std::to_string(steps.size() - 5) + " more" : "") << '\n';
     }
   }
 
@@ -480,9 +536,10 @@ class StepRun {
   std::unique_ptr<Program> program_;
   std::unique_ptr<Plan> wide_plan_;
   std::vector<double> seconds_;
+  int64_t resident_ = 0;  // after the first run
   std::vector<Value> outputs_;
-  std::set<uint32_t> saved_steps_;
-  std::map<std::string, Value> saved_;
+  std::set<uint32_t> kept_steps_;
+  std::map<uint32_t, std::vector<Value>> kept_;  // by step
 };
 
 }  // namespace
@@ -491,6 +548,12 @@ Status check_step_flags(const RunStepFlags& flags) {
   if (!flags.fill.empty() && !fill_by_name(flags.fill).has_value()) {
     return Error{
         ErrorCode::kBadOptionValue, "--fill takes random, ramp, zeros or ones, not '" + flags.fill + "'", "", {}};
+  }
+  if (flags.memory != "arena" && flags.memory != "blocks") {
+    return Error{ErrorCode::kBadOptionValue, "--memory takes arena or blocks, not '" + flags.memory + "'", "", {}};
+  }
+  if (!flags.debug.empty() && (flags.debug != "memory" || flags.memory != "arena")) {
+    return Error{ErrorCode::kBadOptionValue, "--debug takes memory, and needs the arena", "", {}};
   }
   if (const Result<Tolerance> tolerance = parse_tolerance(flags.tolerance); !tolerance.ok()) return tolerance.error();
   if (const Result<const FxKernelTable*> kernels = chosen_kernels(flags); !kernels.ok()) return kernels.error();

@@ -26,7 +26,9 @@ struct RunStepFlags {
   std::string tolerance = "auto";
   uint32_t repeat = 1, warmup = 0;
   uint32_t threads = 0;  // 0: as many as there are processors
-  std::string isa;       // "": $FXOPT_ISA, else the widest
+  std::string memory = "arena";
+  std::string debug;  // "memory"
+  std::string isa;    // "": $FXOPT_ISA, else the widest
 };
 
 // Errors: kBadOptionValue for a value that is none of its flag.

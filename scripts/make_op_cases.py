@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes testdata/ops: calls of the operators that fxopt has kernels for, with what they give in float64, by PyTorch.
+"""Writes tests/cases/ops: calls of the operators that fxopt has kernels for, with what they give in float64, by PyTorch.
 
     scripts/make_op_cases.py [--out FOLDER] [--check]
 
@@ -13,6 +13,7 @@ be written with what is there. Needs torch and safetensors.
 from __future__ import annotations
 
 import argparse
+import copy
 import math
 import pathlib
 import sys
@@ -126,6 +127,11 @@ def pointwise() -> Iterator[Case]:
             yield Case(aten.pow.Tensor_Scalar, [made(100, dtype=dtype, low=0.01, high=8), exponent], magnitude)
             yield Case(aten.pow.Tensor_Scalar, [torch.tensor(SPECIAL, dtype=torch.float64).to(dtype), exponent], magnitude)
         yield Case(aten.native_dropout_backward.default, [made(40, dtype=dtype), made(40, dtype=torch.bool), 1.25], magnitude)
+    for target, scale in ((aten.add_.Tensor, add_scale), (aten.mul_.Tensor, magnitude)):
+        yield Case(target, [made(4, 6), made(6)], scale)
+        yield Case(target, [made(4, 6).t(), made(6, 4, dtype=torch.bfloat16)], scale)
+        yield Case(target, [made(5, dtype=torch.bfloat16), made(5)], scale)
+        yield Case(target, [made(5, dtype=torch.int64), 3], scale)
     yield Case(aten.pow.Tensor_Scalar, [made(30, dtype=torch.int64, low=-9, high=9), 3])
     yield Case(aten.tanh.default, [made(4, 6).t()], magnitude)
     yield Case(aten.tanh.default, [made(9, dtype=torch.int64)], magnitude)
@@ -149,6 +155,8 @@ def copies() -> Iterator[Case]:
     yield Case(aten.clone.default, [made(0, 4)])
     yield Case(aten.clone.default, [made(())])
     yield Case(aten.clone.default, [made(3000)[::2]], None, {"memory_format": torch.contiguous_format})
+    for source in (made(6), made(4, 6, dtype=torch.float64), made(4, 6, dtype=torch.int64), made(6, 4).t()):
+        yield Case(aten.copy_.default, [made(4, 6), source], magnitude)
     for dim in (0, 1, -1):
         yield Case(aten.cat.default, [[made(2, 3), made(2, 3), made(2, 3)], dim])
     yield Case(aten.cat.default, [[made(2, 3), made(0), made(4, 3)], 0])
@@ -385,13 +393,13 @@ def build(family: str) -> tuple[str, bytes, dict[str, float]]:
     text, tensors, worst = "", {}, {}
     for number, case in enumerate(FAMILIES[family]()):
         name = f"{case.target.__name__.split('.')[0].strip('_')}_{number}"
-        results = as_list(case.target(*case.args, **case.kwargs))
+        results = as_list(case.target(*copy.deepcopy(case.args), **case.kwargs))
         text += graph_text(name, case, results)
         for i, x in enumerate({id(x): x for x in tensors_in(case.args)}.values()):
             tensors[f"{name}/in{i}"] = x.contiguous().clone()
         narrow = family == "pointwise" and all(x.dtype != torch.float64 for x in tensors_in(case.args))
         wide_args = [widen(x, narrow=narrow) for x in case.args]
-        exact = as_list(case.target(*wide_args, **{key: widen(value) for key, value in case.kwargs.items()}))
+        exact = as_list(case.target(*copy.deepcopy(wide_args), **{key: widen(value) for key, value in case.kwargs.items()}))
         pairs = [(ours, x) for ours, x in zip(results, exact, strict=True) if ours is not None]
         scale_args = [*wide_args, case.kwargs["alpha"]] if "alpha" in case.kwargs and case.target is aten.add.Tensor else wide_args
         is_rounded = case.scale is not None and any(ours.dtype.is_floating_point for ours, _ in pairs)
@@ -410,7 +418,7 @@ def build(family: str) -> tuple[str, bytes, dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "testdata" / "ops", help="folder (default: %(default)s)")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "tests" / "cases" / "ops", help="folder (default: %(default)s)")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when something would change")
     args = parser.parse_args()
     changed = False

@@ -204,6 +204,50 @@ std::vector<bool> last_dims(size_t rank, size_t count) {
   return moved;
 }
 
+// The bytes between the first and the last element of a view, the latter included.
+struct Extent {
+  const char* first = nullptr;
+  const char* end = nullptr;
+};
+Extent extent_of(const FxView& view) {
+  if (view.data == nullptr) return {};
+  int64_t first = 0, last = 0;
+  for (int d = 0; d < view.rank; ++d) {
+    if (view.size[d] == 0) return {};
+    (view.stride[d] < 0 ? first : last) += (view.size[d] - 1) * view.stride[d];
+  }
+  const int64_t size = element_size(static_cast<DType>(view.dtype));
+  const char* data = static_cast<const char*>(view.data);
+  return {data + first * size, data + (last + 1) * size};
+}
+
+bool same_elements(const FxView& a, const FxView& b) {
+  if (a.data != b.data || a.dtype != b.dtype || a.rank != b.rank) return false;
+  for (int d = 0; d < a.rank; ++d) {
+    if (a.size[d] != b.size[d] || a.stride[d] != b.stride[d]) return false;
+  }
+  return true;
+}
+
+// A tile that is stored may change what a later tile loads. As PyTorch: an operand is the result itself, or shares no memory with it,
+// and a result has each element once (ATen/MemoryOverlap.cpp). Views that interleave without meeting are refused, too.
+bool overlaps_itself(const BoundCall& bound) {
+  for (uint32_t r = 0; r < bound.num_results; ++r) {
+    const FxView& result = bound.views[r];
+    const Extent written = extent_of(result);
+    if (written.first == nullptr) continue;
+    for (int d = 0; d < result.rank; ++d) {
+      if (result.size[d] > 1 && result.stride[d] == 0) return true;
+    }
+    for (size_t k = bound.num_results; k < bound.views.size(); ++k) {
+      const Extent read = extent_of(bound.views[k]);
+      const bool meet = read.first != nullptr && read.first < written.end && written.first < read.end;
+      if (meet && !same_elements(result, bound.views[k])) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 FxCall BoundCall::call(void* workspace, FxDrawState draw, int64_t* error) const {
@@ -255,6 +299,7 @@ Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint
   std::string why = "a size, a number or a tensor of it is not known";
   std::optional<BoundCall> bound = row->bind(Binder(call, *row, values, address), why);
   if (!bound.has_value()) return refuse(why);
+  if (overlaps_itself(*bound)) return refuse("it writes elements that it also reads or writes at another place");
   for (const FxView& view : bound->views) {
     if (view.is_number == 0 && view.dtype != 0 && !has_loads(static_cast<DType>(view.dtype)))
       return refuse("dtype " + std::string(name_of(static_cast<DType>(view.dtype))));
@@ -315,8 +360,10 @@ std::optional<BoundCall> dropout(const Binder& binder, std::string& why) {
   return bound;
 }
 
-std::optional<BoundCall> copy(const Binder& binder, std::string& why) {
-  const std::optional<Operand> result = binder.result(0), from = binder.tensor("self");
+namespace {
+
+std::optional<BoundCall> copy_from(const Binder& binder, std::string_view name, std::string& why) {
+  const std::optional<Operand> result = binder.result(0), from = binder.tensor(name);
   if (!result.has_value() || !from.has_value()) return std::nullopt;
   BoundCall bound;
   bound.num_results = 1;
@@ -327,6 +374,11 @@ std::optional<BoundCall> copy(const Binder& binder, std::string& why) {
   if (!group.finish(bound, why)) return std::nullopt;
   return bound;
 }
+
+}  // namespace
+
+std::optional<BoundCall> copy(const Binder& binder, std::string& why) { return copy_from(binder, "self", why); }
+std::optional<BoundCall> copy_into(const Binder& binder, std::string& why) { return copy_from(binder, "src", why); }
 
 std::optional<BoundCall> cat(const Binder& binder, std::string& why) {
   const std::optional<Operand> result = binder.result(0);

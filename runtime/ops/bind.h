@@ -66,7 +66,8 @@ Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint
 namespace bindings {
 std::optional<BoundCall> pointwise(const Binder& binder, std::string& why);
 std::optional<BoundCall> dropout(const Binder& binder, std::string& why);
-std::optional<BoundCall> copy(const Binder& binder, std::string& why);
+std::optional<BoundCall> copy(const Binder& binder, std::string& why);       // from `self`
+std::optional<BoundCall> copy_into(const Binder& binder, std::string& why);  // from `src`, which is broadcast
 std::optional<BoundCall> cat(const Binder& binder, std::string& why);
 std::optional<BoundCall> slice_backward(const Binder& binder, std::string& why);
 std::optional<BoundCall> fill(const Binder& binder, std::string& why);

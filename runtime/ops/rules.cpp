@@ -192,6 +192,8 @@ Results pointwise(const StepCall& call) {
   return dtype.has_value() ? one(broadcast(*dtype, operands)) : std::nullopt;
 }
 
+Results in_place(const StepCall& call) { return one(call.tensor("self")); }
+
 Results clone(const StepCall& call) {
   const std::optional<TensorShape> from = call.tensor("self");
   if (!from.has_value()) return std::nullopt;

@@ -16,6 +16,7 @@ std::optional<TensorShape> broadcast(DType dtype, const std::vector<TensorShape>
 std::optional<DType> promoted_dtype(const StepCall& call, const KernelRow& row);
 
 Results pointwise(const StepCall& call);  // operands and promotion by the row
+Results in_place(const StepCall& call);   // `self`, whatever the operands are
 Results clone(const StepCall& call);
 Results cat(const StepCall& call);
 Results slice_backward(const StepCall& call);

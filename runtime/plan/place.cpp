@@ -107,21 +107,21 @@ class Placer {
       block.bytes = *bytes;
       if (*bytes == 0 || storage.first == FX_NONE) continue;
       block.kind = FX_BLOCK_ARENA;
-      items.push_back({storage.first, ends_[i], *bytes});
+      items.push_back({storage.first, ends_[i], *bytes + 2 * options_.guard_bytes});
       placed.push_back(&block);
     }
     for (uint32_t i = 0; i < plan_.num_steps && options_.workspace; ++i) {
       const int64_t bytes = device_of(plan_.steps[i]) == options_.device ? options_.workspace(i) : 0;
       if (bytes <= 0) continue;
       placement_.workspaces[i] = {0, bytes, FX_BLOCK_ARENA, 0};
-      items.push_back({i, workspace_end(i), bytes});
+      items.push_back({i, workspace_end(i), bytes + 2 * options_.guard_bytes});
       placed.push_back(&placement_.workspaces[i]);
     }
     ArenaOptions arena;
     arena.effort = options_.arena_effort;
     const std::optional<ArenaPlan> found = plan_arena(items, arena);
     if (!found.has_value()) return Error{ErrorCode::kUnknownSize, "the storages are larger than any memory", "", {}};
-    for (size_t k = 0; k < placed.size(); ++k) placed[k]->offset = found->offsets[k];
+    for (size_t k = 0; k < placed.size(); ++k) placed[k]->offset = found->offsets[k] + options_.guard_bytes;
     placement_.arena_bytes = found->bytes;
     placement_.lower_bound = found->lower_bound;
     placement_.method = found->method;

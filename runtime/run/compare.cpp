@@ -1,10 +1,12 @@
 #include "runtime/run/compare.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "runtime/ops/kernels/dtype.h"
 #include "runtime/plan/plan.h"
@@ -136,37 +138,53 @@ Comparison compare(DType dtype, std::span<const std::byte> ours, std::span<const
   return result;
 }
 
-std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<bool>& differs,
-                               const std::vector<bool>& is_compared) {
-  // By storage: whether what is read of it later reaches an output that differs, or one that agrees.
-  std::vector<bool> to_wrong(plan.num_storages, false), to_right(plan.num_storages, false);
-  for (uint64_t i = 0; i < plan.num_outputs; ++i) {
-    const FxWord value = plan.outputs[i].value;
-    if (!is_compared[i] || kind_of(value) != FX_WORD_TENSOR) continue;
-    const uint32_t storage = plan.tensors[index_of(value)].storage;
-    if (storage != FX_NONE) (differs[i] ? to_wrong : to_right)[storage] = true;
+namespace {
+
+// Sets of compared values, as bits.
+using Set = std::vector<uint64_t>;
+
+void join(Set& into, const Set& other) {
+  for (size_t i = 0; i < other.size(); ++i) into[i] |= other[i];
+}
+
+}  // namespace
+
+std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<Compared>& compared) {
+  const size_t words = compared.size() / 64 + 1;
+  std::vector<Set> read_by(plan.num_storages, Set(words, 0));  // the values that what is in a storage now reaches
+  std::vector<std::vector<size_t>> at_step(plan.num_steps);
+  Set wrong(words, 0);
+  for (size_t i = 0; i < compared.size(); ++i) {
+    const uint64_t bit = uint64_t{1} << (i % 64);
+    if (compared[i].differs) wrong[i / 64] |= bit;
+    if (compared[i].step != FX_NONE) at_step[compared[i].step].push_back(i);
+    if (compared[i].output == FX_NONE) continue;
+    if_storage(plan, plan.outputs[compared[i].output].value,
+               [&](uint32_t storage) { read_by[storage][i / 64] |= bit; });
   }
-  std::vector<uint32_t> found;
-  for (uint64_t s = plan.num_steps; s-- > 0;) {
+  std::vector<std::pair<size_t, uint32_t>> found;  // values that agree, and the step
+  for (uint32_t s = static_cast<uint32_t>(plan.num_steps); s-- > 0;) {
     const FxStep& step = plan.steps[s];
-    bool wrong = false, right = false;
-    const auto look = [&](uint32_t storage) {
-      wrong = wrong || to_wrong[storage];
-      right = right || to_right[storage];
-    };
+    Set reached(words, 0);
+    const auto look = [&](uint32_t storage) { join(reached, read_by[storage]); };
     for (uint32_t i = 0; i < step.num_results; ++i) if_storage(plan, plan.words[step.results + i], look);
     for (uint32_t i = 0; i < step.num_writes; ++i) look(plan.indices[step.writes + i]);
-    if (!wrong && !right) continue;
-    if (wrong && !right) found.push_back(static_cast<uint32_t>(s));
+    for (const size_t i : at_step[s]) reached[i / 64] |= uint64_t{1} << (i % 64);
+    size_t agreeing = 0;
+    bool explains = true;
+    for (size_t i = 0; i < words; ++i) {
+      explains = explains && (reached[i] & wrong[i]) == wrong[i];
+      agreeing += static_cast<size_t>(std::popcount(reached[i] & ~wrong[i]));
+    }
+    if (explains) found.emplace_back(agreeing, s);
     for_each_argument(plan, step, [&](FxWord word) {
-      if_storage(plan, word, [&](uint32_t storage) {
-        to_wrong[storage] = to_wrong[storage] || wrong;
-        to_right[storage] = to_right[storage] || right;
-      });
+      if_storage(plan, word, [&](uint32_t storage) { join(read_by[storage], reached); });
     });
   }
-  std::reverse(found.begin(), found.end());
-  return found;
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<uint32_t> steps;
+  for (const auto& [agreeing, step] : found) steps.push_back(step);
+  return steps;
 }
 
 }  // namespace fxopt

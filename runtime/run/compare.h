@@ -51,9 +51,15 @@ Comparison compare(DType dtype, std::span<const std::byte> ours, std::span<const
 // Elements as float64. O(elements).
 std::vector<double> as_doubles(DType dtype, std::span<const std::byte> bytes);
 
-// The steps that outputs which differ depend on, and no output that agrees: where a mistake can be that explains both, first those
-// whose own operands agree with nothing wrong before them. `differs`: by output of the plan; `is_compared`: likewise. O(words).
-std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<bool>& differs,
-                               const std::vector<bool>& is_compared);
+// A value that was compared: an output of the plan, or what a step gave.
+struct Compared {
+  uint32_t output = FX_NONE, step = FX_NONE;  // one of them
+  bool differs = false;
+};
+
+// The steps that one mistake could be in: all values that differ depend on each of them. First those on which the fewest values depend
+// that agree (a mistake may be masked on its way to a value), and of these the later ones. Where the results of a step and of
+// all steps before it were compared, that step is the first. O(words * compared / 64 + steps log steps).
+std::vector<uint32_t> suspects(const FxPlan& plan, const std::vector<Compared>& compared);
 
 }  // namespace fxopt

@@ -2,19 +2,35 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <new>
+#include <sys/mman.h>
 #include <utility>
 
 #include "core/text.h"
 #include "ir/graph/types.h"
 #include "runtime/cpu/isa.h"
 #include "runtime/ops/rows.h"
+#include "runtime/plan/live.h"
 #include "runtime/plan/plan.h"
+#include "runtime/plan/walk.h"
 
 namespace fxopt {
 namespace {
 
 constexpr int64_t kAlignment = 512;
+constexpr int64_t kGuard = 512;
+constexpr int64_t kLargePage = int64_t{1} << 21;
+
+// Bytes that the system can give without taking them from others; nothing where it does not say.
+std::optional<int64_t> free_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("MemAvailable:")) return std::strtoll(line.c_str() + 13, nullptr, 10) * 1024;
+  }
+  return std::nullopt;
+}
 
 bool is_work(const FxStep& step) { return step.kind != FX_STEP_WAIT && step.kind != FX_STEP_STREAM; }
 
@@ -23,8 +39,17 @@ bool is_work(const FxStep& step) { return step.kind != FX_STEP_WAIT && step.kind
 HostBlock::HostBlock(int64_t bytes) {
   if (bytes <= 0) return;
   const int64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(rounded))));
-  if (data_ != nullptr) size_ = rounded;
+  // Large blocks in large pages: a third of a first run's time is the system's, page by page.
+  const bool is_large = rounded >= 2 * kLargePage;
+  const int64_t alignment = is_large ? kLargePage : kAlignment;
+  const int64_t size = is_large ? (rounded + kLargePage - 1) / kLargePage * kLargePage : rounded;
+  data_.reset(static_cast<std::byte*>(std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(size))));
+  if (data_ == nullptr) return;
+  size_ = rounded;
+#if defined(MADV_HUGEPAGE)
+  if (is_large)
+    madvise(data_.get(), static_cast<size_t>(size), MADV_HUGEPAGE);  // a wish: nothing is lost where it is refused
+#endif
 }
 
 void HostBlock::Free::operator()(std::byte* data) const { std::free(data); }
@@ -41,26 +66,45 @@ Error Program::error_at(uint32_t step, ErrorCode code, std::string message, std:
   return error;
 }
 
-// Calls need no memory to be bound: a first binding without addresses tells the workspaces, which the placement needs.
+// Without addresses, a binding tells the workspaces, which the placement needs.
+Status Program::bind_step_at(uint32_t step) {
+  const bool is_placed = !addresses_.empty();
+  const AddressOf address = [&](uint32_t storage) { return is_placed ? addresses_[storage] : nullptr; };
+  Result<BoundCall> call = bind_step(plan_, values_, step, address);
+  if (!call.ok()) return call.error();
+  const KernelRow* row = find_op_row(op_name(plan_, plan_.steps[step]));
+  const FxKernel* kernel = find_kernel(*options_.kernels, row->body);
+  if (kernel == nullptr)
+    return error_at(step, ErrorCode::kUnsupportedOp, "no kernel of the name " + std::string(row->body), "");
+  bound_[step] = {*std::move(call), kernel};
+  int64_t error = FX_NO_ERROR;
+  const FxCall numbers = bound_[step].call.call(nullptr, {}, &error);
+  if (kernel->workspace != nullptr) workspaces_[step] = kernel->workspace(&numbers);
+  return ok_status();
+}
+
 Status Program::bind() {
   bound_.resize(plan_.num_steps);
   workspaces_.assign(plan_.num_steps, 0);
-  const bool is_placed = !addresses_.empty();
-  const AddressOf address = [&](uint32_t storage) { return is_placed ? addresses_[storage] : nullptr; };
   for (uint32_t i = 0; i < plan_.num_steps; ++i) {
     if (!is_work(plan_.steps[i])) continue;
-    Result<BoundCall> call = bind_step(plan_, values_, i, address);
-    if (!call.ok()) return call.error();
-    const KernelRow* row = find_op_row(op_name(plan_, plan_.steps[i]));
-    const FxKernel* kernel = find_kernel(*options_.kernels, row->body);
-    if (kernel == nullptr)
-      return error_at(i, ErrorCode::kUnsupportedOp, "no kernel of the name " + std::string(row->body), "");
-    bound_[i] = {*std::move(call), kernel};
-    int64_t error = FX_NO_ERROR;
-    const FxCall numbers = bound_[i].call.call(nullptr, {}, &error);
-    if (kernel->workspace != nullptr) workspaces_[i] = kernel->workspace(&numbers);
+    if (Status status = bind_step_at(i); !status.ok()) return status;
   }
   return ok_status();
+}
+
+// A system gives more than it has, and ends the process later: what is free is asked first.
+Status Program::take_arena() {
+  const std::optional<int64_t> free = free_memory();
+  if (!free.has_value() || placement_.arena_bytes <= *free) arena_ = HostBlock(placement_.arena_bytes);
+  if (arena_.data() != nullptr || placement_.arena_bytes == 0) return ok_status();
+  const uint32_t device = placement_.device;
+  return error_at(
+      peak_of(plan_, values_, device).step, ErrorCode::kOutOfMemory,
+      "the step needs " + std::to_string(placement_.arena_bytes) +
+          " bytes besides its inputs, most of them here, and " +
+          (free.has_value() ? std::to_string(*free) + " are free" : std::string("they could not be had")),
+      "`fxopt mem` tells what they are; `fxopt opt --passes 'sac{policy=full},remat'` recomputes instead of keeping");
 }
 
 Status Program::place_storages() {
@@ -75,19 +119,28 @@ Status Program::place_storages() {
   }
   place_options.device = devices.empty() ? FX_NONE : devices.front();
   place_options.workspace = [&](uint32_t step) { return workspaces_[step]; };
+  if (options_.debug_memory) place_options.guard_bytes = kGuard;
   Result<PlanPlacement> placed = place(plan_, place_options);
   if (!placed.ok()) return placed.error();
   placement_ = *std::move(placed);
-  arena_ = HostBlock(placement_.arena_bytes);
-  if (arena_.data() == nullptr && placement_.arena_bytes > 0) {
-    return Error{ErrorCode::kOutOfMemory,
-                 "the arena of " + std::to_string(placement_.arena_bytes) + " bytes could not be had",
-                 "`fxopt mem` tells where the peak is",
-                 {}};
+  if (options_.memory == HostMemory::kBlocks) {
+    addresses_.assign(plan_.num_storages, nullptr);
+    blocks_.resize(plan_.num_storages);
+    taken_.resize(plan_.num_steps);
+    for (uint32_t i = 0; i < plan_.num_storages; ++i) {
+      const FxStorage& storage = plan_.storages[i];
+      if (placement_.blocks[i].kind == FX_BLOCK_ARENA) taken_[storage.first].push_back(i);
+      if (placement_.blocks[i].kind != FX_BLOCK_GIVEN || i >= options_.given.size()) continue;
+      addresses_[i] = options_.given[i];
+    }
+    return ok_status();
   }
+  if (Status status = take_arena(); !status.ok()) return status;
   addresses_.assign(plan_.num_storages, nullptr);
-  for (uint64_t i = 0; i < plan_.num_storages; ++i) {
+  taken_.resize(plan_.num_steps);
+  for (uint32_t i = 0; i < plan_.num_storages; ++i) {
     const FxBlock& block = placement_.blocks[i];
+    if (block.kind == FX_BLOCK_ARENA) taken_[plan_.storages[i].first].push_back(i);
     if (block.kind == FX_BLOCK_ARENA) addresses_[i] = arena_.data() + block.offset;
     if (block.kind == FX_BLOCK_GIVEN && i < options_.given.size()) addresses_[i] = options_.given[i];
   }
@@ -113,13 +166,13 @@ FxDrawState Program::draw_of(const FxStep& step) const {
   return state;
 }
 
-Status Program::run_step(uint32_t step) {
+Status Program::run_kernel(uint32_t step) {
   const Bound& bound = bound_[step];
-  if (bound.kernel == nullptr) return ok_status();
   int64_t error = FX_NO_ERROR;
-  const FxBlock& workspace = placement_.workspaces[step];
-  void* scratch = workspace.kind == FX_BLOCK_ARENA ? arena_.data() + workspace.offset : nullptr;
-  const FxCall call = bound.call.call(scratch, draw_of(plan_.steps[step]), &error);
+  const FxBlock& block = placement_.workspaces[step];
+  void* workspace = block.kind == FX_BLOCK_ARENA ? arena_.data() + block.offset : nullptr;
+  if (options_.memory == HostMemory::kBlocks) workspace = workspace_.data();
+  const FxCall call = bound.call.call(workspace, draw_of(plan_.steps[step]), &error);
   for (uint32_t phase = 0; phase < bound.kernel->phases; ++phase) {
     options_.threads->run(bound.kernel->units(&call, phase),
                           [&](int64_t first, int64_t end) { bound.kernel->run(&call, phase, first, end); });
@@ -134,11 +187,124 @@ Status Program::run_step(uint32_t step) {
   return ok_status();
 }
 
+Status Program::run_step(uint32_t step) {
+  if (options_.memory == HostMemory::kBlocks) {
+    if (Status status = take_blocks(step); !status.ok()) return status;
+  }
+  if (bound_[step].kernel != nullptr) {
+    if (Status status = run_kernel(step); !status.ok()) return status;
+  }
+  if (options_.debug_memory) {
+    if (Status status = check_guards(step); !status.ok()) return status;
+  }
+  return ok_status();
+}
+
+// -- blocks
+
+Status Program::take_blocks(uint32_t step) {
+  for (const uint32_t storage : taken_[step]) {
+    const int64_t bytes = placement_.blocks[storage].bytes;
+    blocks_[storage] = HostBlock(bytes);
+    addresses_[storage] = blocks_[storage].data();
+    counted_ += bytes;
+    if (addresses_[storage] != nullptr) continue;
+    return error_at(
+        step, ErrorCode::kOutOfMemory,
+        std::to_string(bytes) + " bytes could not be had, with " + std::to_string(counted_ - bytes) + " in use",
+        "`fxopt mem` tells where the peak is");
+  }
+  workspace_ = HostBlock(workspaces_[step]);
+  if (workspaces_[step] > 0 && workspace_.data() == nullptr)
+    return error_at(step, ErrorCode::kOutOfMemory,
+                    std::to_string(workspaces_[step]) + " bytes of workspace could not be had", "");
+  counted_peak_ = std::max(counted_peak_, counted_ + workspaces_[step]);
+  return is_work(plan_.steps[step]) ? bind_step_at(step) : ok_status();
+}
+
+void Program::give_blocks(uint32_t step) {
+  workspace_ = HostBlock();
+  const FxStep& row = plan_.steps[step];
+  for (uint32_t i = 0; i < row.num_frees; ++i) {
+    const uint32_t storage = plan_.indices[row.frees + i];
+    counted_ -= placement_.blocks[storage].kind == FX_BLOCK_ARENA ? placement_.blocks[storage].bytes : 0;
+    blocks_[storage] = HostBlock();
+    addresses_[storage] = nullptr;
+  }
+}
+
+// -- guards
+
+namespace {
+
+constexpr uint64_t kPoison = 0x7ff4dead7fa4dead;  // signalling NaNs as float64, float32 and bfloat16
+constexpr uint64_t kCanary = 0x5afec0de5afec0de;
+
+void fill_words(std::byte* from, int64_t bytes, uint64_t word) {
+  for (int64_t i = 0; i < bytes; i += 8)
+    std::memcpy(from + i, &word, static_cast<size_t>(std::min<int64_t>(8, bytes - i)));
+}
+
+bool has_words(const std::byte* from, int64_t bytes, uint64_t word) {
+  for (int64_t i = 0; i < bytes; i += 8) {
+    if (std::memcmp(from + i, &word, static_cast<size_t>(std::min<int64_t>(8, bytes - i))) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Program::write_guards(uint32_t step) {
+  const auto write = [&](const FxBlock& block) {
+    if (block.kind != FX_BLOCK_ARENA) return;
+    fill_words(arena_.data() + block.offset - kGuard, kGuard, kCanary);
+    fill_words(arena_.data() + block.offset + block.bytes, kGuard, kCanary);
+  };
+  write(placement_.workspaces[step]);
+  for (const uint32_t storage : taken_[step]) write(placement_.blocks[storage]);
+}
+
+void Program::poison_arena() { fill_words(arena_.data(), arena_.size(), kPoison); }
+
+// Guards are written before the step that uses a block first, since blocks share bytes over time.
+Status Program::check_guards(uint32_t step) const {
+  const auto is_whole = [&](const FxBlock& block) {
+    if (block.kind != FX_BLOCK_ARENA) return true;
+    const std::byte* data = arena_.data() + block.offset;
+    return has_words(data - kGuard, kGuard, kCanary) && has_words(data + block.bytes, kGuard, kCanary);
+  };
+  std::string broken;
+  if (!is_whole(placement_.workspaces[step])) broken = "its workspace";
+  for_each_storage(plan_, plan_.steps[step], [&](uint32_t storage) {
+    if (!is_whole(placement_.blocks[storage])) broken = "storage " + std::to_string(storage);
+  });
+  if (broken.empty()) return ok_status();
+  return error_at(step, ErrorCode::kInternal, "its kernel wrote beyond " + broken,
+                  "this is a mistake in fxopt; please report it with this file");
+}
+
+void Program::poison_frees(uint32_t step) {
+  const FxStep& row = plan_.steps[step];
+  const auto poison = [&](const FxBlock& block) {
+    if (block.kind == FX_BLOCK_ARENA) fill_words(arena_.data() + block.offset, block.bytes, kPoison);
+  };
+  for (uint32_t i = 0; i < row.num_frees; ++i) poison(placement_.blocks[plan_.indices[row.frees + i]]);
+  poison(placement_.workspaces[step]);
+}
+
 Status Program::run() {
+  if (options_.debug_memory) poison_arena();
+  counted_ = counted_peak_ = 0;
+  for (uint64_t i = 0; i < plan_.num_storages && options_.memory == HostMemory::kBlocks; ++i) {
+    if (placement_.blocks[i].kind == FX_BLOCK_GIVEN) counted_ += values_.integer(plan_.storages[i].bytes).value_or(0);
+  }
   for (uint32_t i = 0; i < plan_.num_steps; ++i) {
     if (options_.before) options_.before(i);
+    if (options_.debug_memory) write_guards(i);
     if (const Status status = run_step(i); !status.ok()) return status;
     if (options_.after) options_.after(i);
+    if (options_.memory == HostMemory::kBlocks) give_blocks(i);
+    if (options_.debug_memory) poison_frees(i);
   }
   return ok_status();
 }

@@ -32,11 +32,21 @@ class HostBlock {
   int64_t size_ = 0;
 };
 
+// Where storages lie that steps make.
+enum class HostMemory : uint8_t {
+  kArena,   // at the offsets of a placement
+  kBlocks,  // each in a block of its own, from the step that makes it to its last use
+};
+
 // What a run of one step on the CPU is given.
 struct ExecuteOptions {
   const FxKernelTable* kernels = nullptr;
   ThreadPool* threads = nullptr;
   uint64_t seed = 0;
+  HostMemory memory = HostMemory::kArena;
+  // In the arena: guards around every storage and workspace are checked behind each step that uses them, and bytes that nobody has are
+  // signalling NaNs. A kernel that writes beyond its operand is an error with the node; one that reads what is not there gives NaNs.
+  bool debug_memory = false;
   // Memory of each storage that is the caller's (inputs, constants), by storage; null: it has none.
   std::vector<void*> given;
   // Called before and after each step: values are there for whoever wants to see them. May be empty.
@@ -56,14 +66,25 @@ class Program {
   // Memory of a storage, while the program is there; null: it has none. What a step made is there until it was freed.
   void* address_of(uint32_t storage) const { return addresses_[storage]; }
   int64_t arena_bytes() const { return placement_.arena_bytes; }
+  // The most bytes of blocks and of the caller's storages at once, as they were counted when taken and given back; 0 in the arena.
+  int64_t counted_peak() const { return counted_peak_; }
   const FxPlan& plan() const { return plan_; }
 
  private:
   Program(const FxPlan& plan, const ScalarValues& values, const ExecuteOptions& options)
       : plan_(plan), values_(values), options_(options) {}
+  Status bind_step_at(uint32_t step);
   Status bind();
   Status place_storages();
+  Status take_arena();
   Status run_step(uint32_t step);
+  Status run_kernel(uint32_t step);
+  Status take_blocks(uint32_t step);
+  void give_blocks(uint32_t step);
+  void poison_arena();
+  void write_guards(uint32_t step);
+  Status check_guards(uint32_t step) const;
+  void poison_frees(uint32_t step);
   Error error_at(uint32_t step, ErrorCode code, std::string message, std::string hint) const;
   FxDrawState draw_of(const FxStep& step) const;
 
@@ -79,7 +100,12 @@ class Program {
   std::vector<int64_t> workspaces_;  // bytes, by step
   PlanPlacement placement_;
   HostBlock arena_;
-  std::vector<void*> addresses_;  // by storage
+  std::vector<void*> addresses_;              // by storage
+  std::vector<std::vector<uint32_t>> taken_;  // storages that begin with a step
+  // Of HostMemory::kBlocks.
+  std::vector<HostBlock> blocks_;  // by storage
+  HostBlock workspace_;
+  int64_t counted_ = 0, counted_peak_ = 0;
 };
 
 }  // namespace fxopt

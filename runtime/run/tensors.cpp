@@ -1,10 +1,13 @@
 #include "runtime/run/tensors.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string_view>
 
 #include "core/check.h"
+#include "runtime/ops/kernels/dtype.h"
 #include "runtime/plan/plan.h"
 
 namespace fxopt {
@@ -62,6 +65,21 @@ void copy_in(const PlacedTensor& tensor, std::span<const std::byte> bytes, void*
   for_each_piece(tensor.shape, [&](int64_t offset, int64_t at, int64_t size) {
     std::memcpy(to + tensor.offset + offset, bytes.data() + at, static_cast<size_t>(size));
   });
+}
+
+size_t count_not_finite(const PlacedTensor& tensor, const void* storage) {
+  const std::byte* from = static_cast<const std::byte*>(storage) + tensor.offset;
+  const int64_t size = element_size(tensor.shape.dtype);
+  size_t count = 0;
+  for_each_piece(tensor.shape, [&](int64_t offset, int64_t, int64_t bytes) {
+    double x[256];
+    for (int64_t at = 0; at < bytes / size; at += 256) {
+      const int64_t n = std::min<int64_t>(256, bytes / size - at);
+      kernels::load_run(static_cast<uint8_t>(tensor.shape.dtype), from + offset, at, 1, n, x);
+      count += static_cast<size_t>(std::count_if(x, x + n, [](double value) { return !std::isfinite(value); }));
+    }
+  });
+  return count;
 }
 
 std::vector<std::string> output_names(const FxPlan& plan) {

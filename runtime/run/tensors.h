@@ -28,6 +28,9 @@ std::vector<std::byte> copy_out(const PlacedTensor& tensor, const void* storage)
 // The other way. `bytes` must be as many as the elements take. O(elements).
 void copy_in(const PlacedTensor& tensor, std::span<const std::byte> bytes, void* storage);
 
+// Elements that are infinite or no numbers. `storage`: as above. O(elements).
+size_t count_not_finite(const PlacedTensor& tensor, const void* storage);
+
 // The names of outputs in files: the model's where it is the only one of it, else output_N. By output. O(outputs log outputs).
 std::vector<std::string> output_names(const FxPlan& plan);
 

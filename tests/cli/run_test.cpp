@@ -110,11 +110,11 @@ TEST_CASE("cli run: outputs are written, expected, and found different") {
   const CliResult same =
       run_fxopt({"run", twin, "--fill", "random", "--expect", output, "--tolerance", "bitwise", "--threads", "3"});
   CHECK(same.exit == 0);
-  CHECK(contains(same.out, "as expected: 30 outputs within bitwise"));
+  CHECK(contains(same.out, "as expected: 30 values within bitwise"));
   const CliResult other = run_fxopt({"run", twin, "--fill", "random", "--seed", "1", "--expect", output});
   CHECK(other.exit == 4);
-  CHECK(contains(other.err, "error[FX0430]: 30 of 30 outputs differ from "));
-  CHECK(contains(other.out, "suspects: "));
+  CHECK(contains(other.err, "error[FX0430]: 30 of 30 values differ from "));
+  CHECK(contains(other.out, "suspects, the likeliest first: %"));
   CHECK(run_fxopt({"run", twin, "--fill", "random", "--repeat", "3", "--warmup", "1"}).exit == 0);
 }
 

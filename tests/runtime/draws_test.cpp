@@ -6,9 +6,7 @@
 #include <set>
 
 #include "ir/io/io.h"
-#include "ir/prepare.h"
 #include "ir/step/compose.h"
-#include "passes/pipeline/pipeline.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/print.h"
 #include "tests/catch.h"
@@ -35,22 +33,6 @@ Draws draws_of(const FxPlan& plan) {
   return draws;
 }
 
-void run(Module& module, const std::string& passes) {
-  prepare(module);
-  if (passes.empty()) return;
-  const Result<Pipeline> pipeline = parse_pipeline(passes);
-  REQUIRE(pipeline.ok());
-  PassContext context(module);
-  const Result<RunReport> report = run_pipeline(module, *pipeline, {}, context);
-  if (!report.ok()) FAIL(format_error(report.error()));
-}
-
-std::unique_ptr<Module> after(const std::string& file, const std::string& passes) {
-  std::unique_ptr<Module> module = load_testdata(file);
-  run(*module, passes);
-  return module;
-}
-
 Draws planned_draws(std::unique_ptr<Module> module) {
   const Result<std::unique_ptr<Plan>> plan = lower_step(*module);
   if (!plan.ok()) FAIL(format_error(plan.error()));
@@ -59,7 +41,7 @@ Draws planned_draws(std::unique_ptr<Module> module) {
 
 TEST_CASE("draws: every exact pipeline and cut of GPT-2 draws the same numbers in the same places") {
   for (const std::string file : {"gpt2_joint_twin.pb.zst", "gpt2_flb_twin.pb.zst"}) {
-    const Draws before = planned_draws(after(file, ""));
+    const Draws before = planned_draws(load_optimized(file, ""));
     REQUIRE(before.size() == 7);
     for (const std::string passes :
          {"canonicalize,cse,dce", "sac{policy=full},remat,dce", "canonicalize,cse,sac,remat,dce",
@@ -68,7 +50,7 @@ TEST_CASE("draws: every exact pipeline and cut of GPT-2 draws the same numbers i
       CAPTURE(file, passes);
       const bool is_cut = passes.find("partition") != std::string::npos;
       if (is_cut && file == "gpt2_flb_twin.pb.zst") continue;  // no joint graph
-      CHECK(planned_draws(after(file, passes)) == before);
+      CHECK(planned_draws(load_optimized(file, passes)) == before);
     }
   }
 }
@@ -89,7 +71,7 @@ TEST_CASE("draws: a copy has its original's slot, which counting draws would not
   const auto repeated = [](bool by_order) {
     Result<std::unique_ptr<Module>> module = parse_module(std::string(kRepeatedDraw), Format::kText, "text");
     REQUIRE(module.ok());
-    run(**module, "remat");
+    optimize(**module, "remat");
     const Result<Step> step = find_step(**module);
     REQUIRE(step.ok());
     const Graph& graph = (*module)->graph(compose_step(**module, *step));
@@ -109,7 +91,7 @@ TEST_CASE("draws: a copy has its original's slot, which counting draws would not
 }
 
 TEST_CASE("draws: each microbatch draws its own numbers") {
-  std::unique_ptr<Module> module = after("gpt2_joint_twin.pb.zst", "partition{mode=default}");
+  std::unique_ptr<Module> module = load_optimized("gpt2_joint_twin.pb.zst", "partition{mode=default}");
   const Result<Step> once = find_step(*module);
   REQUIRE(once.ok());
   REQUIRE(once->runs.size() == 2);

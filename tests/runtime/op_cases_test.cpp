@@ -1,4 +1,4 @@
-// Every kernel of the CPU against float64 by PyTorch: testdata/ops has calls by family (scripts/make_op_cases.py). A result may be wrong by
+// Every kernel of the CPU against float64 by PyTorch: tests/cases/ops has calls by family (scripts/make_op_cases.py). A result may be wrong by
 // k eps S: k of the operator's row, S of the file.
 
 #include <cmath>
@@ -24,7 +24,7 @@
 namespace fxopt {
 namespace {
 
-const std::string kFolder = std::string(FXOPT_SOURCE_DIR) + "/testdata/ops/";
+const std::string kFolder = std::string(FXOPT_SOURCE_DIR) + "/tests/cases/ops/";
 
 struct OpCase {
   std::string name, text;

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "ir/io/io.h"
+#include "ir/prepare.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/catch.h"
 
 namespace fxopt {
@@ -28,6 +30,22 @@ std::unique_ptr<Module> load_testdata(const std::string& name) {
   Result<std::unique_ptr<Module>> module = load_module((kRoot / name).string());
   if (!module.ok()) FAIL(format_error(module.error()));
   return std::move(*module);
+}
+
+void optimize(Module& module, const std::string& passes) {
+  prepare(module);
+  if (passes.empty()) return;
+  const Result<Pipeline> pipeline = parse_pipeline(passes);
+  REQUIRE(pipeline.ok());
+  PassContext context(module);
+  const Result<RunReport> report = run_pipeline(module, *pipeline, {}, context);
+  if (!report.ok()) FAIL(format_error(report.error()));
+}
+
+std::unique_ptr<Module> load_optimized(const std::string& name, const std::string& passes) {
+  std::unique_ptr<Module> module = load_testdata(name);
+  optimize(*module, passes);
+  return module;
 }
 
 }  // namespace fxopt
