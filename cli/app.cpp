@@ -53,7 +53,7 @@ const std::vector<Command>& commands() {
       {"show", "print a graph, some of its nodes, a summary, or a drawing", declare_show},
       {"convert", "write a graph in another form", declare_convert},
       {"reduce", "make a failing graph small; a command says whether it still fails", declare_reduce},
-      {"run", "make the plan of a training step and say what running it takes", declare_run},
+      {"run", "execute a training step on the CPU, or say what that takes", declare_run},
       {"passes", "list the passes, or describe one", declare_passes},
       {"help", "explain a command, a pass, an error code or a concept", declare_help},
       {"completion", "print a completion script for a shell", declare_completion},

@@ -257,6 +257,27 @@ Placeholders come first, in their order, and the output last. Of dependences tha
 are left out. With --json every node has "follows" and "followed_by".
 )";
 
+constexpr std::string_view kRun =
+    R"(fxopt run executes a training step on the CPU, without Python: forward, loss and backward of one file, or
+several files that are one step.
+
+  fxopt run step.pb --fill random                              does it run, is it finite, how long, how much memory
+  fxopt run step.pb --state model.safetensors --inputs batch.safetensors --output out.safetensors
+  fxopt run after.pb --fill random --expect out.safetensors --tolerance bitwise
+
+Results have the same bits for any number of threads and any instruction set. Passes that are proved exact keep them, too.
+Random calls draw by the node that was first recorded, not by the order in which they run, so that recomputation and cuts draw
+the same; --seed chooses other numbers. Inputs are looked up by the model's names of parameters, or by the names of
+placeholders; --fill makes up those that are missing, ids below the rows of the table that they index.
+
+--expect compares outputs, and values of nodes that the file has (--save NODE writes some). --tolerance auto runs the step in
+float64, too, and judges by the distance of both from that. Where something differs, the steps are listed that one mistake could
+be in.
+
+--dry-run runs nothing and lists the operators that have no kernel, all at once. --debug memory puts guards around every
+storage. --memory blocks counts bytes as they are taken, beside the predicted peak. A device cuda:0 in the file runs
+on the CPU.)";
+
 constexpr std::string_view kSummary =
     R"(`fxopt show IN --summary` tells what a graph is made of, totals first, the biggest of each list first.
 --top N says how many rows; the others are summed up in a line. --json has the same figures and all
@@ -429,6 +450,7 @@ const std::vector<Topic>& topics() {
       {"phases", "forward, loss, backward, optimizer", std::string(kPhases)},
       {"pipeline", "how passes are written one after the other", pipeline_topic()},
       {"proofs", "what is proved after each pass, and between two files", std::string(kProofs)},
+      {"running", "how a step is executed, and compared", std::string(kRun)},
       {"steps", "several graphs as one step", std::string(kSteps)},
       {"summary", "what show --summary counts", std::string(kSummary)},
       {"tag-rules", "save and recompute tags, and which rule decides", tag_rules_topic()},

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds fxopt, and optimizes a real Llama training step: its recompute decisions are carried
-# out, and the report shows the peak memory before and after.
+# out, and the report shows the peak memory before and after. Then a small GPT-2 is executed before and after passes: equal bits, less
+# memory.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,3 +17,8 @@ fi
 build/release/fxopt opt "$graph" -o build/llama1b_optimized.pb \
   --passes 'canonicalize,cse,sac{policy=full},remat,dce' --report --timing
 echo "quickstart: wrote build/llama1b_optimized.pb"
+
+twin=testdata/gpt2_flb_twin.pb.zst
+build/release/fxopt opt "$twin" -o build/gpt2_optimized.pb --passes 'canonicalize,cse,sac{policy=full},remat,dce'
+build/release/fxopt run "$twin" --fill random --memory blocks --output build/gpt2_outputs.safetensors
+build/release/fxopt run build/gpt2_optimized.pb --fill random --memory blocks --expect build/gpt2_outputs.safetensors --tolerance bitwise

@@ -6,7 +6,7 @@
 Inputs are made up as `--fill random` makes them: this script repeats the generator. Masks of dropout are taken from fxopt's run. PyTorch
 executes the graph in the file node by node. Its outputs are handed to `fxopt run --expect`, under `--tolerance auto`; printed beside it:
 the largest distance of both from the step in float64, by PyTorch. Exits with 1 when one differs. --write keeps PyTorch's outputs as
-FOLDER/NAME.expect.safetensors. Needs torch, numpy and safetensors.
+FOLDER/NAME.safetensors. Needs torch, numpy and safetensors.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def check_file(path: str, program: str, seed: int, write: pathlib.Path | None) -
         print(f"{path}: {compared} outputs, largest distance from float64: fxopt {distance['fxopt']:.2e}, PyTorch {distance['PyTorch']:.2e}: {verdict}")
         if write is not None:
             name = pathlib.Path(path).name.split(".")[0]
-            save_file({name: value.contiguous().clone() for name, value in outputs.items()}, write / f"{name}.expect.safetensors")
+            save_file({name: value.contiguous().clone() for name, value in outputs.items()}, write / f"{name}.safetensors")
         return code == 0 and compared == len(outputs)
 
 

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/cpu/isa.h"
 #include "tests/catch.h"
 
 namespace fxopt {
@@ -101,6 +102,19 @@ TEST_CASE("cli run: a step of made up inputs") {
   const double loss = run["loss"];  // the model has 97 words: about log 97 = 4.57
   CHECK(loss > 4.2);
   CHECK(loss < 4.9);
+}
+
+TEST_CASE("cli run: the twins of GPT-2 agree with PyTorch, on every instruction set") {
+  for (const std::string name : {"gpt2_flb_twin", "gpt2_joint_twin"}) {
+    for (const std::string_view isa : cpu_isas()) {
+      const CliResult result =
+          run_fxopt({"run", testdata(name + ".pb.zst"), "--fill", "random", "--seed", "7", "--expect",
+                     testdata("run/" + name + ".safetensors"), "--isa", std::string(isa)});
+      CAPTURE(name, result.out, result.err);
+      CHECK(result.exit == 0);
+      CHECK(contains(result.out, " values within auto"));
+    }
+  }
 }
 
 TEST_CASE("cli run: outputs are written, expected, and found different") {
