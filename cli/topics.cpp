@@ -15,7 +15,8 @@ constexpr std::string_view kExitCodes =
 2   the command line is not understood
 3   an input is malformed, or breaks an invariant where a valid graph is needed
 4   a result, not a malfunction: broken invariants or another result than --against (verify), a pass's output failed
-    the verifier or the proof, a pass refused a tag or a phase mark, or a tag that --strict-tags does not accept
+    the verifier or the proof, a pass refused a tag or a phase mark, a tag that --strict-tags does not accept, or
+    outputs that differ from --expect (run)
 5   a result, not a malfunction: a limit was exceeded, such as --budget
 6   a result, not a malfunction: the collectives of ranks do not fit together (ranks)
 7   infeasible (unused so far)
