@@ -183,6 +183,18 @@ bool add_params(const Binder& binder, BoundCall& bound, std::string& why) {
   return all_known;
 }
 
+// Elements that are only moved are integers of their size: a NaN stays the one it is.
+void keep_bits(BoundCall& bound) {
+  constexpr DType kBySize[] = {DType::kUnspecified, DType::kInt8,        DType::kInt16,
+                               DType::kUnspecified, DType::kInt32,       DType::kUnspecified,
+                               DType::kUnspecified, DType::kUnspecified, DType::kInt64};
+  for (FxView& view : bound.views) {
+    const auto dtype = static_cast<DType>(view.dtype);
+    if (has_loads(dtype)) view.dtype = static_cast<uint8_t>(kBySize[element_size(dtype)]);
+  }
+  bound.compute = FX_COMPUTE_INT64;
+}
+
 int64_t wrap(int64_t dim, size_t rank) { return dim < 0 ? dim + static_cast<int64_t>(rank) : dim; }
 
 // Moves dimensions to the end, in their order; the others stay before them in theirs.
@@ -372,6 +384,7 @@ std::optional<BoundCall> copy_from(const Binder& binder, std::string_view name, 
   group.add(layout_of(result->shape), *result);
   group.add(broadcast_to(from->shape, result->shape.sizes), *from);
   if (!group.finish(bound, why)) return std::nullopt;
+  if (from->shape.dtype == result->shape.dtype) keep_bits(bound);
   return bound;
 }
 

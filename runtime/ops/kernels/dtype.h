@@ -55,8 +55,12 @@ FX_FN uint16_t float_to_f16(float x) {
   } else {
     half = (rest - (112u << 23) + 0xfffu + ((rest >> 13) & 1u)) >> 13;
   }
-  return static_cast<uint16_t>(sign | half);
+  return static_cast<uint16_t>(rest > 0x7f800000u ? half : sign | half);
 }
+
+// Which NaN an operation gives depends on the processor, on the order of operands, and on what a compiler has folded: one is stored.
+FX_FN float canonical(float x) { return is_nan(x) ? bits_to<float>(uint32_t{0x7fc00000u}) : x; }
+FX_FN double canonical(double x) { return is_nan(x) ? bits_to<double>(uint64_t{0x7ff8000000000000u}) : x; }
 
 template <class To>
 struct Convert {
@@ -159,9 +163,9 @@ FX_FN void store_run(uint8_t type, void* data, int64_t first, int64_t stride, in
     case kF16:
       FX_STORE(uint16_t, float_to_f16(Convert<float>::from(x)))
     case kF32:
-      FX_STORE(float, Convert<float>::from(x))
+      FX_STORE(float, canonical(Convert<float>::from(x)))
     case kF64:
-      FX_STORE(double, Convert<double>::from(x))
+      FX_STORE(double, canonical(Convert<double>::from(x)))
     case kBool:
       FX_STORE(uint8_t, x != T(0))
     case kBF16:

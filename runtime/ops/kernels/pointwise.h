@@ -93,7 +93,8 @@ FX_FN void pointwise_unit(const Lanes& lanes, const FxCall& call, int64_t unit) 
   const int64_t begin = unit * kTile;
   const int own = (n - lanes.lane() + Lanes::kCount - 1) / Lanes::kCount;
   T in[Body::kOperands][kOwn], out[kOwn];
-  for (int k = 0; k < Body::kOperands; ++k) load_tile(lanes, call.views[call.num_results + k], begin, n, in[k]);
+  for (int k = 0; k < Body::kOperands; ++k)
+    load_tile(lanes, call.views[call.num_results + static_cast<uint32_t>(k)], begin, n, in[k]);
   const Params<T> params{call.params};
   for (int i = 0; i < own; ++i) {
     T x[Body::kOperands];
