@@ -97,7 +97,7 @@ CommandBody declare_run(CLI::App& app) {
   app.add_option("--inputs", step.inputs, "tensors by the names of inputs, or of parameters; repeatable")
       ->type_name("F.safetensors")
       ->allow_extra_args(false);
-  app.add_option("--input", step.input, "one input: FILE.safetensors:KEY, or a number; repeatable")
+  app.add_option("--input", step.input, "one input: FILE.npy, FILE.safetensors:KEY, or a number; repeatable")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   app.add_option("--state", step.state, "parameters and buffers by the model's names; never written")

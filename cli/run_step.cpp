@@ -19,9 +19,11 @@
 #include "cli/console.h"
 #include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "cli/process.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "ir/graph/types.h"
+#include "ir/io/npy.h"
 #include "ir/io/safetensors.h"
 #include "runtime/cpu/isa.h"
 #include "runtime/plan/live.h"
@@ -150,11 +152,11 @@ class StepRun {
     return false;
   }
 
-  // NAME=FILE.safetensors:KEY or NAME=NUMBER.
+  // NAME=FILE.npy, NAME=FILE.safetensors:KEY or NAME=NUMBER.
   bool add_input(const std::string& text) {
     const size_t equals = text.find('=');
     const Error error{ErrorCode::kBadOptionValue,
-                      "--input takes NAME=FILE.safetensors:KEY or NAME=NUMBER, not '" + text + "'",
+                      "--input takes NAME=FILE.npy, NAME=FILE.safetensors:KEY or NAME=NUMBER, not '" + text + "'",
                       "",
                       {}};
     if (equals == std::string::npos) return fail(error);
@@ -166,6 +168,13 @@ class StepRun {
       const ScalarValue number =
           is_whole ? ScalarValue::of(std::strtoll(value.c_str(), nullptr, 10)) : ScalarValue::of_real(real);
       options_.given[name] = {nullptr, number, "--input"};
+      return true;
+    }
+    if (value.ends_with(".npy")) {
+      Result<NpyFile> array = load_npy(value);
+      if (!array.ok()) return fail(array.error());
+      arrays_.push_back(std::make_unique<NpyFile>(*std::move(array)));
+      options_.given[name] = {&arrays_.back()->tensor, std::nullopt, value};
       return true;
     }
     const size_t colon = value.rfind(':');
@@ -202,6 +211,7 @@ class StepRun {
     options.given = given;
     options.memory = flags_.memory == "blocks" ? HostMemory::kBlocks : HostMemory::kArena;
     options.debug_memory = flags_.debug == "memory";
+    options.is_interrupted = [] { return Interrupts::signal() != 0; };
     return options;
   }
 
@@ -218,7 +228,10 @@ class StepRun {
     for (uint32_t i = 0; i < runs; ++i) {
       if (i > 0) inputs_->restore();
       Stopwatch watch;
-      if (const Status status = program_->run(); !status.ok()) return fail(status.error());
+      if (const Status status = program_->run(); !status.ok()) {
+        if (Interrupts::signal() != 0) tell_interrupted(watch.lap(), i);
+        return fail(status.error());
+      }
       if (i >= flags_.warmup) seconds_.push_back(watch.lap());
       if (i == 0) resident_ = largest_resident_bytes();
       if (!needs_outputs()) continue;
@@ -236,6 +249,16 @@ class StepRun {
                  "numbers below the smallest normal one are flushed to zero on a thread after the run",
                  "",
                  {}});
+  }
+
+  // What is known where the run was interrupted.
+  void tell_interrupted(double seconds, uint32_t whole_runs) {
+    console_.product() << "interrupted in run " << whole_runs + 1 << ", after " << milliseconds(seconds)
+                       << "; nothing was written\n";
+    console_.result()["interrupted"] = true;
+    console_.result()["seconds"] = seconds_;
+    resident_ = largest_resident_bytes();
+    report_memory();
   }
 
   // Copies of outputs take as much memory again: only where somebody reads them.
@@ -530,7 +553,9 @@ class StepRun {
   Tolerance tolerance_;
   const FxKernelTable* kernels_ = nullptr;
   std::unique_ptr<ThreadPool> threads_;
+  Interrupts interrupts_;
   std::map<std::string, SafetensorsFile> files_;
+  std::vector<std::unique_ptr<NpyFile>> arrays_;
   InputOptions options_;
   std::unique_ptr<StepInputs> inputs_;
   std::unique_ptr<Program> program_;

@@ -15,6 +15,7 @@
 #include "runtime/plan/live.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/walk.h"
+#include "runtime/run/tensors.h"
 
 namespace fxopt {
 namespace {
@@ -32,7 +33,9 @@ std::optional<int64_t> free_memory() {
   return std::nullopt;
 }
 
-bool is_work(const FxStep& step) { return step.kind != FX_STEP_WAIT && step.kind != FX_STEP_STREAM; }
+bool is_work(const FxStep& step) {
+  return step.kind != FX_STEP_WAIT && step.kind != FX_STEP_STREAM && step.kind != FX_STEP_ASSERT;
+}
 
 }  // namespace
 
@@ -87,6 +90,10 @@ Status Program::bind() {
   bound_.resize(plan_.num_steps);
   workspaces_.assign(plan_.num_steps, 0);
   for (uint32_t i = 0; i < plan_.num_steps; ++i) {
+    const uint8_t kind = plan_.steps[i].kind;
+    if (kind == FX_STEP_SCALAR)
+      return error_at(i, ErrorCode::kUnsupportedOp,
+                      "it computes a number on the host while steps run, which this version does not", "");
     if (!is_work(plan_.steps[i])) continue;
     if (Status status = bind_step_at(i); !status.ok()) return status;
   }
@@ -187,7 +194,34 @@ Status Program::run_kernel(uint32_t step) {
   return ok_status();
 }
 
+// The first argument must be true: a number, or a tensor of one element. The next that is a text says what failed.
+Status Program::check_assertion(uint32_t step) const {
+  const FxStep& row = plan_.steps[step];
+  if (row.num_args == 0) return ok_status();
+  const FxWord word = plan_.words[row.args];
+  std::optional<bool> holds;
+  if (const std::optional<ScalarValue> value = values_.value(word)) {
+    holds = value->as_bool();
+  } else if (kind_of(word) == FX_WORD_TENSOR) {
+    const std::optional<PlacedTensor> tensor = placed_tensor(plan_, values_, index_of(word));
+    if (tensor.has_value() && tensor->shape.elements() == 1 && tensor->storage != FX_NONE) {
+      const std::vector<std::byte> bytes = copy_out(*tensor, addresses_[tensor->storage]);
+      holds = std::any_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte != std::byte{0}; });
+    }
+  }
+  if (!holds.has_value()) return error_at(step, ErrorCode::kUnsupportedOp, "what it asserts is not known here", "");
+  if (*holds) return ok_status();
+  std::string message = "an assertion failed";
+  for (uint32_t i = 1; i < row.num_args; ++i) {
+    const FxWord text = plan_.words[row.args + i];
+    if (kind_of(text) == FX_WORD_STRING) message += ": " + std::string(text_at(plan_, index_of(text)));
+  }
+  return error_at(step, ErrorCode::kRunFailed, message, "");
+}
+
 Status Program::run_step(uint32_t step) {
+  if (plan_.steps[step].kind == FX_STEP_ASSERT) return check_assertion(step);
+
   if (options_.memory == HostMemory::kBlocks) {
     if (Status status = take_blocks(step); !status.ok()) return status;
   }
@@ -299,6 +333,10 @@ Status Program::run() {
     if (placement_.blocks[i].kind == FX_BLOCK_GIVEN) counted_ += values_.integer(plan_.storages[i].bytes).value_or(0);
   }
   for (uint32_t i = 0; i < plan_.num_steps; ++i) {
+    if (options_.is_interrupted && options_.is_interrupted()) {
+      return error_at(i, ErrorCode::kRunFailed,
+                      "interrupted before step " + std::to_string(i) + " of " + std::to_string(plan_.num_steps), "");
+    }
     if (options_.before) options_.before(i);
     if (options_.debug_memory) write_guards(i);
     if (const Status status = run_step(i); !status.ok()) return status;

@@ -49,6 +49,8 @@ struct ExecuteOptions {
   bool debug_memory = false;
   // Memory of each storage that is the caller's (inputs, constants), by storage; null: it has none.
   std::vector<void*> given;
+  // Asked before each step: true ends the run with an error.
+  std::function<bool()> is_interrupted;
   // Called before and after each step: values are there for whoever wants to see them. May be empty.
   std::function<void(uint32_t step)> before, after;
 };
@@ -79,6 +81,7 @@ class Program {
   Status take_arena();
   Status run_step(uint32_t step);
   Status run_kernel(uint32_t step);
+  Status check_assertion(uint32_t step) const;
   Status take_blocks(uint32_t step);
   void give_blocks(uint32_t step);
   void poison_arena();

@@ -303,6 +303,34 @@ TEST_CASE("run: an index beyond its table names the node and the element") {
   CHECK(status.error().where.node == "r");
 }
 
+TEST_CASE("run: an assertion that fails says its message, node and line") {
+  const char* const text = R"(graph @main {
+  %x: b8[] = placeholder()
+  %a = aten._assert_async.msg(%x, "rows must be sorted") {source={file="model.py", line=7}}
+  return (%x,)
+})";
+  for (const bool holds : {true, false}) {
+    const SafetensorsTensor tensor{"x", DType::kBool, {}, std::as_bytes(std::span(&holds, 1))};
+    TestRun run(parsed(text), {{"x", {&tensor, std::nullopt, "x.safetensors"}}});
+    const Status status = run.run();
+    CHECK(status.ok() == holds);
+    if (status.ok()) continue;
+    CHECK(status.error().code == ErrorCode::kRunFailed);
+    CHECK(status.error().message == "an assertion failed: rows must be sorted");
+    CHECK(status.error().where.node == "a");
+    CHECK(status.error().where.source == "model.py:7");
+  }
+}
+
+TEST_CASE("run: an interrupted run says where") {
+  TestRun run(load_testdata("gpt2_flb_twin.pb.zst"));
+  int steps = 0;
+  run.options().is_interrupted = [&] { return ++steps > 20; };
+  const Status status = run.run();
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().message == "interrupted before step 20 of 170");
+}
+
 TEST_CASE("run: offsets beyond 32 bits, by views that cost no memory") {
   TestRun run(parsed(R"(graph @main {
   %x: u8[1] = placeholder()

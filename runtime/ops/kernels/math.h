@@ -139,15 +139,24 @@ FX_FN T logarithm(T x) {
   return is_nan(x) || x == infinity<T>() ? x : x > T(0) ? ordinary : not_positive;
 }
 
+// For small |x| Lambert's continued fraction, nine levels deep, as x - x P(x^2) / Q(x^2); else 1 - 2 / (e^2x + 1).
 template <class T>
 FX_FN T hyperbolic_tangent(T x) {
+  constexpr T kScale = T(34459425);
+  constexpr T kP1 = T(11486475) / kScale, kP2 = T(810810) / kScale, kP3 = T(12870) / kScale, kP4 = T(44) / kScale;
+  constexpr T kQ1 = T(16216200) / kScale, kQ2 = T(945945) / kScale, kQ3 = T(13860) / kScale, kQ4 = T(45) / kScale;
   const T size = x < T(0) ? -x : x;
-  const T e = exponential_minus_1(smaller(size, T(30)) * T(2));
-  const T t = e / (e + T(2));
-  return is_nan(x) ? x : size == T(0) ? x : x < T(0) ? -t : t;
+  const T near = smaller(size, T(0.75));
+  const T z = near * near;
+  const T p = z * fma(fma(fma(kP4, z, kP3), z, kP2), z, kP1);
+  const T q = fma(fma(fma(fma(kQ4, z, kQ3), z, kQ2), z, kQ1), z, T(1));
+  const T small = fma(-near, p / q, near);
+  const T large = T(1) - T(2) / (exponential(smaller(size, T(30)) * T(2)) + T(1));
+  const T t = size < T(0.7) ? small : large;
+  return is_nan(x) || x == T(0) ? x : x < T(0) ? -t : t;
 }
 
-// log x of a positive finite double as a sum of two doubles, good to about 2^-66.
+// log x of a positive finite double as a sum of two doubles, good to about 2^-62.
 FX_FN double log_in_two(double x, double& low) {
   using F = Float<double>;
   const bool is_small = x < power_of_2<double>(F::kMinExponent);
@@ -158,22 +167,30 @@ FX_FN double log_in_two(double x, double& low) {
   const double m = bits_to<double>((shifted & ((uint64_t(1) << F::kMantissa) - 1)) + kHalfRoot);
   const double k = static_cast<double>(is_small ? e - (F::kMantissa + 1) : e);
   // s = f / (2 + f) in two parts: the remainder of the division is exact by fma.
-  const double f = m - 1, d = m + 1;
-  const double d_low = 1 - (d - m);
+  const auto add_exactly = [](double a, double b, double& lost) {
+    const double total = a + b;
+    const double part = total - a;
+    lost += (a - (total - part)) + (b - part);
+    return total;
+  };
+  double d_low = 0;
+  const double f = m - 1, d = add_exactly(m, 1, d_low);
   const double s = f / d;
   const double s_low = (fma(-s, d, f) - s * d_low) / d;
-  const double z = s * s;
+  // 2 atanh(s) = 2 s + 2/3 s^3 + s^5 (2/5 + ...): the second term in two parts as well.
+  const double z = s * s, z_low = fma(s, s, -z) + 2 * s * s_low;
+  const double cube = s * z, cube_low = fma(s, z, -cube) + s * z_low + s_low * z;
+  constexpr double kThird = 2.0 / 3.0, kThirdLow = 3.700743415417188e-17;  // their sum is 2/3
+  const double second = cube * kThird;
+  const double second_low = fma(cube, kThird, -second) + cube * kThirdLow + cube_low * kThird;
   double sum = 2.0 / (2 * F::kLogTerms + 3);
-  for (int n = F::kLogTerms; n >= 1; --n) sum = fma(sum, z, 2.0 / (2 * n + 1));
-  const double tail = s * z * sum;
-  // k log 2 + 2 s + tail, larger parts first.
-  const double a = k * F::kLn2High, b = 2 * s;
-  const double high = a + b;
-  const double b_part = high - a;
-  const double lost = (a - (high - b_part)) + (b - b_part);
-  const double rest = lost + (tail + fma(k, F::kLn2Low, 2 * s_low));
-  const double result = high + rest;
-  low = rest - (result - high);
+  for (int n = F::kLogTerms; n >= 2; --n) sum = fma(sum, z, 2.0 / (2 * n + 1));
+  const double tail = cube * z * sum;
+  double lost = tail + second_low + fma(k, F::kLn2Low, 2 * s_low);
+  double high = add_exactly(k * F::kLn2High, 2 * s, lost);
+  high = add_exactly(high, second, lost);
+  const double result = high + lost;
+  low = lost - (result - high);
   return result;
 }
 
