@@ -85,12 +85,13 @@ FX_FN T infinity() {
   return power_of_2<T>(Float<T>::kBias) * T(2);
 }
 
+// Bounds stand first in larger() and smaller(): a NaN becomes one of them before it is made an integer.
 template <class T>
 FX_FN T exponential(T x) {
   using F = Float<T>;
   using Int = typename F::Int;
   T r;
-  const Int k = static_cast<Int>(reduce_by_log_2(smaller(larger(x, F::kExpMin), F::kExpMax), r));
+  const Int k = static_cast<Int>(reduce_by_log_2(smaller(F::kExpMax, larger(F::kExpMin, x)), r));
   const Int half = k / 2;  // in two steps: 2^k alone may be no normal number
   const T e = (T(1) + exp_minus_1_reduced(r)) * power_of_2<T>(half) * power_of_2<T>(k - half);
   return is_nan(x) ? x : x < F::kExpMin ? T(0) : x > F::kExpMax ? infinity<T>() : e;
@@ -102,7 +103,7 @@ FX_FN T exponential_minus_1(T x) {
   using F = Float<T>;
   using Int = typename F::Int;
   T r;
-  const Int k = static_cast<Int>(reduce_by_log_2(smaller(larger(x, T(-60)), T(60)), r));
+  const Int k = static_cast<Int>(reduce_by_log_2(smaller(T(60), larger(T(-60), x)), r));
   const T scale = power_of_2<T>(k);
   const T e = fma(exp_minus_1_reduced(r), scale, scale - T(1));
   return is_nan(x) ? x : x > T(60) ? exponential(x) : e;
