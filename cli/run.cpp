@@ -56,13 +56,32 @@ class Run {
     const std::string shown = shown_inputs(flags_.inputs);
     if (flags_.dry_run || flags_.print_plan)
       return report_plan(console_, view, {shown, flags_.streams, flags_.print_plan, symbol});
-    if (!report_missing(console_, view, shown)) run_step(console_, view, flags_.step, shown, symbol);
+    if (!report_missing(console_, view, shown))
+      run_step(console_, view, flags_.step, shown, symbol,
+               [this](const ScalarValues::SymbolOf& values) { return check_guards(values); });
   }
 
  private:
   void fail(Error error) {
     if (error.where.file.empty()) error.where.file = shown_inputs(flags_.inputs);
     console_.error(error);
+  }
+
+  // Each guard that the file has must hold for the symbols' values; one that cannot be evaluated is left alone.
+  Status check_guards(const ScalarValues::SymbolOf& values) const {
+    SymbolValues known;
+    for (const Symbol& symbol : module_->symbols) {
+      if (const std::optional<int64_t> value = values(module_->text(symbol.name))) known[symbol.name] = *value;
+    }
+    for (const Assertion& guard : module_->assertions) {
+      const std::optional<int64_t> holds = module_->exprs.evaluate(guard.condition.id, known);
+      if (!holds.has_value() || *holds != 0) continue;
+      return Error{ErrorCode::kBadInput,
+                   "the guard " + module_->exprs.to_string(guard.condition.id) + " does not hold for these inputs",
+                   "the graph was traced for others: " + std::string(module_->text(guard.message)),
+                   {}};
+    }
+    return ok_status();
   }
 
   std::optional<int64_t> value_of(std::string_view name) const {
@@ -104,6 +123,9 @@ CommandBody declare_run(CLI::App& app) {
       ->type_name("F.safetensors");
   app.add_option("--fill", step.fill, "inputs that are not given: random, ramp, zeros or ones")->type_name("HOW");
   app.add_option("--seed", step.seed, "of draws and of --fill random (default: 0)")->type_name("N");
+  app.add_option("--draws", step.draws, "masks of dropout by node, in place of draws by slot")
+      ->type_name("F.safetensors");
+  app.add_option("--save-draws", step.save_draws, "write the mask that each node drew")->type_name("F.safetensors");
   app.add_option("--output", step.output, "write outputs, and what --save names")->type_name("F.safetensors");
   app.add_option("--save", step.save, "keep the results of a node for --output; repeatable")
       ->type_name("NODE")

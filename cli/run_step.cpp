@@ -87,14 +87,16 @@ Result<const FxKernelTable*> chosen_kernels(const RunStepFlags& flags) {
 class StepRun {
  public:
   StepRun(Console& console, const FxPlan& plan, const RunStepFlags& flags, const std::string& input,
-          const ScalarValues::SymbolOf& symbols)
-      : console_(console), plan_(plan), flags_(flags), input_(input), symbols_(symbols) {}
+          const ScalarValues::SymbolOf& symbols,
+          const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards)
+      : console_(console), plan_(plan), flags_(flags), input_(input), symbols_(symbols), check_guards_(check_guards) {}
 
   void run() {
     tolerance_ = *parse_tolerance(flags_.tolerance);
     if (!choose_kernels() || !open_files() || !bind_inputs() || !execute()) return;
     report();
     if (!flags_.output.empty() && !write_output()) return;
+    if (!flags_.save_draws.empty() && !write_draws()) return;
     if (!flags_.expect.empty()) compare_outputs();
   }
 
@@ -198,7 +200,52 @@ class StepRun {
     Result<std::unique_ptr<StepInputs>> inputs = StepInputs::bind(plan_, options_);
     if (!inputs.ok()) return fail(inputs.error());
     inputs_ = *std::move(inputs);
+    const Status guards = check_guards_([&](std::string_view name) { return symbol_value(name); });
+    return guards.ok() || fail(guards.error());
+  }
+
+  std::optional<int64_t> symbol_value(std::string_view name) const {
+    for (uint32_t i = 0; i < plan_.num_scalars; ++i) {
+      const FxScalar& scalar = plan_.scalars[i];
+      if (scalar.name == FX_NONE || text_at(plan_, scalar.name) != name) continue;
+      return inputs_->values().integer(make_word(FX_WORD_SCALAR, i));
+    }
+    return symbols_(name);
+  }
+
+  // -- draws
+
+  // The mask of a step that draws, in the file of --draws, by the node's name; its sizes are checked.
+  bool find_draws() {
+    if (flags_.draws.empty()) return true;
+    const SafetensorsFile* file = open(flags_.draws);
+    if (file == nullptr) return false;
+    for (uint32_t i = 0; i < plan_.num_steps; ++i) {
+      const FxStep& step = plan_.steps[i];
+      if (step.draw == FX_NONE || step.num_results < 2) continue;
+      const std::string name(text_at(plan_, plan_.nodes[step.node].name));
+      const SafetensorsTensor* mask = file->content.find(name);
+      const std::optional<PlacedTensor> wanted =
+          placed_tensor(plan_, inputs_->values(), index_of(plan_.words[step.results + 1]));
+      if (mask != nullptr && wanted.has_value() && mask->dtype == DType::kBool && mask->sizes == wanted->shape.sizes) {
+        drawn_[i] = mask->bytes.data();
+        continue;
+      }
+      return fail({ErrorCode::kBadInput,
+                   flags_.draws + (mask == nullptr ? " has no mask" : " has another mask than bools of its sizes") +
+                       " for '" + name + "'",
+                   "--save-draws writes one for each node that draws",
+                   {}});
+    }
     return true;
+  }
+
+  bool write_draws() {
+    std::vector<SafetensorsTensor> tensors;
+    for (const auto& [step, mask] : masks_) tensors.push_back({mask.name, mask.dtype, mask.sizes, mask.bytes});
+    const Status status = save_safetensors(flags_.save_draws, tensors, {{"producer", "fxopt run"}});
+    if (!status.ok()) console_.error(status.error());
+    return status.ok();
   }
 
   // -- the run
@@ -218,7 +265,18 @@ class StepRun {
   bool execute() {
     ExecuteOptions options = execute_options(inputs_->given());
     if (!find_kept()) return false;
+    if (!find_draws()) return false;
+    options.drawn = [&](uint32_t step) -> const void* {
+      const auto found = drawn_.find(step);
+      return found == drawn_.end() ? nullptr : found->second;
+    };
     options.after = [&](uint32_t step) {
+      if (!flags_.save_draws.empty() && plan_.steps[step].draw != FX_NONE && plan_.steps[step].num_results > 1 &&
+          masks_.count(step) == 0) {
+        Value mask = results_of(*program_, step).at(1);
+        mask.name = text_at(plan_, plan_.nodes[plan_.steps[step].node].name);
+        masks_[step] = std::move(mask);
+      }
       if (kept_steps_.count(step) > 0 && kept_.find(step) == kept_.end()) kept_[step] = results_of(*program_, step);
     };
     Result<std::unique_ptr<Program>> program = Program::prepare(plan_, inputs_->values(), options);
@@ -237,8 +295,13 @@ class StepRun {
       if (!needs_outputs()) continue;
       std::vector<Value> outputs = collect_outputs(*program_, plan_);
       if (i > 0 && !same_bits(outputs)) {
+        const std::optional<uint32_t> step = program_->first_difference([&] { inputs_->restore(); });
+        const std::string where =
+            step.has_value()
+                ? "; the first node is %" + std::string(text_at(plan_, plan_.nodes[plan_.steps[*step].node].name))
+                : std::string("; two more runs gave equal bits");
         return fail({ErrorCode::kInternal,
-                     "two runs of the step gave other bits",
+                     "two runs of the step gave other bits" + where,
                      "this is a mistake in fxopt; please report it with this file",
                      {}});
       }
@@ -375,7 +438,9 @@ class StepRun {
                          << flags_.fill << ", seed " << flags_.seed << '\n';
     }
     if (plan_.num_draws > 0)
-      console_.product() << "  draws      " << plan_.num_draws << " by slot, seed " << flags_.seed << '\n';
+      console_.product() << "  draws      " << plan_.num_draws
+                         << (drawn_.empty() ? " by slot, seed " + std::to_string(flags_.seed) : " from " + flags_.draws)
+                         << '\n';
     report_time();
     report_memory();
     result["isa"] = kernels_->isa;
@@ -444,6 +509,10 @@ class StepRun {
     const Result<WidenedInputs> given = WidenedInputs::convert(plan_, wide, inputs_->values(), inputs_->given());
     if (!given.ok()) return fail(given.error());
     ExecuteOptions options = execute_options(given->given());
+    options.drawn = [&](uint32_t step) -> const void* {
+      const auto found = drawn_.find(step);
+      return found == drawn_.end() ? nullptr : found->second;
+    };
     const Program* running = nullptr;
     options.after = [&](uint32_t step) {
       if (kept_steps_.count(step) == 0) return;
@@ -550,6 +619,7 @@ class StepRun {
   const RunStepFlags& flags_;
   const std::string& input_;
   const ScalarValues::SymbolOf& symbols_;
+  const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards_;
   Tolerance tolerance_;
   const FxKernelTable* kernels_ = nullptr;
   std::unique_ptr<ThreadPool> threads_;
@@ -563,6 +633,8 @@ class StepRun {
   std::vector<double> seconds_;
   int64_t resident_ = 0;  // after the first run
   std::vector<Value> outputs_;
+  std::map<uint32_t, const void*> drawn_;  // masks of --draws, by step
+  std::map<uint32_t, Value> masks_;        // of --save-draws, by step
   std::set<uint32_t> kept_steps_;
   std::map<uint32_t, std::vector<Value>> kept_;  // by step
 };
@@ -586,8 +658,9 @@ Status check_step_flags(const RunStepFlags& flags) {
 }
 
 void run_step(Console& console, const FxPlan& plan, const RunStepFlags& flags, const std::string& input,
-              const ScalarValues::SymbolOf& symbols) {
-  StepRun(console, plan, flags, input, symbols).run();
+              const ScalarValues::SymbolOf& symbols,
+              const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards) {
+  StepRun(console, plan, flags, input, symbols, check_guards).run();
 }
 
 }  // namespace fxopt

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct RunStepFlags {
   std::string state;                // --state
   std::string fill;
   uint64_t seed = 0;
+  std::string draws, save_draws;  // --draws, --save-draws
   std::string output;             // --output
   std::vector<std::string> save;  // --save NODE
   std::string expect;             // --expect
@@ -35,7 +37,9 @@ struct RunStepFlags {
 Status check_step_flags(const RunStepFlags& flags);
 
 // Runs the step on the CPU and prints what came of it: time, memory, outputs, and what --expect found. Errors go to the console.
+// `check_guards` is asked, once inputs tell the symbols, whether they are what the graph was traced for.
 void run_step(Console& console, const FxPlan& plan, const RunStepFlags& flags, const std::string& input,
-              const ScalarValues::SymbolOf& symbols);
+              const ScalarValues::SymbolOf& symbols,
+              const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards);
 
 }  // namespace fxopt

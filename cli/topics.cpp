@@ -268,7 +268,7 @@ several files that are one step.
 
 Results have the same bits for any number of threads and any instruction set. Passes that are proved exact keep them, too.
 Random calls draw by the node that was first recorded, not by the order in which they run, so that recomputation and cuts draw
-the same; --seed chooses other numbers. Inputs are looked up by the model's names of parameters, or by the names of
+the same; --seed chooses other numbers, --draws takes masks from a file that --save-draws or another framework wrote. Inputs are looked up by the model's names of parameters, or by the names of
 placeholders; --fill makes up those that are missing, ids below the rows of the table that they index.
 
 --expect compares outputs, and values of nodes that the file has (--save NODE writes some). --tolerance auto runs the step in

@@ -297,7 +297,8 @@ std::optional<Operand> Binder::result(uint32_t index) const {
   return of_word(call_.plan().words[call_.step().results + index]);
 }
 
-Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint32_t number, const AddressOf& address) {
+Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint32_t number, const AddressOf& address,
+                            const void* drawn) {
   const FxStep& step = plan.steps[number];
   const std::string_view name = op_name(plan, step);
   const KernelRow* row = find_op_row(name);
@@ -309,7 +310,7 @@ Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint
   if (row == nullptr) return refuse("the operator has no row");
   const StepCall call(plan, values, step, find_builtin_op(name));
   std::string why = "a size, a number or a tensor of it is not known";
-  std::optional<BoundCall> bound = row->bind(Binder(call, *row, values, address), why);
+  std::optional<BoundCall> bound = row->bind(Binder(call, *row, values, address, drawn), why);
   if (!bound.has_value()) return refuse(why);
   if (overlaps_itself(*bound)) return refuse("it writes elements that it also reads or writes at another place");
   for (const FxView& view : bound->views) {
@@ -365,6 +366,10 @@ std::optional<BoundCall> dropout(const Binder& binder, std::string& why) {
   group.add(layout_of(result->shape), *result);
   group.add(layout_of(mask->shape), *mask);
   group.add(layout_of(x->shape), *x);
+  if (binder.drawn() != nullptr) {
+    const TensorShape shape = contiguous(DType::kBool, mask->shape.sizes);
+    group.add(layout_of(shape), {shape, const_cast<void*>(binder.drawn()), false});
+  }
   bound.params.push_back(number_of(binder.call().number("p").value_or(ScalarValue{})));
   // None trains.
   bound.params.push_back(whole(binder.call().is_given("train") ? binder.call().integer("train").value_or(1) : 1));

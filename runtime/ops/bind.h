@@ -39,28 +39,32 @@ struct Operand {
 // What binders read of a step.
 class Binder {
  public:
-  Binder(const StepCall& call, const KernelRow& row, const ScalarValues& values, const AddressOf& address)
-      : call_(call), row_(row), values_(values), address_(address) {}
+  Binder(const StepCall& call, const KernelRow& row, const ScalarValues& values, const AddressOf& address,
+         const void* drawn)
+      : call_(call), row_(row), values_(values), address_(address), drawn_(drawn) {}
 
   const StepCall& call() const { return call_; }
   const KernelRow& row() const { return row_; }
   std::optional<Operand> result(uint32_t index) const;
   std::optional<Operand> tensor(std::string_view name) const;
   std::optional<Operand> of_word(FxWord word) const;
+  const void* drawn() const { return drawn_; }
 
  private:
   const StepCall& call_;
   const KernelRow& row_;
   const ScalarValues& values_;
   const AddressOf& address_;
+  const void* drawn_;
 };
 
 // Makes the views and numbers of a call for the body of its row. Nothing where the body does not take the call: then `why` says it, in
 // the words of a table.
 using BindRule = std::optional<BoundCall> (*)(const Binder& binder, std::string& why);
 
-// The call of a step whose operator has a row. Errors: kUnsupportedOp with the reason. O(operands * rank + arguments).
-Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint32_t step, const AddressOf& address);
+// The call of a step whose operator has a row. `drawn`: the mask that it draws, from elsewhere, row-major bools. Errors: kUnsupportedOp with the reason. O(operands * rank + arguments).
+Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint32_t step, const AddressOf& address,
+                            const void* drawn = nullptr);
 
 // Each of the rows' binders; see the kernels for which views and numbers their bodies take.
 namespace bindings {

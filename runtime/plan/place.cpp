@@ -34,6 +34,8 @@ class Placer {
  private:
   uint32_t end() const { return plan_.num_steps == 0 ? 0 : static_cast<uint32_t>(plan_.num_steps - 1); }
 
+  bool is_here(uint32_t device) const { return options_.every_device || device == options_.device; }
+
   void set_exchange_ends() {
     exchange_ends_.resize(plan_.num_steps, FX_NONE);
     for (uint32_t i = 0; i < plan_.num_steps; ++i) {
@@ -96,7 +98,7 @@ class Placer {
     placement_.blocks.resize(plan_.num_storages, {0, 0, FX_BLOCK_NONE, 0});
     for (uint64_t i = 0; i < plan_.num_storages; ++i) {
       const FxStorage& storage = plan_.storages[i];
-      if (storage.device != options_.device) continue;
+      if (!is_here(storage.device)) continue;
       FxBlock& block = placement_.blocks[i];
       if (storage.source != FX_SOURCE_PLANNED) {
         block.kind = storage.source == FX_SOURCE_LATE ? FX_BLOCK_LATE : FX_BLOCK_GIVEN;
@@ -111,7 +113,7 @@ class Placer {
       placed.push_back(&block);
     }
     for (uint32_t i = 0; i < plan_.num_steps && options_.workspace; ++i) {
-      const int64_t bytes = device_of(plan_.steps[i]) == options_.device ? options_.workspace(i) : 0;
+      const int64_t bytes = is_here(device_of(plan_.steps[i])) ? options_.workspace(i) : 0;
       if (bytes <= 0) continue;
       placement_.workspaces[i] = {0, bytes, FX_BLOCK_ARENA, 0};
       items.push_back({i, workspace_end(i), bytes + 2 * options_.guard_bytes});

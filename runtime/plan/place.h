@@ -20,7 +20,8 @@ struct PlaceOptions {
   ScalarValues::SymbolOf symbols;     // values of symbols; the file's hints fill in what it does not give
   // Bytes that the kernel of a step needs besides its operands, not negative. Empty: none does.
   std::function<int64_t(uint32_t step)> workspace;
-  int64_t guard_bytes = 0;  // before and behind each block, which nobody else has
+  bool every_device = false;  // all storages lie on this device, whatever is recorded of them
+  int64_t guard_bytes = 0;    // before and behind each block, which nobody else has
 };
 
 // What an FxPlacement points to.

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <utility>
 
+#include "core/hash.h"
 #include "core/text.h"
 #include "ir/graph/types.h"
 #include "runtime/cpu/isa.h"
@@ -73,7 +74,8 @@ Error Program::error_at(uint32_t step, ErrorCode code, std::string message, std:
 Status Program::bind_step_at(uint32_t step) {
   const bool is_placed = !addresses_.empty();
   const AddressOf address = [&](uint32_t storage) { return is_placed ? addresses_[storage] : nullptr; };
-  Result<BoundCall> call = bind_step(plan_, values_, step, address);
+  const void* drawn = options_.drawn ? options_.drawn(step) : nullptr;
+  Result<BoundCall> call = bind_step(plan_, values_, step, address, drawn);
   if (!call.ok()) return call.error();
   const KernelRow* row = find_op_row(op_name(plan_, plan_.steps[step]));
   const FxKernel* kernel = find_kernel(*options_.kernels, row->body);
@@ -116,15 +118,9 @@ Status Program::take_arena() {
 
 Status Program::place_storages() {
   PlaceOptions place_options;
-  // Whatever devices the file names, the step runs on this one: what it says of one device is placed like the rest.
   const std::vector<uint32_t> devices = devices_of(plan_);
-  if (devices.size() > 1) {
-    return Error{ErrorCode::kUnsupportedGraph,
-                 "the step uses " + std::to_string(devices.size()) + " devices",
-                 "a step on one device runs here, whichever it is",
-                 {}};
-  }
   place_options.device = devices.empty() ? FX_NONE : devices.front();
+  place_options.every_device = true;
   place_options.workspace = [&](uint32_t step) { return workspaces_[step]; };
   if (options_.debug_memory) place_options.guard_bytes = kGuard;
   Result<PlanPlacement> placed = place(plan_, place_options);
@@ -159,8 +155,27 @@ Result<std::unique_ptr<Program>> Program::prepare(const FxPlan& plan, const Scal
   std::unique_ptr<Program> program(new Program(plan, values, options));
   if (const Status status = program->bind(); !status.ok()) return status.error();
   if (const Status status = program->place_storages(); !status.ok()) return status.error();
+  if (const Status status = program->check_given(); !status.ok()) return status.error();
   if (const Status status = program->bind(); !status.ok()) return status.error();
   return program;
+}
+
+// Constants of the file are not loaded by this version; sizes that steps find out are not waited for.
+Status Program::check_given() const {
+  for (uint32_t step = 0; step < plan_.num_steps; ++step) {
+    if (!is_work(plan_.steps[step])) continue;
+    std::string missing;
+    for_each_storage(plan_, plan_.steps[step], [&](uint32_t storage) {
+      const FxBlock& block = placement_.blocks[storage];
+      const bool has_bytes = values_.integer(plan_.storages[storage].bytes).value_or(1) > 0;
+      if (block.kind == FX_BLOCK_LATE) missing = "a size that is found while steps run";
+      if (block.kind == FX_BLOCK_GIVEN && addresses_[storage] == nullptr && has_bytes)
+        missing = "a constant of the file";
+    });
+    if (!missing.empty())
+      return error_at(step, ErrorCode::kUnsupportedOp, "it uses " + missing + ", which this version does not run", "");
+  }
+  return ok_status();
 }
 
 // A slot of 64 bits: the uid of the node as first recorded, the run of its graph above it. What the file records comes first.
@@ -324,6 +339,34 @@ void Program::poison_frees(uint32_t step) {
   };
   for (uint32_t i = 0; i < row.num_frees; ++i) poison(placement_.blocks[plan_.indices[row.frees + i]]);
   poison(placement_.workspaces[step]);
+}
+
+std::optional<uint32_t> Program::first_difference(const std::function<void()>& restore) {
+  std::vector<uint64_t> hashes;
+  std::optional<uint32_t> found;
+  const auto usual = std::exchange(options_.after, nullptr);
+  for (int repeat = 0; repeat < 2 && !found.has_value(); ++repeat) {
+    restore();
+    size_t place = 0;
+    options_.after = [&](uint32_t step) {
+      const FxStep& row = plan_.steps[step];
+      for (uint32_t i = 0; i < row.num_results && !found.has_value(); ++i) {
+        const FxWord word = plan_.words[row.results + i];
+        if (kind_of(word) != FX_WORD_TENSOR) continue;
+        const std::optional<PlacedTensor> tensor = placed_tensor(plan_, values_, index_of(word));
+        if (!tensor.has_value() || tensor->storage == FX_NONE) continue;
+        const std::vector<std::byte> bytes = copy_out(*tensor, addresses_[tensor->storage]);
+        const uint64_t hash = hash_bytes(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+        if (repeat == 0)
+          hashes.push_back(hash);
+        else if (hashes[place++] != hash)
+          found = step;
+      }
+    };
+    if (!run().ok()) break;
+  }
+  options_.after = usual;
+  return found;
 }
 
 Status Program::run() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ struct ExecuteOptions {
   bool debug_memory = false;
   // Memory of each storage that is the caller's (inputs, constants), by storage; null: it has none.
   std::vector<void*> given;
+  // What a step draws, from elsewhere: a mask of bools, row-major; null: it draws by its slot. May be empty.
+  std::function<const void*(uint32_t step)> drawn;
   // Asked before each step: true ends the run with an error.
   std::function<bool()> is_interrupted;
   // Called before and after each step: values are there for whoever wants to see them. May be empty.
@@ -65,6 +68,10 @@ class Program {
   // Runs all steps once. Errors: kRunFailed with the node for an index beyond its dimension.
   Status run();
 
+  // Runs twice more and compares what each step gives: the first that gives other bits. Nothing where none does. `restore` puts
+  // inputs back before a run. Takes twice as long as run(), and hashing.
+  std::optional<uint32_t> first_difference(const std::function<void()>& restore);
+
   // Memory of a storage, while the program is there; null: it has none. What a step made is there until it was freed.
   void* address_of(uint32_t storage) const { return addresses_[storage]; }
   int64_t arena_bytes() const { return placement_.arena_bytes; }
@@ -79,6 +86,7 @@ class Program {
   Status bind();
   Status place_storages();
   Status take_arena();
+  Status check_given() const;
   Status run_step(uint32_t step);
   Status run_kernel(uint32_t step);
   Status check_assertion(uint32_t step) const;

@@ -140,6 +140,54 @@ graph @halves {kind=forward} {
 }
 )";
 
+TEST_CASE("cli run: masks are written, and taken in place of draws") {
+  const TempFolder folder;
+  const std::string twin = testdata("gpt2_flb_twin.pb.zst"), masks = folder / "masks.safetensors",
+                    output = folder / "out.safetensors";
+  CHECK(run_fxopt({"run", twin, "--fill", "random", "--seed", "3", "--save-draws", masks, "--output", output}).exit ==
+        0);
+  const CliResult taken = run_fxopt(
+      {"run", twin, "--fill", "random", "--seed", "3", "--draws", masks, "--expect", output, "--tolerance", "bitwise"});
+  CHECK(taken.exit == 0);
+  CHECK(contains(taken.out, "  draws      7 from "));
+  const CliResult none = run_fxopt({"run", twin, "--fill", "random", "--draws", output});
+  CHECK(none.exit == 3);
+  CHECK(contains(none.err, "has no mask for 'native_dropout'"));
+}
+
+TEST_CASE("cli run: arrays of numpy, numbers, and guards") {
+  const TempFolder folder;
+  const std::string path = folder / "a.fxg", array = folder / "x.npy", output = folder / "out.safetensors";
+  write_text(path, R"(fxg 0
+symbol {name="s0", kind=backed, min=2, max=64, hint=4}
+assertion {condition=(s0 % 2 == 0), message="an even number of rows"}
+graph @main {
+  %x: f32[s0] = placeholder()
+  %y: f32[s0] = aten.mul.Tensor(%x, 0.5)
+  return (%y,)
+}
+)");
+  const auto write_array = [&](int rows) {
+    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(rows) + ",), }\n";
+    std::string text = std::string("\x93NUMPY\1\0", 8) + static_cast<char>(header.size()) + '\0' + header;
+    write_text(array, text + std::string(static_cast<size_t>(rows) * 4, '\0'));
+  };
+  write_array(6);
+  const CliResult even = run_fxopt({"run", path, "--input", "x=" + array, "--output", output, "--json"});
+  CHECK(even.exit == 0);
+  CHECK(even.json()["result"]["outputs"][0]["sizes"] == nlohmann::json::array({6}));
+  write_array(7);
+  const CliResult odd = run_fxopt({"run", path, "--input", "x=" + array});
+  CHECK(odd.exit == 3);
+  CHECK(contains(odd.err, "the guard s0 % 2 == 0 does not hold for these inputs"));
+  CHECK(contains(odd.err, "an even number of rows"));
+  write_text(array, "PK");
+  CHECK(run_fxopt({"run", path, "--input", "x=" + array}).exit == 3);
+  CHECK(run_fxopt({"run", path, "--input", "x=" + output + ":none"}).exit == 3);
+  CHECK(run_fxopt({"run", path, "--input", "x=3"}).exit == 3);
+  CHECK(run_fxopt({"run", path, "--input", "x"}).exit == 2);
+}
+
 TEST_CASE("cli run: inputs that are not given, not known, or not as the step takes them") {
   const TempFolder folder;
   const std::string path = folder / "a.fxg";

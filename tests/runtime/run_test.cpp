@@ -43,6 +43,9 @@ class TestRun {
   StepInputs& inputs() { return *inputs_; }
   ExecuteOptions& options() { return options_; }
   const Program& program() const { return *program_; }
+  std::optional<uint32_t> first_difference() {
+    return program_->first_difference([&] { inputs_->restore(); });
+  }
 
   uint32_t threads = 2;
 
@@ -273,6 +276,28 @@ TEST_CASE("run: a planted mistake in each kernel is among the suspects, and alon
   CHECK(planted >= 20);
 }
 
+TEST_CASE("run: runs that differ name the first node that does") {
+  struct Unsteady {
+    static void run(const FxCall* call, uint32_t phase, int64_t first, int64_t end) {
+      Planted::original->run(call, phase, first, end);
+      static int calls = 0;
+      if (Planted::is_last(call, phase, end))
+        static_cast<float*>(call->views[0].data)[0] += 0.125f * static_cast<float>(++calls);
+    }
+  };
+  const PlantedTable table("tanh_backward", Unsteady::run);
+  TestRun run(load_testdata("gpt2_flb_twin.pb.zst"));
+  run.threads = 1;
+  run.options().kernels = &table.table;
+  REQUIRE(run.run().ok());
+  const std::optional<uint32_t> step = run.first_difference();
+  REQUIRE(step.has_value());
+  CHECK(op_name(run.view(), run.view().steps[*step]) == "aten.tanh_backward.default");
+  TestRun steady(load_testdata("gpt2_flb_twin.pb.zst"));
+  REQUIRE(steady.run().ok());
+  CHECK_FALSE(steady.first_difference().has_value());
+}
+
 TEST_CASE("run: a kernel that writes beyond its result is found by guards") {
   for (const char* name : {"mm", "add", "sum"}) {
     const PlantedTable table(name, Planted::run_beyond);
@@ -329,6 +354,29 @@ TEST_CASE("run: an interrupted run says where") {
   const Status status = run.run();
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message == "interrupted before step 20 of 170");
+}
+
+TEST_CASE("run: devices of a file are all the CPU; what this version does not run is refused with the node") {
+  TestRun mixed(parsed(R"(graph @main {
+  %x: f32[4]@cuda:0 = placeholder()
+  %s: f32[]@cpu = aten.scalar_tensor.default(2, dtype=dtype(f32))
+  %y: f32[4]@cuda:0 = aten.mul.Tensor(%x, %s)
+  return (%y,)
+})"));
+  CHECK(mixed.outputs().size() == 1);
+  TestRun constant(parsed(R"(constant {name="c", tensor=f32[4], inline_data=base64"AACAPwAAgD8AAIA/AACAPw=="}
+graph @main {
+  attribute {path="c", constant="c"}
+  %x: f32[4] = placeholder()
+  %c: f32[4] = get_attr["c"]()
+  %y: f32[4] = aten.mul.Tensor(%x, %c)
+  return (%y,)
+})"));
+  const Status status = constant.run();
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().code == ErrorCode::kUnsupportedOp);
+  CHECK(status.error().where.node == "y");
+  CHECK(status.error().message.find("a constant of the file") != std::string::npos);
 }
 
 TEST_CASE("run: offsets beyond 32 bits, by views that cost no memory") {

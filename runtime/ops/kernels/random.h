@@ -29,7 +29,7 @@ FX_FN void philox(uint64_t seed, uint64_t high, uint64_t low, uint32_t* out) {
 // In [0, 1): multiples of 2^-24.
 FX_FN float uniform_of(uint32_t word) { return static_cast<float>(word >> 8) * 5.9604644775390625e-8f; }
 
-// Views: the result, the mask; x. params: p, whether it is training. x mask / (1 - p); the mask is false for a share p.
+// Views: the result, the mask; x, and where it was drawn elsewhere the mask. params: p, whether it is training. x mask / (1 - p); the mask is false for a share p.
 template <class T, class Lanes>
 FX_FN void dropout_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   constexpr int kOwn = kTile / Lanes::kCount;
@@ -39,15 +39,17 @@ FX_FN void dropout_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const double p = number_as<double>(call.params[0]);
   const bool is_training = call.params[1].integer != 0;
   const T scale = static_cast<T>(p == 1 ? 0 : 1 / (1 - p));
+  const bool is_given = call.num_operands == 2;
+  if (is_given) load_tile(lanes, call.views[3], unit * kTile, n, mask);
   uint32_t words[4];
   int64_t known = -1;
   for (int i = lanes.lane(), k = 0; i < n; i += Lanes::kCount, ++k) {
     const int64_t element = unit * kTile + i;
-    if (is_training && element / 4 != known) {
+    if (is_training && !is_given && element / 4 != known) {
       known = element / 4;
       philox(call.draw.seed, call.draw.slot, static_cast<uint64_t>(known), words);
     }
-    mask[k] = T(!is_training || uniform_of(words[element % 4]) >= p);
+    if (!is_given) mask[k] = T(!is_training || uniform_of(words[element % 4]) >= p);
     if (is_training) x[k] = x[k] * mask[k] * scale;
   }
   store_tile(lanes, call.views[0], unit * kTile, n, x);
