@@ -41,7 +41,7 @@ constexpr std::array kRows = {
               "TensorShape.cpp"},
     KernelRow{"aten.clone.default", F::kCopy, "copy", P::kFirst, "self", "", bindings::copy, 0, "", rules::clone,
               "TensorFactories.cpp"},
-    KernelRow{"aten.copy_.default", F::kCopy, "copy", P::kFirst, "src", "", bindings::copy_into, 0.5, "|x|",
+    KernelRow{"aten.copy_.default", F::kCopy, "copy", P::kFirst, "self src", "", bindings::copy_into, 0.5, "|x|",
               rules::in_place, "Copy.cpp"},
     KernelRow{"aten.embedding.default", F::kGather, "gather_rows", P::kFirst, "weight indices", "",
               bindings::gather_rows, 0, "", rules::embedding, "Embedding.cpp"},

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/cpu/isa.h"
+#include "runtime/ops/rows.h"
 #include "tests/catch.h"
 
 namespace fxopt {
@@ -139,6 +140,20 @@ graph @halves {kind=forward} {
   return (%y,)
 }
 )";
+
+// The block of README.md.
+TEST_CASE("cli run: before and after passes, as README.md has it") {
+  const TempFolder folder;
+  const std::string twin = testdata("gpt2_flb_twin.pb.zst"), after = folder / "after.pb",
+                    before = folder / "before.safetensors";
+  CHECK(run_fxopt({"opt", twin, "-o", after, "--passes", "canonicalize,cse,sac{policy=full},remat,dce"}).exit == 0);
+  CHECK(run_fxopt({"run", twin, "--fill", "random", "--output", before}).exit == 0);
+  const CliResult result = run_fxopt({"run", after, "--fill", "random", "--expect", before, "--tolerance", "bitwise"});
+  CHECK(result.out.ends_with("\n  as expected: 29 values within bitwise\n"));
+  const std::string readme = read_text(std::string(FXOPT_SOURCE_DIR) + "/README.md");
+  CHECK(contains(readme, "\n  as expected: 29 values within bitwise\n"));
+  CHECK(contains(readme, " " + std::to_string(op_rows().size()) + " operators so far"));
+}
 
 TEST_CASE("cli run: masks are written, and taken in place of draws") {
   const TempFolder folder;

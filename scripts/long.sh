@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# What takes too long for every change. From the repository root, with a built program in FXOPT (default: build/gcc/fxopt):
+#
+#   scripts/long.sh full-size       GPT-2 of 124 million parameters: a whole training step on this machine, some 13 GB of memory
+#   scripts/long.sh threads         the runtime under the thread sanitizer
+#   scripts/long.sh [all]           all of it
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+fxopt=${FXOPT:-build/gcc/fxopt}
+
+# As traced the step needs more than 23 GiB; with full recomputation less than 12.
+full_size() {
+  local folder
+  folder=$(mktemp -d)
+  trap 'rm -rf "$folder"' RETURN
+  "$fxopt" opt testdata/gpt2_flb.pb.zst -o "$folder/gpt2.pb" --passes 'canonicalize,cse,sac{policy=full},remat,dce'
+  "$fxopt" run "$folder/gpt2.pb" --fill random --seed 7
+}
+
+threads() {
+  cmake --preset tsan
+  cmake --build --preset tsan --target fxopt_thread_tests
+  build/tsan/tests/fxopt_thread_tests
+}
+
+case ${1:-all} in
+full-size) full_size ;;
+threads) threads ;;
+all)
+  full_size
+  threads
+  ;;
+*)
+  echo "long.sh: no stage '$1': full-size, threads or all" >&2
+  exit 2
+  ;;
+esac
