@@ -85,9 +85,10 @@ int64_t add_workspace(const FxCall* call) {
   return call->compute == FX_COMPUTE_FLOAT ? add_rows_workspace<float>(*call) : add_rows_workspace<double>(*call);
 }
 
-// By name.
-constexpr FxKernel kKernels[] = {
-    {"add", 1, 0, result_tiles, nullptr, run_pointwise<Add>},
+constexpr FxKernel kUnsorted[] = {
+#define FX_POINTWISE(name, Body) {name, 1, 0, result_tiles, nullptr, run_pointwise<Body>},
+#define FX_REAL_POINTWISE(name, Body) {name, 1, 0, result_tiles, nullptr, run_real_pointwise<Body>},
+#include "runtime/ops/kernels/pointwise.inc"
     {"add_rows", 2, 0, units_by<add_rows_units>, add_workspace, run_add_rows},
     {"addmm", 1, 0, gemm_units, nullptr, run_gemm},
     {"amax", 2, 0, units_by<reduction_units>, sum_workspace, run_amax},
@@ -99,28 +100,40 @@ constexpr FxKernel kKernels[] = {
     {"iota", 1, 0, result_tiles, nullptr, run_iota},
     {"layer_norm", 1, 0, units_by<row_units>, nullptr, run_layer_norm},
     {"layer_norm_backward", 2, 0, units_by<layer_norm_backward_units>, nullptr, run_layer_norm_backward},
-    {"le", 1, 0, result_tiles, nullptr, run_pointwise<LessEqual>},
     {"log_softmax", 1, 0, units_by<row_units>, nullptr, run_log_softmax},
     {"log_softmax_backward", 1, 0, units_by<row_units>, nullptr, run_log_softmax_backward},
-    {"masked_scale", 1, 0, result_tiles, nullptr, run_real_pointwise<MaskedScale>},
     {"mm", 1, 0, gemm_units, nullptr, run_gemm},
-    {"mul", 1, 0, result_tiles, nullptr, run_pointwise<Multiply>},
     {"nll_loss", 1, 0, one_unit, nullptr, run_nll_loss},
     {"nll_loss_backward", 1, 0, units_by<nll_loss_backward_units>, nullptr, run_nll_loss_backward},
-    {"pow", 1, 0, result_tiles, nullptr, run_pointwise<Power>},
     {"slice_backward", 2, 0, units_by<slice_backward_units>, nullptr, run_slice_backward},
     {"softmax", 1, 0, units_by<row_units>, nullptr, run_softmax},
     {"softmax_backward", 1, 0, units_by<row_units>, nullptr, run_softmax_backward},
-    {"sub", 1, 0, result_tiles, nullptr, run_pointwise<Subtract>},
     {"sum", 2, 0, units_by<reduction_units>, sum_workspace, run_sum},
-    {"tanh", 1, 0, result_tiles, nullptr, run_real_pointwise<Tanh>},
-    {"tanh_backward", 1, 0, result_tiles, nullptr, run_real_pointwise<TanhBackward>},
-    {"where", 1, 0, result_tiles, nullptr, run_pointwise<Where>},
 };
+
+constexpr bool is_before(const char* a, const char* b) {
+  for (; *a == *b && *a != 0; ++a) ++b;
+  return *a < *b;
+}
+
+// By name, as tables are searched.
+struct Sorted {
+  FxKernel kernels[sizeof(kUnsorted) / sizeof(kUnsorted[0])] = {};
+  constexpr Sorted() {
+    int count = 0;
+    for (const FxKernel& kernel : kUnsorted) {
+      int at = count++;
+      for (; at > 0 && is_before(kernel.name, kernels[at - 1].name); --at) kernels[at] = kernels[at - 1];
+      kernels[at] = kernel;
+    }
+  }
+};
+constexpr Sorted kSorted;
 
 #define FX_TEXT_OF(name) #name
 #define FX_TEXT(name) FX_TEXT_OF(name)
-constexpr FxKernelTable kTable = {FX_KERNEL_VERSION, sizeof(kKernels) / sizeof(kKernels[0]), FX_TEXT(FX_ISA), kKernels};
+constexpr FxKernelTable kTable = {FX_KERNEL_VERSION, sizeof(kUnsorted) / sizeof(kUnsorted[0]), FX_TEXT(FX_ISA),
+                                  kSorted.kernels};
 
 }  // namespace
 }  // namespace fxopt::kernels

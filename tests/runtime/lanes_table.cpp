@@ -85,21 +85,11 @@ struct Named {
   void (*run)(const FxCall*, uint32_t, int64_t, int64_t);
 };
 constexpr Named kByLanes[] = {
-    {"add", run_pointwise<Add>},
-    {"cat", run_cat},
-    {"copy", run_copy},
-    {"dropout", run_dropout},
-    {"fill", run_fill},
-    {"iota", run_iota},
-    {"le", run_pointwise<LessEqual>},
-    {"masked_scale", run_real_pointwise<MaskedScale>},
-    {"mul", run_pointwise<Multiply>},
-    {"pow", run_pointwise<Power>},
-    {"slice_backward", run_slice_backward},
-    {"sub", run_pointwise<Subtract>},
-    {"tanh", run_real_pointwise<Tanh>},
-    {"tanh_backward", run_real_pointwise<TanhBackward>},
-    {"where", run_pointwise<kernels::Where>},
+#define FX_POINTWISE(name, Body) {name, run_pointwise<kernels::Body>},
+#define FX_REAL_POINTWISE(name, Body) {name, run_real_pointwise<kernels::Body>},
+#include "runtime/ops/kernels/pointwise.inc"
+    {"cat", run_cat},   {"copy", run_copy}, {"dropout", run_dropout},
+    {"fill", run_fill}, {"iota", run_iota}, {"slice_backward", run_slice_backward},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// One element of the result from one of each operand. A new operator of this family is a struct here, a line in kernels.cpp and a row
+// One element of the result from one of each operand. A new operator of this family is a struct here, a line in pointwise.inc and a row
 // in ops/rows.cpp.
 #pragma once
 

@@ -53,9 +53,10 @@ FX_GLOBAL(nll_loss_backward, nll_loss_backward_unit<T>(call, unit))
 template <class T>
 void instantiate_real() {
   [[maybe_unused]] const void* all[] = {
-      (const void*)pointwise<Add, T>,      (const void*)pointwise<Subtract, T>,  (const void*)pointwise<Multiply, T>,
-      (const void*)pointwise<Where, T>,    (const void*)pointwise<LessEqual, T>, (const void*)pointwise<Power, T>,
-      (const void*)pointwise<Tanh, T>,     (const void*)pointwise<TanhBackward, T>, (const void*)pointwise<MaskedScale, T>,
+#define FX_POINTWISE(name, Body) (const void*)pointwise<Body, T>,
+#define FX_REAL_POINTWISE(name, Body) (const void*)pointwise<Body, T>,
+#include "runtime/ops/kernels/pointwise.inc"
+      
       (const void*)copy<T>,                (const void*)cat<T>,                  (const void*)slice_backward<T>,
       (const void*)fill<T>,                (const void*)iota<T>,                 (const void*)dropout<T>,
       (const void*)sum<T>,                 (const void*)amax<T>,                 (const void*)softmax<T>,
