@@ -25,7 +25,14 @@ constexpr std::array kInterrupting = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t g_signal = 0;
 std::array<struct sigaction, kInterrupting.size()> g_before;  // what the signals did
 
-extern "C" void note_signal(int signal) { g_signal = signal; }
+// The second one ends the process: what is being done may look for the first only now and then.
+extern "C" void note_signal(int signal) {
+  if (g_signal != 0) {
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+  }
+  g_signal = signal;
+}
 
 // What a child is started with.
 class SpawnSettings {

@@ -28,8 +28,8 @@ enum class ProcessOutput : uint8_t { kDiscarded, kToStandardError };
 Result<ProcessEnd> run_process(const std::vector<std::string>& words, std::chrono::seconds timeout,
                                ProcessOutput output);
 
-// While one exists, SIGINT, SIGTERM and SIGHUP do not end this process: they are noted, so that temporary files can go
-// and results be saved first. One at a time.
+// While one exists, the first SIGINT, SIGTERM or SIGHUP does not end this process: it is noted, so that temporary files can
+// go and results be saved first. One at a time.
 class Interrupts {
  public:
   Interrupts();

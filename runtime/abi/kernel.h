@@ -70,7 +70,7 @@ typedef struct FxCall {
 typedef struct FxKernel {
   const char* name; /* KernelRow::body */
   uint32_t phases;
-  uint32_t reserved;
+  uint32_t computes; /* bits by FxCompute: 1 << FX_COMPUTE_FLOAT, ... A call of another type has no kernel */
   int64_t (*units)(const FxCall* call, uint32_t phase);
   int64_t (*workspace)(const FxCall* call); /* bytes; pointers of the call are not read. Null: none */
   void (*run)(const FxCall* call, uint32_t phase, int64_t first, int64_t end);

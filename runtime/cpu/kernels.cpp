@@ -85,30 +85,35 @@ int64_t add_workspace(const FxCall* call) {
   return call->compute == FX_COMPUTE_FLOAT ? add_rows_workspace<float>(*call) : add_rows_workspace<double>(*call);
 }
 
+// What by_real() and by_compute() visit.
+constexpr uint32_t kReal = 1u << FX_COMPUTE_FLOAT | 1u << FX_COMPUTE_DOUBLE;
+constexpr uint32_t kAll = kReal | 1u << FX_COMPUTE_INT64;
+
+// Name, phases, types, units, workspace, run.
 constexpr FxKernel kUnsorted[] = {
-#define FX_POINTWISE(name, Body) {name, 1, 0, result_tiles, nullptr, run_pointwise<Body>},
-#define FX_REAL_POINTWISE(name, Body) {name, 1, 0, result_tiles, nullptr, run_real_pointwise<Body>},
+#define FX_POINTWISE(name, Body) {name, 1, kAll, result_tiles, nullptr, run_pointwise<Body>},
+#define FX_REAL_POINTWISE(name, Body) {name, 1, kReal, result_tiles, nullptr, run_real_pointwise<Body>},
 #include "runtime/ops/kernels/pointwise.inc"
-    {"add_rows", 2, 0, units_by<add_rows_units>, add_workspace, run_add_rows},
-    {"addmm", 1, 0, gemm_units, nullptr, run_gemm},
-    {"amax", 2, 0, units_by<reduction_units>, sum_workspace, run_amax},
-    {"cat", 1, 0, units_by<cat_units>, nullptr, run_cat},
-    {"copy", 1, 0, units_by<copy_units>, nullptr, run_copy},
-    {"dropout", 1, 0, result_tiles, nullptr, run_dropout},
-    {"fill", 1, 0, result_tiles, nullptr, run_fill},
-    {"gather_rows", 1, 0, units_by<gather_rows_units>, nullptr, run_gather_rows},
-    {"iota", 1, 0, result_tiles, nullptr, run_iota},
-    {"layer_norm", 1, 0, units_by<row_units>, nullptr, run_layer_norm},
-    {"layer_norm_backward", 2, 0, units_by<layer_norm_backward_units>, nullptr, run_layer_norm_backward},
-    {"log_softmax", 1, 0, units_by<row_units>, nullptr, run_log_softmax},
-    {"log_softmax_backward", 1, 0, units_by<row_units>, nullptr, run_log_softmax_backward},
-    {"mm", 1, 0, gemm_units, nullptr, run_gemm},
-    {"nll_loss", 1, 0, one_unit, nullptr, run_nll_loss},
-    {"nll_loss_backward", 1, 0, units_by<nll_loss_backward_units>, nullptr, run_nll_loss_backward},
-    {"slice_backward", 2, 0, units_by<slice_backward_units>, nullptr, run_slice_backward},
-    {"softmax", 1, 0, units_by<row_units>, nullptr, run_softmax},
-    {"softmax_backward", 1, 0, units_by<row_units>, nullptr, run_softmax_backward},
-    {"sum", 2, 0, units_by<reduction_units>, sum_workspace, run_sum},
+    {"add_rows", 2, kAll, units_by<add_rows_units>, add_workspace, run_add_rows},
+    {"addmm", 1, kAll, gemm_units, nullptr, run_gemm},
+    {"amax", 2, kAll, units_by<reduction_units>, sum_workspace, run_amax},
+    {"cat", 1, kAll, units_by<cat_units>, nullptr, run_cat},
+    {"copy", 1, kAll, units_by<copy_units>, nullptr, run_copy},
+    {"dropout", 1, kReal, result_tiles, nullptr, run_dropout},
+    {"fill", 1, kAll, result_tiles, nullptr, run_fill},
+    {"gather_rows", 1, kAll, units_by<gather_rows_units>, nullptr, run_gather_rows},
+    {"iota", 1, kAll, result_tiles, nullptr, run_iota},
+    {"layer_norm", 1, kReal, units_by<row_units>, nullptr, run_layer_norm},
+    {"layer_norm_backward", 2, kReal, units_by<layer_norm_backward_units>, nullptr, run_layer_norm_backward},
+    {"log_softmax", 1, kReal, units_by<row_units>, nullptr, run_log_softmax},
+    {"log_softmax_backward", 1, kReal, units_by<row_units>, nullptr, run_log_softmax_backward},
+    {"mm", 1, kAll, gemm_units, nullptr, run_gemm},
+    {"nll_loss", 1, kReal, one_unit, nullptr, run_nll_loss},
+    {"nll_loss_backward", 1, kReal, units_by<nll_loss_backward_units>, nullptr, run_nll_loss_backward},
+    {"slice_backward", 2, kAll, units_by<slice_backward_units>, nullptr, run_slice_backward},
+    {"softmax", 1, kReal, units_by<row_units>, nullptr, run_softmax},
+    {"softmax_backward", 1, kReal, units_by<row_units>, nullptr, run_softmax_backward},
+    {"sum", 2, kAll, units_by<reduction_units>, sum_workspace, run_sum},
 };
 
 constexpr bool is_before(const char* a, const char* b) {

@@ -112,7 +112,11 @@ FxView number_view(const FxNumber& number) {
 Strided broadcast_to(const TensorShape& from, const Sizes& sizes) {
   Strided layout{sizes, Sizes(sizes.size(), 0)};
   const size_t shift = sizes.size() - std::min(sizes.size(), from.rank());
+  if (from.rank() > sizes.size()) layout.sizes.clear();  // ViewGroup refuses what has other sizes
   for (size_t d = 0; d < from.rank() && d < sizes.size(); ++d) {
+    if (from.sizes[d] != 1 && from.sizes[d] != sizes[shift + d]) layout.sizes.clear();
+  }
+  for (size_t d = 0; d < from.rank() && d < layout.sizes.size(); ++d) {
     if (from.sizes[d] != 1) layout.strides[shift + d] = from.strides[d];
   }
   return layout;
@@ -132,6 +136,11 @@ class ViewGroup {
     std::vector<Strided*> layouts;
     for (Item& item : items_) {
       if (!item.is_number) layouts.push_back(&item.layout);
+    }
+    for (const Strided* layout : layouts) {
+      if (layout->sizes == layouts.front()->sizes && layout->strides.size() == layout->sizes.size()) continue;
+      why = "sizes of its operands do not fit those of its result";
+      return false;
     }
     const size_t joined = layouts.empty() ? 0 : join_dims(layouts, split);
     if (new_split != nullptr) *new_split = joined;
@@ -214,6 +223,23 @@ std::vector<bool> last_dims(size_t rank, size_t count) {
   std::vector<bool> moved(rank, false);
   std::fill(moved.end() - static_cast<ptrdiff_t>(std::min(rank, count)), moved.end(), true);
   return moved;
+}
+
+// A record of other sizes than the operator gives would have a kernel read or write what is not there. Rules that do not know every call
+// (formats of memory, ranges of reals) leave it to the binder, which compares sizes itself.
+std::optional<std::string> misfit(const KernelRow& row, const StepCall& call) {
+  const std::optional<std::vector<TensorShape>> results = row.rule(call);
+  if (!results.has_value()) {
+    const bool checks_itself = row.family == KernelFamily::kCopy || row.family == KernelFamily::kFill ||
+                               row.family == KernelFamily::kPointwise;
+    return checks_itself ? std::nullopt : std::optional<std::string>("its arguments do not fit the operator");
+  }
+  for (uint32_t i = 0; i < call.step().num_results && i < results->size(); ++i) {
+    const std::optional<TensorShape> recorded = call.result(i);
+    if (recorded.has_value() && recorded->sizes != (*results)[i].sizes)
+      return "result " + std::to_string(i) + " is recorded with other sizes than the operator gives";
+  }
+  return std::nullopt;
 }
 
 // The bytes between the first and the last element of a view, the latter included.
@@ -309,6 +335,7 @@ Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint
   };
   if (row == nullptr) return refuse("the operator has no row");
   const StepCall call(plan, values, step, find_builtin_op(name));
+  if (const std::optional<std::string> wrong = misfit(*row, call)) return refuse(*wrong);
   std::string why = "a size, a number or a tensor of it is not known";
   std::optional<BoundCall> bound = row->bind(Binder(call, *row, values, address, drawn), why);
   if (!bound.has_value()) return refuse(why);
@@ -407,6 +434,7 @@ std::optional<BoundCall> cat(const Binder& binder, std::string& why) {
   const FxPlan& plan = binder.call().plan();
   std::vector<FxView> to, from;
   bool is_real = false, is_double = false;
+  int64_t filled = 0;
   Operand part = *result;
   for (int64_t i = 1; i <= small_int_of(plan.words[index_of(list)]); ++i) {
     const std::optional<Operand> operand = binder.of_word(plan.words[index_of(list) + static_cast<uint32_t>(i)]);
@@ -414,6 +442,7 @@ std::optional<BoundCall> cat(const Binder& binder, std::string& why) {
     if (operand->shape.rank() == 1 && operand->shape.sizes[0] == 0) continue;  // an empty list of old
     if (operand->shape.rank() != result->shape.rank() || dim >= result->shape.rank()) return std::nullopt;
     part.shape.sizes[dim] = operand->shape.sizes[dim];
+    filled += operand->shape.sizes[dim];
     BoundCall pair;
     ViewGroup group;
     group.add(layout_of(part.shape), part);
@@ -427,6 +456,10 @@ std::optional<BoundCall> cat(const Binder& binder, std::string& why) {
       const int64_t step = operand->shape.sizes[dim] * result->shape.strides[dim];
       part.data = static_cast<char*>(part.data) + step * element_size(result->shape.dtype);
     }
+  }
+  if (!to.empty() && filled != result->shape.sizes[dim]) {
+    why = "sizes of its operands do not fit those of its result";
+    return std::nullopt;
   }
   BoundCall bound;
   bound.num_results = static_cast<uint32_t>(to.size());
@@ -445,8 +478,16 @@ std::optional<BoundCall> slice_backward(const Binder& binder, std::string& why) 
                                step = binder.call().integer("step");
   if (!dim.has_value() || !start.has_value() || !step.has_value() || rank == 0) return std::nullopt;
   const auto d = static_cast<size_t>(wrap(*dim, rank));
+  if (d >= rank) return std::nullopt;
+  for (size_t other = 0; other < rank; ++other) {
+    if (other != d && gradient->shape.sizes[other] != result->shape.sizes[other]) return std::nullopt;
+  }
   const int64_t size = result->shape.sizes[d];
   const int64_t first = std::clamp<int64_t>(*start < 0 ? *start + size : *start, 0, size);
+  const int64_t count = gradient->shape.sizes[d];
+  const int64_t end = binder.call().integer("end").value_or(size);
+  const int64_t last = std::clamp<int64_t>(end < 0 ? end + size : end, first, size);
+  if (*step < 1 || count != (last - first) / *step + ((last - first) % *step != 0 ? 1 : 0)) return std::nullopt;
   Operand part = *result;
   part.shape.sizes = gradient->shape.sizes;
   const int64_t element = element_size(result->shape.dtype);
@@ -503,8 +544,7 @@ std::optional<BoundCall> reduction(const Binder& binder, std::string& why) {
   }
   BoundCall bound;
   bound.num_results = 1;
-  const bool is_sum = binder.row().promotion == Promotion::kAccumulate;
-  bound.compute = compute_of(is_sum ? result->shape.dtype : from->shape.dtype);
+  bound.compute = compute_of(result->shape.dtype);
   if (!add_alone(bound, *result, why)) return std::nullopt;
   const auto reduced = static_cast<size_t>(std::count(is_reduced.begin(), is_reduced.end(), true));
   ViewGroup group;
@@ -521,7 +561,9 @@ std::optional<BoundCall> softmax(const Binder& binder, std::string& why) {
   if (!result.has_value() || !dim.has_value()) return std::nullopt;
   const size_t rank = result->shape.rank();
   std::vector<bool> is_row(rank, false);
-  if (rank > 0) is_row[static_cast<size_t>(wrap(*dim, rank))] = true;
+  const auto row = static_cast<size_t>(wrap(*dim, rank));
+  if (rank > 0 && row >= rank) return std::nullopt;
+  if (rank > 0) is_row[row] = true;
   BoundCall bound;
   bound.num_results = 1;
   ViewGroup group;
@@ -561,6 +603,11 @@ class RowGroups {
     std::vector<Strided*> used;
     for (size_t i = 0; i < items_.size(); ++i) {
       if (!items_[i].operand.is_absent) used.push_back(&layouts[i]);
+    }
+    for (const Strided* layout : used) {
+      if (layout->sizes == used.front()->sizes && layout->sizes.size() == shape_.rank()) continue;
+      why = "sizes of its operands do not fit each other";
+      return false;
     }
     const size_t split = join_dims(used, split_);
     for (size_t i = 0; i < items_.size(); ++i) {
@@ -685,7 +732,9 @@ std::optional<BoundCall> product(const Binder& binder, std::string&) {
   const std::optional<Operand> c = binder.tensor("self");
   const std::optional<ScalarValue> beta = binder.call().number("beta"), alpha = binder.call().number("alpha");
   if (!c || !beta || !alpha) return std::nullopt;
-  add(broadcast_to(c->shape, result->shape.sizes), *c);
+  Strided spread = broadcast_to(c->shape, result->shape.sizes);
+  if (spread.sizes != result->shape.sizes) return std::nullopt;
+  add(std::move(spread), *c);
   bound.params = {number_of(*beta), number_of(*alpha)};
   return bound;
 }
@@ -728,6 +777,9 @@ std::optional<BoundCall> add_rows(const Binder& binder, std::string& why) {
     ++view.rank;
   }
   bound.views.push_back(view);
+  Sizes of_rows = g->shape.sizes;
+  of_rows.pop_back();
+  if (of_rows != indices->shape.sizes) return std::nullopt;
   if (!add_alone(bound, *indices, why)) return std::nullopt;
   bound.params.push_back(whole(*padding));
   return bound;
@@ -750,6 +802,15 @@ TensorShape as_batch(TensorShape shape, size_t rank) {
 
 }  // namespace
 
+namespace {
+
+bool fits_batch(const TensorShape& batch, const TensorShape& targets, const Operand& weight) {
+  if (batch.rank() != 2 || targets.rank() != 1 || targets.sizes[0] != batch.sizes[0]) return false;
+  return weight.is_absent || (weight.shape.rank() == 1 && weight.shape.sizes[0] == batch.sizes[1]);
+}
+
+}  // namespace
+
 std::optional<BoundCall> nll_loss(const Binder& binder, std::string& why) {
   const std::optional<Operand> loss = binder.result(0), total = binder.result(1), x = binder.tensor("self"),
                                target = binder.tensor("target"), weight = binder.tensor("weight");
@@ -758,6 +819,7 @@ std::optional<BoundCall> nll_loss(const Binder& binder, std::string& why) {
   bound.num_results = 2;
   bound.compute = compute_of(x->shape.dtype);
   const TensorShape batch = as_batch(x->shape, 2), targets = as_batch(target->shape, 1);
+  if (!fits_batch(batch, targets, *weight)) return std::nullopt;
   bound.views = {view_of(layout_of(loss->shape), loss->shape.dtype, loss->data),
                  view_of(layout_of(total->shape), total->shape.dtype, total->data),
                  view_of(layout_of(batch), batch.dtype, x->data),
@@ -775,6 +837,8 @@ std::optional<BoundCall> nll_loss_backward(const Binder& binder, std::string& wh
   bound.num_results = 1;
   bound.compute = compute_of(result->shape.dtype);
   const TensorShape batch = as_batch(result->shape, 2), targets = as_batch(target->shape, 1);
+  if (!fits_batch(batch, targets, *weight) || (g->shape.rank() > 0 && g->shape.sizes != targets.sizes))
+    return std::nullopt;
   bound.views = {view_of(layout_of(batch), batch.dtype, result->data),
                  view_of(layout_of(g->shape), g->shape.dtype, g->data),
                  view_of(layout_of(targets), targets.dtype, target->data), weights_of(*weight),

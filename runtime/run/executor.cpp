@@ -81,6 +81,9 @@ Status Program::bind_step_at(uint32_t step) {
   const FxKernel* kernel = find_kernel(*options_.kernels, row->body);
   if (kernel == nullptr)
     return error_at(step, ErrorCode::kUnsupportedOp, "no kernel of the name " + std::string(row->body), "");
+  if ((kernel->computes >> call->compute & 1) == 0)
+    return error_at(step, ErrorCode::kUnsupportedOp,
+                    std::string(row->name) + " has no kernel for this call: it computes in real numbers", "");
   bound_[step] = {*std::move(call), kernel};
   int64_t error = FX_NO_ERROR;
   const FxCall numbers = bound_[step].call.call(nullptr, {}, &error);

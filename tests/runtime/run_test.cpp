@@ -379,6 +379,35 @@ graph @main {
   CHECK(status.error().message.find("a constant of the file") != std::string::npos);
 }
 
+// Records that no operator gives: a kernel would read or write what is not there, or never end.
+TEST_CASE("run: calls whose sizes or types do not fit are refused") {
+  const auto refused = [](const std::string& inputs, const std::string& call) {
+    TestRun run(parsed("graph @main {\n" + inputs + "  %r: " + call + "\n  return (%r,)\n}"));
+    const Status status = run.run();
+    CAPTURE(call);
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().code == ErrorCode::kUnsupportedOp);
+    CHECK(status.error().where.node == "r");
+  };
+  const std::string x = "  %x: f32[2, 3] = placeholder()\n", n = "  %n: i64[2, 3] = placeholder()\n";
+  refused(n, "i64[2, 3] = aten._softmax.default(%n, 1, False)");
+  refused(x, "f32[2] = aten.sum.dim_IntList(%x, [0])");
+  refused(x, "f32[30] = aten.sum.dim_IntList(%x, [0])");
+  refused(x, "f32[2] = aten.sum.dim_IntList(%x, [7])");
+  refused(x, "f32[2, 3] = aten._softmax.default(%x, 70000, False)");
+  refused(x, "f32[2, 3] = aten._softmax.default(%x, -3, False)");
+  refused(x, "f32[2, 4] = aten.mul.Tensor(%x, 2)");
+  refused(x + "  %y: f32[2, 2] = placeholder()\n", "f32[2, 3] = aten.mul.Tensor(%x, %y)");
+  refused(x, "f32[3, 2] = aten.mm.default(%x, %x)");
+  refused(x, "f32[3, 3] = aten.cat.default([%x, %x])");
+  refused(x, "f32[6] = aten.clone.default(%x)");
+  refused(x + "  %i: i64[2, 3] = placeholder()\n", "f32[2, 3, 4] = aten.embedding.default(%x, %i)");
+  refused(x, "f32[2, 4] = aten.slice_backward.default(%x, [2, 4], 1, 0, 9, 2)");
+  refused(x, "f32[2, 9] = aten.slice_backward.default(%x, [2, 9], 1, 0, 9, 1)");
+  refused(x + "  %b: f32[5] = placeholder()\n  %w: f32[3, 4] = placeholder()\n",
+          "f32[2, 4] = aten.addmm.default(%b, %x, %w)");
+}
+
 TEST_CASE("run: offsets beyond 32 bits, by views that cost no memory") {
   TestRun run(parsed(R"(graph @main {
   %x: u8[1] = placeholder()
@@ -472,8 +501,8 @@ graph @main {
 
 TEST_CASE("run: numbers below the smallest normal one are kept") {
   TestRun run(parsed(R"(graph @main {
-  %x: f32[1] = aten.scalar_tensor.default(1e-38, dtype=dtype(f32))
-  %y: f32[1] = aten.mul.Tensor(%x, 0.25)
+  %x: f32[] = aten.scalar_tensor.default(1e-38, dtype=dtype(f32))
+  %y: f32[] = aten.mul.Tensor(%x, 0.25)
   return (%y,)
 })"));
   REQUIRE(run.run().ok());

@@ -1,6 +1,6 @@
 // Transcendental functions, by IEEE operations and fma() alone: libraries give other bits on other machines. Each is computed in the type
-// of its argument; float ones are good to 2 units in the last place, double ones to 2 as well (tests/runtime/kernels/math_test.cpp
-// holds them to MPFR).
+// of its argument; float ones are good to 2 units in the last place, double ones to 2 as well (tests/runtime/math_test.cpp
+// holds them to the C library's of a wider type).
 //
 // Methods are the textbook ones: exponentials reduce by multiples of log 2 in two parts and sum a Taylor polynomial on
 // [-log 2 / 2, log 2 / 2]; logarithms take out the exponent and sum the series of 2 atanh((m - 1) / (m + 1)) for m in

@@ -44,6 +44,7 @@ FX_FN void for_each_run(const FxView& view, int64_t begin, int64_t n, const Visi
   }
   for (int64_t at = 0; at < n;) {
     const int64_t length = smaller(n - at, view.size[last] - index[last]);
+    if (length <= 0) return;  // a dimension without elements
     visit(at, offset, length);
     at += length;
     index[last] += length;
