@@ -5,6 +5,7 @@
 
 #include "ir/ops/op.h"
 #include "ir/prepare.h"
+#include "runtime/cpu/isa.h"
 #include "runtime/ops/coverage.h"
 #include "runtime/ops/promote.h"
 #include "runtime/ops/rules.h"
@@ -58,6 +59,15 @@ TEST_CASE("rows: rules give what is recorded in all of testdata") {
     }
   }
   CHECK(checked > 40000);
+}
+
+TEST_CASE("rows: each has a kernel on the CPU, for every instruction set") {
+  for (const std::string_view isa : cpu_isas()) {
+    for (const KernelRow& row : op_rows()) {
+      CAPTURE(isa, row.name, row.body);
+      CHECK(find_kernel(**cpu_kernels(isa), row.body) != nullptr);
+    }
+  }
 }
 
 // Promotion is what a kernel converts its operands by; the rule is what the plan is compared with.

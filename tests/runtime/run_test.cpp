@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
+#include "core/file.h"
 #include "ir/io/io.h"
 #include "ir/prepare.h"
 #include "runtime/cpu/isa.h"
@@ -310,6 +312,42 @@ TEST_CASE("run: a kernel that writes beyond its result is found by guards") {
     CHECK(status.error().message.find("its kernel wrote beyond storage") == 0);
     CHECK_FALSE(status.error().where.node.empty());
   }
+}
+
+// Cases of other families, graphs of every kind: each runs, or is refused with a reason before anything is read.
+TEST_CASE("run: graphs of all other cases whose operators have kernels") {
+  const std::filesystem::path cases = std::filesystem::path(FXOPT_SOURCE_DIR) / "tests/cases";
+  size_t ran = 0, refused = 0;
+  for (const char* folder : {"passes", "laws", "proofs", "text", "plans"}) {
+    for (const std::filesystem::directory_entry& entry :
+         std::filesystem::recursive_directory_iterator(cases / folder)) {
+      if (entry.path().extension() != ".fxg") continue;
+      std::string text = *read_file(entry.path().string());
+      text = text.substr(0, text.find("====="));
+      if (text.find("fxg 0") == std::string::npos) text = "fxg 0\n" + text;
+      Result<std::unique_ptr<Module>> module = parse_module(text, Format::kText, "case");
+      if (!module.ok() || !prepare(**module).broken.empty()) continue;
+      Result<std::unique_ptr<Plan>> plan = lower_step(**module);
+      if (!plan.ok()) continue;
+      InputOptions inputs;
+      inputs.fill = Fill::kRandom;
+      Result<std::unique_ptr<StepInputs>> bound = StepInputs::bind((*plan)->view(), inputs);
+      if (!bound.ok()) continue;
+      CAPTURE(entry.path().string());
+      ThreadPool pool(2);
+      ExecuteOptions options;
+      options.kernels = *cpu_kernels("");
+      options.threads = &pool;
+      options.given = (*bound)->given();
+      options.debug_memory = true;
+      const Result<std::unique_ptr<Program>> program = Program::prepare((*plan)->view(), (*bound)->values(), options);
+      const Status status = program.ok() ? (*program)->run() : Status(program.error());
+      ++(status.ok() ? ran : refused);
+      if (!status.ok()) CHECK(status.error().code != ErrorCode::kInternal);
+    }
+  }
+  WARN(ran << " ran, " << refused << " were refused");
+  CHECK(ran > 20);
 }
 
 // -- traps
