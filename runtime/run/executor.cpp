@@ -23,6 +23,7 @@ namespace {
 
 constexpr int64_t kAlignment = 512;
 constexpr int64_t kGuard = 512;
+constexpr int64_t kAsked = int64_t{1} << 30;
 constexpr int64_t kLargePage = int64_t{1} << 21;
 
 // Bytes that the system can give without taking them from others; nothing where it does not say.
@@ -42,6 +43,9 @@ bool is_work(const FxStep& step) {
 
 HostBlock::HostBlock(int64_t bytes) {
   if (bytes <= 0) return;
+  // A system gives more than it has, and ends the process later: what is free is asked before a large block.
+  const std::optional<int64_t> free = bytes < kAsked ? std::nullopt : free_memory();
+  if (bytes > INT64_MAX / 2 || (free.has_value() && bytes > *free)) return;
   const int64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   // Large blocks in large pages: a third of a first run's time is the system's, page by page.
   const bool is_large = rounded >= 2 * kLargePage;
@@ -105,10 +109,9 @@ Status Program::bind() {
   return ok_status();
 }
 
-// A system gives more than it has, and ends the process later: what is free is asked first.
 Status Program::take_arena() {
+  arena_ = HostBlock(placement_.arena_bytes);
   const std::optional<int64_t> free = free_memory();
-  if (!free.has_value() || placement_.arena_bytes <= *free) arena_ = HostBlock(placement_.arena_bytes);
   if (arena_.data() != nullptr || placement_.arena_bytes == 0) return ok_status();
   const uint32_t device = placement_.device;
   return error_at(

@@ -505,6 +505,29 @@ TEST_CASE("run: a write through a view is seen through the tensor, and a given f
   CHECK(numbers[3] == 4);
 }
 
+TEST_CASE("run: more memory than there is is refused, for the arena and for inputs") {
+  TestRun arena(parsed(R"(graph @main {
+  %x: f32[1099511627776, 4] = aten.zeros.default([1099511627776, 4], dtype=dtype(f32))
+  %y: f32[4] = aten.sum.dim_IntList(%x, [0])
+  return (%y,)
+})"));
+  const Status status = arena.run();
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().code == ErrorCode::kOutOfMemory);
+  CHECK(status.error().where.node == "y");  // where both are there
+  CHECK(status.error().message.find("17592186044928 bytes") != std::string::npos);
+  std::unique_ptr<Module> module =
+      parsed("graph @main {\n  %x: f32[1099511627776, 4] = placeholder()\n  return (%x,)\n}");
+  REQUIRE(prepare(*module).broken.empty());
+  Result<std::unique_ptr<Plan>> plan = lower_step(*module);
+  REQUIRE(plan.ok());
+  InputOptions options;
+  options.fill = Fill::kZeros;
+  const Result<std::unique_ptr<StepInputs>> inputs = StepInputs::bind((*plan)->view(), options);
+  REQUIRE_FALSE(inputs.ok());
+  CHECK(inputs.error().code == ErrorCode::kOutOfMemory);
+}
+
 TEST_CASE("run: inputs of other dtypes, sizes and ranges are refused before anything runs") {
   const float numbers[6] = {};
   const auto bind = [&](DType dtype, std::vector<int64_t> sizes, const char* text) {
