@@ -394,7 +394,7 @@ TEST_CASE("run: an interrupted run says where") {
   CHECK(status.error().message == "interrupted before step 20 of 170");
 }
 
-TEST_CASE("run: devices of a file are all the CPU; what this version does not run is refused with the node") {
+TEST_CASE("run: devices of a file are all the CPU, and what this version does not run is refused with the node") {
   TestRun mixed(parsed(R"(graph @main {
   %x: f32[4]@cuda:0 = placeholder()
   %s: f32[]@cpu = aten.scalar_tensor.default(2, dtype=dtype(f32))
