@@ -32,7 +32,7 @@ enum class Promotion : uint8_t {
   kReal,     // that, and the default real type for integers and bools
   kBool,
   kAccumulate,  // int64 for integers and bools, unless `dtype` says
-  kOption,      // what `dtype` says, else the operator's own default
+  kOption,      // what `dtype` says, else the promoted type of `inputs`
 };
 std::string_view promotion_name(Promotion promotion);
 
