@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <sys/resource.h>
 #include <thread>
 #include <utility>
 
@@ -61,12 +60,6 @@ std::string element_text(const std::vector<int64_t>& sizes, size_t element) {
     element /= size;
   }
   return "[" + text + "]";
-}
-
-std::string milliseconds(double seconds) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
-  return text;
 }
 
 // The process's largest resident size so far, as the system counts it for its address space (getrusage() has the largest of what the
@@ -121,17 +114,15 @@ class StepRun {
   // -- inputs
 
   bool open_files() {
-    std::vector<std::pair<std::string, bool>> paths;  // and whether it is --state
-    for (const std::string& path : flags_.inputs) paths.emplace_back(path, false);
-    if (!flags_.state.empty()) paths.emplace_back(flags_.state, true);
-    for (const auto& [path, is_state] : paths) {
+    std::vector<std::string> paths = flags_.inputs;
+    if (!flags_.state.empty()) paths.push_back(flags_.state);
+    for (const std::string& path : paths) {
       const SafetensorsFile* file = open(path);
       if (file == nullptr) return false;
       // A file may have other tensors too: outputs to compare with, parameters that this step does not use.
       for (const SafetensorsTensor& tensor : file->content.tensors()) {
         if (!is_input(tensor.name)) continue;
-        GivenInput& given = options_.given[tensor.name];
-        given = {&tensor, std::nullopt, path};
+        options_.given[tensor.name] = {&tensor, std::nullopt, path};
       }
     }
     return std::all_of(flags_.input.begin(), flags_.input.end(),
@@ -243,7 +234,11 @@ class StepRun {
   bool write_draws() {
     std::vector<SafetensorsTensor> tensors;
     for (const auto& [step, mask] : masks_) tensors.push_back({mask.name, mask.dtype, mask.sizes, mask.bytes});
-    const Status status = save_safetensors(flags_.save_draws, tensors, {{"producer", "fxopt run"}});
+    return write(flags_.save_draws, tensors);
+  }
+
+  bool write(const std::string& path, const std::vector<SafetensorsTensor>& tensors) {
+    const Status status = save_safetensors(path, tensors, {{"producer", "fxopt run"}});
     if (!status.ok()) console_.error(status.error());
     return status.ok();
   }
@@ -258,6 +253,10 @@ class StepRun {
     options.given = given;
     options.memory = flags_.memory == "blocks" ? HostMemory::kBlocks : HostMemory::kArena;
     options.debug_memory = flags_.debug == "memory";
+    options.drawn = [this](uint32_t step) -> const void* {
+      const auto found = drawn_.find(step);
+      return found == drawn_.end() ? nullptr : found->second;
+    };
     options.is_interrupted = [] { return Interrupts::signal() != 0; };
     return options;
   }
@@ -266,10 +265,6 @@ class StepRun {
     ExecuteOptions options = execute_options(inputs_->given());
     if (!find_kept()) return false;
     if (!find_draws()) return false;
-    options.drawn = [&](uint32_t step) -> const void* {
-      const auto found = drawn_.find(step);
-      return found == drawn_.end() ? nullptr : found->second;
-    };
     options.after = [&](uint32_t step) {
       if (!flags_.save_draws.empty() && plan_.steps[step].draw != FX_NONE && plan_.steps[step].num_results > 1 &&
           masks_.count(step) == 0) {
@@ -316,7 +311,7 @@ class StepRun {
 
   // What is known where the run was interrupted.
   void tell_interrupted(double seconds, uint32_t whole_runs) {
-    console_.product() << "interrupted in run " << whole_runs + 1 << ", after " << milliseconds(seconds)
+    console_.product() << "interrupted in run " << whole_runs + 1 << ", after " << milliseconds_text(seconds)
                        << "; nothing was written\n";
     console_.result()["interrupted"] = true;
     console_.result()["seconds"] = seconds_;
@@ -461,10 +456,10 @@ class StepRun {
     std::vector<double> sorted = seconds_;
     std::sort(sorted.begin(), sorted.end());
     const double median = sorted[sorted.size() / 2];
-    console_.product() << "  time       " << (sorted.size() > 1 ? "median " : "") << milliseconds(median);
+    console_.product() << "  time       " << (sorted.size() > 1 ? "median " : "") << milliseconds_text(median);
     if (sorted.size() > 1) {
-      console_.product() << ", " << milliseconds(sorted.front()) << " to " << milliseconds(sorted.back()) << " in "
-                         << count_text(sorted.size(), "run") << ", equal bits";
+      console_.product() << ", " << milliseconds_text(sorted.front()) << " to " << milliseconds_text(sorted.back())
+                         << " in " << count_text(sorted.size(), "run") << ", equal bits";
     }
     console_.product() << '\n';
     console_.result()["seconds"] = seconds_;
@@ -494,9 +489,7 @@ class StepRun {
     for (const auto& [step, values] : kept_) {
       for (const Value& value : values) tensors.push_back({value.name, value.dtype, value.sizes, value.bytes});
     }
-    const Status status = save_safetensors(flags_.output, tensors, {{"producer", "fxopt run"}});
-    if (!status.ok()) console_.error(status.error());
-    return status.ok();
+    return write(flags_.output, tensors);
   }
 
   // -- comparison
@@ -509,10 +502,6 @@ class StepRun {
     const Result<WidenedInputs> given = WidenedInputs::convert(plan_, wide, inputs_->values(), inputs_->given());
     if (!given.ok()) return fail(given.error());
     ExecuteOptions options = execute_options(given->given());
-    options.drawn = [&](uint32_t step) -> const void* {
-      const auto found = drawn_.find(step);
-      return found == drawn_.end() ? nullptr : found->second;
-    };
     const Program* running = nullptr;
     options.after = [&](uint32_t step) {
       if (kept_steps_.count(step) == 0) return;

@@ -1,7 +1,6 @@
 #include "runtime/ops/bind.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "ir/ops/op.h"
@@ -47,8 +46,7 @@ bool has_loads(DType dtype) {
 
 FxCompute compute_of(DType dtype) {
   if (dtype == DType::kFloat64) return FX_COMPUTE_DOUBLE;
-  const bool is_real = dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-  return is_real ? FX_COMPUTE_FLOAT : FX_COMPUTE_INT64;
+  return is_floating(dtype) ? FX_COMPUTE_FLOAT : FX_COMPUTE_INT64;
 }
 
 // A view as the host handles it: any rank.
@@ -170,15 +168,6 @@ bool add_alone(BoundCall& bound, const Operand& operand, std::string& why) {
   ViewGroup group;
   group.add(layout_of(operand.shape), operand);
   return group.finish(bound, why);
-}
-
-template <class Visit>
-void for_each_name(std::string_view names, const Visit& visit) {
-  while (!names.empty()) {
-    const size_t end = std::min(names.find(' '), names.size());
-    visit(names.substr(0, end));
-    names.remove_prefix(std::min(end + 1, names.size()));
-  }
 }
 
 bool add_params(const Binder& binder, BoundCall& bound, std::string& why) {
@@ -362,10 +351,7 @@ std::optional<BoundCall> pointwise(const Binder& binder, std::string& why) {
     const bool takes_part = name != "condition" && name != "mask";
     const std::optional<ScalarValue> number = binder.call().number(name);
     if (number.has_value()) {
-      const DType dtype = number->type == FX_SCALAR_FLOAT  ? DType::kFloat64
-                          : number->type == FX_SCALAR_BOOL ? DType::kBool
-                                                           : DType::kInt64;
-      common.add_number(dtype);
+      common.add_number(dtype_of_number(number->type));
       group.add_number(number_of(*number));
       return;
     }
@@ -692,14 +678,9 @@ std::optional<BoundCall> layer_norm_backward(const Binder& binder, std::string& 
   bound.num_results = 3;
   bound.compute = compute_of(x->shape.dtype);
   RowGroups groups(x->shape, row->size());
-  const auto add_result = [&](const Operand& operand, bool is_whole) {
-    Operand absent = operand;
-    if (operand.is_absent) absent.is_absent = true;
-    is_whole ? groups.add_whole(absent) : groups.add_parameter(absent, 0);
-  };
-  add_result(*dx, true);
-  add_result(*dw, false);
-  add_result(*db, false);
+  groups.add_whole(*dx);
+  groups.add_parameter(*dw, 0);
+  groups.add_parameter(*db, 0);
   groups.add_whole(*g);
   groups.add_whole(*x);
   groups.add_statistic(*mean);
@@ -799,10 +780,6 @@ TensorShape as_batch(TensorShape shape, size_t rank) {
   }
   return shape;
 }
-
-}  // namespace
-
-namespace {
 
 bool fits_batch(const TensorShape& batch, const TensorShape& targets, const Operand& weight) {
   if (batch.rank() != 2 || targets.rank() != 1 || targets.sizes[0] != batch.sizes[0]) return false;

@@ -72,6 +72,11 @@ bool same_layout(const TensorShape& a, const TensorShape& b) {
   return true;
 }
 
+DType dtype_of_number(FxScalarType type) {
+  if (type == FX_SCALAR_BOOL) return DType::kBool;
+  return type == FX_SCALAR_FLOAT ? DType::kFloat64 : DType::kInt64;
+}
+
 FxWord StepCall::word(std::string_view name) const {
   const std::optional<size_t> place = place_of(op_, name);
   if (place.has_value() && *place < step_.num_args) return plan_.words[step_.args + *place];

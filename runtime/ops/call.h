@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -34,6 +35,19 @@ bool is_contiguous(const TensorShape& shape);
 bool is_dense(const TensorShape& shape);
 // Whether both are the same, but for the strides of dimensions of one element and of tensors without any.
 bool same_layout(const TensorShape& a, const TensorShape& b);
+
+// Calls visit(name) for each word of "self other".
+template <class Visit>
+void for_each_name(std::string_view names, const Visit& visit) {
+  while (!names.empty()) {
+    const size_t end = std::min(names.find(' '), names.size());
+    visit(names.substr(0, end));
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+}
+
+// As PyTorch promotes a number of Python's.
+DType dtype_of_number(FxScalarType type);
 
 // The arguments of one step by the names in the operator's schema, in numbers.
 class StepCall {

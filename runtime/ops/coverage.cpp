@@ -17,22 +17,11 @@ bool needs_kernel(const FxStep& step) {
          step.kind == FX_STEP_CALL;
 }
 
-// Of the first storage that the step makes, writes or reads whose device is recorded: "cuda:0" or nothing.
-std::string_view device_of(const FxPlan& plan, const FxStep& step) {
-  std::string_view device;
-  const auto see = [&](uint32_t storage) {
-    if (device.empty()) device = text_at(plan, plan.storages[storage].device);
-  };
-  for (uint32_t i = 0; i < step.num_results; ++i) if_storage(plan, plan.words[step.results + i], see);
-  for_each_storage(plan, step, see);
-  return device;
-}
-
 KernelProvider provider_of(const OpCoverage& op, const FxStep& step) {
   if (op.row != nullptr) return KernelProvider::kOwn;
   const Op* known = find_builtin_op(op.name);
   if (known == nullptr || !op.name.starts_with("aten.")) return KernelProvider::kNone;
-  const bool is_cuda = device_of(*op.plan, step).starts_with("cuda");
+  const bool is_cuda = text_at(*op.plan, device_of(*op.plan, step)).starts_with("cuda");
   return known->in(is_cuda ? OpSet::kNoCudaKernel : OpSet::kNoCpuKernel) ? KernelProvider::kNone
                                                                          : KernelProvider::kPyTorch;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/values/values.h"
+
 namespace fxopt {
 namespace {
 
@@ -9,10 +11,6 @@ enum class Category { kBool, kInteger, kReal, kComplex };
 
 bool is_complex(DType dtype) {
   return dtype == DType::kComplex32 || dtype == DType::kComplex64 || dtype == DType::kComplex128;
-}
-
-bool is_real(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBfloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
 
 // 8 to 64 bits of a signed integer; 0 for another.
@@ -34,7 +32,7 @@ int signed_bits(DType dtype) {
 std::optional<Category> category_of(DType dtype) {
   if (dtype == DType::kBool) return Category::kBool;
   if (signed_bits(dtype) > 0 || dtype == DType::kUint8) return Category::kInteger;
-  if (is_real(dtype)) return Category::kReal;
+  if (is_floating(dtype)) return Category::kReal;
   return is_complex(dtype) ? std::optional(Category::kComplex) : std::nullopt;
 }
 

@@ -17,21 +17,6 @@ Results one(std::optional<TensorShape> shape) {
   return std::vector<TensorShape>{*std::move(shape)};
 }
 
-// Calls visit(name) for each word of "self other".
-template <class Visit>
-void for_each_name(std::string_view names, const Visit& visit) {
-  while (!names.empty()) {
-    const size_t end = std::min(names.find(' '), names.size());
-    visit(names.substr(0, end));
-    names.remove_prefix(std::min(end + 1, names.size()));
-  }
-}
-
-DType dtype_of_number(FxScalarType type) {
-  if (type == FX_SCALAR_BOOL) return DType::kBool;
-  return type == FX_SCALAR_FLOAT ? DType::kFloat64 : DType::kInt64;
-}
-
 bool is_integral(DType dtype) { return dtype == DType::kBool || promote_types(dtype, DType::kInt64) == DType::kInt64; }
 
 bool broadcast_sizes(Sizes& into, const Sizes& other) {

@@ -266,15 +266,17 @@ ScalarValues ScalarValues::of(const FxPlan& plan, const ScalarSource& source) {
   return values;
 }
 
+std::optional<ScalarValue> symbol_value(const FxPlan& plan, const FxScalar& scalar,
+                                        const ScalarValues::SymbolOf& given) {
+  if (scalar.name != FX_NONE) {
+    if (const std::optional<int64_t> value = given(text_at(plan, scalar.name))) return ScalarValue::of(*value);
+  }
+  if (scalar.hint != std::numeric_limits<int64_t>::min()) return ScalarValue::of(scalar.hint);
+  return scalar.min == scalar.max ? Value(ScalarValue::of(scalar.min)) : std::nullopt;
+}
+
 ScalarValues ScalarValues::by_symbols(const FxPlan& plan, const SymbolOf& given) {
-  return of(plan, [&](uint32_t index) -> Value {
-    const FxScalar& scalar = plan.scalars[index];
-    if (scalar.name != FX_NONE) {
-      if (const std::optional<int64_t> value = given(text_at(plan, scalar.name))) return ScalarValue::of(*value);
-    }
-    if (scalar.hint != std::numeric_limits<int64_t>::min()) return ScalarValue::of(scalar.hint);
-    return scalar.min == scalar.max ? Value(ScalarValue::of(scalar.min)) : std::nullopt;
-  });
+  return of(plan, [&](uint32_t index) -> Value { return symbol_value(plan, plan.scalars[index], given); });
 }
 
 }  // namespace fxopt

@@ -51,6 +51,11 @@ class ScalarValues {
   std::vector<std::optional<ScalarValue>> values_;
 };
 
+// A scalar's value where no input and no step tells it: what is given for its symbol, else the file's hint, else the one value of its
+// range. O(1), and what `given` takes.
+std::optional<ScalarValue> symbol_value(const FxPlan& plan, const FxScalar& scalar,
+                                        const ScalarValues::SymbolOf& given);
+
 // For by_symbols(): nothing is given.
 inline std::optional<int64_t> no_symbol_value(std::string_view) { return std::nullopt; }
 

@@ -113,7 +113,7 @@ class Placer {
       placed.push_back(&block);
     }
     for (uint32_t i = 0; i < plan_.num_steps && options_.workspace; ++i) {
-      const int64_t bytes = is_here(device_of(plan_.steps[i])) ? options_.workspace(i) : 0;
+      const int64_t bytes = is_here(device_of(plan_, plan_.steps[i])) ? options_.workspace(i) : 0;
       if (bytes <= 0) continue;
       placement_.workspaces[i] = {0, bytes, FX_BLOCK_ARENA, 0};
       items.push_back({i, workspace_end(i), bytes + 2 * options_.guard_bytes});
@@ -128,17 +128,6 @@ class Placer {
     placement_.lower_bound = found->lower_bound;
     placement_.method = found->method;
     return ok_status();
-  }
-
-  // Of the storages that a step makes, or else uses: FX_NONE where none has a recorded device.
-  uint32_t device_of(const FxStep& step) const {
-    uint32_t device = FX_NONE;
-    const auto see = [&](uint32_t storage) {
-      if (device == FX_NONE) device = plan_.storages[storage].device;
-    };
-    for (uint32_t i = 0; i < step.num_results; ++i) if_storage(plan_, plan_.words[step.results + i], see);
-    for_each_storage(plan_, step, see);
-    return device;
   }
 
   uint32_t workspace_end(uint32_t step) const {

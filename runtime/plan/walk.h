@@ -42,4 +42,16 @@ void for_each_storage(const FxPlan& plan, const FxStep& step, const Visit& visit
   for (uint32_t i = 0; i < step.num_writes; ++i) visit(plan.indices[step.writes + i]);
 }
 
+// The device of a step, as an index into the plan's strings: that of the first storage with a recorded one among those that it makes,
+// else among those that it reads and writes; FX_NONE where none has one. O(words).
+inline uint32_t device_of(const FxPlan& plan, const FxStep& step) {
+  uint32_t device = FX_NONE;
+  const auto see = [&](uint32_t storage) {
+    if (device == FX_NONE) device = plan.storages[storage].device;
+  };
+  for (uint32_t i = 0; i < step.num_results; ++i) if_storage(plan, plan.words[step.results + i], see);
+  for_each_storage(plan, step, see);
+  return device;
+}
+
 }  // namespace fxopt

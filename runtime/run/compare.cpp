@@ -8,16 +8,13 @@
 #include <limits>
 #include <utility>
 
+#include "ir/values/values.h"
 #include "runtime/ops/kernels/dtype.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/walk.h"
 
 namespace fxopt {
 namespace {
-
-bool is_real(DType dtype) {
-  return dtype == DType::kFloat64 || dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-}
 
 // Bits of the mantissa, the leading one included, and the exponent of the smallest normal number.
 struct Precision {
@@ -97,7 +94,7 @@ Comparison compare(DType dtype, std::span<const std::byte> ours, std::span<const
   Comparison result;
   result.elements = a.size();
   double largest = 0, distance = 0;
-  const bool is_auto = tolerance.kind == Tolerance::Kind::kAuto && is_real(dtype) && reference.size() == a.size();
+  const bool is_auto = tolerance.kind == Tolerance::Kind::kAuto && is_floating(dtype) && reference.size() == a.size();
   for (size_t i = 0; i < a.size() && is_auto; ++i) {
     if (!std::isfinite(reference[i])) continue;
     largest = std::max(largest, std::fabs(reference[i]));
@@ -111,7 +108,7 @@ Comparison compare(DType dtype, std::span<const std::byte> ours, std::span<const
     if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return false;
     if (tolerance.kind == Tolerance::Kind::kClose)
       return std::fabs(a[i] - b[i]) <= tolerance.absolute + tolerance.relative * std::fabs(b[i]);
-    if (!is_real(dtype))
+    if (!is_floating(dtype))
       return tolerance.kind == Tolerance::Kind::kUlp && std::fabs(a[i] - b[i]) <= static_cast<double>(tolerance.ulps);
     if (tolerance.kind == Tolerance::Kind::kUlp)
       return std::fabs(a[i] - b[i]) <=

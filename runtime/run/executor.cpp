@@ -111,11 +111,10 @@ Status Program::bind() {
 
 Status Program::take_arena() {
   arena_ = HostBlock(placement_.arena_bytes);
-  const std::optional<int64_t> free = free_memory();
   if (arena_.data() != nullptr || placement_.arena_bytes == 0) return ok_status();
-  const uint32_t device = placement_.device;
+  const std::optional<int64_t> free = free_memory();
   return error_at(
-      peak_of(plan_, values_, device).step, ErrorCode::kOutOfMemory,
+      peak_of(plan_, values_, placement_.device).step, ErrorCode::kOutOfMemory,
       "the step needs " + std::to_string(placement_.arena_bytes) +
           " bytes besides its inputs, most of them here, and " +
           (free.has_value() ? std::to_string(*free) + " are free" : std::string("they could not be had")),
@@ -132,26 +131,20 @@ Status Program::place_storages() {
   Result<PlanPlacement> placed = place(plan_, place_options);
   if (!placed.ok()) return placed.error();
   placement_ = *std::move(placed);
-  if (options_.memory == HostMemory::kBlocks) {
-    addresses_.assign(plan_.num_storages, nullptr);
+  const bool in_arena = options_.memory == HostMemory::kArena;
+  if (in_arena) {
+    if (Status status = take_arena(); !status.ok()) return status;
+  } else {
     blocks_.resize(plan_.num_storages);
-    taken_.resize(plan_.num_steps);
-    for (uint32_t i = 0; i < plan_.num_storages; ++i) {
-      const FxStorage& storage = plan_.storages[i];
-      if (placement_.blocks[i].kind == FX_BLOCK_ARENA) taken_[storage.first].push_back(i);
-      if (placement_.blocks[i].kind != FX_BLOCK_GIVEN || i >= options_.given.size()) continue;
-      addresses_[i] = options_.given[i];
-    }
-    return ok_status();
   }
-  if (Status status = take_arena(); !status.ok()) return status;
   addresses_.assign(plan_.num_storages, nullptr);
   taken_.resize(plan_.num_steps);
   for (uint32_t i = 0; i < plan_.num_storages; ++i) {
     const FxBlock& block = placement_.blocks[i];
-    if (block.kind == FX_BLOCK_ARENA) taken_[plan_.storages[i].first].push_back(i);
-    if (block.kind == FX_BLOCK_ARENA) addresses_[i] = arena_.data() + block.offset;
     if (block.kind == FX_BLOCK_GIVEN && i < options_.given.size()) addresses_[i] = options_.given[i];
+    if (block.kind != FX_BLOCK_ARENA) continue;
+    taken_[plan_.storages[i].first].push_back(i);
+    if (in_arena) addresses_[i] = arena_.data() + block.offset;
   }
   return ok_status();
 }

@@ -8,6 +8,8 @@
 
 #include "ir/graph/types.h"
 #include "ir/ops/op.h"
+#include "ir/values/values.h"
+#include "runtime/ops/coverage.h"
 #include "runtime/ops/kernels/random.h"
 #include "runtime/ops/rows.h"
 #include "runtime/plan/plan.h"
@@ -15,20 +17,6 @@
 
 namespace fxopt {
 namespace {
-
-std::string sizes_text(const std::vector<int64_t>& sizes) {
-  std::string text;
-  for (const int64_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
-
-std::string shape_of(DType dtype, const std::vector<int64_t>& sizes) {
-  return std::string(name_of(dtype)) + sizes_text(sizes);
-}
-
-bool is_real(DType dtype) {
-  return dtype == DType::kFloat64 || dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-}
 
 // Fowler, Noll, Vo: 64 bits.
 uint64_t fnv1a(std::string_view text) {
@@ -42,7 +30,7 @@ void put(DType dtype, std::byte* bytes, int64_t element, double x, int64_t whole
   FxView view{};
   view.data = bytes;
   view.dtype = static_cast<uint8_t>(dtype);
-  if (is_real(dtype))
+  if (is_floating(dtype))
     kernels::store_one<double>(view, element, x);
   else
     kernels::store_one<int64_t>(view, element, whole);
@@ -148,7 +136,7 @@ class InputBinder {
         value = number_of(s);
       }
       if (!value.has_value() && scalar.source != FX_SCALAR_CODE && scalar.source != FX_SCALAR_STEP)
-        value = by_symbol(scalar);
+        value = symbol_value(plan_, scalar, options_.symbols ? options_.symbols : no_symbol_value);
       inputs_->values_.set(s, value);
       if (value.has_value() && value->type == FX_SCALAR_INT &&
           (value->integer < scalar.min || value->integer > scalar.max)) {
@@ -179,14 +167,6 @@ class InputBinder {
     return std::nullopt;
   }
 
-  std::optional<ScalarValue> by_symbol(const FxScalar& scalar) const {
-    const std::optional<int64_t> given =
-        scalar.name == FX_NONE || !options_.symbols ? std::nullopt : options_.symbols(text_at(plan_, scalar.name));
-    if (given.has_value()) return ScalarValue::of(*given);
-    if (scalar.hint != INT64_MIN) return ScalarValue::of(scalar.hint);
-    return scalar.min == scalar.max ? std::optional(ScalarValue::of(scalar.min)) : std::nullopt;
-  }
-
   // -- tensors
 
   void check_shapes() {
@@ -209,7 +189,8 @@ class InputBinder {
       const TensorShape& shape = tensors_[i].shape;
       if (given.dtype == shape.dtype && given.sizes == shape.sizes) continue;
       fail(ErrorCode::kBadInput, i,
-           shape_of(given.dtype, given.sizes) + " is given for an input of " + shape_of(shape.dtype, shape.sizes),
+           shape_text(contiguous(given.dtype, given.sizes)) + " is given for an input of " +
+               shape_text(contiguous(shape.dtype, shape.sizes)),
            given.dtype != shape.dtype ? "convert it: fxopt run changes no dtype of an input" : "");
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/graph/types.h"
+#include "ir/values/values.h"
 #include "runtime/run/compare.h"
 #include "runtime/run/tensors.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 bool is_narrow(uint8_t type) {
   const auto dtype = static_cast<DType>(type);
-  return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBfloat16;
+  return is_floating(dtype) && dtype != DType::kFloat64;
 }
 
 }  // namespace
