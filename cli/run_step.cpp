@@ -311,7 +311,7 @@ class StepRun {
 
   // What is known where the run was interrupted.
   void tell_interrupted(double seconds, uint32_t whole_runs) {
-    console_.product() << "interrupted in run " << whole_runs + 1 << ", after " << milliseconds_text(seconds)
+    console_.product() << "interrupted in run " << whole_runs + 1 << ", after " << measured_time_text(seconds)
                        << "; nothing was written\n";
     console_.result()["interrupted"] = true;
     console_.result()["seconds"] = seconds_;
@@ -456,9 +456,9 @@ class StepRun {
     std::vector<double> sorted = seconds_;
     std::sort(sorted.begin(), sorted.end());
     const double median = sorted[sorted.size() / 2];
-    console_.product() << "  time       " << (sorted.size() > 1 ? "median " : "") << milliseconds_text(median);
+    console_.product() << "  time       " << (sorted.size() > 1 ? "median " : "") << measured_time_text(median);
     if (sorted.size() > 1) {
-      console_.product() << ", " << milliseconds_text(sorted.front()) << " to " << milliseconds_text(sorted.back())
+      console_.product() << ", " << measured_time_text(sorted.front()) << " to " << measured_time_text(sorted.back())
                          << " in " << count_text(sorted.size(), "run") << ", equal bits";
     }
     console_.product() << '\n';

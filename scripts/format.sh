@@ -16,7 +16,7 @@ case "${1-}" in
 esac
 # The tree of forbidden includes is what it must be to be forbidden.
 mapfile -t files < <(find core ir passes runtime cli tests -not -path 'tests/layers/bad/*' \
-  \( -name '*.h' -o -name '*.cpp' \) | sort)
+  \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) | sort)
 echo "${#files[@]} files"
 ((${#files[@]} > 0))
 clang-format-14 "${options[@]}" "${files[@]}"

@@ -6,7 +6,7 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libcli11-dev libspdlog-dev libfmt-dev
-  nlohmann-json3-dev catch2 libboost-dev libxxhash-dev libzstd-dev robin-map-dev libjs-dygraphs)
+  nlohmann-json3-dev catch2 libboost-dev libboost-context-dev libxxhash-dev libzstd-dev robin-map-dev libjs-dygraphs)
 case "${1-}" in
   "") ;;
   --ci) packages+=(clang clang-format-14 ccache python3 python3-venv python3-jsonschema) ;;

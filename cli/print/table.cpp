@@ -62,6 +62,14 @@ std::string milliseconds_text(double seconds) {
   return text;
 }
 
+std::string measured_time_text(double seconds) {
+  char text[32];
+  const bool is_short = seconds < 1;
+  const double number = is_short ? seconds * 1e3 : seconds;
+  std::snprintf(text, sizeof text, number < 999.5 ? "%.3g" : "%.0f", number);
+  return std::string(text) + (is_short ? " ms" : " s");
+}
+
 std::string count_text(size_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }

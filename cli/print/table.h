@@ -38,6 +38,9 @@ std::string gflop_text(int64_t flops);
 // "1.38911 ms".
 std::string milliseconds_text(double seconds);
 
+// A time that was measured, to three digits: "0.361 ms", "71.3 s", "4210 s".
+std::string measured_time_text(double seconds);
+
 // "1 node", "2 nodes".
 std::string count_text(size_t count, std::string_view noun);
 

@@ -74,6 +74,7 @@ typedef struct FxKernel {
   int64_t (*units)(const FxCall* call, uint32_t phase);
   int64_t (*workspace)(const FxCall* call); /* bytes; pointers of the call are not read. Null: none */
   void (*run)(const FxCall* call, uint32_t phase, int64_t first, int64_t end);
+  uint32_t (*lanes)(const FxCall* call, uint32_t phase); /* that share a unit, on a device with lanes; null: one */
 } FxKernel;
 
 typedef struct FxKernelTable {

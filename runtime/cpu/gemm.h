@@ -136,8 +136,8 @@ inline void pack(const Matrix& from, int64_t first, int outer, int64_t k, int de
 }
 
 // Views: the result [B, M, N]; a [B, M, K], b [B, K, N], and for addmm c [B, M, N]. params of addmm: beta, alpha.
-inline int64_t gemm_units(const FxCall* call, uint32_t) {
-  const FxView& result = call->views[0];
+inline int64_t gemm_units(const FxCall& call, uint32_t) {
+  const FxView& result = call.views[0];
   return result.size[0] * num_tiles(result.size[1], kBlockRows) * num_tiles(result.size[2], kBlockColumns);
 }
 
@@ -162,7 +162,7 @@ inline void gemm_finish(const FxCall& call, int64_t batch, int64_t i, int64_t j,
 }
 
 template <class T>
-inline void gemm_unit(const FxCall& call, int64_t unit) {
+inline void gemm_unit(const OneLane&, const FxCall& call, int64_t unit) {
   const FxView& result = call.views[0];
   const int64_t row_blocks = num_tiles(result.size[1], kBlockRows);
   const int64_t column_blocks = num_tiles(result.size[2], kBlockColumns);

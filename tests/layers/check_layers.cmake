@@ -48,6 +48,7 @@ set(rooms_runtime/plan runtime/abi)
 set(rooms_runtime/ops runtime/plan runtime/abi)        # what all devices know of an operator
 set(rooms_runtime/ops/kernels runtime/abi)               # bodies: no library, device clean
 set(rooms_runtime/cpu runtime/ops/kernels runtime/abi)
+set(rooms_runtime/cuda runtime/ops/kernels runtime/abi)  # nothing links it: a shared library of its own
 set(rooms_runtime/run runtime/cpu runtime/ops runtime/ops/kernels runtime/plan runtime/abi)
 set(rooms_cli/print "")
 set(rooms_cli/report/memory cli/print)
@@ -55,7 +56,7 @@ set(rooms_cli/report cli/print cli/report/memory)
 set(rooms_cli cli/print cli/report/memory cli/report)
 
 # Headers from outside: a name, the headers (a regular expression), and the files that may include them (another).
-set(outside protobuf json cli11 log boost xxhash zstd hash_table catch2 iostream posix allocator cuda c simd)
+set(outside protobuf json cli11 log boost xxhash zstd hash_table catch2 iostream posix allocator cuda c simd sanitizer)
 set(headers_protobuf "^google/protobuf/|\\.pb\\.h$")
 set(files_protobuf "^ir/io/.*\\.cpp$|^tests/.*\\.cpp$")
 set(headers_json "^nlohmann/")
@@ -65,7 +66,7 @@ set(files_cli11 "^cli/")
 set(headers_log "^(spdlog|fmt)/")
 set(files_log "^core/.*\\.cpp$")
 set(headers_boost "^boost/")
-set(files_boost "^core/min_cut\\.cpp$|^runtime/cpu/threads\\.cpp$")
+set(files_boost "^core/min_cut\\.cpp$|^runtime/cpu/threads\\.cpp$|^tests/runtime/cuda/emulation\\.cpp$")
 set(headers_xxhash "^xxhash\\.h$")
 set(files_xxhash "^core/.*\\.cpp$")
 set(headers_zstd "^zstd\\.h$")
@@ -86,6 +87,8 @@ set(files_cuda "^runtime/cuda/")
 set(headers_c "^stdint\\.h$")
 set(files_c "^runtime/(abi|ops/kernels)/")
 set(headers_simd "^immintrin\\.h$")
+set(headers_sanitizer "^sanitizer/")
+set(files_sanitizer "^tests/")
 set(files_simd "^runtime/cpu/gemm\\.h$")
 
 # reason(FILE HEADER RESULT): why FILE may not include HEADER; empty where it may.

@@ -8,16 +8,10 @@ namespace {
 
 template <class T, class Lanes>
 FX_FN void copy_tile(const Lanes& lanes, const FxView& to, const FxView& from, int64_t unit) {
-  T x[kTile / Lanes::kCount];
+  T x[kOwnOf<Lanes>];
   const int n = tile_size(num_elements(to), unit);
   load_tile(lanes, from, unit * kTile, n, x);
   store_tile(lanes, to, unit * kTile, n, x);
-}
-
-FX_FN int64_t copy_units(const FxCall& call, uint32_t) { return num_tiles(num_elements(call.views[0])); }
-template <class T, class Lanes>
-FX_FN void copy_unit(const Lanes& lanes, const FxCall& call, uint32_t, int64_t unit) {
-  copy_tile<T>(lanes, call.views[0], call.views[1], unit);
 }
 
 // Views: for each operand the part of the result that it fills, then the operands.
@@ -27,7 +21,7 @@ FX_FN int64_t cat_units(const FxCall& call, uint32_t) {
   return units;
 }
 template <class T, class Lanes>
-FX_FN void cat_unit(const Lanes& lanes, const FxCall& call, uint32_t, int64_t unit) {
+FX_FN void cat_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   for (uint32_t i = 0; i < call.num_operands; ++i) {
     const int64_t tiles = num_tiles(num_elements(call.views[i]));
     if (unit < tiles) return copy_tile<T>(lanes, call.views[i], call.views[call.num_results + i], unit);
@@ -37,9 +31,9 @@ FX_FN void cat_unit(const Lanes& lanes, const FxCall& call, uint32_t, int64_t un
 
 template <class T, class Lanes>
 FX_FN void fill_tile(const Lanes& lanes, const FxView& to, T x, int64_t unit) {
-  constexpr int kOwn = kTile / Lanes::kCount;
-  T all[kOwn];
-  for (int i = 0; i < kOwn; ++i) all[i] = x;
+  T all[kOwnOf<Lanes>];
+  FX_UNROLL
+  for (T& each : all) each = x;
   store_tile(lanes, to, unit * kTile, tile_size(num_elements(to), unit), all);
 }
 
@@ -55,18 +49,17 @@ FX_FN void slice_backward_unit(const Lanes& lanes, const FxCall& call, uint32_t 
 
 // params[0]: the number.
 template <class T, class Lanes>
-FX_FN void fill_unit(const Lanes& lanes, const FxCall& call, uint32_t, int64_t unit) {
+FX_FN void fill_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   fill_tile(lanes, call.views[0], number_as<T>(call.params[0]), unit);
 }
 
 // params: start, step. Element i is start + i step, rounded once before it is stored.
 template <class T, class Lanes>
-FX_FN void iota_unit(const Lanes& lanes, const FxCall& call, uint32_t, int64_t unit) {
-  T x[kTile / Lanes::kCount];
+FX_FN void iota_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
+  T x[kOwnOf<Lanes>];
   const T start = number_as<T>(call.params[0]), step = number_as<T>(call.params[1]);
   const int n = tile_size(num_elements(call.views[0]), unit);
-  for (int i = lanes.lane(), k = 0; i < n; i += Lanes::kCount, ++k)
-    x[k] = multiply_add(static_cast<T>(unit * kTile + i), step, start);
+  for_each_own(lanes, n, [&](int i, int k) { x[k] = multiply_add(static_cast<T>(unit * kTile + i), step, start); });
   store_tile(lanes, call.views[0], unit * kTile, n, x);
 }
 

@@ -9,18 +9,27 @@
 #include <stdint.h>
 
 #if defined(__CUDACC__)
-#define FX_FN [[maybe_unused]] __host__ __device__ inline
+#define FX_FN [[maybe_unused]] __device__ inline
+#define FX_UNROLL _Pragma("unroll")  // so that small arrays are registers
 #else
 #define FX_FN [[maybe_unused]] inline
+#define FX_UNROLL
 #endif
 
 namespace fxopt::kernels {
 namespace {
 
-// Who shares the work of one unit. Lane l of n has the elements l, l + n, l + 2 n, ... of whatever is split.
+// Who shares the work of one unit: a core of a CPU alone, or the threads of a GPU's block (runtime/cuda/lanes.h). Lane l of n has the
+// elements l, l + n, l + 2 n, ... of whatever is split. Lanes come in warps of kWarp, which exchange numbers without a barrier.
+constexpr int kWarp = 32;
 struct OneLane {
-  static constexpr int kCount = 1;
+  static constexpr bool kIsOne = true;
+  static constexpr int kTileLanes = 1;  // that share a tile of elements
   FX_FN static constexpr int lane() { return 0; }
+  FX_FN static constexpr int count() { return 1; }
+  FX_FN static constexpr OneLane warp() { return {}; }
+  FX_FN static constexpr int warp_index() { return 0; }
+  FX_FN static constexpr int num_warps() { return 1; }
 };
 
 template <class T>

@@ -28,75 +28,96 @@ FX_FN int64_t load_index(const FxCall& call, const FxView& indices, int64_t elem
 }
 
 // Views: the result [indices..., D]; weight [V, D], indices. A unit has a tile of the result.
-FX_FN int64_t gather_rows_units(const FxCall& call, uint32_t) { return num_tiles(num_elements(call.views[0])); }
-template <class T>
-FX_FN void gather_rows_unit(const FxCall& call, int64_t unit) {
+template <class T, class Lanes>
+FX_FN void gather_rows_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const FxView& result = call.views[0];
   const FxView& weight = call.views[1];
   const int64_t width = weight.size[1];
   const int n = tile_size(num_elements(result), unit);
-  T x[kTile];
-  for (int at = 0; at < n;) {
+  T x[kOwnOf<Lanes>];
+  T* to = x;
+  for (int at = lanes.lane(); at < n;) {
     const int64_t element = unit * kTile + at;
     const int64_t column = element % width;
-    const int count = static_cast<int>(smaller<int64_t>(width - column, n - at));
+    const int count = Lanes::kIsOne ? static_cast<int>(smaller<int64_t>(width - column, n - at)) : 1;
     const int64_t row = load_index(call, call.views[2], element / width, weight.size[0]);
     if (row < 0) return;
     load_run(weight.dtype, weight.data, row * weight.stride[0] + column * weight.stride[1], weight.stride[1], count,
-             x + at);
-    at += count;
+             to);
+    to += count;
+    at += Lanes::kIsOne ? count : Lanes::kTileLanes;
   }
-  store_to(result, 0, unit * kTile, n, x);
+  store_tile(lanes, result, unit * kTile, n, x);
 }
 
 // Views: the result [V, D]; g [indices..., D], indices. params: the padding row.
 //
-// A unit has kColumns columns of the result: it adds rows of g in the order of their indices, so that no thread meets another's sums.
-// In the type that bodies compute in: where the result is narrower, in the workspace, which phase 1 stores.
+// Phase 0: zeros. Phase 1: a unit has kColumns columns of the result; it adds rows of g in the order of their indices, so that no thread
+// meets another's sums. In the type that bodies compute in: where the result is narrower, in the workspace, which phase 2 stores.
 FX_FN bool adds_in_result(const FxCall& call) {
   const uint8_t type = call.views[0].dtype;
   return (type == kF32 && call.compute == FX_COMPUTE_FLOAT) || (type == kF64 && call.compute == FX_COMPUTE_DOUBLE);
 }
 FX_FN int64_t add_rows_units(const FxCall& call, uint32_t phase) {
-  if (phase == 1 && adds_in_result(call)) return 0;
-  return phase == 0 ? num_tiles(call.views[0].size[1], kColumns) : num_tiles(num_elements(call.views[0]));
+  if (phase == 1) return num_tiles(call.views[0].size[1], kColumns);
+  return phase == 2 && adds_in_result(call) ? 0 : num_tiles(num_elements(call.views[0]));
 }
-template <class T>
 FX_FN int64_t add_rows_workspace(const FxCall& call) {
-  return adds_in_result(call) ? 0 : num_elements(call.views[0]) * static_cast<int64_t>(sizeof(T));
+  return adds_in_result(call) ? 0 : num_elements(call.views[0]) * (call.compute == FX_COMPUTE_FLOAT ? 4 : 8);
 }
+constexpr uint32_t most_of_add_rows_lanes = kTileLanes;
+FX_FN uint32_t add_rows_lanes(const FxCall&, uint32_t phase) { return phase == 1 ? kColumns : kTileLanes; }
+
+// Where sums are: element (v, c) lies at v stride + c step.
 template <class T>
-FX_FN void add_rows_unit(const FxCall& call, int64_t unit) {
+struct RowSums {
+  T* data;
+  int64_t stride, step;
+  FX_FN explicit RowSums(const FxCall& call) {
+    const FxView& result = call.views[0];
+    const bool in_result = adds_in_result(call);
+    data = static_cast<T*>(in_result ? result.data : call.workspace);
+    stride = in_result ? result.stride[0] : result.size[1];
+    step = in_result ? result.stride[1] : 1;
+  }
+};
+template <class T, class Lanes>
+FX_FN void add_rows_unit(const Lanes& lanes, const FxCall& call, uint32_t phase, int64_t unit) {
   const FxView& result = call.views[0];
+  const RowSums<T> sums(call);
+  const int64_t first = unit * (phase == 1 ? kColumns : kTile);
+  if (phase != 1) {
+    for_each_piece(lanes, tile_size(num_elements(result), unit), [&](int64_t begin, int count) {
+      T zeros[kPiece<Lanes>] = {};
+      if (adds_in_result(call)) return store_piece(lanes, result, 0, first + begin, count, zeros);
+      T* in_workspace = static_cast<T*>(call.workspace) + first + begin;
+      if (phase == 2) return store_piece(lanes, result, 0, first + begin, count, in_workspace);
+      for (int i = 0; i < count; ++i) in_workspace[i] = T(0);
+    });
+    return;
+  }
   FxView g, columns;
   split_view(call.views[1], 1, g, columns);
-  const int64_t rows = result.size[0], begin = unit * kColumns, n = num_elements(call.views[2]);
-  const int width = static_cast<int>(smaller<int64_t>(kColumns, result.size[1] - begin));
-  const bool in_result = adds_in_result(call);
-  T* sums = in_result ? static_cast<T*>(result.data) : static_cast<T*>(call.workspace);
-  const int64_t stride = in_result ? result.stride[0] : result.size[1];
-  const int64_t step = in_result ? result.stride[1] : 1;
-  for (int64_t v = 0; v < rows; ++v) {
-    for (int c = 0; c < width; ++c) sums[v * stride + (begin + c) * step] = T(0);
-  }
-  const int64_t padding = call.params[0].integer;
+  const int64_t n = num_elements(call.views[2]), width = smaller<int64_t>(kColumns, result.size[1] - first);
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t v = load_index(call, call.views[2], i, rows);
+    const int64_t v = load_index(call, call.views[2], i, result.size[0]);
     if (v < 0) return;
-    if (v == padding) continue;
-    T x[kColumns];
-    load_from(columns, offset_of(g, i), begin, width, x);
-    for (int c = 0; c < width; ++c) sums[v * stride + (begin + c) * step] += x[c];
+    if (v == call.params[0].integer) continue;
+    const int64_t row = offset_of(g, i);
+    for_each_piece(lanes, width, [&](int64_t begin, int count) {
+      T x[Lanes::kIsOne ? kColumns : 1];
+      load_piece(lanes, columns, row, first + begin, count, x);
+      T* to = sums.data + v * sums.stride + (first + begin) * sums.step;
+      for (int c = 0; c < count; ++c) to[c * sums.step] += x[c];
+    });
   }
-}
-template <class T>
-FX_FN void add_rows_store(const FxCall& call, int64_t unit) {
-  const T* sums = static_cast<const T*>(call.workspace) + unit * kTile;
-  store_to(call.views[0], 0, unit * kTile, tile_size(num_elements(call.views[0]), unit), sums);
 }
 
 // Views: the loss, the sum of weights; x [N, C], target [N], weight [C] or 1. params: reduction (0 none, 1 mean, 2 sum), the ignored
 // class. One unit: the terms of a batch are few.
+FX_FN int64_t one_unit(const FxCall&, uint32_t) { return 1; }
+constexpr uint32_t most_of_nll_loss_lanes = kMostFoldLanes;
+FX_FN uint32_t nll_loss_lanes(const FxCall& call, uint32_t) { return fold_lanes(call.views[2].size[0]); }
 template <class T>
 FX_FN T nll_term(const FxCall& call, int64_t i, T& weight) {
   const FxView& x = call.views[2];
@@ -110,11 +131,11 @@ FX_FN T nll_term(const FxCall& call, int64_t i, T& weight) {
   weight = weights.is_number ? number_as<T>(weights.number) : load_one<T>(weights, c * weights.stride[0]);
   return -(load_one<T>(x, i * x.stride[0] + c * x.stride[1]) * weight);
 }
-template <class T>
-FX_FN void nll_loss_unit(const FxCall& call) {
+template <class T, class Lanes>
+FX_FN void nll_loss_unit(const Lanes& lanes, const FxCall& call) {
   const int64_t n = call.views[2].size[0], reduction = call.params[0].integer;
   const auto terms = [&](bool of_weights) {
-    return fold_all<SumFold, T>(n, [&](int64_t begin, int count, T* out) {
+    return fold_all<SumFold, T>(lanes, n, [&](int64_t begin, int count, T* out) {
       for (int i = 0; i < count; ++i) {
         T weight;
         const T term = nll_term(call, begin + i, weight);
@@ -123,41 +144,47 @@ FX_FN void nll_loss_unit(const FxCall& call) {
     });
   };
   if (reduction == 0) {
-    for (int64_t i = 0; i < n; ++i) {
-      T weight;
-      store_one(call.views[0], offset_of(call.views[0], i), nll_term(call, i, weight));
-    }
-    store_one(call.views[1], 0, T(0));
+    for_each_piece(lanes, n, [&](int64_t begin, int count) {
+      for (int64_t i = begin; i < begin + count; ++i) {
+        T weight;
+        store_one(call.views[0], offset_of(call.views[0], i), nll_term(call, i, weight));
+      }
+    });
+    if (lanes.lane() == 0) store_one(call.views[1], 0, T(0));
     return;
   }
   const T weight = terms(true), sum = terms(false);
+  if (lanes.lane() != 0) return;
   store_one(call.views[0], 0, reduction == 1 ? sum / weight : sum);
   store_one(call.views[1], 0, weight);
 }
 
 // Views: the result [N, C]; g, target [N], weight [C] or 1, the sum of weights. params: as above. A unit has one row.
 FX_FN int64_t nll_loss_backward_units(const FxCall& call, uint32_t) { return call.views[0].size[0]; }
+// The gradient of row `unit` at its class; the class is -1 where the row has none.
 template <class T>
-FX_FN void nll_loss_backward_unit(const FxCall& call, int64_t unit) {
-  const FxView& result = call.views[0];
+FX_FN T nll_gradient(const FxCall& call, int64_t unit, int64_t& c) {
   const FxView& g = call.views[1];
   const FxView& target = call.views[2];
   const FxView& weights = call.views[3];
-  const int64_t width = result.size[1];
-  T zeros[kTile];
-  for (int i = 0; i < kTile; ++i) zeros[i] = T(0);
-  for (int64_t at = 0; at < width; at += kTile) {
-    store_run(result.dtype, result.data, unit * result.stride[0] + at * result.stride[1], result.stride[1],
-              smaller<int64_t>(kTile, width - at), zeros);
-  }
   const int64_t given = load_one<int64_t>(target, offset_of(target, unit));
-  if (given == call.params[1].integer) return;
-  const int64_t c = load_index(call, target, unit, width);
-  if (c < 0) return;
+  c = given == call.params[1].integer ? -1 : load_index(call, target, unit, call.views[0].size[1]);
+  if (c < 0) return T(0);
   const T weight = weights.is_number ? number_as<T>(weights.number) : load_one<T>(weights, c * weights.stride[0]);
-  T x = -(load_one<T>(g, g.rank == 0 ? 0 : unit * g.stride[0]) * weight);
-  if (call.params[0].integer == 1) x /= load_one<T>(call.views[4], 0);
-  store_one(result, unit * result.stride[0] + c * result.stride[1], x);
+  const T x = -(load_one<T>(g, g.rank == 0 ? 0 : unit * g.stride[0]) * weight);
+  return call.params[0].integer == 1 ? x / load_one<T>(call.views[4], 0) : x;
+}
+template <class T, class Lanes>
+FX_FN void nll_loss_backward_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
+  const FxView& result = call.views[0];
+  int64_t c;
+  const T gradient = nll_gradient<T>(call, unit, c);
+  for_each_piece(lanes, result.size[1], [&](int64_t begin, int count) {
+    T x[kPiece<Lanes>];
+    for (int i = 0; i < count; ++i) x[i] = begin + i == c ? gradient : T(0);
+    store_run(result.dtype, result.data, unit * result.stride[0] + begin * result.stride[1], result.stride[1], count,
+              x);
+  });
 }
 
 }  // namespace

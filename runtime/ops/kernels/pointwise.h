@@ -1,4 +1,4 @@
-// One element of the result from one of each operand. A new operator of this family is a struct here, a line in pointwise.inc and a row
+// One element of the result from one of each operand. A new operator of this family is a struct here, a line in bodies.inc and a row
 // in ops/rows.cpp.
 #pragma once
 
@@ -87,20 +87,20 @@ struct Power {
 // One unit: a tile of kTile elements. All views have the sizes of the first result.
 template <class T, class Body, class Lanes>
 FX_FN void pointwise_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
-  constexpr int kOwn = kTile / Lanes::kCount;
   const FxView& result = call.views[0];
   const int n = tile_size(num_elements(result), unit);
   const int64_t begin = unit * kTile;
-  const int own = (n - lanes.lane() + Lanes::kCount - 1) / Lanes::kCount;
-  T in[Body::kOperands][kOwn], out[kOwn];
+  T in[Body::kOperands][kOwnOf<Lanes>], out[kOwnOf<Lanes>];
+  FX_UNROLL
   for (int k = 0; k < Body::kOperands; ++k)
     load_tile(lanes, call.views[call.num_results + static_cast<uint32_t>(k)], begin, n, in[k]);
   const Params<T> params{call.params};
-  for (int i = 0; i < own; ++i) {
+  for_each_own(lanes, n, [&](int, int i) {
     T x[Body::kOperands];
+    FX_UNROLL
     for (int k = 0; k < Body::kOperands; ++k) x[k] = in[k][i];
     out[i] = Body::template of<T>(x, params);
-  }
+  });
   store_tile(lanes, result, begin, n, out);
 }
 

@@ -32,8 +32,7 @@ FX_FN float uniform_of(uint32_t word) { return static_cast<float>(word >> 8) * 5
 // Views: the result, the mask; x, and where it was drawn elsewhere the mask. params: p, whether it is training. x mask / (1 - p); the mask is false for a share p.
 template <class T, class Lanes>
 FX_FN void dropout_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
-  constexpr int kOwn = kTile / Lanes::kCount;
-  T x[kOwn], mask[kOwn];
+  T x[kOwnOf<Lanes>], mask[kOwnOf<Lanes>];
   const int n = tile_size(num_elements(call.views[0]), unit);
   load_tile(lanes, call.views[2], unit * kTile, n, x);
   const double p = number_as<double>(call.params[0]);
@@ -43,7 +42,7 @@ FX_FN void dropout_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   if (is_given) load_tile(lanes, call.views[3], unit * kTile, n, mask);
   uint32_t words[4];
   int64_t known = -1;
-  for (int i = lanes.lane(), k = 0; i < n; i += Lanes::kCount, ++k) {
+  for_each_own(lanes, n, [&](int i, int k) {
     const int64_t element = unit * kTile + i;
     if (is_training && !is_given && element / 4 != known) {
       known = element / 4;
@@ -51,7 +50,7 @@ FX_FN void dropout_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
     }
     if (!is_given) mask[k] = T(!is_training || uniform_of(words[element % 4]) >= p);
     if (is_training) x[k] = x[k] * mask[k] * scale;
-  }
+  });
   store_tile(lanes, call.views[0], unit * kTile, n, x);
   store_tile(lanes, call.views[1], unit * kTile, n, mask);
 }

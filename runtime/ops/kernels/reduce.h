@@ -1,8 +1,9 @@
 // Sums and other folds in one order for all devices (ops/README.md, "The order of sums").
 //
-// Of n numbers: number i belongs to chunk i / kChunk, and in its chunk to lane i % 32. A lane folds its numbers in order, beginning with
-// the identity. Lanes are folded in halves: l with l + 16, then l + 8, 4, 2, 1. The results of chunks are n / kChunk numbers, which are
-// folded in the same way, until one is left. One lane with vectors of 32, a warp, or many warps by chunks compute the same.
+// Of n numbers: number i belongs to chunk i / kChunk, and in its chunk to fold lane i % 32. A fold lane folds its numbers in order,
+// beginning with the identity. Fold lanes are folded in halves: l with l + 16, then l + 8, 4, 2, 1. The results of chunks are
+// n / kChunk numbers, which are folded in the same way, until one is left. A core computes it with vectors of 32, a warp with one fold
+// lane for each of its lanes, a block of many warps with a chunk for each warp.
 #pragma once
 
 #include "runtime/ops/kernels/math.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr int kFoldLanes = 32;
 constexpr int64_t kChunk = 4096;
 constexpr int kFoldLevels = 4;  // kChunk^4 numbers are more than any memory has
+static_assert(kFoldLanes == kWarp && kChunk % kTile == 0 && kTile % kFoldLanes == 0);
 
 struct SumFold {
   template <class T>
@@ -42,28 +44,62 @@ struct MaxFold {
   }
 };
 
-template <class Fold, class T>
-FX_FN T fold_lanes(T* lane) {
-  for (int half = kFoldLanes / 2; half > 0; half /= 2) {
-    for (int l = 0; l < half; ++l) lane[l] = Fold::of(lane[l], lane[l + half]);
+// The numbers of the fold lanes: all of them in one core, one each in the lanes of a warp. fold() gives the result to every lane.
+template <class Fold, class T, bool kIsOne>
+struct FoldLanes {
+  T own[kFoldLanes];
+  FX_FN void reset() {
+    for (T& x : own) x = Fold::template identity<T>();
   }
-  return lane[0];
-}
-
-// The fold of numbers that come one chunk after the other: lanes of each level are filled as their numbers arrive.
+  template <class Warp>
+  FX_FN void add_to(const Warp&, int l, T x) {
+    own[l] = Fold::of(own[l], x);
+  }
+  template <class Warp>
+  FX_FN T fold(const Warp&) {
+    for (int half = kFoldLanes / 2; half > 0; half /= 2) {
+      for (int l = 0; l < half; ++l) own[l] = Fold::of(own[l], own[l + half]);
+    }
+    return own[0];
+  }
+  template <class Warp>
+  FX_FN T first(const Warp&) const {
+    return own[0];
+  }
+};
 template <class Fold, class T>
+struct FoldLanes<Fold, T, false> {
+  T own;
+  FX_FN void reset() { own = Fold::template identity<T>(); }
+  template <class Warp>
+  FX_FN void add_to(const Warp& warp, int l, T x) {
+    if (warp.lane() == l) own = Fold::of(own, x);
+  }
+  template <class Warp>
+  FX_FN T fold(const Warp& warp) const {
+    T x = own;
+    for (int half = kFoldLanes / 2; half > 0; half /= 2) x = Fold::of(x, warp.from_lane_above(x, half));
+    return warp.from_lane(x, 0);
+  }
+  template <class Warp>
+  FX_FN T first(const Warp& warp) const {
+    return warp.from_lane(own, 0);
+  }
+};
+
+// The fold of numbers that come one chunk after the other, each known to all lanes of a warp.
+template <class Fold, class T, class Warp>
 class ChunkFold {
  public:
-  FX_FN ChunkFold() {
+  FX_FN explicit ChunkFold(const Warp& warp = {}) : warp_(warp) {
     for (int level = 0; level < kFoldLevels; ++level) reset(level);
   }
   // The result of the next chunk.
   FX_FN void add_chunk(T x) {
     for (int level = 0;; ++level) {
-      T& lane = lane_[level][count_[level] % kFoldLanes];
-      lane = Fold::of(lane, x);
+      lanes_[level].add_to(warp_, static_cast<int>(count_[level] % kFoldLanes), x);
       if (++count_[level] < kChunk || level + 1 == kFoldLevels) return;
-      x = fold_lanes<Fold>(lane_[level]);
+      x = lanes_[level].fold(warp_);
       reset(level);
     }
   }
@@ -73,32 +109,29 @@ class ChunkFold {
     for (int level = 0; level < kFoldLevels; ++level) top = count_[level] > 0 ? level : top;
     for (int level = 0; level < top; ++level) {
       if (count_[level] == 0) continue;
-      const T x = fold_lanes<Fold>(lane_[level]);
-      T& lane = lane_[level + 1][count_[level + 1]++ % kFoldLanes];
-      lane = Fold::of(lane, x);
+      const T x = lanes_[level].fold(warp_);
+      lanes_[level + 1].add_to(warp_, static_cast<int>(count_[level + 1]++ % kFoldLanes), x);
     }
-    if (top == 0 && count_[0] == 1) return lane_[0][0];
-    return fold_lanes<Fold>(lane_[top]);
+    return top == 0 && count_[0] == 1 ? lanes_[0].first(warp_) : lanes_[top].fold(warp_);
   }
 
  private:
   FX_FN void reset(int level) {
     count_[level] = 0;
-    for (int l = 0; l < kFoldLanes; ++l) lane_[level][l] = Fold::template identity<T>();
+    lanes_[level].reset();
   }
-  T lane_[kFoldLevels][kFoldLanes];
+  Warp warp_;
+  FoldLanes<Fold, T, Warp::kIsOne> lanes_[kFoldLevels];
   int64_t count_[kFoldLevels];
 };
 
-// The fold of n numbers by one lane. load(begin, count, out) computes numbers [begin, begin + count), at most kTile of them.
-template <class Fold, class T, class Load>
-FX_FN T fold_all(int64_t n, const Load& load) {
-  static_assert(kChunk % kTile == 0 && kTile % kFoldLanes == 0);
-  ChunkFold<Fold, T> chunks;
-  for (int64_t begin = 0; begin < n; begin += kChunk) {
-    const int64_t end = smaller(begin + kChunk, n);
-    T lane[kFoldLanes];
-    for (int l = 0; l < kFoldLanes; ++l) lane[l] = Fold::template identity<T>();
+// The fold of numbers [begin, end) of one chunk by one warp, given to all of its lanes.
+template <class Fold, class T, class Warp, class Load>
+FX_FN T fold_chunk(const Warp& warp, int64_t begin, int64_t end, const Load& load) {
+  FoldLanes<Fold, T, Warp::kIsOne> lanes;
+  lanes.reset();
+  if constexpr (Warp::kIsOne) {
+    T* lane = lanes.own;
     for (int64_t at = begin; at < end; at += kTile) {
       const int count = static_cast<int>(smaller<int64_t>(kTile, end - at));
       T x[kTile];
@@ -109,25 +142,58 @@ FX_FN T fold_all(int64_t n, const Load& load) {
       }
       for (int l = 0; i + l < count; ++l) lane[l] = Fold::of(lane[l], x[i + l]);
     }
-    chunks.add_chunk(fold_lanes<Fold>(lane));
+  } else {
+    for (int64_t at = begin + warp.lane(); at < end; at += kFoldLanes) {
+      T x;
+      load(at, 1, &x);
+      lanes.own = Fold::of(lanes.own, x);
+    }
   }
-  return n == 0 ? Fold::template identity<T>() : chunks.result();
+  return lanes.fold(warp);
 }
 
-// The folds of n rows of `width` numbers, column by column. load(row, out) computes the numbers of a row.
+// The fold of n numbers, given to all lanes. load(begin, count, out) computes numbers [begin, begin + count), at most kPiece of them. All
+// lanes of the block must call it.
+template <class Fold, class T, class Lanes, class Load>
+FX_FN T fold_all(const Lanes& lanes, int64_t n, const Load& load) {
+  const auto warp = lanes.warp();
+  if (n == 0) return Fold::template identity<T>();
+  if (n <= kChunk) return fold_chunk<Fold, T>(warp, 0, n, load);
+  ChunkFold<Fold, T, decltype(lanes.warp())> chunks(warp);
+  const int warps = lanes.num_warps();
+  for (int64_t begin = 0; begin < n; begin += warps * kChunk) {
+    const int64_t own = begin + lanes.warp_index() * kChunk;
+    const T x = fold_chunk<Fold, T>(warp, own, smaller(own + kChunk, n), load);
+    if constexpr (Lanes::kIsOne) {
+      chunks.add_chunk(x);
+    } else {
+      lanes.for_each_warp(x, [&](int w, T folded) {
+        if (begin + w * kChunk < n) chunks.add_chunk(folded);
+      });
+    }
+  }
+  return chunks.result();
+}
+// How many lanes fold n numbers.
+constexpr uint32_t kMostFoldLanes = 8 * kWarp;
+FX_FN uint32_t fold_lanes(int64_t n) {
+  return static_cast<uint32_t>(smaller<int64_t>(kMostFoldLanes, kWarp * larger<int64_t>(1, num_tiles(n, kChunk))));
+}
+
+// The folds of n rows of `width` numbers, column by column: result(column, fold) is called once for each. load(row, first, count, out)
+// computes the numbers of a row in `count` columns from `first` on. With lanes, 32 warps of them.
 constexpr int kColumns = 64;
-template <class Fold, class T, class Load>
-FX_FN void fold_columns(int64_t n, int width, const Load& load, T* result) {
-  ChunkFold<Fold, T> chunks[kColumns];
+constexpr uint32_t kColumnLanes = kWarp * kFoldLanes;
+template <class Fold, class T, class Load, class Visit>
+FX_FN void fold_columns(const OneLane& lanes, int64_t n, int width, const Load& load, const Visit& result) {
   T lane[kFoldLanes][kColumns];
-  for (int64_t begin = 0; begin < n; begin += kChunk) {
-    const int count = static_cast<int>(smaller(kChunk, n - begin));
+  const auto fold_rows = [&](int64_t begin, int count) {
     for (int l = 0; l < kFoldLanes; ++l) {
       for (int c = 0; c < width; ++c) lane[l][c] = Fold::template identity<T>();
     }
     for (int i = 0; i < count; ++i) {
       T x[kColumns];
-      load(begin + i, x);
+      load(begin + i, 0, width, x);
       T* to = lane[i % kFoldLanes];
       for (int c = 0; c < width; ++c) to[c] = Fold::of(to[c], x[c]);
     }
@@ -136,13 +202,43 @@ FX_FN void fold_columns(int64_t n, int width, const Load& load, T* result) {
         for (int c = 0; c < width; ++c) lane[l][c] = Fold::of(lane[l][c], lane[l + half][c]);
       }
     }
-    if (n <= kChunk) {
-      for (int c = 0; c < width; ++c) result[c] = lane[0][c];
-      return;
-    }
+  };
+  if (n <= kChunk) {
+    fold_rows(0, static_cast<int>(n));
+    for (int c = 0; c < width; ++c) result(c, lane[0][c]);
+    return;
+  }
+  ChunkFold<Fold, T, OneLane> chunks[kColumns];
+  for (int64_t begin = 0; begin < n; begin += kChunk) {
+    fold_rows(begin, static_cast<int>(smaller(kChunk, n - begin)));
     for (int c = 0; c < width; ++c) chunks[c].add_chunk(lane[0][c]);
   }
-  for (int c = 0; c < width; ++c) result[c] = n == 0 ? Fold::template identity<T>() : chunks[c].result();
+  for (int c = 0; c < width; ++c) result(c, chunks[c].result());
+  (void)lanes;
+}
+// Warp w has rows w, w + 32, ... of a column for each of its lanes. Then it has column w, a fold lane for each of its lanes.
+template <class Fold, class T, class Lanes, class Load, class Visit>
+FX_FN void fold_columns(const Lanes& lanes, int64_t n, int width, const Load& load, const Visit& result) {
+  const auto warp = lanes.warp();
+  for (int first = 0; first < width; first += kWarp) {
+    ChunkFold<Fold, T, decltype(lanes.warp())> chunks(warp);
+    const int column = first + lanes.warp_index();
+    T folded = Fold::template identity<T>();
+    for (int64_t begin = 0; begin < n; begin += kChunk) {
+      const int64_t end = smaller(begin + kChunk, n);
+      T sum = Fold::template identity<T>();
+      for (int64_t row = begin + lanes.warp_index(); row < end && first + warp.lane() < width; row += kFoldLanes) {
+        T x;
+        load(row, first + warp.lane(), 1, &x);
+        sum = Fold::of(sum, x);
+      }
+      const FoldLanes<Fold, T, false> of_column{lanes.transpose(sum)};
+      folded = of_column.fold(warp);
+      if (n > kChunk) chunks.add_chunk(folded);
+    }
+    if (n > kChunk) folded = chunks.result();
+    if (column < width && warp.lane() == 0) result(column, folded);
+  }
 }
 
 // A view of rank r as one of its first r - inner dimensions and one of the others.
@@ -156,34 +252,13 @@ FX_FN void split_view(const FxView& view, int inner, FxView& outer, FxView& rest
   }
 }
 
-// Elements [begin, begin + n) of a view whose first element lies `offset` elements further on.
-template <class T>
-FX_FN void load_from(const FxView& view, int64_t offset, int64_t begin, int64_t n, T* out) {
-  if (view.is_number) {
-    const T x = number_as<T>(view.number);
-    for (int64_t i = 0; i < n; ++i) out[i] = x;
-    return;
-  }
-  const int64_t stride = view.rank == 0 ? 1 : view.stride[view.rank - 1];
-  for_each_run(view, begin, n, [&](int64_t at, int64_t from, int64_t length) {
-    load_run(view.dtype, view.data, offset + from, stride, length, out + at);
-  });
-}
-
-template <class T>
-FX_FN void store_to(const FxView& view, int64_t offset, int64_t begin, int64_t n, const T* in) {
-  const int64_t stride = view.rank == 0 ? 1 : view.stride[view.rank - 1];
-  for_each_run(view, begin, n, [&](int64_t at, int64_t to, int64_t length) {
-    store_run(view.dtype, view.data, offset + to, stride, length, in + at);
-  });
-}
-
 // Views of a reduction: the result, over the dimensions that stay; the operand, over these and then over params[0] reduced ones.
 //
 // Phase 0: a unit has a tile of kColumns results and one chunk of the reduced elements. Phase 1, where there are several chunks:
 // a tile of results. Partial results lie in the workspace, those of a chunk together.
 struct ReductionSizes {
   int64_t results, elements, tiles, chunks;
+  bool is_by_row;  // the elements of a result lie together, and there are too few results to take them side by side
 };
 FX_FN ReductionSizes reduction_sizes(const FxCall& call) {
   FxView outer, inner;
@@ -193,62 +268,65 @@ FX_FN ReductionSizes reduction_sizes(const FxCall& call) {
   sizes.elements = num_elements(inner);
   sizes.tiles = num_tiles(sizes.results, kColumns);
   sizes.chunks = larger<int64_t>(num_tiles(sizes.elements, kChunk), 1);
+  const bool has_wide_rows = outer.rank > 0 && outer.stride[outer.rank - 1] == 1;
+  const bool is_row = inner.rank > 0 && inner.stride[inner.rank - 1] == 1 && sizes.results < kColumns / 2;
+  sizes.is_by_row = !has_wide_rows || is_row;
   return sizes;
 }
 FX_FN int64_t reduction_units(const FxCall& call, uint32_t phase) {
   const ReductionSizes sizes = reduction_sizes(call);
   return phase == 0 ? sizes.tiles * sizes.chunks : sizes.chunks > 1 ? sizes.tiles : 0;
 }
-template <class T>
+// Partial results are in the type that the body computes in.
 FX_FN int64_t reduction_workspace(const FxCall& call) {
   const ReductionSizes sizes = reduction_sizes(call);
-  return sizes.chunks > 1 ? sizes.chunks * sizes.results * static_cast<int64_t>(sizeof(T)) : 0;
+  return sizes.chunks > 1 ? sizes.chunks * sizes.results * (call.compute == FX_COMPUTE_FLOAT ? 4 : 8) : 0;
+}
+constexpr uint32_t most_of_reduction_lanes = kColumnLanes;
+FX_FN uint32_t reduction_lanes(const FxCall& call, uint32_t phase) {
+  const ReductionSizes sizes = reduction_sizes(call);
+  if (phase == 1 || !sizes.is_by_row) return kColumnLanes;
+  return static_cast<uint32_t>(kWarp * larger<int64_t>(1, smaller<int64_t>(sizes.results, kFoldLanes)));
 }
 
-template <class Fold, class T>
-FX_FN void fold_chunk(const FxCall& call, int64_t tile, int64_t chunk, int width, T* x) {
-  FxView outer, inner;
-  split_view(call.views[1], static_cast<int>(call.params[0].integer), outer, inner);
-  const int64_t begin = chunk * kChunk, n = smaller(kChunk, num_elements(inner) - begin);
-  const bool is_row = inner.rank > 0 && inner.stride[inner.rank - 1] == 1 && width < kColumns / 2;
-  const bool has_wide_rows = outer.rank > 0 && outer.stride[outer.rank - 1] == 1 && !is_row;
-  if (has_wide_rows) {
-    fold_columns<Fold, T>(
-        n, width,
-        [&](int64_t row, T* out) { load_from(outer, offset_of(inner, begin + row), tile * kColumns, width, out); }, x);
-    return;
-  }
-  for (int c = 0; c < width; ++c) {
-    const int64_t offset = offset_of(outer, tile * kColumns + c);
-    x[c] =
-        fold_all<Fold, T>(n, [&](int64_t at, int count, T* out) { load_from(inner, offset, begin + at, count, out); });
-  }
-}
-
-template <class Fold, class T>
-FX_FN void reduction_unit(const FxCall& call, uint32_t phase, int64_t unit) {
+template <class Fold, class T, class Lanes>
+FX_FN void reduction_unit(const Lanes& lanes, const FxCall& call, uint32_t phase, int64_t unit) {
   const ReductionSizes sizes = reduction_sizes(call);
   T* partial = static_cast<T*>(call.workspace);
-  const int64_t tile = phase == 0 ? unit / sizes.chunks : unit;
-  const int width = static_cast<int>(smaller<int64_t>(kColumns, sizes.results - tile * kColumns));
-  T x[kColumns];
-  if (phase == 0) {
-    const int64_t chunk = unit % sizes.chunks;
-    fold_chunk<Fold, T>(call, tile, chunk, width, x);
-    if (sizes.chunks > 1) {
-      for (int c = 0; c < width; ++c) partial[chunk * sizes.results + tile * kColumns + c] = x[c];
-      return;
+  const int64_t chunk = phase == 0 ? unit % sizes.chunks : 0;
+  const int64_t first = (phase == 0 ? unit / sizes.chunks : unit) * kColumns;
+  const int width = static_cast<int>(smaller<int64_t>(kColumns, sizes.results - first));
+  const FxView& result = call.views[0];
+  const auto store = [&](int c, T x) {
+    if (phase == 0 && sizes.chunks > 1) {
+      partial[chunk * sizes.results + first + c] = x;
+    } else {
+      store_one(result, offset_of(result, first + c), x);
     }
-  } else {
-    const T* from = partial + tile * kColumns;
-    fold_columns<Fold, T>(
-        sizes.chunks, width,
-        [&](int64_t chunk, T* out) {
-          for (int c = 0; c < width; ++c) out[c] = from[chunk * sizes.results + c];
-        },
-        x);
+  };
+  if (phase == 1) {
+    const auto load = [&](int64_t row, int c, int count, T* out) {
+      for (int i = 0; i < count; ++i) out[i] = partial[row * sizes.results + first + c + i];
+    };
+    fold_columns<Fold, T>(lanes, sizes.chunks, width, load, store);
+    return;
   }
-  store_to(call.views[0], 0, tile * kColumns, width, x);
+  FxView outer, inner;
+  split_view(call.views[1], static_cast<int>(call.params[0].integer), outer, inner);
+  const int64_t begin = chunk * kChunk, n = smaller(kChunk, sizes.elements - begin);
+  if (!sizes.is_by_row) {
+    const auto load = [&](int64_t row, int c, int count, T* out) {
+      load_piece(lanes, outer, offset_of(inner, begin + row), first + c, count, out);
+    };
+    fold_columns<Fold, T>(lanes, n, width, load, store);
+    return;
+  }
+  for (int c = lanes.warp_index(); c < width; c += lanes.num_warps()) {
+    const int64_t offset = offset_of(outer, first + c);
+    const auto load = [&](int64_t at, int count, T* out) { load_piece(lanes, inner, offset, begin + at, count, out); };
+    const T x = n <= 0 ? Fold::template identity<T>() : fold_chunk<Fold, T>(lanes.warp(), 0, n, load);
+    if (lanes.warp().lane() == 0) store(c, x);
+  }
 }
 
 }  // namespace

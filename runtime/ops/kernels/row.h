@@ -7,12 +7,14 @@ namespace fxopt::kernels {
 namespace {
 
 // One row of a view: `at` is the offset of its first element.
+template <class Lanes>
 struct Row {
+  Lanes lanes;
   FxView view;
   int64_t at = 0;
   int64_t n = 0;
 
-  FX_FN Row(const FxView& whole, int inner, int64_t row) {
+  FX_FN Row(const Lanes& who, const FxView& whole, int inner, int64_t row) : lanes(who) {
     FxView outer;
     if (whole.is_number) {
       view = whole;
@@ -24,11 +26,11 @@ struct Row {
   }
   template <class T>
   FX_FN void load(int64_t begin, int count, T* out) const {
-    load_from(view, at, begin, count, out);
+    load_piece(lanes, view, at, begin, count, out);
   }
   template <class T>
   FX_FN void store(int64_t begin, int count, const T* in) const {
-    store_to(view, at, begin, count, in);
+    store_piece(lanes, view, at, begin, count, in);
   }
 };
 
@@ -38,26 +40,28 @@ FX_FN int64_t num_rows(const FxView& view, int inner) {
   split_view(view, inner, outer, rest);
   return num_elements(outer);
 }
-FX_FN int64_t row_units(const FxCall& call, uint32_t) { return num_rows(call.views[0], row_rank(call)); }
-
-// Calls visit(begin, count) for the tiles of a row.
-template <class Visit>
-FX_FN void for_each_tile(int64_t n, const Visit& visit) {
-  for (int64_t begin = 0; begin < n; begin += kTile) visit(begin, static_cast<int>(smaller<int64_t>(kTile, n - begin)));
+FX_FN int64_t row_size(const FxView& view, int inner) {
+  FxView outer, rest;
+  split_view(view, inner, outer, rest);
+  return num_elements(rest);
 }
+FX_FN int64_t row_units(const FxCall& call, uint32_t) { return num_rows(call.views[0], row_rank(call)); }
+constexpr uint32_t most_of_row_lanes = kMostFoldLanes;
+FX_FN uint32_t row_lanes(const FxCall& call, uint32_t) { return fold_lanes(row_size(call.views[0], row_rank(call))); }
 
 // exp(x - max) / sum, or x - max - log(sum).
-template <class T, bool kIsLog>
-FX_FN void softmax_unit(const FxCall& call, int64_t unit) {
-  const Row result(call.views[0], row_rank(call), unit), x(call.views[1], row_rank(call), unit);
-  const T most = fold_all<MaxFold, T>(x.n, [&](int64_t begin, int count, T* out) { x.load(begin, count, out); });
-  const T sum = fold_all<SumFold, T>(x.n, [&](int64_t begin, int count, T* out) {
+template <class T, bool kIsLog, class Lanes>
+FX_FN void softmax_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
+  const int inner = row_rank(call);
+  const Row result(lanes, call.views[0], inner, unit), x(lanes, call.views[1], inner, unit);
+  const T most = fold_all<MaxFold, T>(lanes, x.n, [&](int64_t begin, int count, T* out) { x.load(begin, count, out); });
+  const T sum = fold_all<SumFold, T>(lanes, x.n, [&](int64_t begin, int count, T* out) {
     x.load(begin, count, out);
     for (int i = 0; i < count; ++i) out[i] = exponential(out[i] - most);
   });
   const T log_sum = kIsLog ? logarithm(sum) : T(0);
-  for_each_tile(x.n, [&](int64_t begin, int count) {
-    T y[kTile];
+  for_each_piece(lanes, x.n, [&](int64_t begin, int count) {
+    T y[kPiece<Lanes>];
     x.load(begin, count, y);
     if constexpr (kIsLog) {
       for (int i = 0; i < count; ++i) y[i] = (y[i] - most) - log_sum;
@@ -69,20 +73,21 @@ FX_FN void softmax_unit(const FxCall& call, int64_t unit) {
 }
 
 // Of y: y (g - sum(g y)), or g - exp(y) sum(g).
-template <class T, bool kIsLog>
-FX_FN void softmax_backward_unit(const FxCall& call, int64_t unit) {
+template <class T, bool kIsLog, class Lanes>
+FX_FN void softmax_backward_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
-  const Row result(call.views[0], inner, unit), g(call.views[1], inner, unit), y(call.views[2], inner, unit);
-  const T sum = fold_all<SumFold, T>(g.n, [&](int64_t begin, int count, T* out) {
+  const Row result(lanes, call.views[0], inner, unit), g(lanes, call.views[1], inner, unit);
+  const Row y(lanes, call.views[2], inner, unit);
+  const T sum = fold_all<SumFold, T>(lanes, g.n, [&](int64_t begin, int count, T* out) {
     g.load(begin, count, out);
     if constexpr (!kIsLog) {
-      T b[kTile];
+      T b[kPiece<Lanes>];
       y.load(begin, count, b);
       for (int i = 0; i < count; ++i) out[i] *= b[i];
     }
   });
-  for_each_tile(g.n, [&](int64_t begin, int count) {
-    T a[kTile], b[kTile];
+  for_each_piece(lanes, g.n, [&](int64_t begin, int count) {
+    T a[kPiece<Lanes>], b[kPiece<Lanes>];
     g.load(begin, count, a);
     y.load(begin, count, b);
     for (int i = 0; i < count; ++i) a[i] = kIsLog ? fma(-exponential(b[i]), sum, a[i]) : b[i] * (a[i] - sum);
@@ -91,22 +96,22 @@ FX_FN void softmax_backward_unit(const FxCall& call, int64_t unit) {
 }
 
 // Views: y, mean, rstd; x, weight, bias. params: dimensions of a row, eps. y = (x - mean) rstd w + b.
-template <class T>
-FX_FN void layer_norm_unit(const FxCall& call, int64_t unit) {
+template <class T, class Lanes>
+FX_FN void layer_norm_unit(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
-  const Row y(call.views[0], inner, unit), x(call.views[3], inner, unit);
-  const Row w(call.views[4], inner, 0), b(call.views[5], inner, 0);
+  const Row y(lanes, call.views[0], inner, unit), x(lanes, call.views[3], inner, unit);
+  const Row w(lanes, call.views[4], inner, 0), b(lanes, call.views[5], inner, 0);
   const T n = static_cast<T>(x.n);
-  const T mean = fold_all<SumFold, T>(x.n, [&](int64_t begin, int count, T* out) { x.load(begin, count, out); }) / n;
-  const T variance = fold_all<SumFold, T>(x.n,
-                                          [&](int64_t begin, int count, T* out) {
-                                            x.load(begin, count, out);
-                                            for (int i = 0; i < count; ++i) out[i] = (out[i] - mean) * (out[i] - mean);
-                                          }) /
-                     n;
+  const auto load_x = [&](int64_t begin, int count, T* out) { x.load(begin, count, out); };
+  const T mean = fold_all<SumFold, T>(lanes, x.n, load_x) / n;
+  const auto load_square = [&](int64_t begin, int count, T* out) {
+    x.load(begin, count, out);
+    for (int i = 0; i < count; ++i) out[i] = (out[i] - mean) * (out[i] - mean);
+  };
+  const T variance = fold_all<SumFold, T>(lanes, x.n, load_square) / n;
   const T rstd = T(1) / square_root(variance + number_as<T>(call.params[1]));
-  for_each_tile(x.n, [&](int64_t begin, int count) {
-    T a[kTile], scale[kTile], shift[kTile];
+  for_each_piece(lanes, x.n, [&](int64_t begin, int count) {
+    T a[kPiece<Lanes>], scale[kPiece<Lanes>], shift[kPiece<Lanes>];
     x.load(begin, count, a);
     w.load(begin, count, scale);
     b.load(begin, count, shift);
@@ -115,6 +120,7 @@ FX_FN void layer_norm_unit(const FxCall& call, int64_t unit) {
   });
   const FxView& means = call.views[1];
   const FxView& rstds = call.views[2];
+  if (lanes.lane() != 0) return;
   if (means.data != nullptr) store_one(means, offset_of(means, unit), mean);
   if (rstds.data != nullptr) store_one(rstds, offset_of(rstds, unit), rstd);
 }
@@ -126,23 +132,25 @@ FX_FN void layer_norm_unit(const FxCall& call, int64_t unit) {
 FX_FN int64_t layer_norm_backward_units(const FxCall& call, uint32_t phase) {
   const FxView& g = call.views[3];
   const int inner = row_rank(call);
-  const int64_t rows = num_rows(g, inner);
-  if (phase == 0) return call.views[0].data == nullptr ? 0 : rows;
-  FxView outer, row;
-  split_view(g, inner, outer, row);
-  return call.views[1].data == nullptr && call.views[2].data == nullptr ? 0 : num_tiles(num_elements(row), kColumns);
+  if (phase == 0) return call.views[0].data == nullptr ? 0 : num_rows(g, inner);
+  const bool is_asked = call.views[1].data != nullptr || call.views[2].data != nullptr;
+  return is_asked ? num_tiles(row_size(g, inner), kColumns) : 0;
+}
+constexpr uint32_t most_of_layer_norm_backward_lanes = kColumnLanes;
+FX_FN uint32_t layer_norm_backward_lanes(const FxCall& call, uint32_t phase) {
+  return phase == 0 ? fold_lanes(row_size(call.views[3], row_rank(call))) : kColumnLanes;
 }
 
-template <class T>
-FX_FN void layer_norm_backward_row(const FxCall& call, int64_t unit) {
+template <class T, class Lanes>
+FX_FN void layer_norm_backward_row(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
-  const Row dx(call.views[0], inner, unit), g(call.views[3], inner, unit), x(call.views[4], inner, unit);
-  const Row w(call.views[7], inner, 0);
+  const Row dx(lanes, call.views[0], inner, unit), g(lanes, call.views[3], inner, unit);
+  const Row x(lanes, call.views[4], inner, unit), w(lanes, call.views[7], inner, 0);
   const T mean = load_one<T>(call.views[5], offset_of(call.views[5], unit));
   const T rstd = load_one<T>(call.views[6], offset_of(call.views[6], unit));
   const T n = static_cast<T>(x.n);
   const auto load_gw = [&](int64_t begin, int count, T* out) {
-    T scale[kTile];
+    T scale[kPiece<Lanes>];
     g.load(begin, count, out);
     w.load(begin, count, scale);
     for (int i = 0; i < count; ++i) out[i] *= scale[i];
@@ -151,17 +159,16 @@ FX_FN void layer_norm_backward_row(const FxCall& call, int64_t unit) {
     x.load(begin, count, out);
     for (int i = 0; i < count; ++i) out[i] = (out[i] - mean) * rstd;
   };
-  const T first = fold_all<SumFold, T>(x.n, load_gw) / n;
-  const T second = fold_all<SumFold, T>(x.n,
-                                        [&](int64_t begin, int count, T* out) {
-                                          T h[kTile];
-                                          load_gw(begin, count, out);
-                                          load_h(begin, count, h);
-                                          for (int i = 0; i < count; ++i) out[i] *= h[i];
-                                        }) /
-                   n;
-  for_each_tile(x.n, [&](int64_t begin, int count) {
-    T a[kTile], h[kTile];
+  const auto load_gwh = [&](int64_t begin, int count, T* out) {
+    T h[kPiece<Lanes>];
+    load_gw(begin, count, out);
+    load_h(begin, count, h);
+    for (int i = 0; i < count; ++i) out[i] *= h[i];
+  };
+  const T first = fold_all<SumFold, T>(lanes, x.n, load_gw) / n;
+  const T second = fold_all<SumFold, T>(lanes, x.n, load_gwh) / n;
+  for_each_piece(lanes, x.n, [&](int64_t begin, int count) {
+    T a[kPiece<Lanes>], h[kPiece<Lanes>];
     load_gw(begin, count, a);
     load_h(begin, count, h);
     for (int i = 0; i < count; ++i) a[i] = rstd * fma(-h[i], second, a[i] - first);
@@ -169,31 +176,40 @@ FX_FN void layer_norm_backward_row(const FxCall& call, int64_t unit) {
   });
 }
 
-template <class T>
-FX_FN void layer_norm_backward_columns(const FxCall& call, int64_t unit) {
+template <class T, class Lanes>
+FX_FN void layer_norm_backward_columns(const Lanes& lanes, const FxCall& call, int64_t unit) {
   const int inner = row_rank(call);
+  const FxView& mean = call.views[5];
+  const FxView& rstd = call.views[6];
   const int64_t rows = num_rows(call.views[3], inner), begin = unit * kColumns;
-  const int64_t n = Row(call.views[3], inner, 0).n;
-  const int width = static_cast<int>(smaller<int64_t>(kColumns, n - begin));
-  const auto load_g = [&](int64_t row, T* out) { Row(call.views[3], inner, row).load(begin, width, out); };
-  T sums[kColumns];
-  if (call.views[1].data != nullptr) {
-    fold_columns<SumFold, T>(
-        rows, width,
-        [&](int64_t row, T* out) {
-          T x[kColumns];
-          const T mean = load_one<T>(call.views[5], offset_of(call.views[5], row));
-          const T rstd = load_one<T>(call.views[6], offset_of(call.views[6], row));
-          load_g(row, out);
-          Row(call.views[4], inner, row).load(begin, width, x);
-          for (int c = 0; c < width; ++c) out[c] *= (x[c] - mean) * rstd;
-        },
-        sums);
-    store_to(call.views[1], 0, begin, width, sums);
+  const int width = static_cast<int>(smaller<int64_t>(kColumns, row_size(call.views[3], inner) - begin));
+  const auto load_g = [&](int64_t row, int c, int count, T* out) {
+    Row(lanes, call.views[3], inner, row).load(begin + c, count, out);
+  };
+  const auto load_gh = [&](int64_t row, int c, int count, T* out) {
+    T x[Lanes::kIsOne ? kColumns : 1];
+    const T center = load_one<T>(mean, offset_of(mean, row)), scale = load_one<T>(rstd, offset_of(rstd, row));
+    load_g(row, c, count, out);
+    Row(lanes, call.views[4], inner, row).load(begin + c, count, x);
+    for (int i = 0; i < count; ++i) out[i] *= (x[i] - center) * scale;
+  };
+  for (int i = 1; i <= 2; ++i) {
+    const FxView& result = call.views[i];
+    if (result.data == nullptr) continue;
+    const auto store = [&](int c, T x) { store_one(result, offset_of(result, begin + c), x); };
+    if (i == 1) {
+      fold_columns<SumFold, T>(lanes, rows, width, load_gh, store);
+    } else {
+      fold_columns<SumFold, T>(lanes, rows, width, load_g, store);
+    }
   }
-  if (call.views[2].data != nullptr) {
-    fold_columns<SumFold, T>(rows, width, load_g, sums);
-    store_to(call.views[2], 0, begin, width, sums);
+}
+template <class T, class Lanes>
+FX_FN void layer_norm_backward_unit(const Lanes& lanes, const FxCall& call, uint32_t phase, int64_t unit) {
+  if (phase == 0) {
+    layer_norm_backward_row<T>(lanes, call, unit);
+  } else {
+    layer_norm_backward_columns<T>(lanes, call, unit);
   }
 }
 

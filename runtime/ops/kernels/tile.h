@@ -8,7 +8,8 @@
 namespace fxopt::kernels {
 namespace {
 
-constexpr int kTile = 1024;  // elements of a unit
+constexpr int kTile = 1024;      // elements of a unit
+constexpr int kTileLanes = 256;  // that share a tile, on a device with lanes
 
 FX_FN int64_t num_elements(const FxView& view) {
   int64_t count = 1;
@@ -20,11 +21,11 @@ FX_FN int64_t num_tiles(int64_t elements, int64_t tile = kTile) { return (elemen
 
 FX_FN int64_t offset_of(const FxView& view, int64_t linear) {
   int64_t offset = 0;
-  for (int d = view.rank - 1; d >= 0; --d) {
+  for (int d = view.rank - 1; d > 0; --d) {
     offset += linear % view.size[d] * view.stride[d];
     linear /= view.size[d];
   }
-  return offset;
+  return view.rank == 0 ? 0 : offset + linear * view.stride[0];
 }
 
 // Calls visit(at, offset, length) for the pieces of elements [begin, begin + n) that lie a stride apart.
@@ -57,35 +58,97 @@ FX_FN void for_each_run(const FxView& view, int64_t begin, int64_t n, const Visi
   }
 }
 
+// visit(i, k) for the elements of a tile of n that this lane has: element i is the k-th of its kOwnOf.
+template <class Lanes>
+constexpr int kOwnOf = kTile / Lanes::kTileLanes;
+template <class Lanes, class Visit>
+FX_FN void for_each_own(const Lanes& lanes, int n, const Visit& visit) {
+  if constexpr (Lanes::kIsOne) {
+    for (int i = 0; i < n; ++i) visit(i, i);
+  } else {
+    FX_UNROLL
+    for (int k = 0; k < kOwnOf<Lanes>; ++k) {
+      const int i = lanes.lane() + k * Lanes::kTileLanes;
+      if (i < n) visit(i, k);
+    }
+  }
+}
+
 // Elements [begin, begin + n) of a view, n at most kTile: those of this lane, one after the other.
 template <class T, class Lanes>
 FX_FN void load_tile(const Lanes& lanes, const FxView& view, int64_t begin, int n, T* out) {
   if (view.is_number) {
     const T x = number_as<T>(view.number);
-    for (int i = lanes.lane(), k = 0; i < n; i += Lanes::kCount, ++k) out[k] = x;
-  } else if constexpr (Lanes::kCount == 1) {
+    for_each_own(lanes, n, [&](int, int k) { out[k] = x; });
+  } else if constexpr (Lanes::kIsOne) {
     const int64_t stride = view.rank == 0 ? 1 : view.stride[view.rank - 1];
     for_each_run(view, begin, n, [&](int64_t at, int64_t offset, int64_t length) {
       load_run(view.dtype, view.data, offset, stride, length, out + at);
     });
   } else {
-    for (int i = lanes.lane(), k = 0; i < n; i += Lanes::kCount, ++k)
-      out[k] = load_one<T>(view, offset_of(view, begin + i));
+    for_each_own(lanes, n, [&](int i, int k) { out[k] = load_one<T>(view, offset_of(view, begin + i)); });
   }
 }
 
 template <class T, class Lanes>
 FX_FN void store_tile(const Lanes& lanes, const FxView& view, int64_t begin, int n, const T* in) {
-  if constexpr (Lanes::kCount == 1) {
+  if constexpr (Lanes::kIsOne) {
     const int64_t stride = view.rank == 0 ? 1 : view.stride[view.rank - 1];
     for_each_run(view, begin, n, [&](int64_t at, int64_t offset, int64_t length) {
       store_run(view.dtype, view.data, offset, stride, length, in + at);
     });
   } else {
-    for (int i = lanes.lane(), k = 0; i < n; i += Lanes::kCount, ++k)
-      store_one(view, offset_of(view, begin + i), in[k]);
+    for_each_own(lanes, n, [&](int i, int k) { store_one(view, offset_of(view, begin + i), in[k]); });
   }
 }
+
+// Elements [begin, begin + n) of a view whose first element lies `offset` elements further on. With several lanes, n is 1.
+template <class T, class Lanes>
+FX_FN void load_piece(const Lanes&, const FxView& view, int64_t offset, int64_t begin, int64_t n, T* out) {
+  if (view.is_number) {
+    const T x = number_as<T>(view.number);
+    for (int64_t i = 0; i < n; ++i) out[i] = x;
+  } else if constexpr (Lanes::kIsOne) {
+    const int64_t stride = view.rank == 0 ? 1 : view.stride[view.rank - 1];
+    for_each_run(view, begin, n, [&](int64_t at, int64_t from, int64_t length) {
+      load_run(view.dtype, view.data, offset + from, stride, length, out + at);
+    });
+  } else {
+    *out = load_one<T>(view, offset + offset_of(view, begin));
+  }
+}
+
+template <class T, class Lanes>
+FX_FN void store_piece(const Lanes&, const FxView& view, int64_t offset, int64_t begin, int64_t n, const T* in) {
+  if constexpr (Lanes::kIsOne) {
+    const int64_t stride = view.rank == 0 ? 1 : view.stride[view.rank - 1];
+    for_each_run(view, begin, n, [&](int64_t at, int64_t to, int64_t length) {
+      store_run(view.dtype, view.data, offset + to, stride, length, in + at);
+    });
+  } else {
+    store_one(view, offset + offset_of(view, begin), *in);
+  }
+}
+
+// Calls visit(begin, count) for the pieces of [0, n) that this lane has: tiles for one lane, single elements for several. A piece has at
+// most kPiece elements.
+template <class Lanes>
+constexpr int kPiece = Lanes::kIsOne ? kTile : 1;
+template <class Lanes, class Visit>
+FX_FN void for_each_piece(const Lanes& lanes, int64_t n, const Visit& visit) {
+  if constexpr (Lanes::kIsOne) {
+    for (int64_t begin = 0; begin < n; begin += kTile)
+      visit(begin, static_cast<int>(smaller<int64_t>(kTile, n - begin)));
+  } else {
+    for (int64_t i = lanes.lane(); i < n; i += lanes.count()) visit(i, 1);
+  }
+}
+
+FX_FN int64_t result_tiles(const FxCall& call, uint32_t) { return num_tiles(num_elements(call.views[0])); }
+// How many lanes share a unit, on a device that has lanes; most_of_... is the most that the function gives.
+constexpr uint32_t most_of_tile_lanes = kTileLanes;
+FX_FN uint32_t tile_lanes(const FxCall&, uint32_t) { return kTileLanes; }
+FX_FN int64_t no_workspace(const FxCall&) { return 0; }
 
 FX_FN int tile_size(int64_t elements, int64_t unit) {
   return static_cast<int>(smaller<int64_t>(elements - unit * kTile, kTile));

@@ -1,0 +1,58 @@
+// The threads of a block as lanes that share a unit. Plain CUDA: compiled by nvcc, and by g++ where something else gives CUDA's words.
+#pragma once
+
+#include "runtime/ops/kernels/device.h"
+
+namespace fxopt::kernels {
+namespace {
+
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+struct WarpLanes {
+  static constexpr bool kIsOne = false;
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+  __device__ static constexpr int count() { return kWarp; }
+  // Of the lane that is `steps` above, and of lane `from`. All lanes of the warp must call it.
+  template <class T>
+  __device__ static T from_lane_above(T x, int steps) {
+    return __shfl_down_sync(kAllLanes, x, static_cast<unsigned>(steps));
+  }
+  template <class T>
+  __device__ static T from_lane(T x, int from) {
+    return __shfl_sync(kAllLanes, x, from);
+  }
+};
+
+// A block, whose size is a multiple of kWarp.
+struct BlockLanes {
+  static constexpr bool kIsOne = false;
+  static constexpr int kTileLanes = 256;
+  __device__ static int lane() { return static_cast<int>(threadIdx.x); }
+  __device__ static int count() { return static_cast<int>(blockDim.x); }
+  __device__ static constexpr WarpLanes warp() { return {}; }
+  __device__ static int warp_index() { return static_cast<int>(threadIdx.x) / kWarp; }
+  __device__ static int num_warps() { return static_cast<int>(blockDim.x) / kWarp; }
+
+  // visit(w, x of warp w) for all warps in order, in every lane. x is one for all lanes of a warp. All lanes must call it.
+  template <class T, class Visit>
+  __device__ static void for_each_warp(T x, const Visit& visit) {
+    __shared__ T of_warps[kWarp];
+    __syncthreads();
+    if (WarpLanes::lane() == 0) of_warps[warp_index()] = x;
+    __syncthreads();
+    for (int w = 0; w < num_warps(); ++w) visit(w, of_warps[w]);
+  }
+
+  // Of 32 warps: lane l of warp w gets what lane w of warp l gave. All lanes must call it.
+  template <class T>
+  __device__ static T transpose(T x) {
+    __shared__ T table[kWarp][kWarp + 1];
+    __syncthreads();
+    table[warp_index()][WarpLanes::lane()] = x;
+    __syncthreads();
+    return table[WarpLanes::lane()][warp_index()];
+  }
+};
+
+}  // namespace
+}  // namespace fxopt::kernels

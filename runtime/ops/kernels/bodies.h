@@ -1,0 +1,36 @@
+// Everything that bodies.inc names, but gemm.h, which each device has for itself; and the table of a device.
+#pragma once
+
+#include "runtime/ops/kernels/copy.h"
+#include "runtime/ops/kernels/index.h"
+#include "runtime/ops/kernels/pointwise.h"
+#include "runtime/ops/kernels/random.h"
+#include "runtime/ops/kernels/row.h"
+
+namespace fxopt::kernels {
+namespace {
+
+// What FX_BODY's `types` stand for: bits by FxCompute.
+constexpr uint32_t types_of_real = 1u << FX_COMPUTE_FLOAT | 1u << FX_COMPUTE_DOUBLE;
+constexpr uint32_t types_of_all = types_of_real | 1u << FX_COMPUTE_INT64;
+
+constexpr bool is_before(const char* a, const char* b) {
+  for (; *a == *b && *a != 0; ++a) ++b;
+  return *a < *b;
+}
+
+// Kernels by name, as tables are searched.
+template <int count>
+struct SortedKernels {
+  FxKernel kernels[count] = {};
+  constexpr explicit SortedKernels(const FxKernel* unsorted) {
+    for (int i = 0; i < count; ++i) {
+      int at = i;
+      for (; at > 0 && is_before(unsorted[i].name, kernels[at - 1].name); --at) kernels[at] = kernels[at - 1];
+      kernels[at] = unsorted[i];
+    }
+  }
+};
+
+}  // namespace
+}  // namespace fxopt::kernels

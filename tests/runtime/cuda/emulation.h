@@ -1,0 +1,74 @@
+// CUDA's words for g++: the kernels of runtime/cuda, run on the host. Every thread of a block is a fiber; fibers wait at barriers and
+// exchanges of a warp, and every one runs to its end. Not here: tensor cores, asynchronous copies, cooperative grids, races of blocks.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+namespace fxopt::emulation {
+
+// A block's threads take turns: in order, or in an order drawn from `shuffle` whenever all of them wait. What depends on the order has a
+// barrier too few.
+struct Launch {
+  dim3 grid, block;
+  uint64_t shuffle = 0;  // 0: in order
+};
+
+// Runs `thread` for every thread of every block, on the calling thread. Throws std::runtime_error where threads wait for ever, with the
+// place of each wait, or where an exchange is wrong.
+void launch(const Launch& launch, const std::function<void()>& thread);
+
+// Of the thread that runs. Valid while launch() runs.
+const dim3& thread_index();
+const dim3& block_index();
+const dim3& block_size();
+void barrier(const char* where);
+// Gives `value` to the other lanes of the warp that are in `mask`, and returns those of all 32.
+const uint64_t* exchange(uint32_t mask, uint64_t value, const char* where);
+unsigned lane();
+
+template <class T>
+uint64_t bits_of(T x) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &x, sizeof x);
+  return bits;
+}
+template <class T>
+T value_of(uint64_t bits) {
+  T x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+}  // namespace fxopt::emulation
+
+#define __global__
+#define __device__
+#define __launch_bounds__(threads)
+#define __shared__ static thread_local
+#define threadIdx (fxopt::emulation::thread_index())
+#define blockIdx (fxopt::emulation::block_index())
+#define blockDim (fxopt::emulation::block_size())
+#define FX_EMULATION_TEXT_OF(x) #x
+#define FX_EMULATION_TEXT(x) FX_EMULATION_TEXT_OF(x)
+#define FX_EMULATION_HERE __FILE__ ":" FX_EMULATION_TEXT(__LINE__)
+#define __syncthreads() fxopt::emulation::barrier("__syncthreads at " FX_EMULATION_HERE)
+
+template <class T>
+T __shfl_down_sync(unsigned mask, T x, unsigned steps) {
+  using namespace fxopt::emulation;
+  const unsigned from = lane() + steps < 32 ? lane() + steps : lane();
+  return value_of<T>(exchange(mask, bits_of(x), "__shfl_down_sync")[from]);
+}
+template <class T>
+T __shfl_sync(unsigned mask, T x, int from) {
+  using namespace fxopt::emulation;
+  return value_of<T>(exchange(mask, bits_of(x), "__shfl_sync")[from % 32]);
+}
