@@ -139,8 +139,11 @@ CommandBody declare_run(CLI::App& app) {
       ->type_name("N");
   app.add_option("--warmup", step.warmup, "runs before them (default: 0)")->type_name("N");
   app.add_option("--threads", step.threads, "threads (default: as many as processors)")->type_name("N");
-  app.add_option("--memory", step.memory, "arena, or blocks: each storage on its own, counted (default: arena)")
+  app.add_option("--memory", step.memory,
+                 "arena: planned offsets (default); allocator: the caching allocator; blocks: the system's")
       ->type_name("HOW");
+  app.add_option("--alloc-conf", step.alloc_conf, "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them")
+      ->type_name("TEXT");
   app.add_option("--debug", step.debug, "memory: guards around storages, NaNs in what nobody has")->type_name("WHAT");
   app.add_option("--isa", step.isa,
                  "base, avx2 or avx512; the bits are the same (default: $FXOPT_ISA, else the widest)")

@@ -52,6 +52,13 @@ std::string number_text(double x) {
   return text;
 }
 
+std::optional<HostMemory> memory_by_name(std::string_view name) {
+  if (name == "arena") return HostMemory::kArena;
+  if (name == "allocator") return HostMemory::kAllocator;
+  if (name == "blocks") return HostMemory::kBlocks;
+  return std::nullopt;
+}
+
 std::string element_text(const std::vector<int64_t>& sizes, size_t element) {
   std::string text;
   for (size_t d = sizes.size(); d-- > 0;) {
@@ -251,7 +258,8 @@ class StepRun {
     options.threads = threads_.get();
     options.seed = flags_.seed;
     options.given = given;
-    options.memory = flags_.memory == "blocks" ? HostMemory::kBlocks : HostMemory::kArena;
+    options.memory = *memory_by_name(flags_.memory);
+    options.allocator = *parse_allocator_config(flags_.alloc_conf);  // checked with the flags
     options.debug_memory = flags_.debug == "memory";
     options.drawn = [this](uint32_t step) -> const void* {
       const auto found = drawn_.find(step);
@@ -471,6 +479,8 @@ class StepRun {
     console_.product() << "  memory     predicted peak " << bytes_text(peak.bytes) << "; ";
     if (program_->counted_peak() > 0) {
       console_.product() << "counted " << bytes_text(program_->counted_peak()) << " with workspaces";
+      if (program_->reserved_peak() > 0)
+        console_.product() << ", reserved besides inputs " << bytes_text(program_->reserved_peak());
     } else {
       console_.product() << "arena " << bytes_text(program_->arena_bytes());
     }
@@ -479,6 +489,7 @@ class StepRun {
     console_.result()["memory"] = {{"predicted_peak_bytes", peak.bytes},
                                    {"arena_bytes", program_->arena_bytes()},
                                    {"counted_peak_bytes", program_->counted_peak()},
+                                   {"reserved_peak_bytes", program_->reserved_peak()},
                                    {"copied_input_bytes", inputs_->copied_bytes()},
                                    {"largest_resident_bytes", resident_}};
   }
@@ -635,9 +646,14 @@ Status check_step_flags(const RunStepFlags& flags) {
     return Error{
         ErrorCode::kBadOptionValue, "--fill takes random, ramp, zeros or ones, not '" + flags.fill + "'", "", {}};
   }
-  if (flags.memory != "arena" && flags.memory != "blocks") {
-    return Error{ErrorCode::kBadOptionValue, "--memory takes arena or blocks, not '" + flags.memory + "'", "", {}};
+  if (!memory_by_name(flags.memory).has_value()) {
+    return Error{
+        ErrorCode::kBadOptionValue, "--memory takes arena, allocator or blocks, not '" + flags.memory + "'", "", {}};
   }
+  const Result<AllocatorConfig> allocator = parse_allocator_config(flags.alloc_conf);
+  if (!allocator.ok()) return allocator.error();
+  if (!flags.alloc_conf.empty() && flags.memory != "allocator")
+    return Error{ErrorCode::kBadOptionValue, "--alloc-conf needs --memory allocator", "", {}};
   if (!flags.debug.empty() && (flags.debug != "memory" || flags.memory != "arena")) {
     return Error{ErrorCode::kBadOptionValue, "--debug takes memory, and needs the arena", "", {}};
   }

@@ -27,10 +27,11 @@ struct RunStepFlags {
   std::string expect;             // --expect
   std::string tolerance = "auto";
   uint32_t repeat = 1, warmup = 0;
-  uint32_t threads = 0;  // 0: as many as there are processors
-  std::string memory = "arena";
-  std::string debug;  // "memory"
-  std::string isa;    // "": $FXOPT_ISA, else the widest
+  uint32_t threads = 0;          // 0: as many as there are processors
+  std::string memory = "arena";  // or "allocator", "blocks"
+  std::string alloc_conf;        // of "allocator"
+  std::string debug;             // "memory"
+  std::string isa;               // "": $FXOPT_ISA, else the widest
 };
 
 // Errors: kBadOptionValue for a value that is none of its flag.

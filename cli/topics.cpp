@@ -276,8 +276,8 @@ float64, too, and judges by the distance of both from that. Where something diff
 be in.
 
 --dry-run runs nothing and lists the operators that have no kernel, all at once. --debug memory puts guards around every
-storage. --memory blocks counts bytes as they are taken, beside the predicted peak. A device cuda:0 in the file runs
-on the CPU.)";
+storage. --memory allocator takes storages from PyTorch's caching allocator (--alloc-conf sets it), and --memory blocks from the
+system; both count bytes as they are taken, beside the predicted peak. A device cuda:0 in the file runs on the CPU.)";
 
 constexpr std::string_view kSummary =
     R"(`fxopt show IN --summary` tells what a graph is made of, totals first, the biggest of each list first.

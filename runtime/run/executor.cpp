@@ -1,11 +1,7 @@
 #include "runtime/run/executor.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <new>
-#include <sys/mman.h>
 #include <utility>
 
 #include "core/hash.h"
@@ -21,46 +17,13 @@
 namespace fxopt {
 namespace {
 
-constexpr int64_t kAlignment = 512;
 constexpr int64_t kGuard = 512;
-constexpr int64_t kAsked = int64_t{1} << 30;
-constexpr int64_t kLargePage = int64_t{1} << 21;
-
-// Bytes that the system can give without taking them from others; nothing where it does not say.
-std::optional<int64_t> free_memory() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("MemAvailable:")) return std::strtoll(line.c_str() + 13, nullptr, 10) * 1024;
-  }
-  return std::nullopt;
-}
 
 bool is_work(const FxStep& step) {
   return step.kind != FX_STEP_WAIT && step.kind != FX_STEP_STREAM && step.kind != FX_STEP_ASSERT;
 }
 
 }  // namespace
-
-HostBlock::HostBlock(int64_t bytes) {
-  if (bytes <= 0) return;
-  // A system gives more than it has, and ends the process later: what is free is asked before a large block.
-  const std::optional<int64_t> free = bytes < kAsked ? std::nullopt : free_memory();
-  if (bytes > INT64_MAX / 2 || (free.has_value() && bytes > *free)) return;
-  const int64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  // Large blocks in large pages: a third of a first run's time is the system's, page by page.
-  const bool is_large = rounded >= 2 * kLargePage;
-  const int64_t alignment = is_large ? kLargePage : kAlignment;
-  const int64_t size = is_large ? (rounded + kLargePage - 1) / kLargePage * kLargePage : rounded;
-  data_.reset(static_cast<std::byte*>(std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(size))));
-  if (data_ == nullptr) return;
-  size_ = rounded;
-#if defined(MADV_HUGEPAGE)
-  if (is_large)
-    madvise(data_.get(), static_cast<size_t>(size), MADV_HUGEPAGE);  // a wish: nothing is lost where it is refused
-#endif
-}
-
-void HostBlock::Free::operator()(std::byte* data) const { std::free(data); }
 
 Error Program::error_at(uint32_t step, ErrorCode code, std::string message, std::string hint) const {
   Error error{code, std::move(message), std::move(hint), {}};
@@ -112,7 +75,7 @@ Status Program::bind() {
 Status Program::take_arena() {
   arena_ = HostBlock(placement_.arena_bytes);
   if (arena_.data() != nullptr || placement_.arena_bytes == 0) return ok_status();
-  const std::optional<int64_t> free = free_memory();
+  const std::optional<int64_t> free = free_host_memory();
   return error_at(
       peak_of(plan_, values_, placement_.device).step, ErrorCode::kOutOfMemory,
       "the step needs " + std::to_string(placement_.arena_bytes) +
@@ -134,8 +97,10 @@ Status Program::place_storages() {
   const bool in_arena = options_.memory == HostMemory::kArena;
   if (in_arena) {
     if (Status status = take_arena(); !status.ok()) return status;
+  } else if (options_.memory == HostMemory::kAllocator) {
+    allocator_ = std::make_unique<CachingHostAllocator>(options_.allocator);
   } else {
-    blocks_.resize(plan_.num_storages);
+    allocator_ = std::make_unique<SystemAllocator>();
   }
   addresses_.assign(plan_.num_storages, nullptr);
   taken_.resize(plan_.num_steps);
@@ -192,7 +157,7 @@ Status Program::run_kernel(uint32_t step) {
   int64_t error = FX_NO_ERROR;
   const FxBlock& block = placement_.workspaces[step];
   void* workspace = block.kind == FX_BLOCK_ARENA ? arena_.data() + block.offset : nullptr;
-  if (options_.memory == HostMemory::kBlocks) workspace = workspace_.data();
+  if (allocator_ != nullptr) workspace = workspace_;
   const FxCall call = bound.call.call(workspace, draw_of(plan_.steps[step]), &error);
   for (uint32_t phase = 0; phase < bound.kernel->phases; ++phase) {
     options_.threads->run(bound.kernel->units(&call, phase),
@@ -236,7 +201,7 @@ Status Program::check_assertion(uint32_t step) const {
 Status Program::run_step(uint32_t step) {
   if (plan_.steps[step].kind == FX_STEP_ASSERT) return check_assertion(step);
 
-  if (options_.memory == HostMemory::kBlocks) {
+  if (allocator_ != nullptr) {
     if (Status status = take_blocks(step); !status.ok()) return status;
   }
   if (bound_[step].kernel != nullptr) {
@@ -253,17 +218,17 @@ Status Program::run_step(uint32_t step) {
 Status Program::take_blocks(uint32_t step) {
   for (const uint32_t storage : taken_[step]) {
     const int64_t bytes = placement_.blocks[storage].bytes;
-    blocks_[storage] = HostBlock(bytes);
-    addresses_[storage] = blocks_[storage].data();
+    allocator_->give(addresses_[storage]);  // an output of the run before
+    addresses_[storage] = allocator_->take(bytes);
     counted_ += bytes;
-    if (addresses_[storage] != nullptr) continue;
+    if (addresses_[storage] != nullptr || bytes == 0) continue;
     return error_at(
         step, ErrorCode::kOutOfMemory,
         std::to_string(bytes) + " bytes could not be had, with " + std::to_string(counted_ - bytes) + " in use",
         "`fxopt mem` tells where the peak is");
   }
-  workspace_ = HostBlock(workspaces_[step]);
-  if (workspaces_[step] > 0 && workspace_.data() == nullptr)
+  workspace_ = allocator_->take(workspaces_[step]);
+  if (workspaces_[step] > 0 && workspace_ == nullptr)
     return error_at(step, ErrorCode::kOutOfMemory,
                     std::to_string(workspaces_[step]) + " bytes of workspace could not be had", "");
   counted_peak_ = std::max(counted_peak_, counted_ + workspaces_[step]);
@@ -271,13 +236,13 @@ Status Program::take_blocks(uint32_t step) {
 }
 
 void Program::give_blocks(uint32_t step) {
-  workspace_ = HostBlock();
+  allocator_->give(std::exchange(workspace_, nullptr));
   const FxStep& row = plan_.steps[step];
   for (uint32_t i = 0; i < row.num_frees; ++i) {
     const uint32_t storage = plan_.indices[row.frees + i];
-    counted_ -= placement_.blocks[storage].kind == FX_BLOCK_ARENA ? placement_.blocks[storage].bytes : 0;
-    blocks_[storage] = HostBlock();
-    addresses_[storage] = nullptr;
+    if (placement_.blocks[storage].kind != FX_BLOCK_ARENA) continue;
+    counted_ -= placement_.blocks[storage].bytes;
+    allocator_->give(std::exchange(addresses_[storage], nullptr));
   }
 }
 
@@ -371,7 +336,7 @@ std::optional<uint32_t> Program::first_difference(const std::function<void()>& r
 Status Program::run() {
   if (options_.debug_memory) poison_arena();
   counted_ = counted_peak_ = 0;
-  for (uint64_t i = 0; i < plan_.num_storages && options_.memory == HostMemory::kBlocks; ++i) {
+  for (uint64_t i = 0; i < plan_.num_storages && allocator_ != nullptr; ++i) {
     if (placement_.blocks[i].kind == FX_BLOCK_GIVEN) counted_ += values_.integer(plan_.storages[i].bytes).value_or(0);
   }
   for (uint32_t i = 0; i < plan_.num_steps; ++i) {
@@ -383,7 +348,7 @@ Status Program::run() {
     if (options_.debug_memory) write_guards(i);
     if (const Status status = run_step(i); !status.ok()) return status;
     if (options_.after) options_.after(i);
-    if (options_.memory == HostMemory::kBlocks) give_blocks(i);
+    if (allocator_ != nullptr) give_blocks(i);
     if (options_.debug_memory) poison_frees(i);
   }
   return ok_status();

@@ -14,29 +14,15 @@
 #include "runtime/ops/bind.h"
 #include "runtime/plan/evaluate.h"
 #include "runtime/plan/place.h"
+#include "runtime/run/host_memory.h"
 
 namespace fxopt {
 
-// Memory of one block, aligned to 512 bytes; empty where there is none left.
-class HostBlock {
- public:
-  HostBlock() = default;
-  explicit HostBlock(int64_t bytes);
-  std::byte* data() const { return data_.get(); }
-  int64_t size() const { return size_; }
-
- private:
-  struct Free {
-    void operator()(std::byte* data) const;
-  };
-  std::unique_ptr<std::byte, Free> data_;
-  int64_t size_ = 0;
-};
-
 // Where storages lie that steps make.
 enum class HostMemory : uint8_t {
-  kArena,   // at the offsets of a placement
-  kBlocks,  // each in a block of its own, from the step that makes it to its last use
+  kArena,      // at the offsets of a placement
+  kAllocator,  // in blocks of the caching allocator, each from the step that makes it to its last use
+  kBlocks,     // likewise, in blocks of the system
 };
 
 // What a run of one step on the CPU is given.
@@ -45,6 +31,7 @@ struct ExecuteOptions {
   ThreadPool* threads = nullptr;
   uint64_t seed = 0;
   HostMemory memory = HostMemory::kArena;
+  AllocatorConfig allocator;  // of kAllocator
   // In the arena: guards around every storage and workspace are checked behind each step that uses them, and bytes that nobody has are
   // signalling NaNs. A kernel that writes beyond its operand is an error with the node; one that reads what is not there gives NaNs.
   bool debug_memory = false;
@@ -77,6 +64,8 @@ class Program {
   int64_t arena_bytes() const { return placement_.arena_bytes; }
   // The most bytes of blocks and of the caller's storages at once, as they were counted when taken and given back; 0 in the arena.
   int64_t counted_peak() const { return counted_peak_; }
+  // The most bytes that the caching allocator held; 0 without it.
+  int64_t reserved_peak() const { return allocator_ == nullptr ? 0 : allocator_->reserved_peak(); }
   const FxPlan& plan() const { return plan_; }
 
  private:
@@ -113,9 +102,9 @@ class Program {
   HostBlock arena_;
   std::vector<void*> addresses_;              // by storage
   std::vector<std::vector<uint32_t>> taken_;  // storages that begin with a step
-  // Of HostMemory::kBlocks.
-  std::vector<HostBlock> blocks_;  // by storage
-  HostBlock workspace_;
+  // Where storages are taken one by one.
+  std::unique_ptr<HostAllocator> allocator_;
+  void* workspace_ = nullptr;
   int64_t counted_ = 0, counted_peak_ = 0;
 };
 

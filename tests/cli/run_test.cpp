@@ -216,6 +216,9 @@ TEST_CASE("cli run: inputs that are not given, not known, or not as the step tak
   CHECK(contains(unknown.err, "the step has no input 'y'"));
   CHECK(run_fxopt({"run", path, "--fill", "some"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--tolerance", "small"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--memory", "heap"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--alloc-conf", "expandable_segments:True"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--memory", "allocator", "--alloc-conf", "large"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--isa", "sse"}).exit == 2);
   CHECK(run_fxopt({"run", "x", "--dry-run", "--streams", "3"}).exit == 2);
 }

@@ -54,21 +54,31 @@ TEST_CASE("run: the twins give the same bits before and after every exact pipeli
 TEST_CASE("run: bytes that are counted are the predicted ones and workspaces") {
   for (const char* file : kTwinFiles) {
     for (const char* pipeline : kExact) {
-      CAPTURE(file, pipeline);
-      TestRun run(load_optimized(file, pipeline));
-      run.options().memory = HostMemory::kBlocks;
-      REQUIRE(run.run().ok());
-      const PlanPeak peak = peak_of(run.view(), run.values(), devices_of(run.view()).front());
-      CHECK(run.program().counted_peak() == peak.bytes);  // none of these has a workspace at the peak
+      for (const HostMemory memory : {HostMemory::kBlocks, HostMemory::kAllocator}) {
+        CAPTURE(file, pipeline, static_cast<int>(memory));
+        TestRun run(load_optimized(file, pipeline));
+        run.options().memory = memory;
+        REQUIRE(run.run().ok());
+        const PlanPeak peak = peak_of(run.view(), run.values(), devices_of(run.view()).front());
+        CHECK(run.program().counted_peak() == peak.bytes);  // none of these has a workspace at the peak
+      }
     }
   }
 }
 
 TEST_CASE("run: blocks, guards and poison change no bit") {
   const auto arena = TestRun(load_testdata("gpt2_joint_twin.pb.zst")).outputs();
-  TestRun blocks(load_testdata("gpt2_joint_twin.pb.zst"));
-  blocks.options().memory = HostMemory::kBlocks;
-  CHECK(blocks.outputs() == arena);
+  for (const HostMemory memory : {HostMemory::kBlocks, HostMemory::kAllocator}) {
+    TestRun blocks(load_testdata("gpt2_joint_twin.pb.zst"));
+    blocks.options().memory = memory;
+    CHECK(blocks.outputs() == arena);
+    CHECK_FALSE(blocks.first_difference().has_value());  // runs again, with what the first run left
+    CHECK((blocks.program().reserved_peak() > 0) == (memory == HostMemory::kAllocator));
+  }
+  TestRun expandable(load_testdata("gpt2_joint_twin.pb.zst"));
+  expandable.options().memory = HostMemory::kAllocator;
+  expandable.options().allocator.expandable_segments = true;
+  CHECK(expandable.outputs() == arena);
   TestRun guarded(load_testdata("gpt2_joint_twin.pb.zst"));
   guarded.options().debug_memory = true;
   CHECK(guarded.outputs() == arena);
