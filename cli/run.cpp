@@ -57,7 +57,7 @@ class Run {
     if (flags_.dry_run || flags_.print_plan)
       return report_plan(console_, view, {shown, flags_.streams, flags_.print_plan, symbol});
     if (!report_missing(console_, view, shown))
-      run_step(console_, view, flags_.step, shown, symbol,
+      run_step(console_, *module_, view, flags_.step, shown, symbol,
                [this](const ScalarValues::SymbolOf& values) { return check_guards(values); });
   }
 
@@ -96,6 +96,18 @@ class Run {
   const Module* module_ = nullptr;
 };
 
+// A plan without a device has collectives on a second stream; a GPU runs what is independent on as many as it is given.
+Status check_streams(const RunFlags& flags) {
+  const bool is_plan = flags.dry_run || flags.print_plan;
+  const uint32_t most = is_plan ? 2 : flags.step.target.device == "cpu" ? 1 : 8;
+  if (flags.streams >= 1 && flags.streams <= most) return ok_status();
+  return Error{ErrorCode::kBadOptionValue,
+               "--streams takes " + std::string(most == 1 ? "1 on the CPU" : "1 to " + std::to_string(most)) +
+                   ", not " + std::to_string(flags.streams),
+               is_plan ? "2 has collectives on a stream of their own" : "",
+               {}};
+}
+
 }  // namespace
 
 CommandBody declare_run(CLI::App& app) {
@@ -106,7 +118,8 @@ CommandBody declare_run(CLI::App& app) {
   app.add_flag("--dry-run", flags->dry_run,
                "make the plan and run nothing: steps, bytes, operators without a row (exit 8)");
   app.add_flag("--print-plan", flags->print_plan, "print the plan and where its storages lie");
-  app.add_option("--streams", flags->streams, "1, or 2: collectives on a stream of their own (default: 1)")
+  app.add_option("--streams", flags->streams,
+                 "1; --dry-run takes 2: collectives on their own; a GPU up to 8 (default: 1)")
       ->type_name("N");
   app.add_option("--symbol", flags->symbols,
                  "a symbol's value: a number, min or max; repeatable (default: the file's hint)")
@@ -138,24 +151,33 @@ CommandBody declare_run(CLI::App& app) {
   app.add_option("--repeat", step.repeat, "timed runs, each from the same inputs; their bits are compared (default: 1)")
       ->type_name("N");
   app.add_option("--warmup", step.warmup, "runs before them (default: 0)")->type_name("N");
-  app.add_option("--threads", step.threads, "threads (default: as many as processors)")->type_name("N");
-  app.add_option("--memory", step.memory,
+  app.add_option("--threads", step.target.threads, "threads (default: as many as processors)")->type_name("N");
+  app.add_option("--memory", step.target.memory,
                  "arena: planned offsets (default); allocator: the caching allocator; blocks: the system's")
       ->type_name("HOW");
-  app.add_option("--alloc-conf", step.alloc_conf, "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them")
+  app.add_option("--alloc-conf", step.target.alloc_conf,
+                 "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them")
       ->type_name("TEXT");
-  app.add_option("--debug", step.debug, "memory: guards around storages, NaNs in what nobody has")->type_name("WHAT");
-  app.add_option("--isa", step.isa,
+  app.add_option("--device", step.target.device, "cpu, or cuda[:N]: a GPU, by a plugin (default: cpu)")
+      ->type_name("DEVICE");
+  app.add_option("--plugin", step.target.plugin,
+                 "the plugin (default: libfxopt_cuda.so of $FXOPT_PLUGIN_PATH, or beside fxopt)")
+      ->type_name("FILE");
+  app.add_flag("--per-node", step.per_node, "run once more, each node alone, and print what nodes took");
+  app.add_option("--profile", step.profile, "a device profile, such as h100, that predicts what nodes take")
+      ->type_name("NAME");
+  app.add_option("--write-measurement", step.write_measurement,
+                 "write what nodes took, for --measurement of mem and diff")
+      ->type_name("F.json");
+  app.add_option("--debug", step.target.debug, "memory: guards around storages, NaNs in what nobody has")
+      ->type_name("WHAT");
+  app.add_option("--isa", step.target.isa,
                  "base, avx2 or avx512; the bits are the same (default: $FXOPT_ISA, else the widest)")
       ->type_name("ISA");
   return [flags](Console& console) {
+    flags->step.target.streams = flags->streams;
     if (const Status status = check_step_flags(flags->step); !status.ok()) return console.error(status.error());
-    if (flags->streams < 1 || flags->streams > 2) {
-      return console.error({ErrorCode::kBadOptionValue,
-                            "--streams takes 1 or 2, not " + std::to_string(flags->streams),
-                            "2 has collectives on a stream of their own",
-                            {}});
-    }
+    if (const Status status = check_streams(*flags); !status.ok()) return console.error(status.error());
     Run(console, *flags).run();
   };
 }

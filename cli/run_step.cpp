@@ -1,4 +1,4 @@
-// fxopt run: executes a step on the CPU.
+// fxopt run: executes a step.
 
 #include "cli/run_step.h"
 
@@ -10,26 +10,27 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
+#include "cli/device.h"
 #include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/process.h"
+#include "cli/run_times.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
+#include "ir/graph/module.h"
 #include "ir/graph/types.h"
 #include "ir/io/npy.h"
 #include "ir/io/safetensors.h"
-#include "runtime/cpu/isa.h"
 #include "runtime/plan/live.h"
 #include "runtime/plan/plan.h"
 #include "runtime/run/compare.h"
-#include "runtime/run/executor.h"
 #include "runtime/run/inputs.h"
+#include "runtime/run/program.h"
 #include "runtime/run/tensors.h"
 #include "runtime/run/widen.h"
 
@@ -52,13 +53,6 @@ std::string number_text(double x) {
   return text;
 }
 
-std::optional<HostMemory> memory_by_name(std::string_view name) {
-  if (name == "arena") return HostMemory::kArena;
-  if (name == "allocator") return HostMemory::kAllocator;
-  if (name == "blocks") return HostMemory::kBlocks;
-  return std::nullopt;
-}
-
 std::string element_text(const std::vector<int64_t>& sizes, size_t element) {
   std::string text;
   for (size_t d = sizes.size(); d-- > 0;) {
@@ -79,22 +73,24 @@ int64_t largest_resident_bytes() {
   return 0;
 }
 
-Result<const FxKernelTable*> chosen_kernels(const RunStepFlags& flags) {
-  const char* named = std::getenv("FXOPT_ISA");
-  return cpu_kernels(!flags.isa.empty() ? flags.isa : named != nullptr ? named : "");
-}
-
 class StepRun {
  public:
-  StepRun(Console& console, const FxPlan& plan, const RunStepFlags& flags, const std::string& input,
-          const ScalarValues::SymbolOf& symbols,
+  StepRun(Console& console, const Module& module, const FxPlan& plan, const RunStepFlags& flags,
+          const std::string& input, const ScalarValues::SymbolOf& symbols,
           const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards)
-      : console_(console), plan_(plan), flags_(flags), input_(input), symbols_(symbols), check_guards_(check_guards) {}
+      : console_(console),
+        module_(module),
+        plan_(plan),
+        flags_(flags),
+        input_(input),
+        symbols_(symbols),
+        check_guards_(check_guards) {}
 
   void run() {
     tolerance_ = *parse_tolerance(flags_.tolerance);
-    if (!choose_kernels() || !open_files() || !bind_inputs() || !execute()) return;
+    if (!open_target() || !open_files() || !bind_inputs() || !execute()) return;
     report();
+    if (wants_step_times() && !report_step_times()) return;
     if (!flags_.output.empty() && !write_output()) return;
     if (!flags_.save_draws.empty() && !write_draws()) return;
     if (!flags_.expect.empty()) compare_outputs();
@@ -107,15 +103,11 @@ class StepRun {
     return false;
   }
 
-  bool choose_kernels() {
-    kernels_ = *chosen_kernels(flags_);
-    const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
-    threads_ = std::make_unique<ThreadPool>(flags_.threads == 0 ? processors : flags_.threads);
-    if (threads_->keeps_subnormals()) return true;
-    return fail({ErrorCode::kInternal,
-                 "numbers below the smallest normal one are flushed to zero on a thread",
-                 "a library that this process has loaded has switched them off",
-                 {}});
+  bool open_target() {
+    Result<std::unique_ptr<RunTarget>> target = RunTarget::open(flags_.target);
+    if (!target.ok()) return fail(target.error());
+    target_ = *std::move(target);
+    return true;
   }
 
   // -- inputs
@@ -254,13 +246,8 @@ class StepRun {
 
   ExecuteOptions execute_options(const std::vector<void*>& given) const {
     ExecuteOptions options;
-    options.kernels = kernels_;
-    options.threads = threads_.get();
     options.seed = flags_.seed;
     options.given = given;
-    options.memory = *memory_by_name(flags_.memory);
-    options.allocator = *parse_allocator_config(flags_.alloc_conf);  // checked with the flags
-    options.debug_memory = flags_.debug == "memory";
     options.drawn = [this](uint32_t step) -> const void* {
       const auto found = drawn_.find(step);
       return found == drawn_.end() ? nullptr : found->second;
@@ -282,18 +269,23 @@ class StepRun {
       }
       if (kept_steps_.count(step) > 0 && kept_.find(step) == kept_.end()) kept_[step] = results_of(*program_, step);
     };
-    Result<std::unique_ptr<Program>> program = Program::prepare(plan_, inputs_->values(), options);
+    options.is_watched = [&](uint32_t step) {
+      return (kept_steps_.count(step) > 0 && kept_.find(step) == kept_.end()) ||
+             (!flags_.save_draws.empty() && plan_.steps[step].draw != FX_NONE);
+    };
+    Result<std::unique_ptr<Program>> program = target_->prepare(plan_, inputs_->values(), options);
     if (!program.ok()) return fail(program.error());
     program_ = *std::move(program);
+    on_device_ = dynamic_cast<DeviceProgram*>(program_.get());
     const uint32_t runs = std::max(flags_.repeat, 1u) + flags_.warmup;
     for (uint32_t i = 0; i < runs; ++i) {
-      if (i > 0) inputs_->restore();
+      if (i > 0 && !restore()) return false;
       Stopwatch watch;
       if (const Status status = program_->run(); !status.ok()) {
         if (Interrupts::signal() != 0) tell_interrupted(watch.lap(), i);
         return fail(status.error());
       }
-      if (i >= flags_.warmup) seconds_.push_back(watch.lap());
+      if (i >= flags_.warmup) add_time(watch.lap());
       if (i == 0) resident_ = largest_resident_bytes();
       if (!needs_outputs()) continue;
       std::vector<Value> outputs = collect_outputs(*program_, plan_);
@@ -310,11 +302,70 @@ class StepRun {
       }
       outputs_ = std::move(outputs);
     }
-    if (threads_->keeps_subnormals()) return true;
-    return fail({ErrorCode::kInternal,
-                 "numbers below the smallest normal one are flushed to zero on a thread after the run",
-                 "",
-                 {}});
+    if (const Status status = program_->read_status(); !status.ok()) return fail(status.error());
+    if (const Status status = target_->check_subnormals(); !status.ok()) return fail(status.error());
+    return !wants_step_times() || time_steps();
+  }
+
+  bool restore() {
+    inputs_->restore();
+    const Status status = program_->upload();
+    return status.ok() || fail(status.error());
+  }
+
+  // A device's time is by its own events; what the CPU took to launch it is another column.
+  void add_time(double host_seconds) {
+    seconds_.push_back(on_device_ == nullptr ? host_seconds : on_device_->device_seconds());
+    if (on_device_ != nullptr) launch_seconds_.push_back(on_device_->launch_seconds());
+  }
+
+  bool wants_step_times() const { return flags_.per_node || !flags_.write_measurement.empty(); }
+
+  // Medians of as many runs as are timed, each step alone.
+  bool time_steps() {
+    std::vector<std::vector<FxStepTime>> runs;
+    for (uint32_t i = 0; i < std::max(flags_.repeat, 1u); ++i) {
+      if (!restore()) return false;
+      Result<std::vector<FxStepTime>> times = program_->time_steps();
+      if (!times.ok()) return fail(times.error());
+      runs.push_back(*std::move(times));
+    }
+    times_.resize(plan_.num_steps);
+    for (uint32_t step = 0; step < plan_.num_steps; ++step) {
+      std::vector<double> device, launch;
+      for (const std::vector<FxStepTime>& run : runs) {
+        device.push_back(run[step].device_seconds);
+        launch.push_back(run[step].launch_seconds);
+      }
+      times_[step] = {median_of(device), median_of(launch)};
+    }
+    return true;
+  }
+
+  // Errors are told.
+  bool report_step_times() {
+    std::unique_ptr<DeviceProfile> profile;
+    if (!flags_.profile.empty()) {
+      Result<std::unique_ptr<DeviceProfile>> loaded = load_device_profile(flags_.profile);
+      if (!loaded.ok()) return fail(loaded.error());
+      profile = *std::move(loaded);
+    }
+    StepTimes times{module_, plan_};
+    times.steps = times_;
+    times.step_seconds = median_of(seconds_);
+    times.runs = std::max(flags_.repeat, 1u);
+    times.is_launched = target_->is_device();
+    times.device = target_->is_device() ? target_->device()->info().name : "cpu";
+    times.method = target_->is_device() ? "cuda events" : "steady clock";
+    times.profile = profile.get();
+    for (const Symbol& symbol : module_.symbols) {
+      if (const std::optional<int64_t> value = symbol_value(module_.text(symbol.name)))
+        times.symbols[symbol.name] = *value;
+    }
+    if (flags_.per_node) fxopt::report_step_times(console_, times);
+    if (flags_.write_measurement.empty()) return true;
+    const Status status = write_step_times(flags_.write_measurement, times);
+    return status.ok() || fail(status.error());
   }
 
   // What is known where the run was interrupted.
@@ -346,7 +397,7 @@ class StepRun {
       const std::optional<PlacedTensor> tensor = output_tensor(plan, i);
       if (!tensor.has_value()) continue;
       values.push_back({names[i], tensor->shape.dtype, tensor->shape.sizes,
-                        copy_out(*tensor, program.address_of(tensor->storage)), i});
+                        copy_out(*tensor, program.bytes_of(tensor->storage)), i});
     }
     return values;
   }
@@ -398,7 +449,7 @@ class StepRun {
       std::string name(text_at(plan, plan.nodes[row.node].name));
       if (row.num_results > 1) name += "." + std::to_string(i);
       values.push_back({name, tensor->shape.dtype, tensor->shape.sizes,
-                        copy_out(*tensor, program.address_of(tensor->storage)), FX_NONE, step});
+                        copy_out(*tensor, program.bytes_of(tensor->storage)), FX_NONE, step});
     }
     return values;
   }
@@ -415,7 +466,7 @@ class StepRun {
       const std::optional<PlacedTensor> tensor = output_tensor(plan_, i);
       if (!tensor.has_value()) continue;
       ++outputs;
-      const void* storage = program_->address_of(tensor->storage);
+      const void* storage = program_->bytes_of(tensor->storage);
       const bool is_finite = count_not_finite(*tensor, storage) == 0;
       infinite += is_finite ? 0 : 1;
       list.push_back({{"name", names[i]},
@@ -429,8 +480,8 @@ class StepRun {
       result["loss"] = value;
     }
     result["outputs"] = std::move(list);
-    console_.product() << "ran " << printable_line(std::string(text_at(plan_, plan_.name))) << " on the CPU: exact, "
-                       << kernels_->isa << ", " << count_text(threads_->size(), "thread") << loss << "; "
+    console_.product() << "ran " << printable_line(std::string(text_at(plan_, plan_.name))) << " on " << target_->name()
+                       << ": exact, " << target_->how() << loss << "; "
                        << (infinite == 0 ? "all " + count_text(outputs, "output") + " finite"
                                          : count_text(infinite, "output") + " of " + std::to_string(outputs_.size()) +
                                                " not finite")
@@ -446,8 +497,7 @@ class StepRun {
                          << '\n';
     report_time();
     report_memory();
-    result["isa"] = kernels_->isa;
-    result["threads"] = threads_->size();
+    target_->add_to(result);
     result["made_up_inputs"] = inputs_->num_made_up();
     result["seed"] = flags_.seed;
   }
@@ -455,8 +505,9 @@ class StepRun {
   void report_devices() {
     for (const uint32_t device : devices_of(plan_)) {
       const std::string_view name = text_at(plan_, device);
-      if (device == FX_NONE || name.starts_with("cpu")) continue;
-      console_.product() << "  device     " << printable_line(std::string(name)) << " in the file, run on the CPU\n";
+      if (device == FX_NONE || name.starts_with(target_->is_device() ? "cuda" : "cpu")) continue;
+      console_.product() << "  device     " << printable_line(std::string(name)) << " in the file, run on "
+                         << target_->name() << '\n';
     }
   }
 
@@ -469,8 +520,17 @@ class StepRun {
       console_.product() << ", " << measured_time_text(sorted.front()) << " to " << measured_time_text(sorted.back())
                          << " in " << count_text(sorted.size(), "run") << ", equal bits";
     }
+    if (!launch_seconds_.empty())
+      console_.product() << ", by the GPU's events; launching took the CPU "
+                         << measured_time_text(median_of(launch_seconds_));
     console_.product() << '\n';
     console_.result()["seconds"] = seconds_;
+    if (!launch_seconds_.empty()) console_.result()["launch_seconds"] = launch_seconds_;
+  }
+
+  static double median_of(std::vector<double> seconds) {
+    std::sort(seconds.begin(), seconds.end());
+    return seconds[seconds.size() / 2];
   }
 
   void report_memory() {
@@ -514,11 +574,12 @@ class StepRun {
     if (!given.ok()) return fail(given.error());
     ExecuteOptions options = execute_options(given->given());
     const Program* running = nullptr;
+    options.is_watched = nullptr;
     options.after = [&](uint32_t step) {
       if (kept_steps_.count(step) == 0) return;
       for (Value& value : results_of(*running, step)) values[value.name] = std::move(value);
     };
-    const Result<std::unique_ptr<Program>> program = Program::prepare(wide, inputs_->values(), options);
+    const Result<std::unique_ptr<Program>> program = target_->prepare_on_host(wide, inputs_->values(), options);
     if (!program.ok()) return fail(program.error());
     running = program->get();
     if (const Status status = (*program)->run(); !status.ok()) return fail(status.error());
@@ -615,23 +676,25 @@ class StepRun {
   }
 
   Console& console_;
+  const Module& module_;
   const FxPlan& plan_;
   const RunStepFlags& flags_;
   const std::string& input_;
   const ScalarValues::SymbolOf& symbols_;
   const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards_;
   Tolerance tolerance_;
-  const FxKernelTable* kernels_ = nullptr;
-  std::unique_ptr<ThreadPool> threads_;
+  std::unique_ptr<RunTarget> target_;
   Interrupts interrupts_;
   std::map<std::string, SafetensorsFile> files_;
   std::vector<std::unique_ptr<NpyFile>> arrays_;
   InputOptions options_;
   std::unique_ptr<StepInputs> inputs_;
   std::unique_ptr<Program> program_;
+  DeviceProgram* on_device_ = nullptr;  // the same, on a device
   std::unique_ptr<Plan> wide_plan_;
-  std::vector<double> seconds_;
-  int64_t resident_ = 0;  // after the first run
+  std::vector<double> seconds_, launch_seconds_;
+  std::vector<FxStepTime> times_;  // by step, where they are wanted
+  int64_t resident_ = 0;           // after the first run
   std::vector<Value> outputs_;
   std::map<uint32_t, const void*> drawn_;  // masks of --draws, by step
   std::map<uint32_t, Value> masks_;        // of --save-draws, by step
@@ -646,26 +709,14 @@ Status check_step_flags(const RunStepFlags& flags) {
     return Error{
         ErrorCode::kBadOptionValue, "--fill takes random, ramp, zeros or ones, not '" + flags.fill + "'", "", {}};
   }
-  if (!memory_by_name(flags.memory).has_value()) {
-    return Error{
-        ErrorCode::kBadOptionValue, "--memory takes arena, allocator or blocks, not '" + flags.memory + "'", "", {}};
-  }
-  const Result<AllocatorConfig> allocator = parse_allocator_config(flags.alloc_conf);
-  if (!allocator.ok()) return allocator.error();
-  if (!flags.alloc_conf.empty() && flags.memory != "allocator")
-    return Error{ErrorCode::kBadOptionValue, "--alloc-conf needs --memory allocator", "", {}};
-  if (!flags.debug.empty() && (flags.debug != "memory" || flags.memory != "arena")) {
-    return Error{ErrorCode::kBadOptionValue, "--debug takes memory, and needs the arena", "", {}};
-  }
   if (const Result<Tolerance> tolerance = parse_tolerance(flags.tolerance); !tolerance.ok()) return tolerance.error();
-  if (const Result<const FxKernelTable*> kernels = chosen_kernels(flags); !kernels.ok()) return kernels.error();
-  return ok_status();
+  return check_target_flags(flags.target);
 }
 
-void run_step(Console& console, const FxPlan& plan, const RunStepFlags& flags, const std::string& input,
-              const ScalarValues::SymbolOf& symbols,
+void run_step(Console& console, const Module& module, const FxPlan& plan, const RunStepFlags& flags,
+              const std::string& input, const ScalarValues::SymbolOf& symbols,
               const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards) {
-  StepRun(console, plan, flags, input, symbols, check_guards).run();
+  StepRun(console, module, plan, flags, input, symbols, check_guards).run();
 }
 
 }  // namespace fxopt

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/run_target.h"
 #include "core/result.h"
 #include "runtime/abi/plan.h"
 #include "runtime/plan/evaluate.h"
@@ -13,6 +14,7 @@
 namespace fxopt {
 
 class Console;
+class Module;
 
 // The flags of `fxopt run` that say what it runs with.
 struct RunStepFlags {
@@ -27,20 +29,19 @@ struct RunStepFlags {
   std::string expect;             // --expect
   std::string tolerance = "auto";
   uint32_t repeat = 1, warmup = 0;
-  uint32_t threads = 0;          // 0: as many as there are processors
-  std::string memory = "arena";  // or "allocator", "blocks"
-  std::string alloc_conf;        // of "allocator"
-  std::string debug;             // "memory"
-  std::string isa;               // "": $FXOPT_ISA, else the widest
+  bool per_node = false;
+  std::string profile;            // --profile: predicts what nodes take
+  std::string write_measurement;  // --write-measurement
+  RunTargetFlags target;
 };
 
 // Errors: kBadOptionValue for a value that is none of its flag.
 Status check_step_flags(const RunStepFlags& flags);
 
-// Runs the step on the CPU and prints what came of it: time, memory, outputs, and what --expect found. Errors go to the console.
+// Runs the step and prints what came of it: time, memory, outputs, and what --expect found. Errors go to the console.
 // `check_guards` is asked, once inputs tell the symbols, whether they are what the graph was traced for.
-void run_step(Console& console, const FxPlan& plan, const RunStepFlags& flags, const std::string& input,
-              const ScalarValues::SymbolOf& symbols,
+void run_step(Console& console, const Module& module, const FxPlan& plan, const RunStepFlags& flags,
+              const std::string& input, const ScalarValues::SymbolOf& symbols,
               const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards);
 
 }  // namespace fxopt

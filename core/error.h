@@ -84,6 +84,7 @@ enum class ErrorCode : uint16_t {
 
   kOutOfMemory = 901,
   kRunFailed = 902,  // a step failed while it ran
+  kDeviceFailed = 903,
 
   kFileOpen = 1001,
   kFileRead = 1002,

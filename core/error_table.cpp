@@ -230,6 +230,10 @@ constexpr Row kRows[] = {
      "The message names the node, the element and the value: most often an index beyond its dimension, such as a token "
      "id that "
      "the embedding has no row for. Nothing was written."},
+    {ErrorCode::kDeviceFailed, "a device cannot be used",
+     "The plugin of the device, its driver or the device itself is not there, is of another version, or failed; the "
+     "message says which and how. `fxopt doctor` lists what was found, what is missing and what to do. Nothing was "
+     "written."},
     {ErrorCode::kFileOpen, "the file cannot be opened",
      "The system refused to open the file; the message gives its reason. Usual causes are a slip in the path, a "
      "relative path from another folder, and missing permissions."},

@@ -1,6 +1,7 @@
 #include "runtime/plan/lifetimes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/memory/memory.h"
 #include "ir/step/phases.h"
@@ -26,6 +27,48 @@ void keep_unfinished(uint32_t last_step, Plan& plan) {
     for_each_storage(view, plan.steps[i], [&](uint32_t storage) {
       if (plan.storages[storage].first != FX_NONE) plan.storages[storage].last = last_step;
     });
+  }
+}
+
+// For each storage, its place among all in the order in which they end, as the trace of memory has it.
+std::vector<uint32_t> order_of_ends(const Graph& graph, const StorageMap& storages, const MemoryReport& memory,
+                                    size_t num_storages) {
+  std::vector<NodeId> schedule(graph.nodes().begin(), graph.nodes().end());
+  std::vector<std::vector<BufferId>> ending(schedule.size());
+  std::vector<uint32_t> end_of(num_storages, FX_NONE), order(num_storages, FX_NONE);
+  for (const Lifetime& life : memory.lifetimes) {
+    ending[life.last].push_back(life.buffer);
+    end_of[life.buffer.index()] = life.last;
+  }
+  uint32_t next = 0;
+  for (uint32_t place = 0; place < schedule.size(); ++place) {
+    if (ending[place].empty()) continue;
+    const auto end = [&](BufferId buffer) {
+      if (!buffer.is_valid() || end_of[buffer.index()] != place || order[buffer.index()] != FX_NONE) return;
+      order[buffer.index()] = next++;
+    };
+    graph.for_each_input(schedule[place], [&](NodeId input) {
+      for (const BufferId buffer : storages.buffers(input)) end(buffer);
+    });
+    for (const BufferId buffer : ending[place]) end(buffer);
+  }
+  return order;
+}
+
+// `order`: by storage; those of one step are listed by it.
+void add_frees(const std::vector<uint32_t>& order, Plan& plan) {
+  std::vector<std::vector<uint32_t>> ending(plan.steps.size());
+  for (uint32_t i = 0; i < plan.storages.size(); ++i) {
+    const FxStorage& storage = plan.storages[i];
+    const bool stays = (storage.flags & FX_STORAGE_RETURNED) != 0 || storage.last == FX_NONE;
+    if (is_made(storage) && !stays) ending[storage.last].push_back(i);
+  }
+  for (uint32_t i = 0; i < plan.steps.size(); ++i) {
+    std::sort(ending[i].begin(), ending[i].end(),
+              [&](uint32_t a, uint32_t b) { return std::pair(order[a], a) < std::pair(order[b], b); });
+    plan.steps[i].frees = static_cast<uint32_t>(plan.indices.size());
+    plan.steps[i].num_frees = static_cast<uint32_t>(ending[i].size());
+    plan.indices.insert(plan.indices.end(), ending[i].begin(), ending[i].end());
   }
 }
 
@@ -63,20 +106,7 @@ void set_lifetimes(const Graph& graph, const StorageMap& storages, std::span<con
       storage.first = storage.last = FX_NONE;
   }
   keep_unfinished(last_step, plan);
-}
-
-void add_frees(Plan& plan) {
-  std::vector<std::vector<uint32_t>> ending(plan.steps.size());
-  for (uint32_t i = 0; i < plan.storages.size(); ++i) {
-    const FxStorage& storage = plan.storages[i];
-    const bool stays = (storage.flags & FX_STORAGE_RETURNED) != 0 || storage.last == FX_NONE;
-    if (is_made(storage) && !stays) ending[storage.last].push_back(i);
-  }
-  for (uint32_t i = 0; i < plan.steps.size(); ++i) {
-    plan.steps[i].frees = static_cast<uint32_t>(plan.indices.size());
-    plan.steps[i].num_frees = static_cast<uint32_t>(ending[i].size());
-    plan.indices.insert(plan.indices.end(), ending[i].begin(), ending[i].end());
-  }
+  add_frees(order_of_ends(graph, storages, memory, plan.storages.size()), plan);
 }
 
 void mark_transfers(Plan& plan) {

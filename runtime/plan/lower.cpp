@@ -67,7 +67,6 @@ class Lowering {
     set_sizes(graph_, storages_, scalars_, *plan_);
     check_extents();
     set_lifetimes(graph_, storages_, steps_before_, has_tensor_, *plan_);
-    add_frees(*plan_);
     mark_transfers(*plan_);
     if (error_.has_value()) return *std::move(error_);
     return std::move(plan_);

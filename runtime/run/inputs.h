@@ -13,7 +13,7 @@
 #include "core/result.h"
 #include "ir/io/safetensors.h"
 #include "runtime/plan/evaluate.h"
-#include "runtime/run/executor.h"
+#include "runtime/run/host_memory.h"
 
 namespace fxopt {
 

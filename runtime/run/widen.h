@@ -4,7 +4,7 @@
 
 #include "runtime/plan/evaluate.h"
 #include "runtime/plan/plan.h"
-#include "runtime/run/executor.h"
+#include "runtime/run/host_memory.h"
 
 namespace fxopt {
 

@@ -15,7 +15,7 @@
 #include "runtime/plan/lower.h"
 #include "runtime/plan/plan.h"
 #include "runtime/run/compare.h"
-#include "runtime/run/executor.h"
+#include "runtime/run/host_program.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/tensors.h"
 #include "tests/catch.h"
@@ -87,7 +87,7 @@ std::vector<Got> run_case(LoweredCase& lowered, const FxKernelTable& kernels, ui
   options.given = lowered.inputs->given();
   lowered.inputs->restore();  // what runs before have written in place
   const FxPlan& plan = lowered.view();
-  const Result<std::unique_ptr<Program>> program = Program::prepare(plan, lowered.inputs->values(), options);
+  const Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(plan, lowered.inputs->values(), options);
   if (!program.ok()) FAIL(format_error(program.error()));
   const Status status = (*program)->run();
   if (!status.ok()) FAIL(format_error(status.error()));
@@ -96,7 +96,7 @@ std::vector<Got> run_case(LoweredCase& lowered, const FxKernelTable& kernels, ui
     const std::optional<PlacedTensor> tensor =
         placed_tensor(plan, lowered.inputs->values(), index_of(plan.outputs[i].value));
     REQUIRE(tensor.has_value());
-    results.push_back({tensor->shape.dtype, copy_out(*tensor, (*program)->address_of(tensor->storage))});
+    results.push_back({tensor->shape.dtype, copy_out(*tensor, (*program)->bytes_of(tensor->storage))});
   }
   return results;
 }

@@ -13,7 +13,7 @@
 #include "runtime/plan/lower.h"
 #include "runtime/plan/plan.h"
 #include "runtime/run/compare.h"
-#include "runtime/run/executor.h"
+#include "runtime/run/host_program.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/tensors.h"
 #include "tests/catch.h"
@@ -54,7 +54,7 @@ TEST_CASE("run: the twins give the same bits before and after every exact pipeli
 TEST_CASE("run: bytes that are counted are the predicted ones and workspaces") {
   for (const char* file : kTwinFiles) {
     for (const char* pipeline : kExact) {
-      for (const HostMemory memory : {HostMemory::kBlocks, HostMemory::kAllocator}) {
+      for (const StorageMemory memory : {StorageMemory::kBlocks, StorageMemory::kAllocator}) {
         CAPTURE(file, pipeline, static_cast<int>(memory));
         TestRun run(load_optimized(file, pipeline));
         run.options().memory = memory;
@@ -68,15 +68,15 @@ TEST_CASE("run: bytes that are counted are the predicted ones and workspaces") {
 
 TEST_CASE("run: blocks, guards and poison change no bit") {
   const auto arena = TestRun(load_testdata("gpt2_joint_twin.pb.zst")).outputs();
-  for (const HostMemory memory : {HostMemory::kBlocks, HostMemory::kAllocator}) {
+  for (const StorageMemory memory : {StorageMemory::kBlocks, StorageMemory::kAllocator}) {
     TestRun blocks(load_testdata("gpt2_joint_twin.pb.zst"));
     blocks.options().memory = memory;
     CHECK(blocks.outputs() == arena);
     CHECK_FALSE(blocks.first_difference().has_value());  // runs again, with what the first run left
-    CHECK((blocks.program().reserved_peak() > 0) == (memory == HostMemory::kAllocator));
+    CHECK((blocks.program().reserved_peak() > 0) == (memory == StorageMemory::kAllocator));
   }
   TestRun expandable(load_testdata("gpt2_joint_twin.pb.zst"));
-  expandable.options().memory = HostMemory::kAllocator;
+  expandable.options().memory = StorageMemory::kAllocator;
   expandable.options().allocator.expandable_segments = true;
   CHECK(expandable.outputs() == arena);
   TestRun guarded(load_testdata("gpt2_joint_twin.pb.zst"));
@@ -278,7 +278,8 @@ TEST_CASE("run: graphs of all other cases whose operators have kernels") {
       options.threads = &pool;
       options.given = (*bound)->given();
       options.debug_memory = true;
-      const Result<std::unique_ptr<Program>> program = Program::prepare((*plan)->view(), (*bound)->values(), options);
+      const Result<std::unique_ptr<HostProgram>> program =
+          HostProgram::prepare((*plan)->view(), (*bound)->values(), options);
       const Status status = program.ok() ? (*program)->run() : Status(program.error());
       ++(status.ok() ? ran : refused);
       if (!status.ok()) CHECK(status.error().code != ErrorCode::kInternal);

@@ -12,7 +12,7 @@
 #include "runtime/plan/lower.h"
 #include "runtime/plan/plan.h"
 #include "runtime/run/compare.h"
-#include "runtime/run/executor.h"
+#include "runtime/run/host_program.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/tensors.h"
 #include "tests/catch.h"
@@ -53,7 +53,7 @@ class TestRun {
     if (options_.kernels == nullptr) options_.kernels = *cpu_kernels("");
     options_.given = inputs_->given();
     inputs_->restore();
-    Result<std::unique_ptr<Program>> program = Program::prepare(view(), values(), options_);
+    Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(view(), values(), options_);
     if (!program.ok()) return program.error();
     program_ = *std::move(program);
     return program_->run();
@@ -62,7 +62,7 @@ class TestRun {
   std::vector<std::byte> bytes_of(FxWord word) {
     const std::optional<PlacedTensor> tensor = placed_tensor(view(), values(), index_of(word));
     REQUIRE(tensor.has_value());
-    return copy_out(*tensor, program_->address_of(tensor->storage));
+    return copy_out(*tensor, program_->bytes_of(tensor->storage));
   }
 
   // Runs, and gives outputs that are tensors by their names.

@@ -12,7 +12,7 @@
 #include "ir/prepare.h"
 #include "runtime/cpu/isa.h"
 #include "runtime/plan/lower.h"
-#include "runtime/run/executor.h"
+#include "runtime/run/host_program.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/tensors.h"
 #include "tests/catch.h"
@@ -43,7 +43,7 @@ std::vector<std::vector<std::byte>> outputs_of(Step& step, ThreadPool& pool, Sta
   options.threads = &pool;
   options.given = step.inputs->given();
   const FxPlan& plan = step.plan->view();
-  const Result<std::unique_ptr<Program>> program = Program::prepare(plan, step.inputs->values(), options);
+  const Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(plan, step.inputs->values(), options);
   REQUIRE(program.ok());
   status = (*program)->run();
   std::vector<std::vector<std::byte>> outputs;
@@ -51,7 +51,7 @@ std::vector<std::vector<std::byte>> outputs_of(Step& step, ThreadPool& pool, Sta
     if (kind_of(plan.outputs[i].value) != FX_WORD_TENSOR) continue;
     const std::optional<PlacedTensor> tensor =
         placed_tensor(plan, step.inputs->values(), index_of(plan.outputs[i].value));
-    outputs.push_back(copy_out(*tensor, (*program)->address_of(tensor->storage)));
+    outputs.push_back(copy_out(*tensor, (*program)->bytes_of(tensor->storage)));
   }
   return outputs;
 }

@@ -1,0 +1,152 @@
+#include "cli/run_target.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/print/table.h"
+#include "runtime/cpu/isa.h"
+
+namespace fxopt {
+namespace {
+
+std::optional<StorageMemory> memory_by_name(std::string_view name) {
+  if (name == "arena") return StorageMemory::kArena;
+  if (name == "allocator") return StorageMemory::kAllocator;
+  if (name == "blocks") return StorageMemory::kBlocks;
+  return std::nullopt;
+}
+
+Result<const FxKernelTable*> chosen_kernels(const RunTargetFlags& flags) {
+  const char* named = std::getenv("FXOPT_ISA");
+  return cpu_kernels(!flags.isa.empty() ? flags.isa : named != nullptr ? named : "");
+}
+
+// The ordinal of "cuda" or "cuda:1"; nothing where it is neither.
+std::optional<int32_t> cuda_ordinal(std::string_view device) {
+  if (device == "cuda") return 0;
+  if (!device.starts_with("cuda:")) return std::nullopt;
+  int32_t ordinal = 0;
+  const char* end = device.data() + device.size();
+  const auto [stop, error] = std::from_chars(device.data() + 5, end, ordinal);
+  return error == std::errc() && stop == end && ordinal >= 0 ? std::optional(ordinal) : std::nullopt;
+}
+
+Error bad_value(std::string message, std::string hint = "") {
+  return {ErrorCode::kBadOptionValue, std::move(message), std::move(hint), {}};
+}
+
+// What a device of a plugin does not do is said before anything is opened.
+Status check_device_flags(const RunTargetFlags& flags) {
+  const auto refuse = [](const std::string& flag, const std::string& why) {
+    return Status(Error{ErrorCode::kDeviceFailed, flag + " cannot be honoured on a GPU: " + why, "", {}});
+  };
+  if (!flags.debug.empty()) return refuse("--debug memory", "guards are written and read by the CPU");
+  if (flags.memory == "blocks") return refuse("--memory blocks", "a GPU has no allocator of the system: say allocator");
+  if (flags.memory == "allocator" && flags.streams > 1)
+    return refuse("--streams with --memory allocator", "its blocks are used again without waiting for other streams");
+  return ok_status();
+}
+
+}  // namespace
+
+Status check_target_flags(const RunTargetFlags& flags) {
+  if (flags.device != "cpu" && !cuda_ordinal(flags.device).has_value())
+    return bad_value("--device takes cpu, cuda or cuda:N, not '" + flags.device + "'");
+  if (!memory_by_name(flags.memory).has_value())
+    return bad_value("--memory takes arena, allocator or blocks, not '" + flags.memory + "'");
+  const Result<AllocatorConfig> allocator = parse_allocator_config(flags.alloc_conf);
+  if (!allocator.ok()) return allocator.error();
+  if (!flags.alloc_conf.empty() && flags.memory != "allocator")
+    return bad_value("--alloc-conf needs --memory allocator");
+  if (!flags.debug.empty() && (flags.debug != "memory" || flags.memory != "arena"))
+    return bad_value("--debug takes memory, and needs the arena");
+  if (const Result<const FxKernelTable*> kernels = chosen_kernels(flags); !kernels.ok()) return kernels.error();
+  if (flags.device != "cpu") return check_device_flags(flags);
+  if (!flags.plugin.empty()) return bad_value("--plugin needs --device cuda");
+  return ok_status();
+}
+
+Result<std::unique_ptr<RunTarget>> RunTarget::open(const RunTargetFlags& flags) {
+  std::unique_ptr<RunTarget> target(new RunTarget(flags));
+  target->kernels_ = *chosen_kernels(flags);
+  const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
+  target->threads_ = std::make_unique<ThreadPool>(flags.threads == 0 ? processors : flags.threads);
+  if (const Status status = target->check_subnormals(); !status.ok()) return status.error();
+  if (flags.device == "cpu") return target;
+  const Result<Plugin> plugin = open_plugin("cuda", flags.plugin);
+  if (!plugin.ok()) return plugin.error();
+  Result<std::unique_ptr<PluginDevice>> device = PluginDevice::open(*plugin, *cuda_ordinal(flags.device));
+  if (!device.ok()) return device.error();
+  target->device_ = *std::move(device);
+  return target;
+}
+
+Status RunTarget::check_subnormals() const {
+  if (threads_->keeps_subnormals()) return ok_status();
+  return Error{ErrorCode::kInternal,
+               "numbers below the smallest normal one are flushed to zero on a thread",
+               "a library that this process has loaded has switched them off",
+               {}};
+}
+
+std::string RunTarget::name() const {
+  if (!is_device()) return "the CPU";
+  return "cuda:" + std::to_string(device_->ordinal()) + " (" + device_->info().name + ")";
+}
+
+std::string RunTarget::how() const {
+  if (!is_device()) return std::string(kernels_->isa) + ", " + count_text(threads_->size(), "thread");
+  return "sm_" + std::to_string(device_->info().capability) + ", " + count_text(flags_.streams, "stream");
+}
+
+void RunTarget::set(ExecuteOptions& options) const {
+  options.kernels = kernels_;
+  options.threads = threads_.get();
+  options.memory = *memory_by_name(flags_.memory);
+  options.allocator = *parse_allocator_config(flags_.alloc_conf);
+  options.debug_memory = flags_.debug == "memory";
+}
+
+Result<std::unique_ptr<Program>> RunTarget::prepare(const FxPlan& plan, const ScalarValues& values,
+                                                    ExecuteOptions options) {
+  set(options);
+  if (is_device()) {
+    DeviceOptions device_options;
+    device_options.streams = flags_.streams;
+    Result<std::unique_ptr<DeviceProgram>> program =
+        DeviceProgram::prepare(plan, values, options, *device_, device_options);
+    if (!program.ok()) return program.error();
+    return std::unique_ptr<Program>(*std::move(program));
+  }
+  Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(plan, values, options);
+  if (!program.ok()) return program.error();
+  return std::unique_ptr<Program>(*std::move(program));
+}
+
+Result<std::unique_ptr<Program>> RunTarget::prepare_on_host(const FxPlan& plan, const ScalarValues& values,
+                                                            ExecuteOptions options) const {
+  set(options);
+  options.memory = StorageMemory::kArena;
+  Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(plan, values, options);
+  if (!program.ok()) return program.error();
+  return std::unique_ptr<Program>(*std::move(program));
+}
+
+void RunTarget::add_to(nlohmann::ordered_json& result) const {
+  result["device"] = is_device() ? "cuda:" + std::to_string(device_->ordinal()) : "cpu";
+  result["isa"] = is_device() ? "sm_" + std::to_string(device_->info().capability) : std::string(kernels_->isa);
+  result["threads"] = threads_->size();
+  if (!is_device()) return;
+  result["device_name"] = device_->info().name;
+  result["plugin"] = device_->plugin().path;
+  result["streams"] = flags_.streams;
+}
+
+}  // namespace fxopt

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/result.h"
+#include "runtime/cpu/threads.h"
+#include "runtime/run/device_program.h"
+#include "runtime/run/host_program.h"
+#include "runtime/run/plugin.h"
+
+namespace fxopt {
+
+struct RunTargetFlags {
+  std::string device = "cpu";    // or "cuda", "cuda:1"
+  std::string plugin;            // --plugin
+  uint32_t threads = 0;          // 0: as many as there are processors
+  std::string isa;               // "": $FXOPT_ISA, else the widest
+  std::string memory = "arena";  // or "allocator", "blocks"
+  std::string alloc_conf;        // of "allocator"
+  std::string debug;             // "memory"
+  uint32_t streams = 1;
+};
+
+// Errors: kBadOptionValue for a value that is none of its flag, kDeviceFailed for one that the device cannot honour.
+Status check_target_flags(const RunTargetFlags& flags);
+
+// Where a step runs: the CPU, or a device of a plugin.
+class RunTarget {
+ public:
+  // `flags` are checked and outlive it. Errors: those of open_plugin() and PluginDevice::open(); kInternal where a thread flushes small
+  // numbers to zero.
+  static Result<std::unique_ptr<RunTarget>> open(const RunTargetFlags& flags);
+
+  bool is_device() const { return device_ != nullptr; }
+  // "the CPU", "cuda:0 (NVIDIA H100 80GB HBM3)".
+  std::string name() const;
+  // "avx512, 2 threads"; "sm_90, 1 stream".
+  std::string how() const;
+  const FxKernelTable& host_kernels() const { return *kernels_; }
+  const PluginDevice* device() const { return device_.get(); }
+  ThreadPool& threads() const { return *threads_; }
+
+  // Sets what `flags` say in `options`, and prepares the plan. The second always on the CPU, in the arena.
+  Result<std::unique_ptr<Program>> prepare(const FxPlan& plan, const ScalarValues& values, ExecuteOptions options);
+  Result<std::unique_ptr<Program>> prepare_on_host(const FxPlan& plan, const ScalarValues& values,
+                                                   ExecuteOptions options) const;
+  Status check_subnormals() const;
+  void add_to(nlohmann::ordered_json& result) const;
+
+ private:
+  explicit RunTarget(const RunTargetFlags& flags) : flags_(flags) {}
+  void set(ExecuteOptions& options) const;
+
+  const RunTargetFlags& flags_;
+  const FxKernelTable* kernels_ = nullptr;
+  std::unique_ptr<ThreadPool> threads_;
+  std::unique_ptr<PluginDevice> device_;
+};
+
+}  // namespace fxopt

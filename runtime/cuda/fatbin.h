@@ -1,0 +1,9 @@
+// The kernels of kernels.cu for all targets, as nvcc wrote them.
+#pragma once
+
+namespace fxopt::cuda {
+
+extern "C" const unsigned char fxopt_cuda_fatbin[];
+inline const unsigned char* const kFatbin = fxopt_cuda_fatbin;
+
+}  // namespace fxopt::cuda

@@ -1,0 +1,57 @@
+// Launches that are ready to be issued: their tables lie on the GPU.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/device.h"
+
+namespace fxopt::cuda {
+
+class Program {
+ public:
+  Program(Device& device, const FxProgramSource& source);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  void run(uint32_t first, uint32_t end, FxStepTime* times, FxRunResult& result);
+  Device& device() const { return device_; }
+
+ private:
+  struct Launch {
+    CUkernel kernel;
+    FxCall call;  // as the GPU sees it
+    int64_t units;
+    uint32_t lanes, step, phase, stream;
+  };
+  void build(const FxProgramSource& source);
+  void give_back();
+  void add_launches(const FxProgramSource& source);
+  void add_streams(const FxProgramSource& source);
+  CUevent event();
+  void issue(const Launch& launch) const;
+  void issue_steps(uint32_t first, uint32_t end, FxRunResult& result);
+  void begin_streams();
+  void end_streams();
+  void time_steps(uint32_t first, uint32_t end, FxStepTime* times, FxRunResult& result);
+  double seconds_between(CUevent begin, CUevent end) const;
+  void read_errors(FxRunResult& result);
+
+  Device& device_;
+  const Driver& driver_;
+  std::vector<Launch> launches_;              // by step
+  std::vector<uint32_t> first_launch_;        // by step, and one more
+  std::vector<std::vector<uint32_t>> waits_;  // by step: steps of other streams
+  std::vector<CUevent> recorded_;             // by step: behind it, where another stream waits for it; else null
+  std::vector<CUstream> streams_;
+  std::vector<CUevent> events_;  // all of them
+  CUevent begin_ = nullptr, end_ = nullptr, joint_ = nullptr;
+  CUdeviceptr tables_ = 0;  // views and numbers of all calls, then an error word for each
+  CUdeviceptr errors_ = 0;  // in it
+  std::vector<int64_t> no_errors_, read_errors_;
+  std::vector<uint32_t> step_of_error_;
+};
+
+}  // namespace fxopt::cuda

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "core/allocator/caching_allocator.h"
+#include "core/result.h"
+#include "runtime/run/plugin.h"
+#include "runtime/run/program.h"
+
+namespace fxopt {
+
+struct DeviceOptions {
+  uint32_t streams = 1;
+  // Of the caching allocator: told each event, in the order in which the step takes and frees. May be empty.
+  std::function<void(const AllocatorEvent&)> observe_allocator;
+};
+
+// A plan that is ready to run on a device of a plugin. All memory is taken, and all addresses are known, before the first run: where
+// storages come from the caching allocator, it is taken through the step once, and the step runs at the addresses that it gave.
+class DeviceProgram final : public Program {
+ public:
+  // `device` must outlive the program. Errors: those of HostProgram, kOutOfMemory with the node, what was asked and what was free,
+  // kDeviceFailed.
+  static Result<std::unique_ptr<DeviceProgram>> prepare(const FxPlan& plan, const ScalarValues& values,
+                                                        const ExecuteOptions& options, PluginDevice& device,
+                                                        const DeviceOptions& device_options);
+  ~DeviceProgram() override;
+
+  Status run() override;
+  Status upload() override;
+  const void* bytes_of(uint32_t storage) const override;
+  Status read_status() const override { return read_status_; }
+  int64_t reserved_peak() const override;
+  Result<std::vector<FxStepTime>> time_steps() override;
+
+  // Of the last run, by the device's events: from before its first launch to behind its last one.
+  double device_seconds() const { return device_seconds_; }
+  // Of the last run: what the CPU took to launch it.
+  double launch_seconds() const { return launch_seconds_; }
+  // Bytes of the caller's storages on the device.
+  int64_t given_bytes() const { return given_bytes_; }
+
+ private:
+  struct Assertion {
+    uint32_t step;
+    BoundCall call;
+  };
+
+  DeviceProgram(const FxPlan& plan, const ScalarValues& values, const ExecuteOptions& options, PluginDevice& device,
+                const DeviceOptions& device_options)
+      : Program(plan, values, options, *device.calls().kernels), device_(device), device_options_(device_options) {}
+
+  const void* drawn_at(uint32_t step) const override;
+  Status prepare_all();
+  Status take_memory();
+  Status take_given();
+  Status take_arena();
+  Status take_masks();
+  Status walk_allocator();
+  Status take_from_allocator(uint32_t step, uint32_t storage, int64_t bytes, void*& address);
+  Result<uint64_t> allocate(int64_t bytes, const char* what);
+  Status bind_assertions();
+  Status build();
+  void add_launches(uint32_t step, const FxCall& call, const FxKernel& kernel, std::vector<FxLaunch>& launches) const;
+  Status run_range(uint32_t first, uint32_t end, FxStepTime* times);
+  Status check_assertions(uint32_t first, uint32_t end);
+  Status of_call(int32_t status) const;
+  int64_t bytes_of_storage(uint32_t storage) const;
+
+  PluginDevice& device_;
+  DeviceOptions device_options_;
+  FxProgram* program_ = nullptr;
+  std::vector<uint64_t> blocks_;  // of the device, taken by us
+  std::unique_ptr<CachingAllocator> allocator_;
+  std::set<uint64_t> allocated_;      // not given back yet
+  std::vector<void*> workspaces_at_;  // by step
+  std::vector<void*> masks_;          // on the device, by step
+  std::vector<Assertion> assertions_;
+  uint64_t slots_ = 0;  // a bool for each assertion
+  int64_t given_bytes_ = 0, counted_ = 0;
+  double device_seconds_ = 0, launch_seconds_ = 0;
+  mutable std::vector<std::byte> read_;
+  mutable Status read_status_ = ok_status();
+};
+
+}  // namespace fxopt

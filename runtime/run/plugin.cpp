@@ -1,0 +1,143 @@
+#include "runtime/run/plugin.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "core/version.h"
+
+namespace fxopt {
+namespace {
+
+Error failed(std::string message, std::string hint) {
+  return {ErrorCode::kDeviceFailed, std::move(message), std::move(hint), {}};
+}
+
+std::string file_name(const std::string& name) { return "libfxopt_" + name + ".so"; }
+
+Result<Plugin> open_file(const std::string& path) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    return failed("the plugin cannot be opened: " + std::string(why == nullptr ? path : why), "");
+  }
+  using Query = const FxPlugin* (*)(uint32_t);
+  const auto query = reinterpret_cast<Query>(dlsym(library, "fxopt_plugin"));
+  if (query == nullptr) return failed(path + " is no plugin of fxopt: it has no function fxopt_plugin", "");
+  const FxPlugin* calls = query(FX_DEVICE_VERSION);
+  const std::string hint = "build the program and the plugin from one folder, or name another with --plugin";
+  if (calls == nullptr || calls->version != FX_DEVICE_VERSION || calls->size != sizeof(FxPlugin))
+    return failed(path + " is a plugin of another version of fxopt", hint);
+  if (calls->build != kVersion) {
+    return failed(path + " was built with fxopt " + calls->build + ", and this is fxopt " + std::string(kVersion),
+                  hint);
+  }
+  return Plugin{calls, path};
+}
+
+}  // namespace
+
+std::vector<std::string> plugin_paths(const std::string& name, const std::string& given) {
+  if (!given.empty()) return {given};
+  std::vector<std::string> paths;
+  if (const char* folders = std::getenv("FXOPT_PLUGIN_PATH")) {
+    std::string_view rest = folders;
+    while (!rest.empty()) {
+      const std::string_view folder = rest.substr(0, rest.find(':'));
+      rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
+      if (!folder.empty()) paths.push_back(std::string(folder) + "/" + file_name(name));
+    }
+  }
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return paths;
+  paths.push_back((program.parent_path() / file_name(name)).string());
+  paths.push_back((program.parent_path().parent_path() / "lib" / "fxopt" / file_name(name)).string());
+  return paths;
+}
+
+Result<Plugin> open_plugin(const std::string& name, const std::string& given) {
+  std::string looked;
+  for (const std::string& path : plugin_paths(name, given)) {
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) return open_file(std::filesystem::absolute(path).string());
+    looked += (looked.empty() ? "" : ", ") + path;
+  }
+  return failed("there is no plugin for " + name + ": looked for " + looked,
+                "it is built where nvcc is found; --plugin FILE or $FXOPT_PLUGIN_PATH say where it is");
+}
+
+Error device_error(const Plugin& plugin, int32_t status) {
+  const std::string message = plugin.calls->last_error();
+  switch (status) {
+    case FX_DEVICE_NO_DRIVER:
+      return failed("there is no GPU driver here: " + message, "`fxopt doctor` says what is missing");
+    case FX_DEVICE_OLD_DRIVER:
+      return failed(message, "install a newer driver of the GPU");
+    case FX_DEVICE_NONE:
+      return failed(message, "`fxopt doctor` lists the GPUs");
+    case FX_DEVICE_NO_MEMORY:
+      return {ErrorCode::kOutOfMemory, message, "`fxopt mem` tells what a step needs", {}};
+    default:
+      return failed(message, "");
+  }
+}
+
+Result<std::unique_ptr<PluginDevice>> PluginDevice::open(const Plugin& plugin, int32_t ordinal) {
+  FxDevice* handle = nullptr;
+  if (const int32_t status = plugin.calls->open(ordinal, &handle); status != FX_DEVICE_OK)
+    return device_error(plugin, status);
+  std::unique_ptr<PluginDevice> device(new PluginDevice(plugin, handle, ordinal));
+  device->info_.size = sizeof(FxDeviceInfo);
+  if (const int32_t status = plugin.calls->info(handle, &device->info_); status != FX_DEVICE_OK)
+    return device_error(plugin, status);
+  return device;
+}
+
+PluginDevice::~PluginDevice() { plugin_.calls->close(handle_); }
+
+int64_t PluginDevice::free_bytes() const {
+  FxDeviceInfo now{};
+  now.size = sizeof now;
+  return plugin_.calls->info(handle_, &now) == FX_DEVICE_OK ? now.free_bytes : 0;
+}
+
+std::optional<uint64_t> PluginDevice::allocate(int64_t bytes) {
+  uint64_t address = 0;
+  const int32_t status = plugin_.calls->allocate(handle_, bytes, &address);
+  if (status == FX_DEVICE_OK) return address;
+  if (status == FX_DEVICE_NO_MEMORY) return std::nullopt;
+  throw DeviceFailure{error(status)};
+}
+
+void PluginDevice::free(uint64_t address, int64_t) {
+  if (const int32_t status = plugin_.calls->free(handle_, address); status != FX_DEVICE_OK)
+    throw DeviceFailure{error(status)};
+}
+
+uint64_t PluginDevice::reserve(int64_t bytes) {
+  uint64_t address = 0;
+  if (const int32_t status = plugin_.calls->reserve(handle_, bytes, &address); status != FX_DEVICE_OK)
+    throw DeviceFailure{error(status)};
+  return address;
+}
+
+void PluginDevice::unreserve(uint64_t address, int64_t bytes) {
+  if (const int32_t status = plugin_.calls->unreserve(handle_, address, bytes); status != FX_DEVICE_OK)
+    throw DeviceFailure{error(status)};
+}
+
+bool PluginDevice::map(uint64_t address, int64_t bytes, int64_t) {
+  const int32_t status = plugin_.calls->map(handle_, address, bytes);
+  if (status != FX_DEVICE_OK && status != FX_DEVICE_NO_MEMORY) throw DeviceFailure{error(status)};
+  return status == FX_DEVICE_OK;
+}
+
+void PluginDevice::unmap(uint64_t address, int64_t bytes, int64_t, int64_t) {
+  if (const int32_t status = plugin_.calls->unmap(handle_, address, bytes); status != FX_DEVICE_OK)
+    throw DeviceFailure{error(status)};
+}
+
+}  // namespace fxopt

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/allocator/device.h"
+#include "core/result.h"
+#include "runtime/abi/device.h"
+
+namespace fxopt {
+
+// Where a plugin is looked for, in order: the path that is given; the folders of $FXOPT_PLUGIN_PATH (separated by ':'), the program's, and
+// ../lib/fxopt beside it. Never the working directory.
+std::vector<std::string> plugin_paths(const std::string& name, const std::string& given);
+
+// A library that was opened. It stays loaded until the program ends.
+struct Plugin {
+  const FxPlugin* calls = nullptr;
+  std::string path;
+};
+
+// Opens libfxopt_NAME.so. `given`: a path that must be it, or empty. Errors: kDeviceFailed: nothing found, no plugin, another version,
+// another build.
+Result<Plugin> open_plugin(const std::string& name, const std::string& given);
+
+// What a call of a plugin that failed means, as an error of the program. `status` is not FX_DEVICE_OK.
+Error device_error(const Plugin& plugin, int32_t status);
+
+// An open device of a plugin, as the caching allocator needs it: all work of the device ends before memory goes back.
+class PluginDevice final : public AllocatorDevice {
+ public:
+  // Errors: kDeviceFailed: no driver, one too old, no such device; kOutOfMemory.
+  static Result<std::unique_ptr<PluginDevice>> open(const Plugin& plugin, int32_t ordinal);
+  ~PluginDevice() override;
+  PluginDevice(const PluginDevice&) = delete;
+  PluginDevice& operator=(const PluginDevice&) = delete;
+
+  const Plugin& plugin() const { return plugin_; }
+  const FxPlugin& calls() const { return *plugin_.calls; }
+  FxDevice* handle() const { return handle_; }
+  int32_t ordinal() const { return ordinal_; }
+  // As it was when the device was opened.
+  const FxDeviceInfo& info() const { return info_; }
+  Error error(int32_t status) const { return device_error(plugin_, status); }
+
+  int64_t total_bytes() const override { return info_.total_bytes; }
+  int64_t free_bytes() const override;
+  std::optional<uint64_t> allocate(int64_t bytes) override;
+  void free(uint64_t address, int64_t bytes) override;
+  uint64_t reserve(int64_t bytes) override;
+  void unreserve(uint64_t address, int64_t bytes) override;
+  bool map(uint64_t address, int64_t bytes, int64_t page_bytes) override;
+  void unmap(uint64_t address, int64_t bytes, int64_t page_bytes, int64_t stream) override;
+  // Programs are placed before they run: no block waits for a stream.
+  uint64_t record_event(int64_t) override { return 1; }
+  bool is_done(uint64_t) override { return true; }
+  void wait(uint64_t) override {}
+
+ private:
+  PluginDevice(const Plugin& plugin, FxDevice* handle, int32_t ordinal)
+      : plugin_(plugin), handle_(handle), ordinal_(ordinal) {}
+
+  Plugin plugin_;
+  FxDevice* handle_;
+  int32_t ordinal_;
+  FxDeviceInfo info_{};
+};
+
+// Thrown by PluginDevice, below an allocator that has no other way to say it: a device that fails in anything but memory.
+struct DeviceFailure {
+  Error error;
+};
+
+}  // namespace fxopt

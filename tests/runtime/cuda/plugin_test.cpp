@@ -1,0 +1,379 @@
+// The plugin for CUDA, as it is shipped, on a driver that runs its kernels on the CPU (fake_driver.cpp): its bits, its memory, its errors.
+
+#include <dlfcn.h>
+#include <random>
+
+#include "ir/alias/storages.h"
+#include "ir/memory/memory.h"
+#include "ir/memory/replay.h"
+#include "ir/memory/trace.h"
+#include "runtime/run/device_program.h"
+#include "tests/catch.h"
+#include "tests/runtime/cuda/fake_driver.h"
+#include "tests/runtime/test_run.h"
+#include "tests/testdata/files.h"
+
+namespace fxopt {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+// The fake's own functions. Its SONAME is the driver's, so that the plugin finds it.
+struct FakeDriver {
+  void* library = dlopen(FXOPT_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
+  template <class Function>
+  Function* find(const char* name) const {
+    if (library == nullptr) FAIL(dlerror());
+    return reinterpret_cast<Function*>(dlsym(library, name));
+  }
+  void reset(int32_t devices = 1, int64_t memory = 8 * kGiB) const {
+    find<decltype(fake_cuda_reset)>("fake_cuda_reset")(devices, memory, 13000);
+  }
+  void set_order(uint64_t seed) const { find<decltype(fake_cuda_set_order)>("fake_cuda_set_order")(seed); }
+  void fail_call(uint64_t number) const { find<decltype(fake_cuda_fail_call)>("fake_cuda_fail_call")(number); }
+  uint64_t num_calls() const { return find<decltype(fake_cuda_num_calls)>("fake_cuda_num_calls")(); }
+  std::string failed_call() const { return find<decltype(fake_cuda_failed_call)>("fake_cuda_failed_call")(); }
+  std::string held() const { return find<decltype(fake_cuda_held)>("fake_cuda_held")(); }
+  std::string faults() const { return find<decltype(fake_cuda_faults)>("fake_cuda_faults")(); }
+};
+const FakeDriver& fake() {
+  static const FakeDriver driver;
+  return driver;
+}
+
+Result<std::unique_ptr<PluginDevice>> open_gpu() {
+  fake();
+  const Result<Plugin> plugin = open_plugin("cuda", FXOPT_PLUGIN);
+  if (!plugin.ok()) return plugin.error();
+  return PluginDevice::open(*plugin, 0);
+}
+
+using Outputs = std::map<std::string, std::vector<std::byte>>;
+
+// A step on the GPU; the inputs are those that TestRun makes up.
+class GpuRun {
+ public:
+  explicit GpuRun(std::unique_ptr<Module> module) : step_(std::move(module)) {}
+
+  ExecuteOptions options;
+  DeviceOptions device_options;
+
+  FxPlan view() { return step_.view(); }
+  DeviceProgram& program() { return *program_; }
+
+  Status prepare() {
+    Result<std::unique_ptr<PluginDevice>> device = open_gpu();
+    if (!device.ok()) return device.error();
+    device_ = *std::move(device);
+    options.given = step_.inputs().given();
+    Result<std::unique_ptr<DeviceProgram>> program =
+        DeviceProgram::prepare(step_.view(), step_.values(), options, *device_, device_options);
+    if (!program.ok()) return program.error();
+    program_ = *std::move(program);
+    return ok_status();
+  }
+
+  Status run(Outputs& outputs) {
+    if (Status status = prepare(); !status.ok()) return status;
+    if (Status status = program_->run(); !status.ok()) return status;
+    outputs = read();
+    return program_->read_status();
+  }
+
+  Outputs read() {
+    Outputs found;
+    const FxPlan& plan = step_.view();
+    const std::vector<std::string> names = output_names(plan);
+    for (uint64_t i = 0; i < plan.num_outputs; ++i) {
+      if (kind_of(plan.outputs[i].value) != FX_WORD_TENSOR) continue;
+      const std::optional<PlacedTensor> tensor = placed_tensor(plan, step_.values(), index_of(plan.outputs[i].value));
+      found[names[i]] = copy_out(*tensor, program_->bytes_of(tensor->storage));
+    }
+    return found;
+  }
+
+ private:
+  TestRun step_;
+  std::unique_ptr<PluginDevice> device_;
+  std::unique_ptr<DeviceProgram> program_;
+};
+
+void check_clean() {
+  CHECK(fake().faults() == "");
+  CHECK(fake().held() == "");
+}
+
+const char* const kTwinFiles[] = {"gpt2_flb_twin.pb.zst", "gpt2_joint_twin.pb.zst"};
+
+TEST_CASE("plugin: the twins have the CPU's bits in every legal order of streams") {
+  for (const char* file : kTwinFiles) {
+    const Outputs expected = TestRun(load_testdata(file)).outputs();
+    for (uint64_t order = 0; order <= 5; ++order) {
+      for (const uint32_t streams : {1u, 4u}) {
+        CAPTURE(file, order, streams);
+        fake().reset();
+        fake().set_order(order);
+        Outputs outputs;
+        {
+          GpuRun run(load_testdata(file));
+          run.device_options.streams = streams;
+          const Status status = run.run(outputs);
+          if (!status.ok()) FAIL(format_error(status.error()));
+          CHECK((run.program().device_seconds() > 0));
+        }
+        CHECK((outputs == expected));
+        check_clean();
+      }
+    }
+  }
+}
+
+TEST_CASE("plugin: storages of the caching allocator give the same bits, in segments of both kinds") {
+  for (const char* file : kTwinFiles) {
+    const Outputs expected = TestRun(load_testdata(file)).outputs();
+    for (const bool is_expandable : {false, true}) {
+      CAPTURE(file, is_expandable);
+      fake().reset();
+      Outputs outputs;
+      {
+        GpuRun run(load_testdata(file));
+        run.options.memory = StorageMemory::kAllocator;
+        run.options.allocator.expandable_segments = is_expandable;
+        const Status status = run.run(outputs);
+        if (!status.ok()) FAIL(format_error(status.error()));
+        CHECK(run.program().reserved_peak() > 0);
+        CHECK(run.program().counted_peak() > run.program().given_bytes());
+        REQUIRE(run.program().upload().ok());
+        REQUIRE(run.program().run().ok());
+        CHECK((run.read() == expected));
+      }
+      CHECK((outputs == expected));
+      check_clean();
+    }
+  }
+}
+
+// What `mem` says the allocator does, from the first node on.
+class Predicted final : public ReplayListener {
+ public:
+  explicit Predicted(const Module& module) {
+    const Graph& graph = module.main();
+    const StorageMap storages(graph);
+    const MemoryReport memory = analyze_memory(graph, storages);
+    ReplayOptions options;
+    options.listener = this;
+    replay_allocator(trace_memory(graph, storages, memory, memory.devices.front().device, {}, {}), options);
+  }
+  std::vector<std::pair<AllocatorAction, int64_t>> events;
+
+ private:
+  void on_begin(const std::vector<uint64_t>&) override { events.clear(); }
+  void on_event(uint32_t, uint32_t, const AllocatorEvent& event) override {
+    events.emplace_back(event.action, event.bytes);
+  }
+  void on_end(const CachingAllocator&) override {}
+};
+
+TEST_CASE("plugin: the allocator's events are those that mem predicts, one by one") {
+  for (const char* file : kTwinFiles) {
+    for (const char* passes : {"", "canonicalize,cse,dce", "canonicalize,cse,sac{policy=full},remat,dce"}) {
+      CAPTURE(file, passes);
+      const Predicted predicted(*load_optimized(file, passes));
+      fake().reset();
+      std::vector<std::pair<AllocatorAction, int64_t>> events;
+      GpuRun run(load_optimized(file, passes));
+      run.options.memory = StorageMemory::kAllocator;
+      run.device_options.observe_allocator = [&](const AllocatorEvent& event) {
+        events.emplace_back(event.action, event.bytes);
+      };
+      REQUIRE(run.prepare().ok());
+      // Before the first node the inputs are taken.
+      REQUIRE(events.size() > predicted.events.size());
+      events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(predicted.events.size()));
+      size_t first = 0;
+      while (first < events.size() && events[first] == predicted.events[first]) ++first;
+      CAPTURE(first, events.size());
+      CHECK(first == events.size());
+    }
+  }
+}
+
+const char* const kIndexed = R"(graph @main {
+  %w: f32[10, 4] = placeholder() {input={role=parameter}}
+  %ids: i64[6] = placeholder()
+  %e: f32[6, 4] = aten.embedding.default(%w, %ids)
+  %s: f32[4] = aten.sum.dim_IntList(%e, [0], False)
+  return (%s,)
+}
+)";
+
+TEST_CASE("plugin: an index beyond its dimension names its node, and the next run is right") {
+  fake().reset();
+  {
+    GpuRun run(parsed(kIndexed));
+    REQUIRE(run.prepare().ok());
+    REQUIRE(run.program().run().ok());
+    const Outputs expected = run.read();
+    auto* ids = static_cast<int64_t*>(run.options.given[1]);
+    const int64_t kept = ids[4];
+    ids[4] = 12;
+    REQUIRE(run.program().upload().ok());
+    const Status status = run.program().run();
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().code == ErrorCode::kRunFailed);
+    CHECK(status.error().where.node == "e");
+    CHECK(status.error().message == "an index is beyond its dimension, at element 4");
+    ids[4] = kept;
+    REQUIRE(run.program().upload().ok());
+    REQUIRE(run.program().run().ok());
+    CHECK((run.read() == expected));
+  }
+  check_clean();
+}
+
+TEST_CASE("plugin: an assertion is looked at when its memory may be used again") {
+  const auto run_with = [](float x) {
+    GpuRun run(parsed(R"(graph @main {
+  %x: f32[] = placeholder()
+  %two: f32[] = aten.scalar_tensor.default(2.0)
+  %small: b8[] = aten.le.Tensor(%x, %two)
+  %assert: None = aten._assert_async.msg(%small, "x is too large")
+  %y: b8[] = aten.le.Tensor(%two, %x)
+  return (%y,)
+}
+)"));
+    if (const Status status = run.prepare(); !status.ok()) FAIL(format_error(status.error()));
+    *static_cast<float*>(run.options.given[0]) = x;
+    REQUIRE(run.program().upload().ok());
+    return run.program().run();
+  };
+  fake().reset();
+  CHECK(run_with(1).ok());
+  const Status status = run_with(3);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().message == "an assertion failed: x is too large");
+  check_clean();
+}
+
+TEST_CASE("plugin: what memory lacks is said with the node, what was asked and what was free") {
+  for (const StorageMemory memory : {StorageMemory::kArena, StorageMemory::kAllocator}) {
+    fake().reset(1, 3 << 20);
+    Status status = ok_status();
+    {
+      GpuRun run(parsed(R"(graph @main {
+  %x: f32[1024] = placeholder()
+  %a: f32[1024, 1024](0, 1) = aten.expand.default(%x, [1024, 1024])
+  %b: f32[1024, 1024] = aten.mul.Tensor(%a, 2.0)
+  return (%b,)
+}
+)"));
+      run.options.memory = memory;
+      status = run.prepare();
+    }
+    REQUIRE_FALSE(status.ok());
+    CAPTURE(status.error().message);
+    CHECK(status.error().code == ErrorCode::kOutOfMemory);
+    CHECK(status.error().where.node == "b");
+    CHECK(status.error().message.find("4194304 bytes") != std::string::npos);
+    CHECK(status.error().message.find("free") != std::string::npos);
+    check_clean();
+  }
+}
+
+TEST_CASE("plugin: each step alone gives the same values and a time for each") {
+  fake().reset();
+  {
+    const Outputs expected = TestRun(load_testdata(kTwinFiles[0])).outputs();
+    GpuRun run(load_testdata(kTwinFiles[0]));
+    REQUIRE(run.prepare().ok());
+    const Result<std::vector<FxStepTime>> times = run.program().time_steps();
+    REQUIRE(times.ok());
+    size_t timed = 0;
+    for (const FxStepTime& time : *times) timed += time.device_seconds > 0 ? 1 : 0;
+    CHECK(timed == 170);
+    CHECK((run.read() == expected));
+  }
+  check_clean();
+}
+
+// A graph of some thirty nodes.
+const char* const kSmall = R"(graph @main {
+  %x: f32[3, 40] = placeholder()
+  %w: f32[40, 40] = placeholder() {input={role=parameter}}
+  %m1: f32[3, 40] = aten.mm.default(%x, %w)
+  %t1: f32[3, 40] = aten.tanh.default(%m1)
+  %a1: f32[3, 40] = aten.add.Tensor(%t1, %x)
+  %m2: f32[3, 40] = aten.mm.default(%a1, %w)
+  %t2: f32[3, 40] = aten.tanh.default(%m2)
+  %a2: f32[3, 40] = aten.add.Tensor(%t2, %a1)
+  %s2: f32[3, 40] = aten._softmax.default(%a2, 1, False)
+  %p2: f32[3, 40] = aten.pow.Tensor_Scalar(%s2, 2.0)
+  %m3: f32[3, 40] = aten.mm.default(%p2, %w)
+  %t3: f32[3, 40] = aten.tanh.default(%m3)
+  %a3: f32[3, 40] = aten.add.Tensor(%t3, %a2)
+  %l3: f32[3, 40] = aten._log_softmax.default(%a3, 1, False)
+  %u1: f32[3, 40] = aten.mul.Tensor(%a1, 2.0)
+  %u2: f32[3, 40] = aten.mul.Tensor(%u1, %a2)
+  %u3: f32[3, 40] = aten.tanh.default(%u2)
+  %u4: f32[3, 40] = aten.mul.Tensor(%u3, %t1)
+  %v1: f32[3, 40] = aten.sub.Tensor(%x, %t2)
+  %v2: f32[3, 40] = aten.tanh.default(%v1)
+  %v3: f32[3, 40] = aten.mul.Tensor(%v2, %v1)
+  %z: f32[3, 40] = aten.add.Tensor(%u4, %v3)
+  %z2: f32[3, 40] = aten.add.Tensor(%z, %l3)
+  %sum: f32[40] = aten.sum.dim_IntList(%z2, [0], False)
+  %most: f32[3] = aten.amax.default(%z2, [1], False)
+  return (%z2, %sum, %most)
+}
+)";
+
+bool gives_back(const std::string& call) {
+  for (const char* name :
+       {"cuMemFree", "cuStreamDestroy", "cuEventDestroy", "cuLibraryUnload", "cuDevicePrimaryCtxRelease",
+        "cuMemRelease", "cuMemUnmap", "cuMemAddressFree", "cuCtxSetCurrent", "cuCtxSynchronize"}) {
+    if (call.starts_with(name)) return true;
+  }
+  return false;
+}
+
+// Fails call `number` of a run, and checks what came of it. False where the run has fewer calls.
+bool fail_call(uint64_t number, StorageMemory memory, const Outputs& expected) {
+  fake().reset();
+  fake().fail_call(number);
+  Status status = ok_status();
+  Outputs outputs;
+  {
+    GpuRun run(parsed(kSmall));
+    run.options.memory = memory;
+    run.options.allocator.expandable_segments = number % 2 == 0;
+    run.device_options.streams = memory == StorageMemory::kArena ? 3 : 1;
+    status = run.run(outputs);
+  }
+  const std::string failed = fake().failed_call();
+  CAPTURE(number, failed);
+  if (status.ok()) {
+    CHECK((outputs == expected));
+  } else {
+    CHECK(status.error().code == ErrorCode::kDeviceFailed);
+    CHECK_FALSE(status.error().message.empty());
+  }
+  if (!failed.empty() && !gives_back(failed)) CHECK_FALSE(status.ok());
+  CHECK(fake().faults() == "");
+  if (!gives_back(failed)) CHECK(fake().held() == "");
+  return !failed.empty();
+}
+
+TEST_CASE("plugin: each call of the driver fails once: a clear error, and nothing is held") {
+  const Outputs expected = TestRun(parsed(kSmall)).outputs();
+  for (const StorageMemory memory : {StorageMemory::kArena, StorageMemory::kAllocator}) {
+    uint64_t number = 1;
+    while (fail_call(number, memory, expected)) ++number;
+    CHECK(number > 100);
+  }
+  std::mt19937_64 random(49);
+  for (int i = 0; i < FXOPT_RANDOM_FAILURES; ++i)
+    fail_call(1 + random() % 240, i % 2 == 0 ? StorageMemory::kArena : StorageMemory::kAllocator, expected);
+}
+
+}  // namespace
+}  // namespace fxopt
