@@ -38,6 +38,7 @@ CommandBody declare_show(CLI::App& app);
 CommandBody declare_convert(CLI::App& app);
 CommandBody declare_reduce(CLI::App& app);
 CommandBody declare_run(CLI::App& app);
+CommandBody declare_doctor(CLI::App& app);
 CommandBody declare_passes(CLI::App& app);
 CommandBody declare_help(CLI::App& app);
 CommandBody declare_completion(CLI::App& app);

@@ -19,6 +19,7 @@
 #include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/process.h"
+#include "cli/run_memory.h"
 #include "cli/run_times.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
@@ -537,21 +538,59 @@ class StepRun {
     const PlanPeak peak =
         peak_of(plan_, inputs_->values(), devices_of(plan_).empty() ? FX_NONE : devices_of(plan_).front());
     console_.product() << "  memory     predicted peak " << bytes_text(peak.bytes) << "; ";
-    if (program_->counted_peak() > 0) {
+    const bool is_counted = program_->counted_peak() > 0;
+    if (is_counted) {
       console_.product() << "counted " << bytes_text(program_->counted_peak()) << " with workspaces";
-      if (program_->reserved_peak() > 0)
-        console_.product() << ", reserved besides inputs " << bytes_text(program_->reserved_peak());
     } else {
       console_.product() << "arena " << bytes_text(program_->arena_bytes());
     }
-    console_.product() << ", inputs copied " << bytes_text(inputs_->copied_bytes())
-                       << "; the process's largest resident size " << size_text(resident_) << '\n';
+    if (on_device_ != nullptr) {
+      if (!is_counted) console_.product() << " and inputs " << bytes_text(on_device_->given_bytes());
+      console_.product() << "; the GPU has " << size_text(on_device_->measured_bytes()) << " less free\n";
+    } else {
+      if (program_->reserved_peak() > 0)
+        console_.product() << ", reserved besides inputs " << bytes_text(program_->reserved_peak());
+      console_.product() << ", inputs copied " << bytes_text(inputs_->copied_bytes())
+                         << "; the process's largest resident size " << size_text(resident_) << '\n';
+    }
     console_.result()["memory"] = {{"predicted_peak_bytes", peak.bytes},
                                    {"arena_bytes", program_->arena_bytes()},
                                    {"counted_peak_bytes", program_->counted_peak()},
                                    {"reserved_peak_bytes", program_->reserved_peak()},
                                    {"copied_input_bytes", inputs_->copied_bytes()},
                                    {"largest_resident_bytes", resident_}};
+    if (on_device_ == nullptr) return;
+    console_.result()["memory"]["given_bytes"] = on_device_->given_bytes();
+    console_.result()["memory"]["measured_bytes"] = on_device_->measured_bytes();
+    compare_to_predicted();
+  }
+
+  // The caching allocator on the device, beside what `mem` predicts of it.
+  void compare_to_predicted() {
+    if (target_->allocator_events().empty()) return;
+    const AllocatorConfig config = *parse_allocator_config(flags_.target.alloc_conf);
+    const std::optional<AllocatorComparison> found =
+        compare_allocator(module_, config, target_->allocator_events(), on_device_->num_given());
+    if (!found.has_value()) {
+      console_.product() << "  allocator  not compared with mem: the step has several graphs or devices\n";
+      return;
+    }
+    console_.product() << "  allocator  allocated " << bytes_text(on_device_->allocated_peak()) << ", predicted "
+                       << bytes_text(found->predicted_allocated) << "; reserved "
+                       << bytes_text(on_device_->reserved_peak()) << ", predicted "
+                       << bytes_text(found->predicted_reserved) << '\n';
+    console_.product() << "             "
+                       << (found->first_difference.empty()
+                               ? "all " + count_text(found->events, "event") + " as mem predicts them"
+                               : "first that differs, behind " + count_text(found->events, "event") + ": " +
+                                     printable_line(found->first_difference))
+                       << '\n';
+    nlohmann::ordered_json& memory = console_.result()["memory"];
+    memory["allocated_peak_bytes"] = on_device_->allocated_peak();
+    memory["predicted_allocated_bytes"] = found->predicted_allocated;
+    memory["predicted_reserved_bytes"] = found->predicted_reserved;
+    memory["equal_allocator_events"] = found->events;
+    memory["first_difference"] = found->first_difference;
   }
 
   bool write_output() {

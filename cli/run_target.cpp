@@ -120,6 +120,8 @@ Result<std::unique_ptr<Program>> RunTarget::prepare(const FxPlan& plan, const Sc
   if (is_device()) {
     DeviceOptions device_options;
     device_options.streams = flags_.streams;
+    events_.clear();
+    device_options.observe_allocator = [this](const AllocatorEvent& event) { events_.push_back(event); };
     Result<std::unique_ptr<DeviceProgram>> program =
         DeviceProgram::prepare(plan, values, options, *device_, device_options);
     if (!program.ok()) return program.error();

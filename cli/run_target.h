@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -49,6 +50,9 @@ class RunTarget {
   Result<std::unique_ptr<Program>> prepare_on_host(const FxPlan& plan, const ScalarValues& values,
                                                    ExecuteOptions options) const;
   Status check_subnormals() const;
+  // Of the last prepare() with the caching allocator on a device; else empty.
+  const std::vector<AllocatorEvent>& allocator_events() const { return events_; }
+  const RunTargetFlags& flags() const { return flags_; }
   void add_to(nlohmann::ordered_json& result) const;
 
  private:
@@ -59,6 +63,7 @@ class RunTarget {
   const FxKernelTable* kernels_ = nullptr;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<PluginDevice> device_;
+  std::vector<AllocatorEvent> events_;
 };
 
 }  // namespace fxopt

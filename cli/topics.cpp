@@ -259,8 +259,8 @@ are left out. With --json every node has "follows" and "followed_by".
 )";
 
 constexpr std::string_view kRun =
-    R"(fxopt run executes a training step on the CPU, without Python: forward, loss and backward of one file, or
-several files that are one step.
+    R"(fxopt run executes a training step on the CPU or on a GPU, without Python: forward, loss and backward of one
+file, or several files that are one step.
 
   fxopt run step.pb --fill random                              does it run, is it finite, how long, how much memory
   fxopt run step.pb --state model.safetensors --inputs batch.safetensors --output out.safetensors
@@ -277,7 +277,16 @@ be in.
 
 --dry-run runs nothing and lists the operators that have no kernel, all at once. --debug memory puts guards around every
 storage. --memory allocator takes storages from PyTorch's caching allocator (--alloc-conf sets it), and --memory blocks from the
-system; both count bytes as they are taken, beside the predicted peak. A device cuda:0 in the file runs on the CPU.)";
+system; both count bytes as they are taken, beside the predicted peak. A device cuda:0 in the file runs on the CPU.
+
+--device cuda runs the step on a GPU, with the CPU's bits, by the plugin libfxopt_cuda.so, which is built where nvcc is found
+and needs a driver for CUDA 13; `fxopt doctor` says what is there. All memory is taken before the first run. --streams N
+spreads steps that are independent over N streams. What a GPU cannot do (--debug memory, --memory blocks) is refused.
+
+Times of a GPU are by its events; what the CPU took to launch is said beside. --per-node runs the step once more for each of
+--repeat, one node after the other, and prints modules, operators and nodes by time; --profile h100 adds what a profile
+predicts, and a node that is faster than that device can be is marked. --write-measurement writes the same for
+--measurement of mem and diff.)";
 
 constexpr std::string_view kSummary =
     R"(`fxopt show IN --summary` tells what a graph is made of, totals first, the biggest of each list first.

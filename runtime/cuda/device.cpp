@@ -135,18 +135,25 @@ void Device::unmap(CUdeviceptr address, int64_t bytes) {
   }
 }
 
+// The host's memory is the caller's again when this returns or throws: where waiting fails, it is tried once more.
+void Device::end_copy(const char* what) const {
+  const CUresult result = driver_.cuStreamSynchronize(copies_);
+  if (result != CUDA_SUCCESS) driver_.cuStreamSynchronize(copies_);
+  driver_.check(result, what);
+}
+
 void Device::write(CUdeviceptr to, const void* from, int64_t bytes) const {
   if (bytes == 0) return;
   driver_.check(driver_.cuCtxSynchronize(), "wait for the GPU");
   driver_.check(driver_.cuMemcpyHtoDAsync(to, from, static_cast<size_t>(bytes), copies_), "copy to the GPU");
-  driver_.check(driver_.cuStreamSynchronize(copies_), "wait for a copy to the GPU");
+  end_copy("wait for a copy to the GPU");
 }
 
 void Device::read(void* to, CUdeviceptr from, int64_t bytes) const {
   if (bytes == 0) return;
   driver_.check(driver_.cuCtxSynchronize(), "wait for the GPU");
   driver_.check(driver_.cuMemcpyDtoHAsync(to, from, static_cast<size_t>(bytes), copies_), "copy from the GPU");
-  driver_.check(driver_.cuStreamSynchronize(copies_), "wait for a copy from the GPU");
+  end_copy("wait for a copy from the GPU");
 }
 
 CUkernel Device::kernel(const std::string& symbol) {

@@ -41,6 +41,7 @@ class Device {
   CUkernel kernel(const std::string& symbol);
 
  private:
+  void end_copy(const char* what) const;
   CUmemAllocationProp properties() const;
   int attribute(CUdevice_attribute which) const;
 

@@ -9,7 +9,7 @@
 namespace fxopt::kernels {
 
 #define FX_BODY_AS(symbol, Type, most, ...)                                 \
-  extern "C" __global__ void __launch_bounds__(most)                        \
+  extern "C" __global__ void __launch_bounds__(most, 1)                     \
       symbol(FxCall call, uint32_t phase [[maybe_unused]], int64_t first) { \
     using T [[maybe_unused]] = Type;                                        \
     const BlockLanes lanes{};                                               \

@@ -43,14 +43,15 @@ struct BlockLanes {
     for (int w = 0; w < num_warps(); ++w) visit(w, of_warps[w]);
   }
 
-  // Of 32 warps: lane l of warp w gets what lane w of warp l gave. All lanes must call it.
-  template <class T>
-  __device__ static T transpose(T x) {
+  // Of kWarp / n warps, each of which has rows of a table: row w + k num_warps is x[k] of the lanes of warp w. Gives the table's columns
+  // in the same way. All lanes must call it.
+  template <class T, int n>
+  __device__ static void transpose(T (&x)[n]) {
     __shared__ T table[kWarp][kWarp + 1];
     __syncthreads();
-    table[warp_index()][WarpLanes::lane()] = x;
+    for (int k = 0; k < n; ++k) table[warp_index() + k * num_warps()][WarpLanes::lane()] = x[k];
     __syncthreads();
-    return table[WarpLanes::lane()][warp_index()];
+    for (int k = 0; k < n; ++k) x[k] = table[WarpLanes::lane()][warp_index() + k * num_warps()];
   }
 };
 

@@ -37,7 +37,9 @@ Status DeviceProgram::prepare_all() {
   if (Status status = bind(); !status.ok()) return status;
   if (Status status = place_storages(0); !status.ok()) return status;
   if (Status status = check_given(); !status.ok()) return status;
+  const int64_t free = device_.free_bytes();
   if (Status status = take_memory(); !status.ok()) return status;
+  measured_bytes_ = free - device_.free_bytes();
   if (Status status = bind(); !status.ok()) return status;
   if (Status status = bind_assertions(); !status.ok()) return status;
   if (Status status = build(); !status.ok()) return status;
@@ -104,6 +106,7 @@ Status DeviceProgram::take_given() {
     if (placement_.blocks[i].kind != FX_BLOCK_GIVEN || options_.given[i] == nullptr) continue;
     given.push_back(i);
     given_bytes_ += bytes_of_storage(i);
+    num_given_ += bytes_of_storage(i) > 0 ? 1 : 0;
     all += aligned(bytes_of_storage(i));
   }
   counted_ = given_bytes_;
@@ -215,6 +218,11 @@ Status DeviceProgram::walk_allocator() {
 int64_t DeviceProgram::reserved_peak() const {
   if (allocator_ == nullptr) return 0;
   return allocator_->statistics().reserved_bytes[static_cast<size_t>(PoolKind::kAll)].peak;
+}
+
+int64_t DeviceProgram::allocated_peak() const {
+  if (allocator_ == nullptr) return 0;
+  return allocator_->statistics().allocated_bytes[static_cast<size_t>(PoolKind::kAll)].peak;
 }
 
 // -- the program

@@ -35,14 +35,18 @@ class DeviceProgram final : public Program {
   const void* bytes_of(uint32_t storage) const override;
   Status read_status() const override { return read_status_; }
   int64_t reserved_peak() const override;
+  int64_t allocated_peak() const;  // of the caching allocator, as torch.cuda.max_memory_allocated; 0 without it
   Result<std::vector<FxStepTime>> time_steps() override;
 
   // Of the last run, by the device's events: from before its first launch to behind its last one.
   double device_seconds() const { return device_seconds_; }
   // Of the last run: what the CPU took to launch it.
   double launch_seconds() const { return launch_seconds_; }
-  // Bytes of the caller's storages on the device.
+  // Bytes of the caller's storages on the device, and how many they are.
   int64_t given_bytes() const { return given_bytes_; }
+  size_t num_given() const { return num_given_; }
+  // What the device has lost by prepare(), as it says itself: with the rounding of its driver, and what others took meanwhile.
+  int64_t measured_bytes() const { return measured_bytes_; }
 
  private:
   struct Assertion {
@@ -81,7 +85,8 @@ class DeviceProgram final : public Program {
   std::vector<void*> masks_;          // on the device, by step
   std::vector<Assertion> assertions_;
   uint64_t slots_ = 0;  // a bool for each assertion
-  int64_t given_bytes_ = 0, counted_ = 0;
+  int64_t given_bytes_ = 0, counted_ = 0, measured_bytes_ = 0;
+  size_t num_given_ = 0;
   double device_seconds_ = 0, launch_seconds_ = 0;
   mutable std::vector<std::byte> read_;
   mutable Status read_status_ = ok_status();

@@ -73,7 +73,7 @@ Error device_error(const Plugin& plugin, int32_t status) {
   const std::string message = plugin.calls->last_error();
   switch (status) {
     case FX_DEVICE_NO_DRIVER:
-      return failed("there is no GPU driver here: " + message, "`fxopt doctor` says what is missing");
+      return failed("the GPU's driver is not here: " + message, "`fxopt doctor` says what is missing");
     case FX_DEVICE_OLD_DRIVER:
       return failed(message, "install a newer driver of the GPU");
     case FX_DEVICE_NONE:
@@ -98,10 +98,17 @@ Result<std::unique_ptr<PluginDevice>> PluginDevice::open(const Plugin& plugin, i
 
 PluginDevice::~PluginDevice() { plugin_.calls->close(handle_); }
 
-int64_t PluginDevice::free_bytes() const {
+Result<int64_t> PluginDevice::query_free_bytes() const {
   FxDeviceInfo now{};
   now.size = sizeof now;
-  return plugin_.calls->info(handle_, &now) == FX_DEVICE_OK ? now.free_bytes : 0;
+  if (const int32_t status = plugin_.calls->info(handle_, &now); status != FX_DEVICE_OK) return error(status);
+  return now.free_bytes;
+}
+
+int64_t PluginDevice::free_bytes() const {
+  const Result<int64_t> bytes = query_free_bytes();
+  if (!bytes.ok()) throw DeviceFailure{bytes.error()};
+  return *bytes;
 }
 
 std::optional<uint64_t> PluginDevice::allocate(int64_t bytes) {

@@ -46,7 +46,8 @@ class PluginDevice final : public AllocatorDevice {
   Error error(int32_t status) const { return device_error(plugin_, status); }
 
   int64_t total_bytes() const override { return info_.total_bytes; }
-  int64_t free_bytes() const override;
+  Result<int64_t> query_free_bytes() const;
+  int64_t free_bytes() const override;  // throws DeviceFailure
   std::optional<uint64_t> allocate(int64_t bytes) override;
   void free(uint64_t address, int64_t bytes) override;
   uint64_t reserve(int64_t bytes) override;

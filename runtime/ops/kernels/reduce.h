@@ -181,9 +181,9 @@ FX_FN uint32_t fold_lanes(int64_t n) {
 }
 
 // The folds of n rows of `width` numbers, column by column: result(column, fold) is called once for each. load(row, first, count, out)
-// computes the numbers of a row in `count` columns from `first` on. With lanes, 32 warps of them.
-constexpr int kColumns = 64;
-constexpr uint32_t kColumnLanes = kWarp * kFoldLanes;
+// computes the numbers of a row in `count` columns from `first` on. With lanes, kColumnWarps warps of them.
+constexpr int kColumns = 64, kColumnWarps = 16;
+constexpr uint32_t kColumnLanes = kWarp * kColumnWarps;
 template <class Fold, class T, class Load, class Visit>
 FX_FN void fold_columns(const OneLane& lanes, int64_t n, int width, const Load& load, const Visit& result) {
   T lane[kFoldLanes][kColumns];
@@ -216,28 +216,43 @@ FX_FN void fold_columns(const OneLane& lanes, int64_t n, int width, const Load& 
   for (int c = 0; c < width; ++c) result(c, chunks[c].result());
   (void)lanes;
 }
-// Warp w has rows w, w + 32, ... of a column for each of its lanes. Then it has column w, a fold lane for each of its lanes.
+// Each warp has kPerWarp fold lanes, for each of its lanes a column. Then it has kPerWarp columns, a fold lane for each of its lanes.
 template <class Fold, class T, class Lanes, class Load, class Visit>
 FX_FN void fold_columns(const Lanes& lanes, int64_t n, int width, const Load& load, const Visit& result) {
+  constexpr int kPerWarp = kFoldLanes / kColumnWarps;
   const auto warp = lanes.warp();
+  using Chunks = ChunkFold<Fold, T, decltype(lanes.warp())>;
   for (int first = 0; first < width; first += kWarp) {
-    ChunkFold<Fold, T, decltype(lanes.warp())> chunks(warp);
-    const int column = first + lanes.warp_index();
-    T folded = Fold::template identity<T>();
+    Chunks chunks[kPerWarp];
+    T folded[kPerWarp];
     for (int64_t begin = 0; begin < n; begin += kChunk) {
       const int64_t end = smaller(begin + kChunk, n);
-      T sum = Fold::template identity<T>();
-      for (int64_t row = begin + lanes.warp_index(); row < end && first + warp.lane() < width; row += kFoldLanes) {
-        T x;
-        load(row, first + warp.lane(), 1, &x);
-        sum = Fold::of(sum, x);
+      T sums[kPerWarp];
+      FX_UNROLL
+      for (int k = 0; k < kPerWarp; ++k) {
+        sums[k] = Fold::template identity<T>();
+        const int lane = lanes.warp_index() + k * kColumnWarps;
+        for (int64_t row = begin + lane; row < end && first + warp.lane() < width; row += kFoldLanes) {
+          T x;
+          load(row, first + warp.lane(), 1, &x);
+          sums[k] = Fold::of(sums[k], x);
+        }
       }
-      const FoldLanes<Fold, T, false> of_column{lanes.transpose(sum)};
-      folded = of_column.fold(warp);
-      if (n > kChunk) chunks.add_chunk(folded);
+      lanes.transpose(sums);
+      FX_UNROLL
+      for (int k = 0; k < kPerWarp; ++k) {
+        const FoldLanes<Fold, T, false> of_column{sums[k]};
+        folded[k] = of_column.fold(warp);
+        if (n > kChunk) chunks[k].add_chunk(folded[k]);
+      }
     }
-    if (n > kChunk) folded = chunks.result();
-    if (column < width && warp.lane() == 0) result(column, folded);
+    FX_UNROLL
+    for (int k = 0; k < kPerWarp; ++k) {
+      const int column = first + lanes.warp_index() + k * kColumnWarps;
+      T x = n == 0 ? Fold::template identity<T>() : folded[k];
+      if (n > kChunk) x = chunks[k].result();
+      if (column < width && warp.lane() == 0) result(column, x);
+    }
   }
 }
 
@@ -286,7 +301,7 @@ constexpr uint32_t most_of_reduction_lanes = kColumnLanes;
 FX_FN uint32_t reduction_lanes(const FxCall& call, uint32_t phase) {
   const ReductionSizes sizes = reduction_sizes(call);
   if (phase == 1 || !sizes.is_by_row) return kColumnLanes;
-  return static_cast<uint32_t>(kWarp * larger<int64_t>(1, smaller<int64_t>(sizes.results, kFoldLanes)));
+  return static_cast<uint32_t>(kWarp * larger<int64_t>(1, smaller<int64_t>(sizes.results, kColumnWarps)));
 }
 
 template <class Fold, class T, class Lanes>

@@ -51,7 +51,7 @@ T value_of(uint64_t bits) {
 
 #define __global__
 #define __device__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__ static thread_local
 #define threadIdx (fxopt::emulation::thread_index())
 #define blockIdx (fxopt::emulation::block_index())

@@ -1,7 +1,9 @@
 // The plugin for CUDA, as it is shipped, on a driver that runs its kernels on the CPU (fake_driver.cpp): its bits, its memory, its errors.
 
+#include <cstdio>
 #include <dlfcn.h>
 #include <random>
+#include <sys/wait.h>
 
 #include "ir/alias/storages.h"
 #include "ir/memory/memory.h"
@@ -41,9 +43,15 @@ const FakeDriver& fake() {
   return driver;
 }
 
+// $FXOPT_TEST_PLUGIN: a plugin with a mistake in it.
+std::string plugin_path() {
+  const char* other = std::getenv("FXOPT_TEST_PLUGIN");
+  return other == nullptr ? FXOPT_PLUGIN : other;
+}
+
 Result<std::unique_ptr<PluginDevice>> open_gpu() {
   fake();
-  const Result<Plugin> plugin = open_plugin("cuda", FXOPT_PLUGIN);
+  const Result<Plugin> plugin = open_plugin("cuda", plugin_path());
   if (!plugin.ok()) return plugin.error();
   return PluginDevice::open(*plugin, 0);
 }
@@ -106,9 +114,10 @@ void check_clean() {
 const char* const kTwinFiles[] = {"gpt2_flb_twin.pb.zst", "gpt2_joint_twin.pb.zst"};
 
 TEST_CASE("plugin: the twins have the CPU's bits in every legal order of streams") {
+  const uint64_t orders = std::getenv("FXOPT_TEST_PLUGIN") != nullptr ? 1 : FXOPT_ORDERS;
   for (const char* file : kTwinFiles) {
     const Outputs expected = TestRun(load_testdata(file)).outputs();
-    for (uint64_t order = 0; order <= 5; ++order) {
+    for (uint64_t order = 0; order <= orders; ++order) {
       for (const uint32_t streams : {1u, 4u}) {
         CAPTURE(file, order, streams);
         fake().reset();
@@ -363,7 +372,7 @@ bool fail_call(uint64_t number, StorageMemory memory, const Outputs& expected) {
   return !failed.empty();
 }
 
-TEST_CASE("plugin: each call of the driver fails once: a clear error, and nothing is held") {
+TEST_CASE("driver: each call fails once: a clear error, and nothing is held") {
   const Outputs expected = TestRun(parsed(kSmall)).outputs();
   for (const StorageMemory memory : {StorageMemory::kArena, StorageMemory::kAllocator}) {
     uint64_t number = 1;
@@ -373,6 +382,87 @@ TEST_CASE("plugin: each call of the driver fails once: a clear error, and nothin
   std::mt19937_64 random(49);
   for (int i = 0; i < FXOPT_RANDOM_FAILURES; ++i)
     fail_call(1 + random() % 240, i % 2 == 0 ? StorageMemory::kArena : StorageMemory::kAllocator, expected);
+}
+
+// -- the program, as a user runs it
+
+struct Ran {
+  int exit = 0;
+  std::string text;  // of both streams
+};
+
+Ran run_program(const std::string& arguments, const std::string& environment) {
+  const std::string command = environment + " " + FXOPT_BINARY + " " + arguments + " 2>&1";
+  std::FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  Ran ran;
+  char buffer[4096];
+  for (size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) ran.text.append(buffer, n);
+  const int status = pclose(pipe);
+  ran.exit = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return ran;
+}
+
+// `gpu`: devices, bytes, version.
+std::string with_driver(const std::string& gpu = "1,8589934592,13000") {
+  const std::string path = FXOPT_FAKE_DRIVER;
+  return "LD_LIBRARY_PATH=" + path.substr(0, path.rfind('/')) + " FXOPT_FAKE_CUDA=" + gpu;
+}
+
+const std::string kTwin = std::string(FXOPT_SOURCE_DIR) + "/testdata/gpt2_flb_twin.pb.zst";
+const std::string kPlugin = std::string(" --plugin ") + FXOPT_PLUGIN;
+
+TEST_CASE("run --device cuda: the outputs are those of the CPU, and what the GPU did is told") {
+  const std::string output = std::string(FXOPT_SCRATCH) + "/cpu.safetensors";
+  REQUIRE(run_program("run " + kTwin + " --fill random --output " + output, "").exit == 0);
+  const std::string gpu = "run " + kTwin + " --fill random --device cuda" + kPlugin;
+  Ran ran = run_program(gpu + " --expect " + output + " --tolerance bitwise --streams 4 --repeat 2", with_driver());
+  CAPTURE(ran.text);
+  CHECK(ran.exit == 0);
+  CHECK(ran.text.find("on cuda:0 (Fake GPU): exact, sm_90, 4 streams; loss 4.58261061") != std::string::npos);
+  CHECK(ran.text.find("by the GPU's events; launching took the CPU") != std::string::npos);
+  ran = run_program(gpu + " --memory allocator --per-node", with_driver());
+  CAPTURE(ran.text);
+  CHECK(ran.exit == 0);
+  CHECK(ran.text.find("all 536 events as mem predicts them") != std::string::npos);
+  CHECK(ran.text.find("each node alone, 1 run, cuda events") != std::string::npos);
+}
+
+TEST_CASE("run --device cuda: what is missing is said, with what to do, and ends with 9") {
+  const std::string gpu = "run " + kTwin + " --fill random --device cuda";
+  const auto expect = [&](const std::string& arguments, const std::string& environment, const std::string& reason,
+                          const std::string& remedy) {
+    const Ran ran = run_program(arguments, environment);
+    CAPTURE(arguments, environment, ran.text);
+    CHECK(ran.exit == 9);
+    CHECK(ran.text.find(reason) != std::string::npos);
+    CHECK(ran.text.find(remedy) != std::string::npos);
+  };
+  expect(gpu + kPlugin, "LD_LIBRARY_PATH=", "libcuda.so.1", "fxopt doctor");
+  expect(gpu + kPlugin, with_driver("1,8589934592,12040"), "for CUDA 12.4, and this plugin needs one for 13.0",
+         "newer driver");
+  expect(gpu + kPlugin, with_driver("0"), "finds no GPU", "fxopt doctor");
+  expect(gpu + ":3" + kPlugin, with_driver(), "no GPU 3", "fxopt doctor");
+  expect(gpu + kPlugin, with_driver("1,400000,13000"), "are free", "sac{policy=full}");
+  expect(gpu + " --plugin " + FXOPT_FAKE_DRIVER, with_driver(), "is no plugin of fxopt", "");
+  expect(gpu + " --plugin /nowhere.so", with_driver(), "there is no plugin for cuda: looked for /nowhere.so", "nvcc");
+  expect(gpu + " --plugin " + FXOPT_OTHER_PLUGIN, with_driver(), "was built with fxopt 9.9.9", "from one folder");
+  expect(gpu + kPlugin + " --debug memory", with_driver(), "--debug memory cannot be honoured on a GPU", "");
+  expect(gpu + kPlugin + " --memory blocks", with_driver(), "--memory blocks cannot be honoured on a GPU", "");
+}
+
+TEST_CASE("doctor: says what is there and what is missing, with and without a GPU") {
+  const Ran with = run_program("doctor" + kPlugin, with_driver());
+  CAPTURE(with.text);
+  CHECK(with.exit == 0);
+  CHECK(with.text.find("for CUDA 13.0") != std::string::npos);
+  CHECK(with.text.find("Fake GPU, sm_90, 132 multiprocessors, 8.00 GiB of 8.00 GiB free") != std::string::npos);
+  const Ran without = run_program("doctor" + kPlugin, "LD_LIBRARY_PATH=");
+  CAPTURE(without.text);
+  CHECK(without.exit == 0);
+  CHECK(without.text.find("install NVIDIA's driver for CUDA 13.0 or newer") != std::string::npos);
+  CHECK(run_program("doctor --plugin /nowhere.so", "").text.find("without it `fxopt run` runs on the CPU alone") !=
+        std::string::npos);
 }
 
 }  // namespace

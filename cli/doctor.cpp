@@ -1,0 +1,115 @@
+// fxopt doctor: what `fxopt run` finds on this machine, what is missing, and what to do.
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/print/json.h"
+#include "cli/print/table.h"
+#include "core/version.h"
+#include "runtime/cpu/isa.h"
+#include "runtime/run/host_memory.h"
+#include "runtime/run/plugin.h"
+
+namespace fxopt {
+namespace {
+
+constexpr const char* kWithout = "without it `fxopt run` runs on the CPU alone";
+
+std::string version_text(int32_t version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+class Doctor {
+ public:
+  explicit Doctor(Console& console) : console_(console) {}
+
+  void run(const std::string& plugin_path) {
+    line("fxopt", std::string(kVersion));
+    look_at_cpu();
+    look_at_gpus(plugin_path);
+  }
+
+ private:
+  void line(const std::string& what, const std::string& found) {
+    console_.product() << what << std::string(10 - std::min<size_t>(what.size(), 9), ' ') << printable_line(found)
+                       << '\n';
+  }
+  void remedy(const std::string& text) { line("", text); }
+
+  void look_at_cpu() {
+    std::string isas;
+    for (const std::string_view isa : cpu_isas()) isas += (isas.empty() ? "" : ", ") + std::string(isa);
+    const uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
+    const int64_t free = free_host_memory().value_or(0);
+    line("cpu", "kernels for " + isas + "; " + count_text(threads, "thread") + "; " + size_text(free) + " free");
+    console_.result()["cpu"] = {{"isas", cpu_isas()}, {"threads", threads}, {"free_bytes", free}};
+  }
+
+  void look_at_gpus(const std::string& plugin_path) {
+    nlohmann::ordered_json& result = console_.result()["cuda"];
+    result = {{"plugin", nullptr}, {"driver", nullptr}, {"devices", nlohmann::ordered_json::array()}};
+    const Result<Plugin> plugin = open_plugin("cuda", plugin_path);
+    if (!plugin.ok()) {
+      missing(result, "plugin", plugin.error());
+      return remedy(kWithout);
+    }
+    line("plugin", plugin->path + ": kernels for " + plugin->calls->targets);
+    result["plugin"] = {{"path", plugin->path}, {"targets", plugin->calls->targets}};
+    FxDriverInfo driver{};
+    driver.size = sizeof driver;
+    if (const int32_t status = plugin->calls->driver(&driver); status != FX_DEVICE_OK) {
+      missing(result, "driver", device_error(*plugin, status));
+      if (status == FX_DEVICE_NO_DRIVER)
+        remedy("install NVIDIA's driver for CUDA " + version_text(driver.wanted_version) +
+               " or newer; in a container, pass the GPU in");
+      return remedy(kWithout);
+    }
+    line("driver", std::string(driver.path) + ", for CUDA " + version_text(driver.version));
+    result["driver"] = {{"path", driver.path}, {"version", driver.version}};
+    for (int32_t i = 0; i < driver.count; ++i) look_at_gpu(*plugin, i, result);
+  }
+
+  void look_at_gpu(const Plugin& plugin, int32_t ordinal, nlohmann::ordered_json& result) {
+    const Result<std::unique_ptr<PluginDevice>> device = PluginDevice::open(plugin, ordinal);
+    const std::string name = "cuda:" + std::to_string(ordinal);
+    if (!device.ok()) return missing(result, name, device.error());
+    const FxDeviceInfo& info = (*device)->info();
+    line(name, std::string(info.name) + ", sm_" + std::to_string(info.capability) + ", " +
+                   count_text(static_cast<size_t>(info.processors), "multiprocessor") + ", " +
+                   size_text(info.free_bytes) + " of " + size_text(info.total_bytes) + " free");
+    result["devices"].push_back({{"name", info.name},
+                                 {"capability", info.capability},
+                                 {"multiprocessors", info.processors},
+                                 {"total_bytes", info.total_bytes},
+                                 {"free_bytes", info.free_bytes}});
+  }
+
+  // Not an error of this command: it says what is so.
+  void missing(nlohmann::ordered_json& result, const std::string& what, const Error& error) {
+    line(what, "not found: " + error.message);
+    if (!error.hint.empty() && error.hint.find("fxopt doctor") == std::string::npos) remedy(error.hint);
+    result["missing"] = {{"what", what}, {"why", error.message}};
+  }
+
+  Console& console_;
+};
+
+}  // namespace
+
+CommandBody declare_doctor(CLI::App& app) {
+  const std::shared_ptr<std::string> plugin = std::make_shared<std::string>();
+  app.add_option("--plugin", *plugin, "the plugin to look at (default: where `fxopt run` looks)")->type_name("FILE");
+  return [plugin](Console& console) { Doctor(console).run(*plugin); };
+}
+
+}  // namespace fxopt

@@ -1,0 +1,92 @@
+#include "cli/run_memory.h"
+
+#include <utility>
+
+#include "ir/alias/storages.h"
+#include "ir/memory/memory.h"
+#include "ir/memory/replay.h"
+#include "ir/memory/trace.h"
+
+namespace fxopt {
+namespace {
+
+class Predicted final : public ReplayListener {
+ public:
+  struct Event {
+    uint32_t place;
+    AllocatorAction action;
+    int64_t bytes;
+  };
+  std::vector<Event> events;
+
+ private:
+  void on_begin(const std::vector<uint64_t>&) override { events.clear(); }
+  void on_event(uint32_t place, uint32_t, const AllocatorEvent& event) override {
+    events.push_back({place, event.action, event.bytes});
+  }
+  void on_end(const CachingAllocator&) override {}
+};
+
+std::string action_text(AllocatorAction action) {
+  switch (action) {
+    case AllocatorAction::kAllocate:
+      return "allocated";
+    case AllocatorAction::kFreeRequested:
+    case AllocatorAction::kFreeCompleted:
+      return "freed";
+    case AllocatorAction::kSegmentAllocate:
+    case AllocatorAction::kSegmentMap:
+      return "reserved";
+    case AllocatorAction::kSegmentFree:
+    case AllocatorAction::kSegmentUnmap:
+      return "given back";
+    case AllocatorAction::kOutOfMemory:
+      return "not to be had";
+  }
+  return "";
+}
+
+std::string event_text(AllocatorAction action, int64_t bytes) {
+  return std::to_string(bytes) + " bytes " + action_text(action);
+}
+
+}  // namespace
+
+std::optional<AllocatorComparison> compare_allocator(const Module& module, const AllocatorConfig& config,
+                                                     const std::vector<AllocatorEvent>& events, size_t inputs) {
+  if (module.num_graphs() != 1) return std::nullopt;
+  const Graph& graph = module.main();
+  const StorageMap storages(graph);
+  const MemoryReport memory = analyze_memory(graph, storages);
+  if (memory.devices.size() != 1) return std::nullopt;
+  const MemoryTrace trace = trace_memory(graph, storages, memory, memory.devices.front().device, {}, {});
+  Predicted predicted;
+  ReplayOptions options;
+  options.config = config;
+  options.listener = &predicted;
+  const AllocatorReplay replay = replay_allocator(trace, options);
+  AllocatorComparison found;
+  found.predicted_allocated = replay.allocated.bytes;
+  found.predicted_reserved = replay.reserved.bytes;
+  size_t first = 0;
+  for (size_t seen = 0; first < events.size() && seen < inputs; ++first)
+    seen += events[first].action == AllocatorAction::kAllocate ? 1 : 0;
+  for (size_t i = 0; i < predicted.events.size() || first + i < events.size(); ++i) {
+    const bool is_there = first + i < events.size(), is_predicted = i < predicted.events.size();
+    const Predicted::Event wanted = is_predicted ? predicted.events[i] : Predicted::Event{};
+    if (is_there && is_predicted && events[first + i].action == wanted.action &&
+        events[first + i].bytes == wanted.bytes) {
+      ++found.events;
+      continue;
+    }
+    const uint32_t place = is_predicted ? wanted.place : static_cast<uint32_t>(trace.schedule.size() - 1);
+    found.first_difference =
+        "%" + std::string(graph.name_of(trace.schedule[place])) + ": " +
+        (is_there ? event_text(events[first + i].action, events[first + i].bytes) : "nothing more done") + ", and " +
+        (is_predicted ? event_text(wanted.action, wanted.bytes) : "nothing more") + " predicted";
+    break;
+  }
+  return found;
+}
+
+}  // namespace fxopt
