@@ -15,6 +15,16 @@ namespace {
 
 constexpr int64_t kGuard = 512;
 
+int64_t num_elements(const BoundCall& call) {
+  int64_t count = 0;
+  for (const FxView& view : call.views) {
+    int64_t elements = 1;
+    for (int d = 0; d < view.rank; ++d) elements *= view.size[d];
+    count += elements;
+  }
+  return count;
+}
+
 }  // namespace
 
 Status HostProgram::take_arena() {
@@ -60,9 +70,15 @@ Status HostProgram::run_kernel(uint32_t step) {
   void* workspace = block.kind == FX_BLOCK_ARENA ? arena_.data() + block.offset : nullptr;
   if (allocator_ != nullptr) workspace = workspace_;
   const FxCall call = bound.call.call(workspace, draw_of(step), &error);
+  const bool is_small = num_elements(bound.call) <= options_.alone_elements;
   for (uint32_t phase = 0; phase < bound.kernel->phases; ++phase) {
-    options_.threads->run(bound.kernel->units(&call, phase),
-                          [&](int64_t first, int64_t end) { bound.kernel->run(&call, phase, first, end); });
+    const int64_t units = bound.kernel->units(&call, phase);
+    const auto run_units = [&](int64_t first, int64_t end) { bound.kernel->run(&call, phase, first, end); };
+    if (is_small) {
+      run_units(0, units);
+    } else {
+      options_.threads->run(units, run_units);
+    }
     if (error != FX_NO_ERROR) return failed_kernel(step, error);
   }
   return ok_status();

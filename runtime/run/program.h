@@ -45,6 +45,8 @@ struct ExecuteOptions {
   // On the CPU.
   const FxKernelTable* kernels = nullptr;
   ThreadPool* threads = nullptr;
+  // A step of so many elements is one thread's: another would wake up when it has ended.
+  int64_t alone_elements = 16384;
   // In the arena: guards around every storage and workspace are checked behind each step that uses them, and bytes that nobody has are
   // signalling NaNs. A kernel that writes beyond its operand is an error with the node; one that reads what is not there gives NaNs.
   bool debug_memory = false;

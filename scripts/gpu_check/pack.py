@@ -12,6 +12,7 @@ from stage import ROOT
 PARTS = (
     "scripts/gpu_check.sh", "scripts/gpu_check", "scripts/fxopt", "scripts/peers", "scripts/traces",
     "scripts/trace_gpu_free.py", "testdata/gpu", "ir/device/profiles",
+    "testdata/gpt2_flb.pb.zst", "testdata/gpt2_flb_twin.pb.zst", "testdata/gpt2_joint_twin.pb.zst",
 )  # fmt: skip
 LEFT_OUT = ("__pycache__", "differential_parts", "edit_parts", "allocator", "*.pyc", "bin")
 
@@ -32,6 +33,10 @@ def make_pack(folder: pathlib.Path, program: str) -> str:
     strip = shutil.which("strip")
     if strip is None or subprocess.run([strip, "-o", str(packed), program], capture_output=True).returncode != 0:
         shutil.copy2(program, packed)
+    plugin = pathlib.Path(program).parent / "libfxopt_cuda.so"
+    if plugin.exists():
+        shutil.copy2(plugin, folder / "bin" / plugin.name)
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
-    return f"{folder}: {len(files)} files, {size / 1e6:.1f} MB; there: scripts/gpu_check.sh --out FILE"
+    lacking = "" if plugin.exists() else "; without the plugin for CUDA, which the stages bits and run need"
+    return f"{folder}: {len(files)} files, {size / 1e6:.1f} MB{lacking}; there: scripts/gpu_check.sh --out FILE"

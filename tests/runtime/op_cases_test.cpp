@@ -84,6 +84,7 @@ std::vector<Got> run_case(LoweredCase& lowered, const FxKernelTable& kernels, ui
   ExecuteOptions options;
   options.kernels = &kernels;
   options.threads = &pool;
+  options.alone_elements = 0;
   options.given = lowered.inputs->given();
   lowered.inputs->restore();  // what runs before have written in place
   const FxPlan& plan = lowered.view();

@@ -50,6 +50,7 @@ class TestRun {
   Status run() {
     pool_ = std::make_unique<ThreadPool>(threads);
     options_.threads = pool_.get();
+    options_.alone_elements = 0;
     if (options_.kernels == nullptr) options_.kernels = *cpu_kernels("");
     options_.given = inputs_->given();
     inputs_->restore();

@@ -41,6 +41,7 @@ std::vector<std::vector<std::byte>> outputs_of(Step& step, ThreadPool& pool, Sta
   ExecuteOptions options;
   options.kernels = *cpu_kernels("");
   options.threads = &pool;
+  options.alone_elements = 0;
   options.given = step.inputs->given();
   const FxPlan& plan = step.plan->view();
   const Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(plan, step.inputs->values(), options);
