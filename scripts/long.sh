@@ -3,6 +3,7 @@
 #
 #   scripts/long.sh full-size       GPT-2 of 124 million parameters: a whole training step on this machine, some 13 GB of memory
 #   scripts/long.sh threads         the runtime under the thread sanitizer
+#   scripts/long.sh gpu             the plugin for CUDA on the fake driver: 100 orders of streams and threads, 10,000 failures
 #   scripts/long.sh [all]           all of it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -23,15 +24,23 @@ threads() {
   build/tsan/tests/fxopt_thread_tests
 }
 
+gpu() {
+  cmake --build "${BUILD:-build/gcc}" --target fxopt_plugin_tests fxopt_tests
+  FXOPT_TEST_ORDERS=100 FXOPT_TEST_FAILURES=10000 "${BUILD:-build/gcc}/tests/fxopt_plugin_tests"
+  FXOPT_TEST_ORDERS=100 "${BUILD:-build/gcc}/tests/fxopt_tests" 'op cases*,emulation*'
+}
+
 case ${1:-all} in
 full-size) full_size ;;
 threads) threads ;;
+gpu) gpu ;;
 all)
   full_size
   threads
+  gpu
   ;;
 *)
-  echo "long.sh: no stage '$1': full-size, threads or all" >&2
+  echo "long.sh: no stage '$1': full-size, threads, gpu or all" >&2
   exit 2
   ;;
 esac

@@ -56,6 +56,12 @@ Result<std::unique_ptr<PluginDevice>> open_gpu() {
   return PluginDevice::open(*plugin, 0);
 }
 
+// More of a test than CI runs: scripts/long.sh.
+uint64_t count_of(const char* name, uint64_t usual) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
+}
+
 using Outputs = std::map<std::string, std::vector<std::byte>>;
 
 // A step on the GPU; the inputs are those that TestRun makes up.
@@ -114,7 +120,7 @@ void check_clean() {
 const char* const kTwinFiles[] = {"gpt2_flb_twin.pb.zst", "gpt2_joint_twin.pb.zst"};
 
 TEST_CASE("plugin: the twins have the CPU's bits in every legal order of streams") {
-  const uint64_t orders = std::getenv("FXOPT_TEST_PLUGIN") != nullptr ? 1 : FXOPT_ORDERS;
+  const uint64_t orders = std::getenv("FXOPT_TEST_PLUGIN") != nullptr ? 1 : count_of("FXOPT_TEST_ORDERS", 5);
   for (const char* file : kTwinFiles) {
     const Outputs expected = TestRun(load_testdata(file)).outputs();
     for (uint64_t order = 0; order <= orders; ++order) {
@@ -380,7 +386,8 @@ TEST_CASE("driver: each call fails once: a clear error, and nothing is held") {
     CHECK(number > 100);
   }
   std::mt19937_64 random(49);
-  for (int i = 0; i < FXOPT_RANDOM_FAILURES; ++i)
+  const uint64_t failures = count_of("FXOPT_TEST_FAILURES", 1000);
+  for (uint64_t i = 0; i < failures; ++i)
     fail_call(1 + random() % 240, i % 2 == 0 ? StorageMemory::kArena : StorageMemory::kAllocator, expected);
 }
 
