@@ -52,11 +52,10 @@ typedef struct FxLaunch {
   const FxCall* call;
   uint32_t step;
   uint32_t phase;
-  uint32_t stream; /* from 0, below FxProgramSource::num_streams */
-  uint32_t reserved;
 } FxLaunch;
 
-/* Step `awaited_by` begins behind the end of step `recorded_by`, which is on another stream. */
+/* Step `awaited_by` begins behind the end of step `recorded_by`, which is on another stream. It holds for a step that launches nothing, too:
+ * others may wait for it in place of what it waits for. */
 typedef struct FxWait {
   uint32_t recorded_by;
   uint32_t awaited_by;
@@ -68,6 +67,7 @@ typedef struct FxProgramSource {
   uint32_t num_streams;
   uint32_t num_launches;
   const FxLaunch* launches; /* by step, then by phase */
+  const uint16_t* streams;  /* by step: from 0, below num_streams */
   const FxWait* waits;      /* by awaited_by */
   uint64_t num_waits;
 } FxProgramSource;
@@ -103,7 +103,7 @@ typedef struct FxPlugin {
   void (*close)(FxDevice* device); /* after its programs */
   int32_t (*info)(FxDevice* device, FxDeviceInfo* info);
 
-  /* Memory. Addresses are never 0, and multiples of 512; NO_MEMORY where there is none. write() and read() have ended on return, and begin
+  /* Memory. Addresses are never 0, and multiples of 256; NO_MEMORY where there is none. write() and read() have ended on return, and begin
    * when all work of the device has ended. */
   int32_t (*allocate)(FxDevice* device, int64_t bytes, uint64_t* address);
   int32_t (*free)(FxDevice* device, uint64_t address);

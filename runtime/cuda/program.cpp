@@ -74,6 +74,7 @@ void Program::add_streams(const FxProgramSource& source) {
     driver_.check(driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "make a stream");
     streams_.push_back(stream);
   }
+  stream_of_.assign(source.streams, source.streams + source.num_steps);
   begin_ = event();
   end_ = event();
   joint_ = event();
@@ -100,8 +101,7 @@ void Program::add_launches(const FxProgramSource& source) {
                 kernel->units(&call, launch.phase),
                 kernel->lanes(&call, launch.phase),
                 launch.step,
-                launch.phase,
-                launch.stream};
+                launch.phase};
     const bool is_same = i > 0 && source.launches[i - 1].call == launch.call;
     if (is_same) {
       tables.push_back(tables.back());
@@ -130,14 +130,14 @@ void Program::add_launches(const FxProgramSource& source) {
   }
 }
 
-void Program::issue(const Launch& launch) const {
+void Program::issue(const Launch& launch, CUstream stream) const {
   FxCall call = launch.call;
   uint32_t phase = launch.phase;
   for (int64_t first = 0; first < launch.units; first += kMostBlocks) {
     void* arguments[] = {&call, &phase, &first};
     const auto blocks = static_cast<unsigned>(std::min(kMostBlocks, launch.units - first));
     driver_.check(driver_.cuLaunchKernel(reinterpret_cast<CUfunction>(launch.kernel), blocks, 1, 1, launch.lanes, 1, 1,
-                                         0, streams_[launch.stream], arguments, nullptr),
+                                         0, stream, arguments, nullptr),
                   "launch a kernel of step " + std::to_string(launch.step));
   }
 }
@@ -162,13 +162,12 @@ void Program::issue_steps(uint32_t first, uint32_t end, FxRunResult& result) {
   const double start = now();
   for (uint32_t step = first; step < end; ++step) {
     const uint32_t begin = first_launch_[step], stop = first_launch_[step + 1];
-    if (begin == stop) continue;
-    const CUstream stream = streams_[launches_[begin].stream];
+    const CUstream stream = streams_[stream_of_[step]];
     for (const uint32_t before : waits_[step]) {
       if (before >= first && before < step)
         driver_.check(driver_.cuStreamWaitEvent(stream, recorded_[before], CU_EVENT_WAIT_DEFAULT), "wait for an event");
     }
-    for (uint32_t i = begin; i < stop; ++i) issue(launches_[i]);
+    for (uint32_t i = begin; i < stop; ++i) issue(launches_[i], stream);
     if (recorded_[step] != nullptr) driver_.check(driver_.cuEventRecord(recorded_[step], stream), "record an event");
   }
   result.launch_seconds = now() - start;
@@ -189,11 +188,7 @@ void Program::time_steps(uint32_t first, uint32_t end, FxStepTime* times, FxRunR
     if (first_launch_[step] == first_launch_[step + 1]) continue;
     driver_.check(driver_.cuEventRecord(begin_, streams_[0]), "record an event");
     const double start = now();
-    for (uint32_t i = first_launch_[step]; i < first_launch_[step + 1]; ++i) {
-      Launch alone = launches_[i];
-      alone.stream = 0;
-      issue(alone);
-    }
+    for (uint32_t i = first_launch_[step]; i < first_launch_[step + 1]; ++i) issue(launches_[i], streams_[0]);
     times[step].launch_seconds = now() - start;
     driver_.check(driver_.cuEventRecord(end_, streams_[0]), "record an event");
     driver_.check(driver_.cuStreamSynchronize(streams_[0]), "wait for step " + std::to_string(step));

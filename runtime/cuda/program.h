@@ -24,14 +24,14 @@ class Program {
     CUkernel kernel;
     FxCall call;  // as the GPU sees it
     int64_t units;
-    uint32_t lanes, step, phase, stream;
+    uint32_t lanes, step, phase;
   };
   void build(const FxProgramSource& source);
   void give_back();
   void add_launches(const FxProgramSource& source);
   void add_streams(const FxProgramSource& source);
   CUevent event();
-  void issue(const Launch& launch) const;
+  void issue(const Launch& launch, CUstream stream) const;
   void issue_steps(uint32_t first, uint32_t end, FxRunResult& result);
   void begin_streams();
   void end_streams();
@@ -46,7 +46,8 @@ class Program {
   std::vector<std::vector<uint32_t>> waits_;  // by step: steps of other streams
   std::vector<CUevent> recorded_;             // by step: behind it, where another stream waits for it; else null
   std::vector<CUstream> streams_;
-  std::vector<CUevent> events_;  // all of them
+  std::vector<uint16_t> stream_of_;  // by step
+  std::vector<CUevent> events_;      // all of them
   CUevent begin_ = nullptr, end_ = nullptr, joint_ = nullptr;
   CUdeviceptr tables_ = 0;  // views and numbers of all calls, then an error word for each
   CUdeviceptr errors_ = 0;  // in it

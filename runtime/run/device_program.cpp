@@ -258,7 +258,7 @@ void DeviceProgram::add_launches(uint32_t step, const FxCall& call, const FxKern
                                  std::vector<FxLaunch>& launches) const {
   for (uint32_t phase = 0; phase < kernel.phases; ++phase) {
     if (kernel.units(&call, phase) == 0) continue;
-    launches.push_back({kernel.name, &call, step, phase, placement_.streams[step], 0});
+    launches.push_back({kernel.name, &call, step, phase});
   }
 }
 
@@ -285,6 +285,7 @@ Status DeviceProgram::build() {
   source.num_streams = placement_.stream_count;
   source.num_launches = static_cast<uint32_t>(launches.size());
   source.launches = launches.data();
+  source.streams = placement_.streams.data();
   source.waits = waits.data();
   source.num_waits = waits.size();
   return of_call(device_.calls().prepare(device_.handle(), &source, &program_));

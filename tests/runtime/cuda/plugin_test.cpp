@@ -168,6 +168,38 @@ TEST_CASE("plugin: storages of the caching allocator give the same bits, in segm
   }
 }
 
+// Steps without elements launch nothing, and stand between others all the same: what waits for one waits for what it waits for.
+const char* const kEmpty = R"(graph @main {
+  %a: f32[64, 64] = placeholder()
+  %p: f32[64, 64] = aten.mm.default(%a, %a)
+  %q: f32[64, 64] = aten.tanh.default(%a)
+  %p1: f32[64, 64] = aten.mm.default(%p, %p)
+  %q1: f32[64, 64] = aten.tanh.default(%q)
+  %p0: f32[0, 64] = aten.slice.Tensor(%p1, 0, 0, 0)
+  %q0: f32[0, 64] = aten.slice.Tensor(%q1, 0, 0, 0)
+  %none: f32[0, 64] = aten.add.Tensor(%p0, %q0)
+  %r: f32[64, 64] = aten.cat.default([%none, %q1])
+  %s: f32[64, 64] = aten.cat.default([%none, %p1])
+  %t: f32[64, 64] = aten.cat.default([%none, %p])
+  return (%r, %s, %t)
+}
+)";
+
+TEST_CASE("plugin: a step that launches nothing keeps its place among streams") {
+  const Outputs expected = TestRun(parsed(kEmpty)).outputs();
+  for (uint64_t order = 1; order <= 40; ++order) {
+    fake().reset();
+    fake().set_order(order);
+    GpuRun run(parsed(kEmpty));
+    run.device_options.streams = 1 + order % 4;
+    Outputs outputs;
+    const Status status = run.run(outputs);
+    if (!status.ok()) FAIL(format_error(status.error()));
+    CAPTURE(order);
+    CHECK((outputs == expected));
+  }
+}
+
 // What `mem` says the allocator does, from the first node on.
 class Predicted final : public ReplayListener {
  public:
