@@ -1,5 +1,6 @@
 #include "cli/run_memory.h"
 
+#include <unordered_map>
 #include <utility>
 
 #include "ir/alias/storages.h"
@@ -50,16 +51,37 @@ std::string event_text(AllocatorAction action, int64_t bytes) {
   return std::to_string(bytes) + " bytes " + action_text(action);
 }
 
+// Workspaces of steps as those of the nodes that they run.
+std::vector<int64_t> by_node_id(const Graph& graph, const FxPlan& plan, const std::vector<int64_t>& workspaces) {
+  std::unordered_map<uint64_t, int64_t> by_uid;
+  for (uint32_t i = 0; i < plan.num_steps; ++i) {
+    if (workspaces[i] > 0 && plan.steps[i].node != FX_NONE) by_uid[plan.nodes[plan.steps[i].node].uid] = workspaces[i];
+  }
+  std::vector<int64_t> found;
+  for (const NodeId node : graph.nodes()) {
+    const auto bytes = by_uid.find(graph[node].uid);
+    if (bytes == by_uid.end()) continue;
+    if (found.size() <= node.index()) found.resize(node.index() + 1);
+    found[node.index()] = bytes->second;
+  }
+  return found;
+}
+
 }  // namespace
 
-std::optional<AllocatorComparison> compare_allocator(const Module& module, const AllocatorConfig& config,
+std::optional<AllocatorComparison> compare_allocator(const Module& module, const FxPlan& plan,
+                                                     const std::vector<int64_t>& workspaces,
+                                                     const AllocatorConfig& config,
                                                      const std::vector<AllocatorEvent>& events, size_t inputs) {
   if (module.num_graphs() != 1) return std::nullopt;
   const Graph& graph = module.main();
   const StorageMap storages(graph);
   const MemoryReport memory = analyze_memory(graph, storages);
   if (memory.devices.size() != 1) return std::nullopt;
-  const MemoryTrace trace = trace_memory(graph, storages, memory, memory.devices.front().device, {}, {});
+  const std::vector<int64_t> by_node = by_node_id(graph, plan, workspaces);
+  TraceOptions trace_options;
+  trace_options.workspaces = by_node;
+  const MemoryTrace trace = trace_memory(graph, storages, memory, memory.devices.front().device, {}, trace_options);
   Predicted predicted;
   ReplayOptions options;
   options.config = config;

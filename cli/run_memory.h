@@ -9,6 +9,7 @@
 #include "core/allocator/caching_allocator.h"
 #include "core/allocator/config.h"
 #include "ir/graph/module.h"
+#include "runtime/abi/plan.h"
 
 namespace fxopt {
 
@@ -20,8 +21,10 @@ struct AllocatorComparison {
 };
 
 // `events`: of the run, from the first allocation on; `inputs`: how many of its allocations are inputs, which lie there before the first
-// node. Nothing for a module of several graphs, which is not predicted as one step here. As fast as replay_allocator().
-std::optional<AllocatorComparison> compare_allocator(const Module& module, const AllocatorConfig& config,
+// node; `workspaces`: what kernels take beside, by step of the plan, which `mem` does not know. Nothing for a module of several graphs, which is not predicted as one step here. As fast as replay_allocator().
+std::optional<AllocatorComparison> compare_allocator(const Module& module, const FxPlan& plan,
+                                                     const std::vector<int64_t>& workspaces,
+                                                     const AllocatorConfig& config,
                                                      const std::vector<AllocatorEvent>& events, size_t inputs);
 
 }  // namespace fxopt

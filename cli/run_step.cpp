@@ -569,8 +569,8 @@ class StepRun {
   void compare_to_predicted() {
     if (target_->allocator_events().empty()) return;
     const AllocatorConfig config = *parse_allocator_config(flags_.target.alloc_conf);
-    const std::optional<AllocatorComparison> found =
-        compare_allocator(module_, config, target_->allocator_events(), on_device_->num_given());
+    const std::optional<AllocatorComparison> found = compare_allocator(
+        module_, plan_, program_->workspaces(), config, target_->allocator_events(), on_device_->num_given());
     if (!found.has_value()) {
       console_.product() << "  allocator  not compared with mem: the step has several graphs or devices\n";
       return;
@@ -579,9 +579,13 @@ class StepRun {
                        << bytes_text(found->predicted_allocated) << "; reserved "
                        << bytes_text(on_device_->reserved_peak()) << ", predicted "
                        << bytes_text(found->predicted_reserved) << '\n';
+    const std::vector<int64_t>& workspaces = program_->workspaces();
+    const bool has_workspaces =
+        std::any_of(workspaces.begin(), workspaces.end(), [](int64_t bytes) { return bytes > 0; });
     console_.product() << "             "
                        << (found->first_difference.empty()
-                               ? "all " + count_text(found->events, "event") + " as mem predicts them"
+                               ? "all " + count_text(found->events, "event") + " as mem predicts them" +
+                                     (has_workspaces ? ", given the kernels' workspaces" : "")
                                : "first that differs, behind " + count_text(found->events, "event") + ": " +
                                      printable_line(found->first_difference))
                        << '\n';

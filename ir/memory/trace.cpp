@@ -130,6 +130,7 @@ class Tracer {
     take_hidden(place, blocks, HiddenKind::kTemporary, taken);
     for (const uint32_t block : starting_[place]) trace_.events.push_back({block, TraceAction::kTake});
     take_hidden(place, blocks, HiddenKind::kWorkspace, taken);
+    take_own(place, taken);
     take_hidden(place, blocks, HiddenKind::kPersistent, taken);
     for (size_t i = taken.size(); i-- > 0;) trace_.events.push_back({taken[i], TraceAction::kFree});
     if (place != end()) free_ended(node, place);
@@ -179,6 +180,24 @@ class Tracer {
       trace_.events.push_back({added, TraceAction::kTake});
       if (kind != HiddenKind::kPersistent) taken.push_back(added);
     }
+  }
+
+  // The executor's own workspace.
+  void take_own(uint32_t place, std::vector<uint32_t>& taken) {
+    const NodeId node = trace_.schedule[place];
+    const int64_t bytes = node.index() < options_.workspaces.size() ? options_.workspaces[node.index()] : 0;
+    if (bytes <= 0) return;
+    taken.push_back(add({BlockSource::kWorkspace,
+                         MemoryClass::kWorkspace,
+                         bytes,
+                         node,
+                         {},
+                         "kernel",
+                         Evidence::kSource,
+                         0,
+                         place,
+                         place}));
+    trace_.events.push_back({taken.back(), TraceAction::kTake});
   }
 
   static BlockSource source_of(HiddenKind kind) {

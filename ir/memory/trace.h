@@ -80,6 +80,8 @@ struct TraceOptions {
   const DeviceProfile* profile = nullptr;  // hidden memory of calls; must outlive the trace
   std::optional<SteadyState> steady;       // the trace is of a step that is not the first
   CommLifetime comm = CommLifetime::kWait;
+  // Bytes that an executor's own kernel takes for a call while it runs, by node id; 0, or beyond the end: none.
+  std::span<const int64_t> workspaces = {};
 };
 
 // One device's allocations and frees in the order of eager execution.

@@ -77,6 +77,8 @@ class Program {
   std::optional<uint32_t> first_difference(const std::function<void()>& restore);
 
   const FxPlan& plan() const { return plan_; }
+  // Bytes of the kernels' workspaces, by step.
+  const std::vector<int64_t>& workspaces() const { return workspaces_; }
   int64_t arena_bytes() const { return placement_.arena_bytes; }
   // The most bytes of storages, workspaces and the caller's storages at once, as they were counted when taken and given back; 0 in the
   // arena.

@@ -5,6 +5,7 @@
 #include <random>
 #include <sys/wait.h>
 
+#include "core/file.h"
 #include "ir/alias/storages.h"
 #include "ir/memory/memory.h"
 #include "ir/memory/replay.h"
@@ -465,6 +466,24 @@ TEST_CASE("run --device cuda: the outputs are those of the CPU, and what the GPU
   CHECK(ran.exit == 0);
   CHECK(ran.text.find("all 536 events as mem predicts them") != std::string::npos);
   CHECK(ran.text.find("each node alone, 1 run, cuda events") != std::string::npos);
+}
+
+TEST_CASE("run --device cuda: the kernels' workspaces are given to mem, and its events are the allocator's") {
+  const std::string file = std::string(FXOPT_SCRATCH) + "/columns.fxg";
+  REQUIRE(write_file(file, R"(fxg 0
+graph @main {
+  %x: f32[9000, 70] = placeholder()
+  %s: f32[70] = aten.sum.dim_IntList(%x, [0], False)
+  %t: f32[70] = aten.tanh.default(%s)
+  return (%t,)
+}
+)")
+              .ok());
+  const Ran ran =
+      run_program("run " + file + " --fill random --device cuda --memory allocator" + kPlugin, with_driver());
+  CAPTURE(ran.text);
+  CHECK(ran.exit == 0);
+  CHECK(ran.text.find("all 8 events as mem predicts them, given the kernels' workspaces") != std::string::npos);
 }
 
 TEST_CASE("run --device cuda: what is missing is said, with what to do, and ends with 9") {
