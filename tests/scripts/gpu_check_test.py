@@ -163,7 +163,7 @@ class Shipped(unittest.TestCase):
             self.assertIn("scripts/gpu_check.sh", self.call("gpu_check/main.py", "--pack", str(folder)))
             self.assertLess(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()), 60e6)
             listed = subprocess.run([str(folder / "scripts" / "gpu_check.sh"), "--list"], capture_output=True, text=True)
-            self.assertEqual([line.split()[0] for line in listed.stdout.splitlines()], ["memory", "llama1b", "profile"])
+            self.assertEqual([line.split()[0] for line in listed.stdout.splitlines()], ["bits", "run", "memory", "llama1b", "profile"])
 
     def test_the_table_of_readme_is_what_is_predicted_and_measured(self) -> None:
         table = self.call("peers/measured.py").split("\n\n")[0]
@@ -181,8 +181,13 @@ class DryRun(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
             rows = json.loads(out.read_text(encoding="utf-8"))
             self.assertTrue(out.with_suffix(".device").exists())
-        of = {stage: [row for row in rows if row["stage"] == stage] for stage in ("memory", "llama1b", "profile")}
-        self.assertEqual([len(found) for found in of.values()], [72, 6, 17])
+        of = {stage: [row for row in rows if row["stage"] == stage] for stage in ("bits", "run", "memory", "llama1b", "profile")}
+        self.assertEqual([len(found) for found in of.values()], [6, 5, 72, 6, 17])
+        for row in of["bits"]:
+            self.assertGreaterEqual(row["outputs"], 29, row["key"])
+            self.assertEqual(row["differing"], 0, row["key"])
+        for row in of["run"]:
+            self.assertGreater(row["seconds"], 0, row["key"])
         for row in of["memory"]:
             self.assertEqual(row["measured"]["1"]["requested"], row["predicted"]["requested"], row["key"])
             self.assertEqual(row.get("first_difference", ""), "", row["key"])
