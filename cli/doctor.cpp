@@ -67,11 +67,16 @@ class Doctor {
     result["plugin"] = {{"path", plugin->path}, {"targets", plugin->calls->targets}};
     FxDriverInfo driver{};
     driver.size = sizeof driver;
-    if (const int32_t status = plugin->calls->driver(&driver); status != FX_DEVICE_OK) {
+    const int32_t status = plugin->calls->driver(&driver);
+    if (status != FX_DEVICE_OK && status != FX_DEVICE_NONE) {
       missing(result, "driver", device_error(*plugin, status));
       if (status == FX_DEVICE_NO_DRIVER)
         remedy("install NVIDIA's driver for CUDA " + version_text(driver.wanted_version) +
                " or newer; in a container, pass the GPU in");
+      return remedy(kWithout);
+    }
+    if (status == FX_DEVICE_NONE) {
+      missing(result, "GPU", device_error(*plugin, status));
       return remedy(kWithout);
     }
     line("driver", std::string(driver.path) + ", for CUDA " + version_text(driver.version));

@@ -70,18 +70,22 @@ std::vector<int64_t> by_node_id(const Graph& graph, const FxPlan& plan, const st
 }  // namespace
 
 std::optional<AllocatorComparison> compare_allocator(const Module& module, const FxPlan& plan,
+                                                     const SymbolValues& symbols,
                                                      const std::vector<int64_t>& workspaces,
                                                      const AllocatorConfig& config,
                                                      const std::vector<AllocatorEvent>& events, size_t inputs) {
   if (module.num_graphs() != 1) return std::nullopt;
   const Graph& graph = module.main();
   const StorageMap storages(graph);
-  const MemoryReport memory = analyze_memory(graph, storages);
+  MemoryOptions memory_options;
+  memory_options.symbols = symbols;
+  const MemoryReport memory = analyze_memory(graph, storages, memory_options);
   if (memory.devices.size() != 1) return std::nullopt;
   const std::vector<int64_t> by_node = by_node_id(graph, plan, workspaces);
   TraceOptions trace_options;
   trace_options.workspaces = by_node;
-  const MemoryTrace trace = trace_memory(graph, storages, memory, memory.devices.front().device, {}, trace_options);
+  const MemoryTrace trace =
+      trace_memory(graph, storages, memory, memory.devices.front().device, memory_options, trace_options);
   Predicted predicted;
   ReplayOptions options;
   options.config = config;

@@ -23,6 +23,7 @@ struct AllocatorComparison {
 // `events`: of the run, from the first allocation on; `inputs`: how many of its allocations are inputs, which lie there before the first
 // node; `workspaces`: what kernels take beside, by step of the plan, which `mem` does not know. Nothing for a module of several graphs, which is not predicted as one step here. As fast as replay_allocator().
 std::optional<AllocatorComparison> compare_allocator(const Module& module, const FxPlan& plan,
+                                                     const SymbolValues& symbols,
                                                      const std::vector<int64_t>& workspaces,
                                                      const AllocatorConfig& config,
                                                      const std::vector<AllocatorEvent>& events, size_t inputs);

@@ -90,7 +90,7 @@ class StepRun {
   void run() {
     tolerance_ = *parse_tolerance(flags_.tolerance);
     if (!open_target() || !open_files() || !bind_inputs() || !execute()) return;
-    report();
+    if (!report()) return;
     if (wants_step_times() && !report_step_times()) return;
     if (!flags_.output.empty() && !write_output()) return;
     if (!flags_.save_draws.empty() && !write_draws()) return;
@@ -204,6 +204,15 @@ class StepRun {
     return symbols_(name);
   }
 
+  // Of the module, as the inputs tell them.
+  SymbolValues symbols() const {
+    SymbolValues found;
+    for (const Symbol& symbol : module_.symbols) {
+      if (const std::optional<int64_t> value = symbol_value(module_.text(symbol.name))) found[symbol.name] = *value;
+    }
+    return found;
+  }
+
   // -- draws
 
   // The mask of a step that draws, in the file of --draws, by the node's name; its sizes are checked.
@@ -272,7 +281,7 @@ class StepRun {
     };
     options.is_watched = [&](uint32_t step) {
       return (kept_steps_.count(step) > 0 && kept_.find(step) == kept_.end()) ||
-             (!flags_.save_draws.empty() && plan_.steps[step].draw != FX_NONE);
+             (!flags_.save_draws.empty() && plan_.steps[step].draw != FX_NONE && masks_.count(step) == 0);
     };
     Result<std::unique_ptr<Program>> program = target_->prepare(plan_, inputs_->values(), options);
     if (!program.ok()) return fail(program.error());
@@ -303,7 +312,6 @@ class StepRun {
       }
       outputs_ = std::move(outputs);
     }
-    if (const Status status = program_->read_status(); !status.ok()) return fail(status.error());
     if (const Status status = target_->check_subnormals(); !status.ok()) return fail(status.error());
     return !wants_step_times() || time_steps();
   }
@@ -359,10 +367,7 @@ class StepRun {
     times.device = target_->is_device() ? target_->device()->info().name : "cpu";
     times.method = target_->is_device() ? "cuda events" : "steady clock";
     times.profile = profile.get();
-    for (const Symbol& symbol : module_.symbols) {
-      if (const std::optional<int64_t> value = symbol_value(module_.text(symbol.name)))
-        times.symbols[symbol.name] = *value;
-    }
+    times.symbols = symbols();
     if (flags_.per_node) fxopt::report_step_times(console_, times);
     if (flags_.write_measurement.empty()) return true;
     const Status status = write_step_times(flags_.write_measurement, times);
@@ -457,7 +462,8 @@ class StepRun {
 
   // -- reports
 
-  void report() {
+  // False where the outputs could not be read, which has been told.
+  bool report() {
     nlohmann::ordered_json& result = console_.result();
     size_t infinite = 0, outputs = 0;
     std::string loss;
@@ -481,11 +487,12 @@ class StepRun {
       result["loss"] = value;
     }
     result["outputs"] = std::move(list);
+    if (const Status status = program_->read_status(); !status.ok()) return fail(status.error());
     console_.product() << "ran " << printable_line(std::string(text_at(plan_, plan_.name))) << " on " << target_->name()
                        << ": exact, " << target_->how() << loss << "; "
-                       << (infinite == 0 ? "all " + count_text(outputs, "output") + " finite"
-                                         : count_text(infinite, "output") + " of " + std::to_string(outputs_.size()) +
-                                               " not finite")
+                       << (infinite == 0
+                               ? "all " + count_text(outputs, "output") + " finite"
+                               : count_text(infinite, "output") + " of " + std::to_string(outputs) + " not finite")
                        << '\n';
     report_devices();
     if (inputs_->num_made_up() > 0) {
@@ -501,6 +508,7 @@ class StepRun {
     target_->add_to(result);
     result["made_up_inputs"] = inputs_->num_made_up();
     result["seed"] = flags_.seed;
+    return true;
   }
 
   void report_devices() {
@@ -569,8 +577,9 @@ class StepRun {
   void compare_to_predicted() {
     if (target_->allocator_events().empty()) return;
     const AllocatorConfig config = *parse_allocator_config(flags_.target.alloc_conf);
-    const std::optional<AllocatorComparison> found = compare_allocator(
-        module_, plan_, program_->workspaces(), config, target_->allocator_events(), on_device_->num_given());
+    const std::optional<AllocatorComparison> found =
+        compare_allocator(module_, plan_, symbols(), program_->workspaces(), config, target_->allocator_events(),
+                          on_device_->num_given());
     if (!found.has_value()) {
       console_.product() << "  allocator  not compared with mem: the step has several graphs or devices\n";
       return;
@@ -753,6 +762,11 @@ Status check_step_flags(const RunStepFlags& flags) {
         ErrorCode::kBadOptionValue, "--fill takes random, ramp, zeros or ones, not '" + flags.fill + "'", "", {}};
   }
   if (const Result<Tolerance> tolerance = parse_tolerance(flags.tolerance); !tolerance.ok()) return tolerance.error();
+  const auto needs = [](const char* flag, const char* other) {
+    return Status(Error{ErrorCode::kBadOptionValue, std::string(flag) + " needs " + other, "", {}});
+  };
+  if (!flags.save.empty() && flags.output.empty()) return needs("--save", "--output, which it is written to");
+  if (!flags.profile.empty() && !flags.per_node) return needs("--profile", "--per-node, whose table it adds to");
   return check_target_flags(flags.target);
 }
 

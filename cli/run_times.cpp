@@ -166,9 +166,12 @@ class TimeTables {
     if (std::fabs(difference) <= kCloseEnough) return;
     char text[32];
     std::snprintf(text, sizeof text, "%+.0f %%", 100 * difference);
+    const std::string why = difference < 0 ? "the step runs slower than its nodes alone"
+                            : times_.is_launched
+                                ? "nodes that run alone wait for each other, and each has the time of its launch"
+                                : "nodes that run alone wait for each other";
     console_.product() << "  the sum is " << text << " of the step's " << measured_time_text(times_.step_seconds)
-                       << ": nodes that run alone wait for each other"
-                       << (times_.is_launched ? ", and each has the time of its launch" : "") << '\n';
+                       << ": " << why << '\n';
   }
 
   nlohmann::ordered_json json_of(const std::vector<Row>& rows) const {

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define FX_DEVICE_VERSION 1u
+#define FX_DEVICE_VERSION 2u
 
 typedef enum FxDeviceStatus {
   FX_DEVICE_OK = 0,
@@ -109,7 +109,8 @@ typedef struct FxPlugin {
   int32_t (*free)(FxDevice* device, uint64_t address);
   int32_t (*reserve)(FxDevice* device, int64_t bytes, uint64_t* address);
   int32_t (*unreserve)(FxDevice* device, uint64_t address, int64_t bytes);
-  int32_t (*map)(FxDevice* device, uint64_t address, int64_t bytes);
+  /* Whole pages of `page_bytes`, a multiple of FxDeviceInfo::page_bytes; each can be unmapped alone. map() does all or nothing. */
+  int32_t (*map)(FxDevice* device, uint64_t address, int64_t bytes, int64_t page_bytes);
   int32_t (*unmap)(FxDevice* device, uint64_t address, int64_t bytes);
   int32_t (*write)(FxDevice* device, uint64_t to, const void* from, int64_t bytes);
   int32_t (*read)(FxDevice* device, void* to, uint64_t from, int64_t bytes);

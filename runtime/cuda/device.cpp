@@ -104,7 +104,19 @@ void Device::unreserve(CUdeviceptr address, int64_t bytes) {
   reserved_.erase(address);
 }
 
-void Device::map(CUdeviceptr address, int64_t bytes) {
+void Device::map(CUdeviceptr address, int64_t bytes, int64_t page_bytes) {
+  if (page_bytes <= 0 || bytes % page_bytes != 0) throw DeviceError(FX_DEVICE_FAILED, "cannot map parts of a page");
+  for (int64_t done = 0; done < bytes; done += page_bytes) {
+    try {
+      map_page(address + static_cast<CUdeviceptr>(done), page_bytes);
+    } catch (const DeviceError&) {
+      unmap(address, done);
+      throw;
+    }
+  }
+}
+
+void Device::map_page(CUdeviceptr address, int64_t bytes) {
   const CUmemAllocationProp of = properties();
   CUmemGenericAllocationHandle memory = 0;
   const auto size = static_cast<size_t>(bytes);
@@ -127,7 +139,8 @@ void Device::unmap(CUdeviceptr address, int64_t bytes) {
   const CUdeviceptr end = address + static_cast<CUdeviceptr>(bytes);
   while (address < end) {
     const auto page = mapped_.find(address);
-    if (page == mapped_.end()) throw DeviceError(FX_DEVICE_FAILED, "cannot unmap memory that is not mapped");
+    if (page == mapped_.end() || address + static_cast<CUdeviceptr>(page->second.second) > end)
+      throw DeviceError(FX_DEVICE_FAILED, "cannot unmap memory that is not mapped as whole pages");
     driver_.check(driver_.cuMemUnmap(address, static_cast<size_t>(page->second.second)), "unmap memory");
     driver_.check(driver_.cuMemRelease(page->second.first), "give memory back");
     address += static_cast<CUdeviceptr>(page->second.second);

@@ -31,7 +31,7 @@ class Device {
   void free(CUdeviceptr address);
   CUdeviceptr reserve(int64_t bytes);
   void unreserve(CUdeviceptr address, int64_t bytes);
-  void map(CUdeviceptr address, int64_t bytes);
+  void map(CUdeviceptr address, int64_t bytes, int64_t page_bytes);
   void unmap(CUdeviceptr address, int64_t bytes);
   // Both wait for all work of the device, and for the copy.
   void write(CUdeviceptr to, const void* from, int64_t bytes) const;
@@ -42,6 +42,7 @@ class Device {
 
  private:
   void end_copy(const char* what) const;
+  void map_page(CUdeviceptr address, int64_t bytes);
   CUmemAllocationProp properties() const;
   int attribute(CUdevice_attribute which) const;
 

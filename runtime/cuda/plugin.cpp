@@ -21,7 +21,9 @@ struct FxProgram {
 namespace fxopt::cuda {
 namespace {
 
-thread_local std::string last_error_text;
+thread_local char last_error_text[1024];
+
+void set_last_error(const char* text) { std::snprintf(last_error_text, sizeof last_error_text, "%s", text); }
 
 template <class Call>
 int32_t guarded(const Call& call) {
@@ -29,12 +31,12 @@ int32_t guarded(const Call& call) {
     call();
     return FX_DEVICE_OK;
   } catch (const DeviceError& error) {
-    last_error_text = error.what();
+    set_last_error(error.what());
     return error.status;
   } catch (const std::bad_alloc&) {
-    last_error_text = "the host has no memory left";
+    set_last_error("the host has no memory left");
   } catch (const std::exception& error) {
-    last_error_text = error.what();
+    set_last_error(error.what());
   }
   return FX_DEVICE_FAILED;
 }
@@ -46,11 +48,19 @@ int32_t inside(FxDevice* device, const Call& call) {
   });
 }
 
-const char* last_error() { return last_error_text.c_str(); }
+const char* last_error() { return last_error_text; }
+
+// A struct of the caller must be the one that this plugin knows.
+template <class Struct>
+void check_size(const Struct* of_caller) {
+  if (of_caller->size != sizeof(Struct))
+    throw DeviceError(FX_DEVICE_FAILED, "the program is of another version than its plugin");
+}
 
 int32_t driver_info(FxDriverInfo* info) {
   info->wanted_version = kWantedVersion;
   return guarded([&] {
+    check_size(info);
     const Driver& loaded = driver();
     info->version = loaded.version;
     std::snprintf(info->path, sizeof info->path, "%s", loaded.path.c_str());
@@ -64,7 +74,10 @@ int32_t open(int32_t ordinal, FxDevice** device) {
 void close(FxDevice* device) { delete device; }
 
 int32_t info(FxDevice* device, FxDeviceInfo* info) {
-  return inside(device, [&](Device& here) { here.info(*info); });
+  return inside(device, [&](Device& here) {
+    check_size(info);
+    here.info(*info);
+  });
 }
 int32_t allocate(FxDevice* device, int64_t bytes, uint64_t* address) {
   return inside(device, [&](Device& here) { *address = here.allocate(bytes); });
@@ -78,8 +91,8 @@ int32_t reserve(FxDevice* device, int64_t bytes, uint64_t* address) {
 int32_t unreserve(FxDevice* device, uint64_t address, int64_t bytes) {
   return inside(device, [&](Device& here) { here.unreserve(address, bytes); });
 }
-int32_t map(FxDevice* device, uint64_t address, int64_t bytes) {
-  return inside(device, [&](Device& here) { here.map(address, bytes); });
+int32_t map(FxDevice* device, uint64_t address, int64_t bytes, int64_t page_bytes) {
+  return inside(device, [&](Device& here) { here.map(address, bytes, page_bytes); });
 }
 int32_t unmap(FxDevice* device, uint64_t address, int64_t bytes) {
   return inside(device, [&](Device& here) { here.unmap(address, bytes); });
@@ -92,7 +105,10 @@ int32_t read(FxDevice* device, void* to, uint64_t from, int64_t bytes) {
 }
 
 int32_t prepare(FxDevice* device, const FxProgramSource* source, FxProgram** program) {
-  return inside(device, [&](Device& here) { *program = new FxProgram{Program(here, *source)}; });
+  return inside(device, [&](Device& here) {
+    check_size(source);
+    *program = new FxProgram{Program(here, *source)};
+  });
 }
 void drop(FxProgram* program) {
   guarded([&] { program->program.device().enter(); });
@@ -100,6 +116,7 @@ void drop(FxProgram* program) {
 }
 int32_t run(FxProgram* program, uint32_t first, uint32_t end, FxStepTime* times, FxRunResult* result) {
   return guarded([&] {
+    check_size(result);
     program->program.device().enter();
     program->program.run(first, end, times, *result);
   });

@@ -15,7 +15,9 @@ class Placer {
   Placer(const FxPlan& plan, const PlaceOptions& options)
       : plan_(plan),
         options_(options),
-        values_(ScalarValues::by_symbols(plan, options.symbols ? options.symbols : no_symbol_value)),
+        values_(options.values != nullptr
+                    ? *options.values
+                    : ScalarValues::by_symbols(plan, options.symbols ? options.symbols : no_symbol_value)),
         ends_(plan.num_storages) {}
 
   Result<PlanPlacement> run() {

@@ -16,8 +16,9 @@ struct PlaceOptions {
   uint32_t device = FX_NONE;  // index into the plan's strings; FX_NONE: tensors without a recorded device
   // 1: all steps in their order. 2: collectives and messages on a stream of their own.
   uint32_t streams = 1;
-  int64_t arena_effort = 20'000'000;  // see ArenaOptions
-  ScalarValues::SymbolOf symbols;     // values of symbols; the file's hints fill in what it does not give
+  int64_t arena_effort = 20'000'000;     // see ArenaOptions
+  ScalarValues::SymbolOf symbols;        // values of symbols; the file's hints fill in what it does not give
+  const ScalarValues* values = nullptr;  // those of a run, in place of both; must outlive the call
   // Bytes that the kernel of a step needs besides its operands, not negative. Empty: none does.
   std::function<int64_t(uint32_t step)> workspace;
   bool every_device = false;  // all storages lie on this device, whatever is recorded of them

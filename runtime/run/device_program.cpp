@@ -188,6 +188,16 @@ Status DeviceProgram::take_from_allocator(uint32_t step, uint32_t storage, int64
   return error;
 }
 
+// Steps run at the addresses that this walk gives, so that no segment may go back to the device meanwhile.
+Error DeviceProgram::gave_back(uint32_t step) const {
+  return error_at(
+      step, ErrorCode::kOutOfMemory,
+      "the caching allocator would have to give memory back to the device here, which a run does not do, with " +
+          std::to_string(counted_) + " bytes in use and " + std::to_string(device_.free_bytes()) +
+          " free on the device",
+      "--memory arena takes less; `fxopt mem` tells where the peak is");
+}
+
 Status DeviceProgram::walk_allocator() {
   const auto give = [&](void* address) {
     if (address == nullptr) return;
@@ -203,6 +213,7 @@ Status DeviceProgram::walk_allocator() {
     if (Status status = take_from_allocator(step, FX_NONE, workspaces_[step], workspaces_at_[step]); !status.ok())
       return status;
     counted_peak_ = std::max(counted_peak_, counted_ + workspaces_[step]);
+    if (allocator_->statistics().num_device_free > 0) return gave_back(step);
     give(workspaces_at_[step]);
     const FxStep& row = plan_.steps[step];
     for (uint32_t i = 0; i < row.num_frees; ++i) {
@@ -332,20 +343,21 @@ Status DeviceProgram::run_range(uint32_t first, uint32_t end, FxStepTime* times)
   if (Status status = of_call(device_.calls().run(program_, first, end, times, &result)); !status.ok()) return status;
   device_seconds_ += result.device_seconds;
   launch_seconds_ += result.launch_seconds;
-  if (result.failed_step != UINT32_MAX) return failed_kernel(result.failed_step, result.error);
-  return check_assertions(first, end);
+  const bool has_failed = result.failed_step != UINT32_MAX;
+  if (Status status = check_assertions(first, has_failed ? result.failed_step : end); !status.ok()) return status;
+  return has_failed ? Status(failed_kernel(result.failed_step, result.error)) : ok_status();
 }
 
 Status DeviceProgram::check_assertions(uint32_t first, uint32_t end) {
   if (assertions_.empty()) return ok_status();
-  std::vector<char> holds(assertions_.size());
+  std::vector<char> found(assertions_.size());
   if (Status status =
-          of_call(device_.calls().read(device_.handle(), holds.data(), slots_, static_cast<int64_t>(holds.size())));
+          of_call(device_.calls().read(device_.handle(), found.data(), slots_, static_cast<int64_t>(found.size())));
       !status.ok())
     return status;
   for (size_t i = 0; i < assertions_.size(); ++i) {
     const uint32_t step = assertions_[i].step;
-    if (step >= first && step < end && holds[i] == 0) return failed_assertion(step);
+    if (step >= first && step < end && found[i] == 0) return failed_assertion(step);
   }
   return ok_status();
 }

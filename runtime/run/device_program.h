@@ -65,6 +65,7 @@ class DeviceProgram final : public Program {
   Status take_arena();
   Status take_masks();
   Status walk_allocator();
+  Error gave_back(uint32_t step) const;
   Status take_from_allocator(uint32_t step, uint32_t storage, int64_t bytes, void*& address);
   Result<uint64_t> allocate(int64_t bytes, const char* what);
   Status bind_assertions();

@@ -136,8 +136,8 @@ void PluginDevice::unreserve(uint64_t address, int64_t bytes) {
     throw DeviceFailure{error(status)};
 }
 
-bool PluginDevice::map(uint64_t address, int64_t bytes, int64_t) {
-  const int32_t status = plugin_.calls->map(handle_, address, bytes);
+bool PluginDevice::map(uint64_t address, int64_t bytes, int64_t page_bytes) {
+  const int32_t status = plugin_.calls->map(handle_, address, bytes, page_bytes);
   if (status != FX_DEVICE_OK && status != FX_DEVICE_NO_MEMORY) throw DeviceFailure{error(status)};
   return status == FX_DEVICE_OK;
 }

@@ -10,6 +10,7 @@
 #include "runtime/plan/live.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/walk.h"
+#include "runtime/run/compare.h"
 #include "runtime/run/tensors.h"
 
 namespace fxopt {
@@ -69,6 +70,7 @@ Status Program::place_storages(int64_t guard_bytes) {
   place_options.every_device = true;
   place_options.workspace = [&](uint32_t step) { return workspaces_[step]; };
   place_options.guard_bytes = guard_bytes;
+  place_options.values = &values_;
   Result<PlanPlacement> placed = place(plan_, place_options);
   if (!placed.ok()) return placed.error();
   placement_ = *std::move(placed);
@@ -80,22 +82,46 @@ Status Program::place_storages(int64_t guard_bytes) {
   return ok_status();
 }
 
-// Constants of the file are not loaded by this version; sizes that steps find out are not waited for.
-Status Program::check_given() const {
-  for (uint32_t step = 0; step < plan_.num_steps; ++step) {
-    if (!is_work(plan_.steps[step])) continue;
-    std::string missing;
-    for_each_storage(plan_, plan_.steps[step], [&](uint32_t storage) {
-      const FxBlock& block = placement_.blocks[storage];
-      const bool has_bytes = values_.integer(plan_.storages[storage].bytes).value_or(1) > 0;
-      const bool is_given = storage < options_.given.size() && options_.given[storage] != nullptr;
-      if (block.kind == FX_BLOCK_LATE) missing = "a size that is found while steps run";
-      if (block.kind == FX_BLOCK_GIVEN && !is_given && has_bytes) missing = "a constant of the file";
-    });
-    if (!missing.empty())
-      return error_at(step, ErrorCode::kUnsupportedOp, "it uses " + missing + ", which this version does not run", "");
-  }
+// Constants of the file are not loaded by this version; sizes that steps find out are not waited for. Every tensor lies in its block.
+Status Program::check_storage(uint32_t storage, uint32_t step) const {
+  const auto refuse = [&](const std::string& missing) {
+    const std::string message = "it uses " + missing + ", which this version does not run";
+    if (step != FX_NONE) return error_at(step, ErrorCode::kUnsupportedOp, message, "");
+    Error error{ErrorCode::kUnsupportedOp, message, "", {}};
+    const uint32_t node = plan_.storages[storage].node;
+    if (node != FX_NONE) error.where.node = text_at(plan_, plan_.nodes[node].name);
+    return error;
+  };
+  const FxBlock& block = placement_.blocks[storage];
+  const bool has_bytes = values_.integer(plan_.storages[storage].bytes).value_or(1) > 0;
+  const bool is_given = storage < options_.given.size() && options_.given[storage] != nullptr;
+  if (block.kind == FX_BLOCK_LATE) return refuse("a size that is found while steps run");
+  if (block.kind == FX_BLOCK_GIVEN && !is_given && has_bytes) return refuse("a constant of the file");
   return ok_status();
+}
+
+Status Program::check_given() const {
+  Status status = ok_status();
+  for (uint32_t step = 0; step < plan_.num_steps; ++step) {
+    for_each_storage(plan_, plan_.steps[step], [&](uint32_t storage) {
+      if (status.ok()) status = check_storage(storage, step);
+    });
+    if (!status.ok()) return status;
+  }
+  for (uint64_t i = 0; i < plan_.num_outputs; ++i) {
+    for_each_leaf(plan_, plan_.outputs[i].value, [&](FxWord word) {
+      if_storage(plan_, word, [&](uint32_t storage) {
+        if (status.ok()) status = check_storage(storage, FX_NONE);
+      });
+    });
+  }
+  return status;
+}
+
+// What holds of an assertion's operand: that it is not 0, whatever its sign.
+bool Program::holds(const PlacedTensor& tensor, const void* storage) const {
+  const std::vector<double> values = as_doubles(tensor.shape.dtype, copy_out(tensor, storage));
+  return !values.empty() && values.front() != 0;
 }
 
 // A slot of 64 bits: the uid of the node as first recorded, the run of its graph above it. What the file records comes first.

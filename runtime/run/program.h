@@ -15,6 +15,7 @@
 #include "runtime/ops/bind.h"
 #include "runtime/plan/evaluate.h"
 #include "runtime/plan/place.h"
+#include "runtime/run/tensors.h"
 
 namespace fxopt {
 
@@ -101,6 +102,8 @@ class Program {
   // Places storages and workspaces; `guard_bytes` around each. Sets taken_.
   Status place_storages(int64_t guard_bytes);
   Status check_given() const;
+  Status check_storage(uint32_t storage, uint32_t step) const;
+  bool holds(const PlacedTensor& tensor, const void* storage) const;
   // What the step says, by a mask of --draws or by its slot.
   virtual const void* drawn_at(uint32_t step) const { return options_.drawn ? options_.drawn(step) : nullptr; }
   FxDrawState draw_of(uint32_t step) const;

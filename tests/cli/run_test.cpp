@@ -217,6 +217,10 @@ TEST_CASE("cli run: inputs that are not given, not known, or not as the step tak
   CHECK(run_fxopt({"run", path, "--fill", "some"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--tolerance", "small"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--memory", "heap"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--save", "y"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--profile", "h100"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--plugin", "x.so"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--streams", "2"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--alloc-conf", "expandable_segments:True"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--memory", "allocator", "--alloc-conf", "large"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--isa", "sse"}).exit == 2);

@@ -324,6 +324,60 @@ TEST_CASE("run: an assertion that fails says its message, node and line") {
   }
 }
 
+TEST_CASE("run: an assertion holds for what is not 0, whatever its sign") {
+  const char* const text = R"(graph @main {
+  %x: f32[1] = placeholder()
+  %m: f32[1] = aten.mul.Tensor(%x, -0.0)
+  %a = aten._assert_async.default(%m)
+  return (%x,)
+})";
+  TestRun run(parsed(text));
+  CHECK_FALSE(run.run().ok());
+}
+
+TEST_CASE("run: storages are as large as the inputs make them, not as the file's hints") {
+  const char* const text =
+      R"fxg(symbol {name="s0", kind=backed, min=2, hint=4, graph="main", node="i", key_path=[".size()", "[0]"]}
+graph @main {
+  %i: f32[s0] = placeholder() {input={role=input}}
+  %y: f32[s0] = aten.add.Tensor(%i, %i)
+  %z: f32[s0] = aten.mul.Tensor(%y, %i)
+  return (%y, %z)
+})fxg";
+  std::vector<float> numbers(5000, 1.5f);
+  const SafetensorsTensor tensor{"i", DType::kFloat32, {5000}, std::as_bytes(std::span(numbers))};
+  for (const StorageMemory memory : {StorageMemory::kArena, StorageMemory::kAllocator, StorageMemory::kBlocks}) {
+    TestRun run(parsed(text), {{"i", {&tensor, std::nullopt, "i.safetensors"}}});
+    run.options().memory = memory;
+    run.options().debug_memory = memory == StorageMemory::kArena;
+    const auto outputs = run.outputs();
+    CHECK(outputs.size() == 2);
+    for (const auto& [name, bytes] : outputs) {
+      REQUIRE(bytes.size() == 20000);
+      float last = 0;
+      std::memcpy(&last, bytes.data() + 19996, sizeof last);
+      CHECK((last == 3 || last == 4.5f));
+    }
+  }
+}
+
+TEST_CASE("run: a constant of the file is refused where an assertion or the caller reads it, too") {
+  for (const char* const text : {R"(graph @main {
+  %c: f32[1] = get_attr["k"]()
+  %a = aten._assert_async.default(%c)
+  return ()
+})",
+                                 R"(graph @main {
+  %c: f32[1] = get_attr["k"]()
+  return (%c,)
+})"}) {
+    TestRun run(parsed(text));
+    const Status status = run.run();
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().code == ErrorCode::kUnsupportedOp);
+  }
+}
+
 TEST_CASE("run: an interrupted run says where") {
   TestRun run(load_testdata("gpt2_flb_twin.pb.zst"));
   int steps = 0;

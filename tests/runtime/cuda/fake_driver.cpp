@@ -420,11 +420,12 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
   all.pages[address] = bytes;
   return CUDA_SUCCESS;
 }
-CUresult cuMemUnmap(CUdeviceptr address, size_t) {
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   FX_IN_CONTEXT(cuMemUnmap);
   all.drain(nullptr);
   const auto found = all.pages.find(address);
   if (found != all.pages.end()) {
+    if (found->second != bytes) return CUDA_ERROR_INVALID_VALUE;
     forget(address, found->second);
     all.pages.erase(found);
   }

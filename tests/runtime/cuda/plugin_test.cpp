@@ -328,6 +328,66 @@ TEST_CASE("plugin: what memory lacks is said with the node, what was asked and w
   }
 }
 
+// 60 MiB, three of 20 of which the middle one ends first, and 60 again.
+const char* const kHoles = R"(graph @main {
+  %i: f32[16] = placeholder()
+  %x: f32[15728640] = aten.zeros.default([15728640])
+  %s: f32[] = aten.sum.dim_IntList(%x, [0], False)
+  %p: f32[5242880] = aten.zeros.default([5242880])
+  %u: f32[5242880] = aten.zeros.default([5242880])
+  %q: f32[5242880] = aten.zeros.default([5242880])
+  %s1: f32[] = aten.sum.dim_IntList(%u, [0], False)
+  %y: f32[15728640] = aten.zeros.default([15728640])
+  %t: f32[] = aten.sum.dim_IntList(%y, [0], False)
+  %s2: f32[] = aten.sum.dim_IntList(%p, [0], False)
+  %s3: f32[] = aten.sum.dim_IntList(%q, [0], False)
+  return (%s, %t, %s1, %s2, %s3)
+}
+)";
+
+TEST_CASE("plugin: memory that the allocator would give back while the step runs is said to be lacking") {
+  for (const bool is_expandable : {false, true}) {
+    for (const int64_t megabytes : {90, 100, 110}) {
+      fake().reset(1, megabytes << 20);
+      Status status = ok_status();
+      {
+        GpuRun run(parsed(kHoles));
+        run.options.memory = StorageMemory::kAllocator;
+        run.options.allocator.expandable_segments = is_expandable;
+        status = run.prepare();
+      }
+      CAPTURE(is_expandable, megabytes);
+      REQUIRE_FALSE(status.ok());
+      CHECK(status.error().code == ErrorCode::kOutOfMemory);
+      CHECK(status.error().where.node == "y");
+      check_clean();
+    }
+  }
+}
+
+TEST_CASE("plugin: an assertion that guards an index is told before it") {
+  fake().reset();
+  {
+    GpuRun run(parsed(R"(graph @main {
+  %w: f32[10, 4] = placeholder() {input={role=parameter}}
+  %ids: i64[6] = placeholder()
+  %ok: b8[1] = placeholder()
+  %a: None = aten._assert_async.msg(%ok, "ids are out of range")
+  %e: f32[6, 4] = aten.embedding.default(%w, %ids)
+  return (%e,)
+}
+)"));
+    REQUIRE(run.prepare().ok());
+    static_cast<int64_t*>(run.options.given[1])[2] = 99;
+    *static_cast<bool*>(run.options.given[2]) = false;
+    REQUIRE(run.program().upload().ok());
+    const Status status = run.program().run();
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().message == "an assertion failed: ids are out of range");
+  }
+  check_clean();
+}
+
 TEST_CASE("plugin: each step alone gives the same values and a time for each") {
   fake().reset();
   {
@@ -515,6 +575,9 @@ TEST_CASE("doctor: says what is there and what is missing, with and without a GP
   CHECK(with.exit == 0);
   CHECK(with.text.find("for CUDA 13.0") != std::string::npos);
   CHECK(with.text.find("Fake GPU, sm_90, 132 multiprocessors, 8.00 GiB of 8.00 GiB free") != std::string::npos);
+  const Ran empty = run_program("doctor" + kPlugin, with_driver("0"));
+  CAPTURE(empty.text);
+  CHECK(empty.text.find("GPU       not found: the driver finds no GPU") != std::string::npos);
   const Ran without = run_program("doctor" + kPlugin, "LD_LIBRARY_PATH=");
   CAPTURE(without.text);
   CHECK(without.exit == 0);
