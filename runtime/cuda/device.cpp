@@ -169,11 +169,13 @@ void Device::read(void* to, CUdeviceptr from, int64_t bytes) const {
   end_copy("wait for a copy from the GPU");
 }
 
-CUkernel Device::kernel(const std::string& symbol) {
-  CUkernel& kernel = kernels_[symbol];
-  if (kernel == nullptr)
-    driver_.check(driver_.cuLibraryGetKernel(&kernel, library_, symbol.c_str()), "find the kernel " + symbol);
-  return kernel;
+CUfunction Device::kernel(const std::string& symbol) {
+  CUfunction& function = kernels_[symbol];
+  if (function != nullptr) return function;
+  CUkernel kernel = nullptr;
+  driver_.check(driver_.cuLibraryGetKernel(&kernel, library_, symbol.c_str()), "find the kernel " + symbol);
+  driver_.check(driver_.cuKernelGetFunction(&function, kernel), "load the kernel " + symbol);
+  return function;
 }
 
 }  // namespace fxopt::cuda

@@ -37,8 +37,8 @@ class Device {
   void write(CUdeviceptr to, const void* from, int64_t bytes) const;
   void read(void* to, CUdeviceptr from, int64_t bytes) const;
 
-  // "fx_add_f32". Loaded when first asked for.
-  CUkernel kernel(const std::string& symbol);
+  // "fx_add_f32". Its code is loaded when first asked for, not when first launched.
+  CUfunction kernel(const std::string& symbol);
 
  private:
   void end_copy(const char* what) const;
@@ -51,7 +51,7 @@ class Device {
   CUcontext context_ = nullptr;
   CUstream copies_ = nullptr;
   CUlibrary library_ = nullptr;
-  std::unordered_map<std::string, CUkernel> kernels_;
+  std::unordered_map<std::string, CUfunction> kernels_;
   std::set<CUdeviceptr> allocated_;
   std::map<CUdeviceptr, int64_t> reserved_;                                         // bytes by address
   std::map<CUdeviceptr, std::pair<CUmemGenericAllocationHandle, int64_t>> mapped_;  // pages by address

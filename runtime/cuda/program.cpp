@@ -136,9 +136,9 @@ void Program::issue(const Launch& launch, CUstream stream) const {
   for (int64_t first = 0; first < launch.units; first += kMostBlocks) {
     void* arguments[] = {&call, &phase, &first};
     const auto blocks = static_cast<unsigned>(std::min(kMostBlocks, launch.units - first));
-    driver_.check(driver_.cuLaunchKernel(reinterpret_cast<CUfunction>(launch.kernel), blocks, 1, 1, launch.lanes, 1, 1,
-                                         0, stream, arguments, nullptr),
-                  "launch a kernel of step " + std::to_string(launch.step));
+    driver_.check(
+        driver_.cuLaunchKernel(launch.kernel, blocks, 1, 1, launch.lanes, 1, 1, 0, stream, arguments, nullptr),
+        "launch a kernel of step " + std::to_string(launch.step));
   }
 }
 

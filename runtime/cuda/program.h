@@ -21,7 +21,7 @@ class Program {
 
  private:
   struct Launch {
-    CUkernel kernel;
+    CUfunction kernel;
     FxCall call;  // as the GPU sees it
     int64_t units;
     uint32_t lanes, step, phase;

@@ -39,10 +39,10 @@ Status DeviceProgram::prepare_all() {
   if (Status status = check_given(); !status.ok()) return status;
   const int64_t free = device_.free_bytes();
   if (Status status = take_memory(); !status.ok()) return status;
-  measured_bytes_ = free - device_.free_bytes();
   if (Status status = bind(); !status.ok()) return status;
   if (Status status = bind_assertions(); !status.ok()) return status;
   if (Status status = build(); !status.ok()) return status;
+  measured_bytes_ = free - device_.free_bytes();
   return upload();
 }
 

@@ -45,7 +45,8 @@ class DeviceProgram final : public Program {
   // Bytes of the caller's storages on the device, and how many they are.
   int64_t given_bytes() const { return given_bytes_; }
   size_t num_given() const { return num_given_; }
-  // What the device has lost by prepare(), as it says itself: with the rounding of its driver, and what others took meanwhile.
+  // What the device has lost by prepare(), as it says itself: with tables of calls, kernels' code, the rounding of its driver, and what
+  // others took meanwhile.
   int64_t measured_bytes() const { return measured_bytes_; }
 
  private:

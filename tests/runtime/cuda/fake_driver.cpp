@@ -549,6 +549,12 @@ CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary, const char* name) {
   *kernel = reinterpret_cast<CUkernel>(made);
   return CUDA_SUCCESS;
 }
+CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
+  FX_IN_CONTEXT(cuKernelGetFunction);
+  if (all.kernels.count(reinterpret_cast<Kernel*>(kernel)) == 0) return CUDA_ERROR_INVALID_HANDLE;
+  *function = reinterpret_cast<CUfunction>(kernel);
+  return CUDA_SUCCESS;
+}
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                         unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void** arguments,
                         void** extra) {
@@ -618,6 +624,7 @@ CUresult cuGetProcAddress_v2(const char* name, void** function, int version, cuu
                                         FX_NAMED(cuLibraryLoadData, 12000, cuLibraryLoadData),
                                         FX_NAMED(cuLibraryGetKernel, 12000, cuLibraryGetKernel),
                                         FX_NAMED(cuLibraryUnload, 12000, cuLibraryUnload),
+                                        FX_NAMED(cuKernelGetFunction, 12000, cuKernelGetFunction),
                                         FX_NAMED(cuLaunchKernel, 4000, cuLaunchKernel)};
   if (fake().enter("cuGetProcAddress")) return CUDA_ERROR_UNKNOWN;
   for (const Named& each : all_functions) {
