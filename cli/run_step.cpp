@@ -30,6 +30,7 @@
 #include "runtime/plan/live.h"
 #include "runtime/plan/plan.h"
 #include "runtime/run/compare.h"
+#include "runtime/run/far_step.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/program.h"
 #include "runtime/run/tensors.h"
@@ -37,6 +38,8 @@
 
 namespace fxopt {
 namespace {
+
+constexpr int64_t kMostKept = int64_t{2} << 30;  // of nodes that are compared with float64
 
 // A tensor that the step gave, row-major.
 struct Value {
@@ -703,10 +706,38 @@ class StepRun {
     }
     console_.product() << lines;
     print_suspects(compared);
+    print_far_step();
     fail({ErrorCode::kOutputsDiffer,
           std::to_string(wrong) + " of " + count_text(compared.size(), "value") + " differ from " + flags_.expect,
           "",
           {}});
+  }
+
+  // Runs the step again, beside itself in float64: where outputs alone leave many suspects, this names a kernel that is wrong in one type.
+  void print_far_step() {
+    const int64_t bytes = bytes_of_results(plan_, inputs_->values());
+    if (bytes > kMostKept) {
+      console_.product() << "  nodes are not compared with float64: their results are " << size_text(bytes) << '\n';
+      return;
+    }
+    wide_plan_ = widen(plan_, inputs_->values());
+    if (!restore()) return;
+    const Result<WidenedInputs> given =
+        WidenedInputs::convert(plan_, wide_plan_->view(), inputs_->values(), inputs_->given());
+    if (!given.ok()) return static_cast<void>(fail(given.error()));
+    Result<std::unique_ptr<Program>> wide =
+        target_->prepare_on_host(wide_plan_->view(), inputs_->values(), execute_options(given->given()));
+    if (!wide.ok()) return static_cast<void>(fail(wide.error()));
+    const Result<std::optional<uint32_t>> found = first_far_step(*program_, **wide, inputs_->values());
+    if (!found.ok()) return static_cast<void>(fail(found.error()));
+    if (!found->has_value()) {
+      console_.product()
+          << "  every node is near its float64: a mistake would be in both types, or in what is expected\n";
+      return;
+    }
+    const std::string name(text_at(plan_, plan_.nodes[plan_.steps[**found].node].name));
+    console_.result()["first_far_from_float64"] = name;
+    console_.product() << "  first node that is far from itself in float64: %" << printable_line(name) << '\n';
   }
 
   void print_suspects(const std::vector<Compared>& compared) {

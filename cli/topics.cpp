@@ -273,7 +273,7 @@ placeholders; --fill makes up those that are missing, ids below the rows of the 
 
 --expect compares outputs, and values of nodes that the file has (--save NODE writes some). --tolerance auto runs the step in
 float64, too, and judges by the distance of both from that. Where something differs, the steps are listed that one mistake could
-be in.
+be in, and the first node that is far from itself in float64 is named: a kernel that is wrong in one type.
 
 --dry-run runs nothing and lists the operators that have no kernel, all at once. --debug memory puts guards around every
 storage. --memory allocator takes storages from PyTorch's caching allocator (--alloc-conf sets it), and --memory blocks from the

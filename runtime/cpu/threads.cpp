@@ -63,20 +63,18 @@ void ThreadPool::run(int64_t units, const std::function<void(int64_t, int64_t)>&
 }
 
 bool ThreadPool::keeps_subnormals() {
-  std::atomic<bool> all = keeps_subnormals_here();
-  // As many units as threads, each of which waits for the others: every thread has one.
-  std::atomic<uint32_t> arrived = 0;
+  bool all = keeps_subnormals_here();
   if (state_ == nullptr) return all;
+  // As many units as threads, each of which waits for the others: every thread has one.
   std::mutex mutex;
-  std::condition_variable ended;
-  uint32_t running = size_ - 1;
+  std::condition_variable arrived, ended;
+  uint32_t missing = size_ - 1, running = size_ - 1;
   for (uint32_t i = 0; i + 1 < size_; ++i) {
     boost::asio::post(state_->pool, [&] {
-      ++arrived;
-      while (arrived.load() + 1 < size_) {
-      }
-      if (!keeps_subnormals_here()) all = false;
-      const std::lock_guard<std::mutex> lock(mutex);
+      std::unique_lock<std::mutex> lock(mutex);
+      all = all && keeps_subnormals_here();
+      if (--missing == 0) arrived.notify_all();
+      arrived.wait(lock, [&] { return missing == 0; });
       if (--running == 0) ended.notify_one();
     });
   }

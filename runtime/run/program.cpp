@@ -185,34 +185,35 @@ Error Program::no_arena(int64_t bytes, std::optional<int64_t> free) const {
       "`fxopt mem` tells what they are; `fxopt opt --passes 'sac{policy=full},remat'` recomputes instead of keeping");
 }
 
+Status Program::run_watched(const std::function<void(uint32_t)>& after) {
+  const auto usual = std::exchange(options_.after, after);
+  const auto watched = std::exchange(options_.is_watched, nullptr);
+  const Status status = run();
+  options_.after = usual;
+  options_.is_watched = watched;
+  return status;
+}
+
 std::optional<uint32_t> Program::first_difference(const std::function<void()>& restore) {
   std::vector<uint64_t> hashes;
   std::optional<uint32_t> found;
-  const auto usual = std::exchange(options_.after, nullptr);
-  const auto watched = std::exchange(options_.is_watched, nullptr);
   for (int repeat = 0; repeat < 2 && !found.has_value(); ++repeat) {
     restore();
     if (!upload().ok()) break;
     size_t place = 0;
-    options_.after = [&](uint32_t step) {
-      const FxStep& row = plan_.steps[step];
-      for (uint32_t i = 0; i < row.num_results && !found.has_value(); ++i) {
-        const FxWord word = plan_.words[row.results + i];
-        if (kind_of(word) != FX_WORD_TENSOR) continue;
-        const std::optional<PlacedTensor> tensor = placed_tensor(plan_, values_, index_of(word));
-        if (!tensor.has_value() || tensor->storage == FX_NONE) continue;
-        const std::vector<std::byte> bytes = copy_out(*tensor, bytes_of(tensor->storage));
+    const Status status = run_watched([&](uint32_t step) {
+      for_each_result(plan_, values_, step, [&](const PlacedTensor& tensor) {
+        if (found.has_value()) return;
+        const std::vector<std::byte> bytes = copy_out(tensor, bytes_of(tensor.storage));
         const uint64_t hash = hash_bytes(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
         if (repeat == 0)
           hashes.push_back(hash);
         else if (hashes[place++] != hash)
           found = step;
-      }
-    };
-    if (!run().ok()) break;
+      });
+    });
+    if (!status.ok()) break;
   }
-  options_.after = usual;
-  options_.is_watched = watched;
   return found;
 }
 

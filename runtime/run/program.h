@@ -73,6 +73,8 @@ class Program {
   virtual const void* bytes_of(uint32_t storage) const = 0;
   virtual Status read_status() const { return ok_status(); }
 
+  // Runs once, and calls `after` behind each step in place of the options' own.
+  Status run_watched(const std::function<void(uint32_t step)>& after);
   // Runs twice more and compares what each step gives: the first that gives other bits. Nothing where none does. `restore` puts
   // inputs back before a run. Takes twice as long as run(), and hashing.
   std::optional<uint32_t> first_difference(const std::function<void()>& restore);

@@ -10,6 +10,7 @@
 #include "core/result.h"
 #include "runtime/abi/plan.h"
 #include "runtime/ops/call.h"
+#include "runtime/plan/plan.h"
 
 namespace fxopt {
 
@@ -22,6 +23,18 @@ struct PlacedTensor {
 
 // Nothing where a size is not known or nothing is recorded of it. O(rank).
 std::optional<PlacedTensor> placed_tensor(const FxPlan& plan, const ScalarValues& values, uint32_t tensor);
+
+// Calls visit(const PlacedTensor&) for each result of a step that has memory. O(results * rank).
+template <class Visit>
+void for_each_result(const FxPlan& plan, const ScalarValues& values, uint32_t step, const Visit& visit) {
+  const FxStep& row = plan.steps[step];
+  for (uint32_t i = 0; i < row.num_results; ++i) {
+    const FxWord word = plan.words[row.results + i];
+    if (kind_of(word) != FX_WORD_TENSOR) continue;
+    const std::optional<PlacedTensor> tensor = placed_tensor(plan, values, index_of(word));
+    if (tensor.has_value() && tensor->storage != FX_NONE) visit(*tensor);
+  }
+}
 
 // The elements in row-major order without padding. `storage`: of the tensor; null only where there are no elements. O(elements).
 std::vector<std::byte> copy_out(const PlacedTensor& tensor, const void* storage);

@@ -13,9 +13,11 @@
 #include "runtime/plan/lower.h"
 #include "runtime/plan/plan.h"
 #include "runtime/run/compare.h"
+#include "runtime/run/far_step.h"
 #include "runtime/run/host_program.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/tensors.h"
+#include "runtime/run/widen.h"
 #include "tests/catch.h"
 #include "tests/runtime/cuda/emulated_kernels.h"
 #include "tests/runtime/test_run.h"
@@ -96,7 +98,7 @@ TEST_CASE("run: an emulated GPU draws and computes the same bits") {
 // behind it. Runs on one thread.
 struct Planted {
   static inline const FxKernel* original = nullptr;
-  static inline int calls_left = 0;
+  static inline int calls_left = 0, calls_left_at_start = 0;
 
   static int64_t elements(const FxView& view) {
     int64_t count = 1;
@@ -136,6 +138,28 @@ struct PlantedTable {
     table.kernels = kernels.data();
   }
 };
+
+// The node that first_far_step() names, with a mistake in one call of the kernels for float32.
+uint32_t far_step(const FxKernelTable* table, int calls) {
+  TestRun run(load_testdata("gpt2_flb_twin.pb.zst"));
+  run.threads = 1;
+  Planted::calls_left = -1;
+  run.options().kernels = table;
+  REQUIRE(run.run().ok());
+  const std::unique_ptr<Plan> wide = widen(run.view(), run.values());
+  run.inputs().restore();
+  const Result<WidenedInputs> given =
+      WidenedInputs::convert(run.view(), wide->view(), run.values(), run.inputs().given());
+  REQUIRE(given.ok());
+  ExecuteOptions options = run.options();
+  options.given = given->given();
+  Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(wide->view(), run.values(), options);
+  REQUIRE(program.ok());
+  Planted::calls_left = calls;
+  const Result<std::optional<uint32_t>> found = first_far_step(run.program(), **program, run.values());
+  REQUIRE(found.ok());
+  return found->value_or(FX_NONE);
+}
 
 TEST_CASE("run: a planted mistake in each kernel is among the suspects, and alone where values of nodes are compared") {
   size_t few = 0, planted = 0;
@@ -184,11 +208,12 @@ TEST_CASE("run: a planted mistake in each kernel is among the suspects, and alon
     const PlantedTable table(name, Planted::run);
     std::map<uint32_t, std::vector<std::byte>> right, wrong;
     uint32_t step = FX_NONE, none = FX_NONE;
-    Planted::calls_left = 1;  // the second call, or the only one: of those that give float32
+    Planted::calls_left = Planted::calls_left_at_start =
+        1;  // the second call, or the only one: of those that give float32
     const auto before = run_with(nullptr, right, none);
     auto after = run_with(&table.table, wrong, step);
     if (step == FX_NONE) {
-      Planted::calls_left = 0;
+      Planted::calls_left = Planted::calls_left_at_start = 0;
       wrong.clear();
       after = run_with(&table.table, wrong, step);
     }
@@ -210,9 +235,12 @@ TEST_CASE("run: a planted mistake in each kernel is among the suspects, and alon
     REQUIRE_FALSE(by_nodes.empty());
     CHECK(by_nodes.front() == step);
     few += std::find(by_outputs.begin(), by_outputs.end(), step) - by_outputs.begin() < 5 ? 1 : 0;
+    CHECK(far_step(&table.table, Planted::calls_left_at_start) == step);
   }
-  WARN(planted << " kernels planted wrong: found by values of nodes alone each; by outputs among at most five suspects "
-               << few);
+  WARN(planted
+       << " kernels planted wrong: each found by values of nodes, and by distance from float64; by outputs among at "
+          "most five suspects "
+       << few);
   CHECK(planted >= 20);
 }
 

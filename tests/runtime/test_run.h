@@ -40,7 +40,7 @@ class TestRun {
   const ScalarValues& values() const { return inputs_->values(); }
   StepInputs& inputs() { return *inputs_; }
   ExecuteOptions& options() { return options_; }
-  const Program& program() const { return *program_; }
+  Program& program() { return *program_; }
   std::optional<uint32_t> first_difference() {
     return program_->first_difference([&] { inputs_->restore(); });
   }

@@ -102,5 +102,10 @@ TEST_CASE("threads: each unit is run once") {
   }
 }
 
+TEST_CASE("threads: hundreds of them are asked for subnormals without spinning") {
+  ThreadPool pool(300);
+  CHECK(pool.keeps_subnormals());
+}
+
 }  // namespace
 }  // namespace fxopt
