@@ -69,7 +69,7 @@ class Doctor {
     driver.size = sizeof driver;
     const int32_t status = plugin->calls->driver(&driver);
     if (status != FX_DEVICE_OK && status != FX_DEVICE_NONE) {
-      missing(result, "driver", device_error(*plugin, status));
+      missing(result, "driver", device_error(*plugin, status), status != FX_DEVICE_NO_DRIVER);
       if (status == FX_DEVICE_NO_DRIVER)
         remedy("install NVIDIA's driver for CUDA " + version_text(driver.wanted_version) +
                " or newer; in a container, pass the GPU in");
@@ -100,8 +100,8 @@ class Doctor {
   }
 
   // Not an error of this command: it says what is so.
-  void missing(nlohmann::ordered_json& result, const std::string& what, const Error& error) {
-    line(what, "not found: " + error.message);
+  void missing(nlohmann::ordered_json& result, const std::string& what, const Error& error, bool is_found = false) {
+    line(what, (is_found ? "not usable: " : "not found: ") + error.message);
     if (!error.hint.empty() && error.hint.find("fxopt doctor") == std::string::npos) remedy(error.hint);
     result["missing"] = {{"what", what}, {"why", error.message}};
   }

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
+#include "cli/products.h"
 #include "cli/run_plan.h"
 #include "cli/run_step.h"
 #include "cli/step.h"
@@ -108,6 +109,42 @@ Status check_streams(const RunFlags& flags) {
                {}};
 }
 
+// Files that the run reads, and those that it writes: none goes over another.
+Status check_files(Console& console, const RunFlags& flags) {
+  const RunStepFlags& step = flags.step;
+  std::vector<std::string> read = flags.inputs;
+  read.insert(read.end(), step.inputs.begin(), step.inputs.end());
+  for (const std::string& path : {step.state, step.draws, step.expect}) {
+    if (!path.empty()) read.push_back(path);
+  }
+  for (const std::string& given : step.input) {
+    const std::string file = given.substr(given.find('=') + 1);
+    read.push_back(file.ends_with(".npy") ? file : file.substr(0, file.rfind(':')));
+  }
+  return check_extra_products(
+      console, read,
+      {{"--output", step.output}, {"--save-draws", step.save_draws}, {"--write-measurement", step.write_measurement}});
+}
+
+// A plan without a run: what only a run does is refused.
+Status check_plan_flags(const RunFlags& flags) {
+  if (!flags.dry_run && !flags.print_plan) return ok_status();
+  const RunStepFlags& step = flags.step;
+  const std::pair<const char*, bool> of_runs[] = {
+      {"--device", step.target.device != "cpu"},  {"--per-node", step.per_node},
+      {"--output", !step.output.empty()},         {"--expect", !step.expect.empty()},
+      {"--save-draws", !step.save_draws.empty()}, {"--write-measurement", !step.write_measurement.empty()}};
+  for (const auto& [flag, is_given] : of_runs) {
+    if (!is_given) continue;
+    return Error{
+        ErrorCode::kBadOptionValue,
+        std::string(flag) + " is of a run, and " + (flags.dry_run ? "--dry-run" : "--print-plan") + " runs nothing",
+        "a plan is the same for all devices",
+        {}};
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 CommandBody declare_run(CLI::App& app) {
@@ -177,7 +214,9 @@ CommandBody declare_run(CLI::App& app) {
   return [flags](Console& console) {
     flags->step.target.streams = flags->streams;
     if (const Status status = check_step_flags(flags->step); !status.ok()) return console.error(status.error());
+    if (const Status status = check_plan_flags(*flags); !status.ok()) return console.error(status.error());
     if (const Status status = check_streams(*flags); !status.ok()) return console.error(status.error());
+    if (const Status status = check_files(console, *flags); !status.ok()) return console.error(status.error());
     Run(console, *flags).run();
   };
 }

@@ -108,6 +108,11 @@ class StepRun {
   }
 
   bool open_target() {
+    const AllocatorConfig allocator = *parse_allocator_config(flags_.target.alloc_conf);
+    for (const std::string& setting : allocator.not_modelled) {
+      console_.warning("not-modelled", {},
+                       "the setting " + setting + " is not followed: storages are taken without it");
+    }
     Result<std::unique_ptr<RunTarget>> target = RunTarget::open(flags_.target);
     if (!target.ok()) return fail(target.error());
     target_ = *std::move(target);
@@ -796,6 +801,7 @@ Status check_step_flags(const RunStepFlags& flags) {
   const auto needs = [](const char* flag, const char* other) {
     return Status(Error{ErrorCode::kBadOptionValue, std::string(flag) + " needs " + other, "", {}});
   };
+  if (flags.repeat == 0) return Error{ErrorCode::kBadOptionValue, "--repeat takes 1 or more, not 0", "", {}};
   if (!flags.save.empty() && flags.output.empty()) return needs("--save", "--output, which it is written to");
   if (!flags.profile.empty() && !flags.per_node) return needs("--profile", "--per-node, whose table it adds to");
   return check_target_flags(flags.target);

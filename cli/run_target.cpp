@@ -16,6 +16,8 @@
 namespace fxopt {
 namespace {
 
+constexpr uint32_t kMostThreads = 4096;
+
 std::optional<StorageMemory> memory_by_name(std::string_view name) {
   if (name == "arena") return StorageMemory::kArena;
   if (name == "allocator") return StorageMemory::kAllocator;
@@ -47,6 +49,8 @@ Status check_device_flags(const RunTargetFlags& flags) {
   const auto refuse = [](const std::string& flag, const std::string& why) {
     return Status(Error{ErrorCode::kDeviceFailed, flag + " cannot be honoured on a GPU: " + why, "", {}});
   };
+  if (flags.threads != 0) return refuse("--threads", "it has its own");
+  if (!flags.isa.empty()) return refuse("--isa", "it is of the CPU's kernels");
   if (!flags.debug.empty()) return refuse("--debug memory", "guards are written and read by the CPU");
   if (flags.memory == "blocks") return refuse("--memory blocks", "a GPU has no allocator of the system: say allocator");
   if (flags.memory == "allocator" && flags.streams > 1)
@@ -59,6 +63,9 @@ Status check_device_flags(const RunTargetFlags& flags) {
 Status check_target_flags(const RunTargetFlags& flags) {
   if (flags.device != "cpu" && !cuda_ordinal(flags.device).has_value())
     return bad_value("--device takes cpu, cuda or cuda:N, not '" + flags.device + "'");
+  if (flags.threads > kMostThreads)
+    return bad_value("--threads takes at most " + std::to_string(kMostThreads) + ", not " +
+                     std::to_string(flags.threads));
   if (!memory_by_name(flags.memory).has_value())
     return bad_value("--memory takes arena, allocator or blocks, not '" + flags.memory + "'");
   const Result<AllocatorConfig> allocator = parse_allocator_config(flags.alloc_conf);
@@ -144,7 +151,7 @@ Result<std::unique_ptr<Program>> RunTarget::prepare_on_host(const FxPlan& plan, 
 void RunTarget::add_to(nlohmann::ordered_json& result) const {
   result["device"] = is_device() ? "cuda:" + std::to_string(device_->ordinal()) : "cpu";
   result["isa"] = is_device() ? "sm_" + std::to_string(device_->info().capability) : std::string(kernels_->isa);
-  result["threads"] = threads_->size();
+  if (!is_device()) result["threads"] = threads_->size();
   if (!is_device()) return;
   result["device_name"] = device_->info().name;
   result["plugin"] = device_->plugin().path;

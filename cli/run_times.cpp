@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
+#include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "core/file.h"
 #include "core/version.h"
@@ -87,6 +88,7 @@ class TimeTables {
     print("operator", sorted(values(operators)), all.device);
     print("node", sorted(nodes), all.device);
     compare_sum(all.device);
+    name_too_fast(nodes);
     console_.result()["nodes"] = json_of(nodes);
   }
 
@@ -165,13 +167,26 @@ class TimeTables {
     const double difference = times_.step_seconds > 0 ? sum / times_.step_seconds - 1 : 0;
     if (std::fabs(difference) <= kCloseEnough) return;
     char text[32];
-    std::snprintf(text, sizeof text, "%+.0f %%", 100 * difference);
+    std::snprintf(text, sizeof text, "%.2f", 1 + difference);
     const std::string why = difference < 0 ? "the step runs slower than its nodes alone"
                             : times_.is_launched
                                 ? "nodes that run alone wait for each other, and each has the time of its launch"
                                 : "nodes that run alone wait for each other";
-    console_.product() << "  the sum is " << text << " of the step's " << measured_time_text(times_.step_seconds)
+    console_.product() << "  the sum is " << text << " times the step's " << measured_time_text(times_.step_seconds)
                        << ": " << why << '\n';
+  }
+
+  void name_too_fast(const std::vector<Row>& nodes) {
+    size_t count = 0;
+    std::string names;
+    for (const Row& row : nodes) {
+      if (!row.is_too_fast) continue;
+      if (++count <= 3) names += (count > 1 ? ", " : "") + row.name;
+    }
+    if (count == 0) return;
+    console_.product() << "  " << count_text(count, "node")
+                       << " faster than the profile's device can be: " << printable_line(names)
+                       << (count > 3 ? ", ..." : "") << '\n';
   }
 
   nlohmann::ordered_json json_of(const std::vector<Row>& rows) const {

@@ -285,8 +285,9 @@ spreads steps that are independent over N streams. What a GPU cannot do (--debug
 
 Times of a GPU are by its events; what the CPU took to launch is said beside. --per-node runs the step once more for each of
 --repeat, one node after the other, and prints modules, operators and nodes by time; --profile h100 adds what a profile
-predicts, and a node that is faster than that device can be is marked. --write-measurement writes the same for
---measurement of mem and diff.)";
+predicts, and names nodes that are faster than that device can be. --write-measurement writes what each node took, for
+--measurement of mem and diff.
+)";
 
 constexpr std::string_view kSummary =
     R"(`fxopt show IN --summary` tells what a graph is made of, totals first, the biggest of each list first.

@@ -225,7 +225,7 @@ constexpr Row kRows[] = {
     {ErrorCode::kOutOfMemory, "there is not enough memory to run the step",
      "The message has the bytes that were asked for and the node that needs them. `fxopt mem` tells where the peak is, "
      "and `fxopt help "
-     "fit` how it is lowered."},
+     "memory` what it counts."},
     {ErrorCode::kRunFailed, "a step failed while it ran",
      "The message names the node, the element and the value: most often an index beyond its dimension, such as a token "
      "id that "

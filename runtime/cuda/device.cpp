@@ -71,9 +71,10 @@ void Device::info(FxDeviceInfo& info) const {
   info.page_bytes = static_cast<int64_t>(page);
 }
 
-CUdeviceptr Device::allocate(int64_t bytes) {
+CUdeviceptr Device::allocate(int64_t bytes, const std::string& what) {
   CUdeviceptr address = 0;
-  driver_.check(driver_.cuMemAlloc(&address, static_cast<size_t>(bytes)), "allocate " + bytes_text(bytes));
+  driver_.check(driver_.cuMemAlloc(&address, static_cast<size_t>(bytes)),
+                "allocate " + bytes_text(bytes) + (what.empty() ? "" : " " + what));
   allocated_.insert(address);
   return address;
 }

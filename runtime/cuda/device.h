@@ -27,7 +27,7 @@ class Device {
   void info(FxDeviceInfo& info) const;
 
   // What nobody gives back goes back with the device.
-  CUdeviceptr allocate(int64_t bytes);
+  CUdeviceptr allocate(int64_t bytes, const std::string& what = "");
   void free(CUdeviceptr address);
   CUdeviceptr reserve(int64_t bytes);
   void unreserve(CUdeviceptr address, int64_t bytes);

@@ -119,7 +119,7 @@ void Program::add_launches(const FxProgramSource& source) {
   read_errors_ = no_errors_;
   const size_t errors = image.add(no_errors_.data(), no_errors_.size());
   if (image.bytes().empty()) return;
-  tables_ = device_.allocate(static_cast<int64_t>(image.bytes().size()));
+  tables_ = device_.allocate(static_cast<int64_t>(image.bytes().size()), "for the tables of the step's calls");
   errors_ = tables_ + errors;
   device_.write(tables_, image.bytes().data(), static_cast<int64_t>(image.bytes().size()));
   for (size_t i = 0; i < launches_.size(); ++i) {

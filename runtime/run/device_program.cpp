@@ -178,8 +178,10 @@ Status DeviceProgram::take_from_allocator(uint32_t step, uint32_t storage, int64
     if (*found != 0) allocated_.insert(*found);
     return ok_status();
   }
-  const std::string message = std::to_string(bytes) + " bytes could not be had, with " + std::to_string(counted_) +
-                              " in use and " + std::to_string(device_.free_bytes()) + " free on the device";
+  const std::string message = std::to_string(bytes) +
+                              " bytes could not be had, nor a segment of the allocator for them, with " +
+                              std::to_string(counted_) + " bytes of storages and " +
+                              std::to_string(device_.free_bytes()) + " free on the device";
   const std::string hint = "`fxopt mem` tells where the peak is";
   if (step != FX_NONE) return error_at(step, ErrorCode::kOutOfMemory, message, hint);
   Error error{ErrorCode::kOutOfMemory, message, hint, {}};

@@ -66,7 +66,8 @@ Result<Plugin> open_plugin(const std::string& name, const std::string& given) {
     looked += (looked.empty() ? "" : ", ") + path;
   }
   return failed("there is no plugin for " + name + ": looked for " + looked,
-                "it is built where nvcc is found; --plugin FILE or $FXOPT_PLUGIN_PATH say where it is");
+                "where nvcc is found, `cmake --build --preset release --target fxopt_cuda` builds it; --plugin FILE or "
+                "$FXOPT_PLUGIN_PATH say where it is");
 }
 
 Error device_error(const Plugin& plugin, int32_t status) {
@@ -77,7 +78,8 @@ Error device_error(const Plugin& plugin, int32_t status) {
     case FX_DEVICE_OLD_DRIVER:
       return failed(message, "install a newer driver of the GPU");
     case FX_DEVICE_NONE:
-      return failed(message, "`fxopt doctor` lists the GPUs");
+      return failed(message,
+                    "`fxopt doctor` lists what there is; CUDA_VISIBLE_DEVICES hides GPUs, and so does a container");
     case FX_DEVICE_NO_MEMORY:
       return {ErrorCode::kOutOfMemory, message, "`fxopt mem` tells what a step needs", {}};
     default:

@@ -221,6 +221,22 @@ TEST_CASE("cli run: inputs that are not given, not known, or not as the step tak
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--save", "y"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--profile", "h100"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--plugin", "x.so"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--repeat", "0"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--threads", "100000"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--dry-run", "--device", "cuda"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--dry-run", "--per-node"}).exit == 2);
+  // No output goes over an input or another output.
+  const std::string graph = read_text(path);
+  for (const char* flag : {"--output", "--save-draws", "--write-measurement"}) {
+    const CliResult over = run_fxopt({"run", path, "--fill", "ones", flag, path});
+    CHECK(over.exit == 2);
+    CHECK(contains(over.err, " would overwrite the input '"));
+    const std::string both = folder / "both";
+    CHECK(run_fxopt({"run", path, "--fill", "ones", "--expect", both, flag, both}).exit == 2);
+    if (std::string(flag) != "--output")
+      CHECK(run_fxopt({"run", path, "--fill", "ones", "--output", both, flag, both}).exit == 2);
+  }
+  CHECK(read_text(path) == graph);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--streams", "2"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--alloc-conf", "expandable_segments:True"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--memory", "allocator", "--alloc-conf", "large"}).exit == 2);
