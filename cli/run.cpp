@@ -59,7 +59,7 @@ class Run {
       return report_plan(console_, view, {shown, flags_.streams, flags_.print_plan, symbol});
     if (!report_missing(console_, view, shown))
       run_step(console_, *module_, view, flags_.step, shown, symbol,
-               [this](const ScalarValues::SymbolOf& values) { return check_guards(values); });
+               [this](const SymbolValues& values) { return check_guards(values); });
   }
 
  private:
@@ -69,11 +69,7 @@ class Run {
   }
 
   // Each guard that the file has must hold for the symbols' values; one that cannot be evaluated is left alone.
-  Status check_guards(const ScalarValues::SymbolOf& values) const {
-    SymbolValues known;
-    for (const Symbol& symbol : module_->symbols) {
-      if (const std::optional<int64_t> value = values(module_->text(symbol.name))) known[symbol.name] = *value;
-    }
+  Status check_guards(const SymbolValues& known) const {
     for (const Assertion& guard : module_->assertions) {
       const std::optional<int64_t> holds = module_->exprs.evaluate(guard.condition.id, known);
       if (!holds.has_value() || *holds != 0) continue;

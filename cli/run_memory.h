@@ -13,7 +13,7 @@
 
 namespace fxopt {
 
-// What the caching allocator did in a run, beside what `mem` predicts of it.
+// The caching allocator's events in a run, beside those that `mem` predicts.
 struct AllocatorComparison {
   int64_t predicted_allocated = 0, predicted_reserved = 0;  // peaks, bytes
   size_t events = 0;                                        // that are equal, from the first node on

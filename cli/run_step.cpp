@@ -81,7 +81,7 @@ class StepRun {
  public:
   StepRun(Console& console, const Module& module, const FxPlan& plan, const RunStepFlags& flags,
           const std::string& input, const ScalarValues::SymbolOf& symbols,
-          const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards)
+          const std::function<Status(const SymbolValues&)>& check_guards)
       : console_(console),
         module_(module),
         plan_(plan),
@@ -199,7 +199,7 @@ class StepRun {
     Result<std::unique_ptr<StepInputs>> inputs = StepInputs::bind(plan_, options_);
     if (!inputs.ok()) return fail(inputs.error());
     inputs_ = *std::move(inputs);
-    const Status guards = check_guards_([&](std::string_view name) { return symbol_value(name); });
+    const Status guards = check_guards_(symbols());
     return guards.ok() || fail(guards.error());
   }
 
@@ -212,7 +212,7 @@ class StepRun {
     return symbols_(name);
   }
 
-  // Of the module, as the inputs tell them.
+  // Values of the module's symbols, from the inputs.
   SymbolValues symbols() const {
     SymbolValues found;
     for (const Symbol& symbol : module_.symbols) {
@@ -295,7 +295,7 @@ class StepRun {
     if (!program.ok()) return fail(program.error());
     program_ = *std::move(program);
     on_device_ = dynamic_cast<DeviceProgram*>(program_.get());
-    const uint32_t runs = std::max(flags_.repeat, 1u) + flags_.warmup;
+    const uint32_t runs = flags_.repeat + flags_.warmup;
     for (uint32_t i = 0; i < runs; ++i) {
       if (i > 0 && !restore()) return false;
       Stopwatch watch;
@@ -341,7 +341,7 @@ class StepRun {
   // Medians of as many runs as are timed, each step alone.
   bool time_steps() {
     std::vector<std::vector<FxStepTime>> runs;
-    for (uint32_t i = 0; i < std::max(flags_.repeat, 1u); ++i) {
+    for (uint32_t i = 0; i < flags_.repeat; ++i) {
       if (!restore()) return false;
       Result<std::vector<FxStepTime>> times = program_->time_steps();
       if (!times.ok()) return fail(times.error());
@@ -359,7 +359,7 @@ class StepRun {
     return true;
   }
 
-  // Errors are told.
+  // False where it failed; the console has the error.
   bool report_step_times() {
     std::unique_ptr<DeviceProfile> profile;
     if (!flags_.profile.empty()) {
@@ -370,7 +370,7 @@ class StepRun {
     StepTimes times{module_, plan_};
     times.steps = times_;
     times.step_seconds = median_of(seconds_);
-    times.runs = std::max(flags_.repeat, 1u);
+    times.runs = flags_.repeat;
     times.is_launched = target_->is_device();
     times.device = target_->is_device() ? target_->device()->info().name : "cpu";
     times.method = target_->is_device() ? "cuda events" : "steady clock";
@@ -455,16 +455,12 @@ class StepRun {
     const FxPlan& plan = program.plan();
     const FxStep& row = plan.steps[step];
     std::vector<Value> values;
-    for (uint32_t i = 0; i < row.num_results; ++i) {
-      const FxWord word = plan.words[row.results + i];
-      if (kind_of(word) != FX_WORD_TENSOR) continue;
-      const std::optional<PlacedTensor> tensor = placed_tensor(plan, inputs_->values(), index_of(word));
-      if (!tensor.has_value() || tensor->storage == FX_NONE) continue;
+    for_each_result(plan, inputs_->values(), step, [&](uint32_t i, const PlacedTensor& tensor) {
       std::string name(text_at(plan, plan.nodes[row.node].name));
       if (row.num_results > 1) name += "." + std::to_string(i);
-      values.push_back({name, tensor->shape.dtype, tensor->shape.sizes,
-                        copy_out(*tensor, program.bytes_of(tensor->storage)), FX_NONE, step});
-    }
+      values.push_back({name, tensor.shape.dtype, tensor.shape.sizes,
+                        copy_out(tensor, program.bytes_of(tensor.storage)), FX_NONE, step});
+    });
     return values;
   }
 
@@ -529,13 +525,12 @@ class StepRun {
   }
 
   void report_time() {
-    std::vector<double> sorted = seconds_;
-    std::sort(sorted.begin(), sorted.end());
-    const double median = sorted[sorted.size() / 2];
-    console_.product() << "  time       " << (sorted.size() > 1 ? "median " : "") << measured_time_text(median);
-    if (sorted.size() > 1) {
-      console_.product() << ", " << measured_time_text(sorted.front()) << " to " << measured_time_text(sorted.back())
-                         << " in " << count_text(sorted.size(), "run") << ", equal bits";
+    const auto [least, most] = std::minmax_element(seconds_.begin(), seconds_.end());
+    console_.product() << "  time       " << (seconds_.size() > 1 ? "median " : "")
+                       << measured_time_text(median_of(seconds_));
+    if (seconds_.size() > 1) {
+      console_.product() << ", " << measured_time_text(*least) << " to " << measured_time_text(*most) << " in "
+                         << count_text(seconds_.size(), "run") << ", equal bits";
     }
     if (!launch_seconds_.empty())
       console_.product() << ", by the GPU's events; launching took the CPU "
@@ -625,25 +620,27 @@ class StepRun {
 
   // -- comparison
 
+  // The step in float64, with its inputs as they were.
+  Result<std::unique_ptr<Program>> prepare_in_float64() {
+    wide_plan_ = widen(plan_, inputs_->values());
+    inputs_->restore();
+    Result<WidenedInputs> given =
+        WidenedInputs::convert(plan_, wide_plan_->view(), inputs_->values(), inputs_->given());
+    if (!given.ok()) return given.error();
+    wide_inputs_ = *std::move(given);
+    return target_->prepare_on_host(wide_plan_->view(), inputs_->values(), execute_options(wide_inputs_->given()));
+  }
+
   // Outputs and kept values of the step in float64, by name.
   bool run_in_float64(std::map<std::string, Value>& values) {
-    wide_plan_ = widen(plan_, inputs_->values());
-    const FxPlan& wide = wide_plan_->view();
-    inputs_->restore();
-    const Result<WidenedInputs> given = WidenedInputs::convert(plan_, wide, inputs_->values(), inputs_->given());
-    if (!given.ok()) return fail(given.error());
-    ExecuteOptions options = execute_options(given->given());
-    const Program* running = nullptr;
-    options.is_watched = nullptr;
-    options.after = [&](uint32_t step) {
-      if (kept_steps_.count(step) == 0) return;
-      for (Value& value : results_of(*running, step)) values[value.name] = std::move(value);
-    };
-    const Result<std::unique_ptr<Program>> program = target_->prepare_on_host(wide, inputs_->values(), options);
+    const Result<std::unique_ptr<Program>> program = prepare_in_float64();
     if (!program.ok()) return fail(program.error());
-    running = program->get();
-    if (const Status status = (*program)->run(); !status.ok()) return fail(status.error());
-    for (Value& value : collect_outputs(**program, wide)) values[value.name] = std::move(value);
+    const Status status = (*program)->run_watched([&](uint32_t step) {
+      if (kept_steps_.count(step) == 0) return;
+      for (Value& value : results_of(**program, step)) values[value.name] = std::move(value);
+    });
+    if (!status.ok()) return fail(status.error());
+    for (Value& value : collect_outputs(**program, wide_plan_->view())) values[value.name] = std::move(value);
     return true;
   }
 
@@ -725,14 +722,9 @@ class StepRun {
       console_.product() << "  nodes are not compared with float64: their results are " << size_text(bytes) << '\n';
       return;
     }
-    wide_plan_ = widen(plan_, inputs_->values());
-    if (!restore()) return;
-    const Result<WidenedInputs> given =
-        WidenedInputs::convert(plan_, wide_plan_->view(), inputs_->values(), inputs_->given());
-    if (!given.ok()) return static_cast<void>(fail(given.error()));
-    Result<std::unique_ptr<Program>> wide =
-        target_->prepare_on_host(wide_plan_->view(), inputs_->values(), execute_options(given->given()));
+    const Result<std::unique_ptr<Program>> wide = prepare_in_float64();
     if (!wide.ok()) return static_cast<void>(fail(wide.error()));
+    if (!restore()) return;
     const Result<std::optional<uint32_t>> found = first_far_step(*program_, **wide, inputs_->values());
     if (!found.ok()) return static_cast<void>(fail(found.error()));
     if (!found->has_value()) {
@@ -769,7 +761,7 @@ class StepRun {
   const RunStepFlags& flags_;
   const std::string& input_;
   const ScalarValues::SymbolOf& symbols_;
-  const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards_;
+  const std::function<Status(const SymbolValues&)>& check_guards_;
   Tolerance tolerance_;
   std::unique_ptr<RunTarget> target_;
   Interrupts interrupts_;
@@ -780,6 +772,7 @@ class StepRun {
   std::unique_ptr<Program> program_;
   DeviceProgram* on_device_ = nullptr;  // the same, on a device
   std::unique_ptr<Plan> wide_plan_;
+  std::optional<WidenedInputs> wide_inputs_;
   std::vector<double> seconds_, launch_seconds_;
   std::vector<FxStepTime> times_;  // by step, where they are wanted
   int64_t resident_ = 0;           // after the first run
@@ -809,7 +802,7 @@ Status check_step_flags(const RunStepFlags& flags) {
 
 void run_step(Console& console, const Module& module, const FxPlan& plan, const RunStepFlags& flags,
               const std::string& input, const ScalarValues::SymbolOf& symbols,
-              const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards) {
+              const std::function<Status(const SymbolValues&)>& check_guards) {
   StepRun(console, module, plan, flags, input, symbols, check_guards).run();
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/run_target.h"
 #include "core/result.h"
+#include "ir/graph/expr.h"
 #include "runtime/abi/plan.h"
 #include "runtime/plan/evaluate.h"
 
@@ -42,6 +43,6 @@ Status check_step_flags(const RunStepFlags& flags);
 // `check_guards` is asked, once inputs tell the symbols, whether they are what the graph was traced for.
 void run_step(Console& console, const Module& module, const FxPlan& plan, const RunStepFlags& flags,
               const std::string& input, const ScalarValues::SymbolOf& symbols,
-              const std::function<Status(const ScalarValues::SymbolOf&)>& check_guards);
+              const std::function<Status(const SymbolValues&)>& check_guards);
 
 }  // namespace fxopt

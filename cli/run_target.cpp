@@ -44,7 +44,13 @@ Error bad_value(std::string message, std::string hint = "") {
   return {ErrorCode::kBadOptionValue, std::move(message), std::move(hint), {}};
 }
 
-// What a device of a plugin does not do is said before anything is opened.
+template <class Derived>
+Result<std::unique_ptr<Program>> as_program(Result<std::unique_ptr<Derived>> program) {
+  if (!program.ok()) return program.error();
+  return std::unique_ptr<Program>(*std::move(program));
+}
+
+// Refuses flags that no GPU honours, before a plugin is opened.
 Status check_device_flags(const RunTargetFlags& flags) {
   const auto refuse = [](const std::string& flag, const std::string& why) {
     return Status(Error{ErrorCode::kDeviceFailed, flag + " cannot be honoured on a GPU: " + why, "", {}});
@@ -129,30 +135,25 @@ Result<std::unique_ptr<Program>> RunTarget::prepare(const FxPlan& plan, const Sc
     device_options.streams = flags_.streams;
     events_.clear();
     device_options.observe_allocator = [this](const AllocatorEvent& event) { events_.push_back(event); };
-    Result<std::unique_ptr<DeviceProgram>> program =
-        DeviceProgram::prepare(plan, values, options, *device_, device_options);
-    if (!program.ok()) return program.error();
-    return std::unique_ptr<Program>(*std::move(program));
+    return as_program(DeviceProgram::prepare(plan, values, options, *device_, device_options));
   }
-  Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(plan, values, options);
-  if (!program.ok()) return program.error();
-  return std::unique_ptr<Program>(*std::move(program));
+  return as_program(HostProgram::prepare(plan, values, options));
 }
 
 Result<std::unique_ptr<Program>> RunTarget::prepare_on_host(const FxPlan& plan, const ScalarValues& values,
                                                             ExecuteOptions options) const {
   set(options);
   options.memory = StorageMemory::kArena;
-  Result<std::unique_ptr<HostProgram>> program = HostProgram::prepare(plan, values, options);
-  if (!program.ok()) return program.error();
-  return std::unique_ptr<Program>(*std::move(program));
+  return as_program(HostProgram::prepare(plan, values, options));
 }
 
 void RunTarget::add_to(nlohmann::ordered_json& result) const {
   result["device"] = is_device() ? "cuda:" + std::to_string(device_->ordinal()) : "cpu";
   result["isa"] = is_device() ? "sm_" + std::to_string(device_->info().capability) : std::string(kernels_->isa);
-  if (!is_device()) result["threads"] = threads_->size();
-  if (!is_device()) return;
+  if (!is_device()) {
+    result["threads"] = threads_->size();
+    return;
+  }
   result["device_name"] = device_->info().name;
   result["plugin"] = device_->plugin().path;
   result["streams"] = flags_.streams;

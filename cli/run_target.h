@@ -41,18 +41,15 @@ class RunTarget {
   std::string name() const;
   // "avx512, 2 threads"; "sm_90, 1 stream".
   std::string how() const;
-  const FxKernelTable& host_kernels() const { return *kernels_; }
   const PluginDevice* device() const { return device_.get(); }
-  ThreadPool& threads() const { return *threads_; }
 
   // Sets what `flags` say in `options`, and prepares the plan. The second always on the CPU, in the arena.
   Result<std::unique_ptr<Program>> prepare(const FxPlan& plan, const ScalarValues& values, ExecuteOptions options);
   Result<std::unique_ptr<Program>> prepare_on_host(const FxPlan& plan, const ScalarValues& values,
                                                    ExecuteOptions options) const;
   Status check_subnormals() const;
-  // Of the last prepare() with the caching allocator on a device; else empty.
+  // The caching allocator's events in the last prepare() for a device; else empty.
   const std::vector<AllocatorEvent>& allocator_events() const { return events_; }
-  const RunTargetFlags& flags() const { return flags_; }
   void add_to(nlohmann::ordered_json& result) const;
 
  private:

@@ -13,7 +13,7 @@ namespace fxopt {
 
 class Console;
 
-// What the steps of a plan took, each run alone.
+// Times of a plan's steps, each run alone.
 struct StepTimes {
   StepTimes(const Module& of_module, const FxPlan& of_plan) : module(of_module), plan(of_plan) {}
 

@@ -281,7 +281,7 @@ system; both count bytes as they are taken, beside the predicted peak. A device 
 
 --device cuda runs the step on a GPU, with the CPU's bits, by the plugin libfxopt_cuda.so, which is built where nvcc is found
 and needs a driver for CUDA 13; `fxopt doctor` says what is there. All memory is taken before the first run. --streams N
-spreads steps that are independent over N streams. What a GPU cannot do (--debug memory, --memory blocks) is refused.
+spreads steps that are independent over N streams. Flags that a GPU cannot honour (--debug memory, --memory blocks) are refused.
 
 Times of a GPU are by its events; what the CPU took to launch is said beside. --per-node runs the step once more for each of
 --repeat, one node after the other, and prints modules, operators and nodes by time; --profile h100 adds what a profile

@@ -54,7 +54,7 @@ typedef struct FxLaunch {
   uint32_t phase;
 } FxLaunch;
 
-/* Step `awaited_by` begins behind the end of step `recorded_by`, which is on another stream. It holds for a step that launches nothing, too:
+/* Step `awaited_by` starts after step `recorded_by`, which is on another stream, has ended. It holds for a step that launches nothing, too:
  * others may wait for it in place of what it waits for. */
 typedef struct FxWait {
   uint32_t recorded_by;

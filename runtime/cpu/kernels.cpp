@@ -18,10 +18,7 @@ void by_all(const FxCall& call, const Visit& visit) {
   if (call.compute == FX_COMPUTE_INT64) visit(int64_t{});
 }
 
-// What tables point to, of one body.
 #define FX_BODY(name, types, phases, units, workspace, lanes_of, ...)                                   \
-  int64_t units_of_##name(const FxCall* call, uint32_t phase) { return units(*call, phase); }           \
-  int64_t workspace_of_##name(const FxCall* call) { return workspace(*call); }                          \
   void run_##name(const FxCall* pointer, uint32_t phase [[maybe_unused]], int64_t first, int64_t end) { \
     constexpr OneLane lanes;                                                                            \
     const FxCall& call = *pointer;                                                                      \
@@ -34,7 +31,7 @@ void by_all(const FxCall& call, const Visit& visit) {
 
 constexpr FxKernel kUnsorted[] = {
 #define FX_BODY(name, types, phases, units, workspace, lanes_of, ...) \
-  {#name, phases, types_of_##types, units_of_##name, workspace_of_##name, run_##name, nullptr},
+  {#name, phases, types_of_##types, units_by<units>, workspace_by<workspace>, run_##name, nullptr},
 #include "runtime/ops/kernels/bodies.inc"
 };
 constexpr int kCount = sizeof(kUnsorted) / sizeof(kUnsorted[0]);

@@ -105,11 +105,9 @@ void Program::add_launches(const FxProgramSource& source) {
     const bool is_same = i > 0 && source.launches[i - 1].call == launch.call;
     if (is_same) {
       tables.push_back(tables.back());
-      step_of_error_.push_back(step_of_error_.back());
     } else {
       const size_t views = image.add(call.views, call.num_results + call.num_operands);
       tables.emplace_back(views, image.add(call.params, call.num_params));
-      step_of_error_.push_back(launch.step);
     }
     launches_.push_back(made);
     ++first_launch_[launch.step + 1];
@@ -202,7 +200,7 @@ void Program::read_errors(FxRunResult& result) {
   device_.read(read_errors_.data(), errors_, static_cast<int64_t>(read_errors_.size() * sizeof(int64_t)));
   for (size_t i = 0; i < read_errors_.size(); ++i) {
     if (read_errors_[i] == FX_NO_ERROR) continue;
-    result.failed_step = step_of_error_[i];
+    result.failed_step = launches_[i].step;
     result.error = read_errors_[i];
     device_.write(errors_, no_errors_.data(), static_cast<int64_t>(no_errors_.size() * sizeof(int64_t)));
     return;

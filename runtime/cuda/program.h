@@ -52,7 +52,6 @@ class Program {
   CUdeviceptr tables_ = 0;  // views and numbers of all calls, then an error word for each
   CUdeviceptr errors_ = 0;  // in it
   std::vector<int64_t> no_errors_, read_errors_;
-  std::vector<uint32_t> step_of_error_;
 };
 
 }  // namespace fxopt::cuda

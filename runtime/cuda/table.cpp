@@ -8,15 +8,9 @@
 namespace fxopt::kernels {
 namespace {
 
-#define FX_BODY(name, types, phases, units, workspace, lanes_of, ...)                         \
-  int64_t units_of_##name(const FxCall* call, uint32_t phase) { return units(*call, phase); } \
-  int64_t workspace_of_##name(const FxCall* call) { return workspace(*call); }                \
-  uint32_t lanes_of_##name(const FxCall* call, uint32_t phase) { return lanes_of(*call, phase); }
-#include "runtime/ops/kernels/bodies.inc"
-
 constexpr FxKernel kUnsorted[] = {
 #define FX_BODY(name, types, phases, units, workspace, lanes_of, ...) \
-  {#name, phases, types_of_##types, units_of_##name, workspace_of_##name, nullptr, lanes_of_##name},
+  {#name, phases, types_of_##types, units_by<units>, workspace_by<workspace>, nullptr, lanes_by<lanes_of>},
 #include "runtime/ops/kernels/bodies.inc"
 };
 constexpr int kCount = sizeof(kUnsorted) / sizeof(kUnsorted[0]);

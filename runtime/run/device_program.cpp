@@ -182,12 +182,7 @@ Status DeviceProgram::take_from_allocator(uint32_t step, uint32_t storage, int64
                               " bytes could not be had, nor a segment of the allocator for them, with " +
                               std::to_string(counted_) + " bytes of storages and " +
                               std::to_string(device_.free_bytes()) + " free on the device";
-  const std::string hint = "`fxopt mem` tells where the peak is";
-  if (step != FX_NONE) return error_at(step, ErrorCode::kOutOfMemory, message, hint);
-  Error error{ErrorCode::kOutOfMemory, message, hint, {}};
-  const uint32_t node = plan_.storages[storage].node;
-  if (node != FX_NONE) error.where.node = text_at(plan_, plan_.nodes[node].name);
-  return error;
+  return error_at(step, storage, ErrorCode::kOutOfMemory, message, "`fxopt mem` tells where the peak is");
 }
 
 // Steps run at the addresses that this walk gives, so that no segment may go back to the device meanwhile.

@@ -28,7 +28,7 @@ bool is_far(const std::vector<double>& ours, const std::vector<double>& exact) {
 int64_t bytes_of_results(const FxPlan& plan, const ScalarValues& values) {
   int64_t bytes = 0;
   for (uint32_t step = 0; step < plan.num_steps; ++step) {
-    for_each_result(plan, values, step, [&](const PlacedTensor& tensor) {
+    for_each_result(plan, values, step, [&](uint32_t, const PlacedTensor& tensor) {
       bytes += tensor.shape.elements() * element_size(tensor.shape.dtype);
     });
   }
@@ -42,7 +42,7 @@ Result<std::optional<uint32_t>> first_far_step(Program& narrow, Program& wide, c
   };
   std::vector<std::vector<Kept>> kept(narrow.plan().num_steps);
   Status status = narrow.run_watched([&](uint32_t step) {
-    for_each_result(narrow.plan(), values, step, [&](const PlacedTensor& tensor) {
+    for_each_result(narrow.plan(), values, step, [&](uint32_t, const PlacedTensor& tensor) {
       kept[step].push_back({tensor.shape.dtype, copy_out(tensor, narrow.bytes_of(tensor.storage))});
     });
   });
@@ -50,7 +50,7 @@ Result<std::optional<uint32_t>> first_far_step(Program& narrow, Program& wide, c
   std::optional<uint32_t> found;
   status = wide.run_watched([&](uint32_t step) {
     size_t place = 0;
-    for_each_result(wide.plan(), values, step, [&](const PlacedTensor& tensor) {
+    for_each_result(wide.plan(), values, step, [&](uint32_t, const PlacedTensor& tensor) {
       if (found.has_value() || place >= kept[step].size()) return;
       const Kept& ours = kept[step][place++];
       const std::vector<std::byte> exact = copy_out(tensor, wide.bytes_of(tensor.storage));

@@ -6,6 +6,7 @@
 
 #include "core/stopwatch.h"
 #include "core/text.h"
+#include "runtime/ops/kernels/tile.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/walk.h"
 #include "runtime/run/tensors.h"
@@ -17,11 +18,7 @@ constexpr int64_t kGuard = 512;
 
 int64_t num_elements(const BoundCall& call) {
   int64_t count = 0;
-  for (const FxView& view : call.views) {
-    int64_t elements = 1;
-    for (int d = 0; d < view.rank; ++d) elements *= view.size[d];
-    count += elements;
-  }
+  for (const FxView& view : call.views) count += kernels::num_elements(view);
   return count;
 }
 

@@ -31,6 +31,14 @@ Error Program::error_at(uint32_t step, ErrorCode code, std::string message, std:
   return error;
 }
 
+Error Program::error_at(uint32_t step, uint32_t storage, ErrorCode code, std::string message, std::string hint) const {
+  if (step != FX_NONE) return error_at(step, code, std::move(message), std::move(hint));
+  Error error{code, std::move(message), std::move(hint), {}};
+  const uint32_t node = plan_.storages[storage].node;
+  if (node != FX_NONE) error.where.node = text_at(plan_, plan_.nodes[node].name);
+  return error;
+}
+
 Status Program::bind_step_at(uint32_t step) {
   const bool is_placed = !addresses_.empty();
   const AddressOf address = [&](uint32_t storage) { return is_placed ? addresses_[storage] : nullptr; };
@@ -82,15 +90,11 @@ Status Program::place_storages(int64_t guard_bytes) {
   return ok_status();
 }
 
-// Constants of the file are not loaded by this version; sizes that steps find out are not waited for. Every tensor lies in its block.
+// Constants of the file are not loaded by this version; sizes that steps find out are not waited for.
 Status Program::check_storage(uint32_t storage, uint32_t step) const {
   const auto refuse = [&](const std::string& missing) {
-    const std::string message = "it uses " + missing + ", which this version does not run";
-    if (step != FX_NONE) return error_at(step, ErrorCode::kUnsupportedOp, message, "");
-    Error error{ErrorCode::kUnsupportedOp, message, "", {}};
-    const uint32_t node = plan_.storages[storage].node;
-    if (node != FX_NONE) error.where.node = text_at(plan_, plan_.nodes[node].name);
-    return error;
+    return error_at(step, storage, ErrorCode::kUnsupportedOp,
+                    "it uses " + missing + ", which this version does not run", "");
   };
   const FxBlock& block = placement_.blocks[storage];
   const bool has_bytes = values_.integer(plan_.storages[storage].bytes).value_or(1) > 0;
@@ -202,7 +206,7 @@ std::optional<uint32_t> Program::first_difference(const std::function<void()>& r
     if (!upload().ok()) break;
     size_t place = 0;
     const Status status = run_watched([&](uint32_t step) {
-      for_each_result(plan_, values_, step, [&](const PlacedTensor& tensor) {
+      for_each_result(plan_, values_, step, [&](uint32_t, const PlacedTensor& tensor) {
         if (found.has_value()) return;
         const std::vector<std::byte> bytes = copy_out(tensor, bytes_of(tensor.storage));
         const uint64_t hash = hash_bytes(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));

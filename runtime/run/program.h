@@ -120,6 +120,8 @@ class Program {
   Error failed_kernel(uint32_t step, int64_t error) const;
   Error no_arena(int64_t bytes, std::optional<int64_t> free) const;
   Error error_at(uint32_t step, ErrorCode code, std::string message, std::string hint) const;
+  // At the node that makes the storage, where no step is: FX_NONE.
+  Error error_at(uint32_t step, uint32_t storage, ErrorCode code, std::string message, std::string hint) const;
 
   const FxPlan& plan_;
   const ScalarValues& values_;

@@ -24,7 +24,7 @@ struct PlacedTensor {
 // Nothing where a size is not known or nothing is recorded of it. O(rank).
 std::optional<PlacedTensor> placed_tensor(const FxPlan& plan, const ScalarValues& values, uint32_t tensor);
 
-// Calls visit(const PlacedTensor&) for each result of a step that has memory. O(results * rank).
+// Calls visit(index, const PlacedTensor&) for each result of a step that has memory. O(results * rank).
 template <class Visit>
 void for_each_result(const FxPlan& plan, const ScalarValues& values, uint32_t step, const Visit& visit) {
   const FxStep& row = plan.steps[step];
@@ -32,7 +32,7 @@ void for_each_result(const FxPlan& plan, const ScalarValues& values, uint32_t st
     const FxWord word = plan.words[row.results + i];
     if (kind_of(word) != FX_WORD_TENSOR) continue;
     const std::optional<PlacedTensor> tensor = placed_tensor(plan, values, index_of(word));
-    if (tensor.has_value() && tensor->storage != FX_NONE) visit(*tensor);
+    if (tensor.has_value() && tensor->storage != FX_NONE) visit(i, *tensor);
   }
 }
 

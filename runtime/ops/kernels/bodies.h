@@ -14,6 +14,20 @@ namespace {
 constexpr uint32_t types_of_real = 1u << FX_COMPUTE_FLOAT | 1u << FX_COMPUTE_DOUBLE;
 constexpr uint32_t types_of_all = types_of_real | 1u << FX_COMPUTE_INT64;
 
+// A body's functions as a table has them.
+template <int64_t (*units)(const FxCall&, uint32_t)>
+int64_t units_by(const FxCall* call, uint32_t phase) {
+  return units(*call, phase);
+}
+template <int64_t (*workspace)(const FxCall&)>
+int64_t workspace_by(const FxCall* call) {
+  return workspace(*call);
+}
+template <uint32_t (*lanes)(const FxCall&, uint32_t)>
+uint32_t lanes_by(const FxCall* call, uint32_t phase) {
+  return lanes(*call, phase);
+}
+
 constexpr bool is_before(const char* a, const char* b) {
   for (; *a == *b && *a != 0; ++a) ++b;
   return *a < *b;

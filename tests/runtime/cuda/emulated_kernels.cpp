@@ -40,20 +40,18 @@ void run_units(void (*kernel)(FxCall, uint32_t, int64_t), uint32_t lanes, const 
   }
 }
 
-#define FX_RUN_AS(name, suffix, type) \
-  if (call->compute == type) run_units(fx_##name##_##suffix, lanes_of_##name(call, phase), *call, phase, first, end);
-#define FX_RUN_real(name) FX_RUN_AS(name, f32, FX_COMPUTE_FLOAT) FX_RUN_AS(name, f64, FX_COMPUTE_DOUBLE)
-#define FX_RUN_all(name) FX_RUN_real(name) FX_RUN_AS(name, i64, FX_COMPUTE_INT64)
-#define FX_BODY(name, types, phases, units, workspace, lanes_of, ...)                             \
-  int64_t units_of_##name(const FxCall* call, uint32_t phase) { return units(*call, phase); }     \
-  int64_t workspace_of_##name(const FxCall* call) { return workspace(*call); }                    \
-  uint32_t lanes_of_##name(const FxCall* call, uint32_t phase) { return lanes_of(*call, phase); } \
-  void run_##name(const FxCall* call, uint32_t phase, int64_t first, int64_t end) { FX_RUN_##types(name) }
+#define FX_RUN_AS(name, suffix, type, lanes_of) \
+  if (call->compute == type) run_units(fx_##name##_##suffix, lanes_of(*call, phase), *call, phase, first, end);
+#define FX_RUN_real(name, lanes_of) \
+  FX_RUN_AS(name, f32, FX_COMPUTE_FLOAT, lanes_of) FX_RUN_AS(name, f64, FX_COMPUTE_DOUBLE, lanes_of)
+#define FX_RUN_all(name, lanes_of) FX_RUN_real(name, lanes_of) FX_RUN_AS(name, i64, FX_COMPUTE_INT64, lanes_of)
+#define FX_BODY(name, types, phases, units, workspace, lanes_of, ...) \
+  void run_##name(const FxCall* call, uint32_t phase, int64_t first, int64_t end) { FX_RUN_##types(name, lanes_of) }
 #include "runtime/ops/kernels/bodies.inc"
 
 constexpr FxKernel kUnsorted[] = {
 #define FX_BODY(name, types, phases, units, workspace, lanes_of, ...) \
-  {#name, phases, types_of_##types, units_of_##name, workspace_of_##name, run_##name, lanes_of_##name},
+  {#name, phases, types_of_##types, units_by<units>, workspace_by<workspace>, run_##name, lanes_by<lanes_of>},
 #include "runtime/ops/kernels/bodies.inc"
 };
 constexpr int kCount = sizeof(kUnsorted) / sizeof(kUnsorted[0]);

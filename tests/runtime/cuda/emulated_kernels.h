@@ -15,8 +15,7 @@ struct EmulatedKernel {
 };
 const EmulatedKernel* find_emulated_kernel(std::string_view symbol);
 
-// The kernels of a GPU as a table for the executor of the CPU: each unit is a block of emulated threads. Lists by how many lanes share a
-// unit what each call asks for. Threads of a block run in an order drawn from `shuffle`, or in order where it is 0.
+// The kernels of a GPU as a table for the executor of the CPU: each unit is a block of emulated threads. Threads of a block run in an order drawn from `shuffle`, or in order where it is 0.
 const FxKernelTable& emulated_table();
 void set_emulated_order(uint64_t shuffle);
 
