@@ -15,6 +15,7 @@
 #include "cli/console.h"
 #include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "cli/run_target.h"
 #include "core/version.h"
 #include "runtime/cpu/isa.h"
 #include "runtime/run/host_memory.h"
@@ -29,20 +30,33 @@ std::string version_text(int32_t version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+struct DoctorFlags {
+  std::string plugin;
+  std::string device;  // "": none is asked for
+};
+
 class Doctor {
  public:
   explicit Doctor(Console& console) : console_(console) {}
 
-  void run(const std::string& plugin_path) {
+  void run(const DoctorFlags& flags) {
     line("fxopt", std::string(kVersion));
     look_at_cpu();
-    look_at_gpus(plugin_path);
+    look_at_gpus(flags.plugin);
+    std::string usable;
+    for (const std::string& device : usable_) usable += (usable.empty() ? "" : ", ") + device;
+    console_.product() << "`fxopt run` can use " << usable << (usable_.size() > 1 ? "" : "; no GPU") << '\n' << lines_;
+    console_.result()["usable"] = usable_;
+    if (flags.device.empty()) return;
+    const std::string wanted = flags.device == "cuda" ? "cuda:0" : flags.device;
+    if (std::find(usable_.begin(), usable_.end(), wanted) != usable_.end()) return;
+    console_.error(
+        {ErrorCode::kDeviceFailed, flags.device + " cannot be used" + (why_.empty() ? "" : ": " + why_), "", {}});
   }
 
  private:
   void line(const std::string& what, const std::string& found) {
-    console_.product() << what << std::string(10 - std::min<size_t>(what.size(), 9), ' ') << printable_line(found)
-                       << '\n';
+    lines_ += what + std::string(10 - std::min<size_t>(what.size(), 9), ' ') + printable_line(found) + '\n';
   }
   void remedy(const std::string& text) { line("", text); }
 
@@ -88,6 +102,7 @@ class Doctor {
     const Result<std::unique_ptr<PluginDevice>> device = PluginDevice::open(plugin, ordinal);
     const std::string name = "cuda:" + std::to_string(ordinal);
     if (!device.ok()) return missing(result, name, device.error());
+    usable_.push_back(name);
     const FxDeviceInfo& info = (*device)->info();
     line(name, std::string(info.name) + ", sm_" + std::to_string(info.capability) + ", " +
                    count_text(static_cast<size_t>(info.processors), "multiprocessor") + ", " +
@@ -104,17 +119,28 @@ class Doctor {
     line(what, (is_found ? "not usable: " : "not found: ") + error.message);
     if (!error.hint.empty() && error.hint.find("fxopt doctor") == std::string::npos) remedy(error.hint);
     result["missing"] = {{"what", what}, {"why", error.message}};
+    why_ = error.message;
   }
 
   Console& console_;
+  std::string lines_;  // behind the verdict
+  std::vector<std::string> usable_{"cpu"};
+  std::string why_;  // a GPU cannot be used
 };
 
 }  // namespace
 
 CommandBody declare_doctor(CLI::App& app) {
-  const std::shared_ptr<std::string> plugin = std::make_shared<std::string>();
-  app.add_option("--plugin", *plugin, "the plugin to look at (default: where `fxopt run` looks)")->type_name("FILE");
-  return [plugin](Console& console) { Doctor(console).run(*plugin); };
+  const std::shared_ptr<DoctorFlags> flags = std::make_shared<DoctorFlags>();
+  app.add_option("--plugin", flags->plugin, "the plugin to look at (default: where `fxopt run` looks)")
+      ->type_name("FILE");
+  app.add_option("--device", flags->device, "exit with 9 where `fxopt run --device DEVICE` cannot run")
+      ->type_name("DEVICE");
+  return [flags](Console& console) {
+    if (const Status status = flags->device.empty() ? ok_status() : check_device_name(flags->device); !status.ok())
+      return console.error(status.error());
+    Doctor(console).run(*flags);
+  };
 }
 
 }  // namespace fxopt

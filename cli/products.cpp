@@ -133,6 +133,15 @@ class Overlaps {
   std::map<std::string, std::string> products_;
 };
 
+// Before the work, not behind it.
+Status check_folder(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (path == "-" || folder.empty() || std::filesystem::is_directory(folder, error)) return ok_status();
+  return Error{
+      ErrorCode::kFileWrite, "cannot write '" + path + "': there is no folder '" + folder.string() + "'", "", {}};
+}
+
 Status check_envelope(Console& console, Overlaps& overlaps) {
   const Status json = overlaps.add("--json=" + console.json_path(), console.json_path());
   if (!json.ok()) console.withhold_envelope();  // it would go where the product goes
@@ -165,6 +174,7 @@ Status check_extra_products(Console& console, const std::vector<std::string>& in
   for (const auto& [flag, path] : products) {
     const Status status = overlaps.add(flag + "=" + path, path);
     if (!status.ok()) return status;
+    if (const Status folder = check_folder(path); !folder.ok()) return folder;
   }
   return check_envelope(console, overlaps);
 }

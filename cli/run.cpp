@@ -149,7 +149,7 @@ CommandBody declare_run(CLI::App& app) {
       ->type_name("IN")
       ->required();
   app.add_flag("--dry-run", flags->dry_run,
-               "make the plan and run nothing: steps, bytes, operators without a row (exit 8)");
+               "make the plan and run nothing: steps, bytes, operators that fxopt cannot execute (exit 8)");
   app.add_flag("--print-plan", flags->print_plan, "print the plan and where its storages lie");
   app.add_option("--streams", flags->streams,
                  "1; --dry-run takes 2: collectives on their own; a GPU up to 8 (default: 1)")
@@ -197,6 +197,8 @@ CommandBody declare_run(CLI::App& app) {
                  "the plugin (default: libfxopt_cuda.so of $FXOPT_PLUGIN_PATH, or beside fxopt)")
       ->type_name("FILE");
   app.add_flag("--per-node", step.per_node, "run once more, each node alone, and print what nodes took");
+  const CLI::Option* top =
+      app.add_option("--top", step.top, "with --per-node: lines of each table (default: 10)")->type_name("N");
   app.add_option("--profile", step.profile, "a device profile, such as h100, that predicts what nodes take")
       ->type_name("NAME");
   app.add_option("--write-measurement", step.write_measurement,
@@ -207,7 +209,8 @@ CommandBody declare_run(CLI::App& app) {
   app.add_option("--isa", step.target.isa,
                  "base, avx2 or avx512; the bits are the same (default: $FXOPT_ISA, else the widest)")
       ->type_name("ISA");
-  return [flags](Console& console) {
+  return [flags, top](Console& console) {
+    flags->step.has_top = top->count() > 0;
     flags->step.target.streams = flags->streams;
     if (const Status status = check_step_flags(flags->step); !status.ok()) return console.error(status.error());
     if (const Status status = check_plan_flags(*flags); !status.ok()) return console.error(status.error());

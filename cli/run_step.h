@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -31,6 +32,8 @@ struct RunStepFlags {
   std::string tolerance = "auto";
   uint32_t repeat = 1, warmup = 0;
   bool per_node = false;
+  size_t top = 10;  // --top: lines of each table of --per-node
+  bool has_top = false;
   std::string profile;            // --profile: predicts what nodes take
   std::string write_measurement;  // --write-measurement
   RunTargetFlags target;

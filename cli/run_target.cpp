@@ -66,9 +66,13 @@ Status check_device_flags(const RunTargetFlags& flags) {
 
 }  // namespace
 
+Status check_device_name(const std::string& device) {
+  if (device == "cpu" || cuda_ordinal(device).has_value()) return ok_status();
+  return bad_value("--device takes cpu, cuda or cuda:N, not '" + device + "'");
+}
+
 Status check_target_flags(const RunTargetFlags& flags) {
-  if (flags.device != "cpu" && !cuda_ordinal(flags.device).has_value())
-    return bad_value("--device takes cpu, cuda or cuda:N, not '" + flags.device + "'");
+  if (const Status status = check_device_name(flags.device); !status.ok()) return status;
   if (flags.threads > kMostThreads)
     return bad_value("--threads takes at most " + std::to_string(kMostThreads) + ", not " +
                      std::to_string(flags.threads));

@@ -26,6 +26,9 @@ struct RunTargetFlags {
   uint32_t streams = 1;
 };
 
+// Errors: kBadOptionValue for what is none of cpu, cuda and cuda:N.
+Status check_device_name(const std::string& device);
+
 // Errors: kBadOptionValue for a value that is none of its flag, kDeviceFailed for one that the device cannot honour.
 Status check_target_flags(const RunTargetFlags& flags);
 

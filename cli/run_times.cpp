@@ -22,7 +22,6 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kShown = 10;
 constexpr double kCloseEnough = 0.02;  // of the step's time
 
 struct Place {
@@ -39,6 +38,24 @@ std::unordered_map<uint64_t, Place> places_by_uid(const Module& module) {
   }
   return places;
 }
+
+// Times in a column have one unit, so that they can be compared by eye: the unit of the largest.
+struct Unit {
+  const char* name;
+  double per_second;
+  int digits;  // behind the point
+
+  static Unit of(double largest_seconds) {
+    return largest_seconds >= 10 ? Unit{"s", 1, 3} : largest_seconds >= 10e-3 ? Unit{"ms", 1e3, 3} : Unit{"us", 1e6, 2};
+  }
+  std::string text(double seconds) const {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.*f", digits, seconds * per_second);
+    return text;
+  }
+};
+
+constexpr Unit kLaunchUnit{"us", 1e6, 2};
 
 // One row of a table: a step, or all of a module or an operator.
 struct Row {
@@ -82,8 +99,9 @@ class TimeTables {
       group(operators, std::string(op_name(times_.plan, step)), row);
       nodes.push_back(std::move(row));
     }
-    console_.product() << "  each node alone, " << count_text(times_.runs, "run") << ", " << times_.method << ": "
+    console_.product() << "each node alone, " << count_text(times_.runs, "run") << ", " << times_.method << ": "
                        << measured_time_text(all.device) << " in all\n";
+    unit_ = Unit::of(all.device);
     print("module", sorted(values(modules)), all.device);
     print("operator", sorted(values(operators)), all.device);
     print("node", sorted(nodes), all.device);
@@ -127,45 +145,52 @@ class TimeTables {
   void print(const std::string& what, const std::vector<Row>& rows, double all) {
     const bool has_predicted = times_.profile != nullptr;
     std::vector<Align> columns{Align::kLeft, Align::kRight, Align::kRight, Align::kRight};
-    std::vector<std::string> head{what, "steps", "time", "share"};
+    std::vector<std::string> head{what, "steps", std::string(unit_.name), "share"};
     if (times_.is_launched) {
       columns.push_back(Align::kRight);
-      head.push_back("launch");
+      head.push_back("launch, us");
     }
     if (has_predicted) {
       columns.insert(columns.end(), {Align::kRight, Align::kLeft});
-      head.insert(head.end(), {"predicted", ""});
+      head.insert(head.end(), {"predicted, " + std::string(unit_.name), ""});
     }
     Table table(std::move(columns));
     table.add(std::move(head));
     Row others;
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (i < kShown)
+      if (i < times_.shown)
         add(table, rows[i], all);
       else
         others.add(rows[i]);
     }
-    others.name = "(" + std::to_string(rows.size() - std::min(rows.size(), kShown)) + " more)";
+    others.name = "(" + std::to_string(rows.size() - std::min(rows.size(), times_.shown)) + " more)";
     if (others.steps > 0) add(table, others, all);
+    console_.product() << '\n';
     table.print(console_.product());
   }
 
   void add(Table& table, const Row& row, double all) const {
     char share[16];
     std::snprintf(share, sizeof share, "%.1f %%", all > 0 ? 100 * row.device / all : 0.0);
-    std::vector<std::string> cells{row.name, std::to_string(row.steps), measured_time_text(row.device), share};
-    if (times_.is_launched) cells.push_back(measured_time_text(row.launch));
+    std::vector<std::string> cells{row.name, std::to_string(row.steps), unit_.text(row.device), share};
+    if (times_.is_launched) cells.push_back(kLaunchUnit.text(row.launch));
     if (times_.profile != nullptr) {
-      cells.push_back(row.is_predicted ? measured_time_text(row.predicted) : "");
+      cells.push_back(row.is_predicted ? unit_.text(row.predicted) : "");
       cells.push_back(row.is_too_fast ? "faster than the profile's device can be" : "");
     }
     table.add(std::move(cells));
   }
 
+  // The step's time with profiling, which is that of its nodes alone, beside its time without.
   void compare_sum(double sum) {
     console_.result()["sum_of_nodes_seconds"] = sum;
+    console_.product() << '\n';
     const double difference = times_.step_seconds > 0 ? sum / times_.step_seconds - 1 : 0;
-    if (std::fabs(difference) <= kCloseEnough) return;
+    if (std::fabs(difference) <= kCloseEnough) {
+      console_.product() << "  the sum is the step's time, " << measured_time_text(times_.step_seconds)
+                         << ", within 2 %\n";
+      return;
+    }
     char text[32];
     std::snprintf(text, sizeof text, "%.2f", 1 + difference);
     const std::string why = difference < 0 ? "the step runs slower than its nodes alone"
@@ -205,6 +230,7 @@ class TimeTables {
   const StepTimes& times_;
   std::unordered_map<uint64_t, Place> places_;
   std::map<const Graph*, CostTable> costs_;
+  Unit unit_{};
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct StepTimes {
   std::vector<FxStepTime> steps;  // medians, by step
   double step_seconds = 0;        // of the whole step, as it runs without that
   uint32_t runs = 1;              // that the medians are of
+  size_t shown = 10;              // lines of each table
   std::string device;             // "NVIDIA H100 80GB HBM3", "cpu"
   bool is_launched = false;       // the CPU launches steps on a device
   std::string method;             // "cuda events", "steady clock"

@@ -234,7 +234,8 @@ Reports say for how many calls each holds. FILE is schemas/profile.proto, as pro
      {"uid": 7, "target": "aten.mm.default", "seconds": 1.3e-05,
       "types": "bf16[8,16], bf16[16,4]:1,16 -> bf16[8,4]"}]}]}
 
-In Python, fxopt.measure(graph_module, *inputs, file="times.json") runs a traced graph and writes it.
+`fxopt run IN --write-measurement times.json` runs a step and writes it. So does, in Python with PyTorch's kernels,
+fxopt.measure(graph_module, *inputs, file="times.json").
 )";
 
 constexpr std::string_view kDependences =
@@ -268,8 +269,9 @@ file, or several files that are one step.
 
 Results have the same bits for any number of threads and any instruction set. Passes that are proved exact keep them, too.
 Random calls draw by the node that was first recorded, not by the order in which they run, so that recomputation and cuts draw
-the same; --seed chooses other numbers, --draws takes masks from a file that --save-draws or another framework wrote. Inputs are looked up by the model's names of parameters, or by the names of
-placeholders; --fill makes up those that are missing, ids below the rows of the table that they index.
+the same; --seed chooses other numbers, --draws takes masks from a file that --save-draws or another framework wrote. Inputs
+are looked up by the model's names of parameters, or by the names of placeholders; --fill makes up those that are missing,
+ids below the size of the table that they index.
 
 --expect compares outputs, and values of nodes that the file has (--save NODE writes some). --tolerance auto runs the step in
 float64, too, and judges by the distance of both from that. Where something differs, the steps are listed that one mistake could
@@ -280,12 +282,12 @@ storage. --memory allocator takes storages from PyTorch's caching allocator (--a
 system; both count bytes as they are taken, beside the predicted peak. A device cuda:0 in the file runs on the CPU.
 
 --device cuda runs the step on a GPU, with the CPU's bits, by the plugin libfxopt_cuda.so, which is built where nvcc is found
-and needs a driver for CUDA 13; `fxopt doctor` says what is there. All memory is taken before the first run. --streams N
+and needs a driver for CUDA 13; `fxopt doctor` says what is there, `fxopt doctor --device cuda` exits with 9 where a run could not. All memory is taken before the first run. --streams N
 spreads steps that are independent over N streams. Flags that a GPU cannot honour (--debug memory, --memory blocks) are refused.
 
 Times of a GPU are by its events; what the CPU took to launch is said beside. --per-node runs the step once more for each of
---repeat, one node after the other, and prints modules, operators and nodes by time; --profile h100 adds what a profile
-predicts, and names nodes that are faster than that device can be. --write-measurement writes what each node took, for
+--repeat, one node after the other, and prints modules, operators and nodes by time (--top N: lines of each table); --profile
+h100 adds what a profile predicts, and names nodes that are faster than that device can be. --write-measurement writes what each node took, for
 --measurement of mem and diff.
 )";
 

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "ir/io/pb_wire.h"
 
 namespace fxopt {
 namespace {
@@ -38,6 +39,7 @@ Status read(std::string_view bytes, const std::string& file, schema::Measurement
     return bad(file, "a measurement is not JSON of its schema: " + std::string(status.message()),
                "schemas/profile.proto describes it");
   }
+  silence_protobuf();
   if (message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return ok_status();
   return bad(file, "this is not a measurement", "`fxopt help measurements` says how one is made");
 }

@@ -13,7 +13,7 @@
 namespace fxopt {
 namespace {
 
-std::string testdata(const std::string& name) { return std::string(FXOPT_SOURCE_DIR) + "/testdata/" + name; }
+std::string testdata(const std::string& name) { return std::string(FXOPT_SOURCE_DIR "/testdata/") + name; }
 
 TEST_CASE("cli run --dry-run: a step whose operators all have a row") {
   const CliResult result = run_fxopt({"run", testdata("gpt2_flb_twin.pb.zst"), "--dry-run"});
@@ -21,7 +21,7 @@ TEST_CASE("cli run --dry-run: a step whose operators all have a row") {
   CHECK(result.err.empty());
   CHECK(result.out ==
         "plan of main: 170 steps, 227 storages; nothing was run\n"
-        "  kernels    31 operators in 170 calls: fxopt has rows for 31 operators in 170 calls, PyTorch kernels for "
+        "  kernels    31 operators in 170 calls: fxopt has kernels for 31 operators in 170 calls, PyTorch for "
         "another "
         "0 operators in 0 calls, nobody for 0 operators in 0 calls\n"
         "  draws      7\n"
@@ -31,7 +31,7 @@ TEST_CASE("cli run --dry-run: a step whose operators all have a row") {
         "  results    198 of 198 as the rows' rules say\n");
 }
 
-TEST_CASE("cli run --dry-run: operators without a row are listed all at once") {
+TEST_CASE("cli run --dry-run: operators without a kernel are listed all at once") {
   const CliResult result = run_fxopt({"run", testdata("deepseek16b_twin.pb.zst"), "--dry-run", "--json"});
   CHECK(result.exit == 8);
   const nlohmann::json envelope = result.json();
@@ -131,6 +131,8 @@ TEST_CASE("cli run: outputs are written, expected, and found different") {
   CHECK(contains(other.err, "error[FX0430]: 30 of 30 values differ from "));
   CHECK(contains(other.out, "suspects, the likeliest first: %"));
   CHECK(contains(other.out, "every node is near its float64"));  // the inputs differ, not the kernels
+  CHECK(contains(other.out,
+                 "no value agrees: 31 inputs made up by --fill and draws depend on --seed 1; is the file from a run"));
   CHECK(run_fxopt({"run", twin, "--fill", "random", "--repeat", "3", "--warmup", "1"}).exit == 0);
 }
 
@@ -151,7 +153,7 @@ TEST_CASE("cli run: before and after passes, as README.md has it") {
   CHECK(run_fxopt({"run", twin, "--fill", "random", "--output", before}).exit == 0);
   const CliResult result = run_fxopt({"run", after, "--fill", "random", "--expect", before, "--tolerance", "bitwise"});
   CHECK(result.out.ends_with("\n  as expected: 29 values within bitwise\n"));
-  const std::string readme = read_text(std::string(FXOPT_SOURCE_DIR) + "/README.md");
+  const std::string readme = read_text(std::string(FXOPT_SOURCE_DIR "/README.md"));
   CHECK(contains(readme, "\n  as expected: 29 values within bitwise\n"));
   CHECK(contains(readme, " " + std::to_string(op_rows().size()) + " operators so far"));
 }
@@ -202,6 +204,52 @@ graph @main {
   CHECK(run_fxopt({"run", path, "--input", "x=" + output + ":none"}).exit == 3);
   CHECK(run_fxopt({"run", path, "--input", "x=3"}).exit == 3);
   CHECK(run_fxopt({"run", path, "--input", "x"}).exit == 2);
+  const CliResult whole = run_fxopt({"run", path, "--input", output});
+  CHECK(whole.exit == 2);
+  CHECK(contains(whole.err, "--inputs takes a whole file: --inputs " + output));
+  const CliResult keyless = run_fxopt({"run", path, "--input", "x=" + output});
+  CHECK(keyless.exit == 2);
+  CHECK(contains(keyless.err, "say which of its tensors: x=" + output + ":KEY"));
+}
+
+TEST_CASE("cli run: what nodes took, in columns of one unit, as many lines as are wanted") {
+  const TempFolder folder;
+  const std::string path = folder / "a.fxg", output = folder / "out.safetensors", times = folder / "times.json";
+  write_text(path, R"(fxg 0
+graph @halves {kind=forward} {
+  %x: f32[4] = placeholder() {input={role=input}}
+  %a: f32[4] = aten.mul.Tensor(%x, 0.5)
+  %b: f32[4] = aten.mul.Tensor(%a, 0.5)
+  %c: f32[4] = aten.mul.Tensor(%b, 0.5)
+  return (%c,)
+}
+)");
+  const CliResult result = run_fxopt({"run", path, "--fill", "ones", "--per-node", "--top", "1", "--repeat", "3",
+                                      "--output", output, "--save", "%a", "--write-measurement", times});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit == 0);
+  CHECK(contains(result.out, "each node alone, 3 runs, steady clock: "));
+  CHECK(contains(result.out, "\n\n  node      steps"));
+  CHECK(contains(result.out, "  (2 more)      2 "));
+  CHECK(contains(result.out, "  the sum is "));
+  CHECK(run_fxopt({"mem", path, "--measurement", times}).exit == 0);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--top", "1"}).exit == 2);
+}
+
+TEST_CASE("cli run: what cannot be read or written is told before anything runs") {
+  const TempFolder folder;
+  const std::string path = folder / "a.fxg";
+  write_text(path, kHalves);
+  const CliResult written = run_fxopt({"run", path, "--fill", "ones", "--output", folder / "none/out.safetensors"});
+  CHECK(written.exit == 10);
+  CHECK(contains(written.err, "there is no folder"));
+  CHECK(written.out.empty());
+  const CliResult profile = run_fxopt({"run", path, "--fill", "ones", "--per-node", "--profile", "h999"});
+  CHECK(profile.exit == 2);
+  CHECK(profile.out.empty());
+  const CliResult expected = run_fxopt({"run", path, "--fill", "ones", "--expect", folder / "none"});
+  CHECK(expected.exit == 10);
+  CHECK(expected.out.empty());
 }
 
 TEST_CASE("cli run: inputs that are not given, not known, or not as the step takes them") {

@@ -509,7 +509,7 @@ std::string with_driver(const std::string& gpu = "1,8589934592,13000") {
   return "LD_LIBRARY_PATH=" + path.substr(0, path.rfind('/')) + " FXOPT_FAKE_CUDA=" + gpu;
 }
 
-const std::string kTwin = std::string(FXOPT_SOURCE_DIR) + "/testdata/gpt2_flb_twin.pb.zst";
+const std::string kTwin = std::string(FXOPT_SOURCE_DIR "/testdata/gpt2_flb_twin.pb.zst");
 const std::string kPlugin = std::string(" --plugin ") + FXOPT_PLUGIN;
 
 TEST_CASE("run --device cuda: the outputs are those of the CPU, and what the GPU did is told") {
@@ -573,6 +573,8 @@ TEST_CASE("doctor: says what is there and what is missing, with and without a GP
   const Ran with = run_program("doctor" + kPlugin, with_driver());
   CAPTURE(with.text);
   CHECK(with.exit == 0);
+  CHECK(with.text.starts_with("`fxopt run` can use cpu, cuda:0\n"));
+  CHECK(run_program("doctor --device cuda" + kPlugin, with_driver()).exit == 0);
   CHECK(with.text.find("for CUDA 13.0") != std::string::npos);
   CHECK(with.text.find("Fake GPU, sm_90, 132 multiprocessors, 8.00 GiB of 8.00 GiB free") != std::string::npos);
   const Ran empty = run_program("doctor" + kPlugin, with_driver("0"));
@@ -581,6 +583,9 @@ TEST_CASE("doctor: says what is there and what is missing, with and without a GP
   const Ran without = run_program("doctor" + kPlugin, "LD_LIBRARY_PATH=");
   CAPTURE(without.text);
   CHECK(without.exit == 0);
+  CHECK(without.text.starts_with("`fxopt run` can use cpu; no GPU\n"));
+  CHECK(run_program("doctor --device cuda:0" + kPlugin, "LD_LIBRARY_PATH=").exit == 9);
+  CHECK(run_program("doctor --device gpu" + kPlugin, "LD_LIBRARY_PATH=").exit == 2);
   CHECK(without.text.find("install NVIDIA's driver for CUDA 13.0 or newer") != std::string::npos);
   CHECK(run_program("doctor --plugin /nowhere.so", "").text.find("without it `fxopt run` runs on the CPU alone") !=
         std::string::npos);

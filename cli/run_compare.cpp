@@ -1,0 +1,197 @@
+#include "cli/run_compare.h"
+
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/console.h"
+#include "cli/print/json.h"
+#include "cli/print/table.h"
+#include "core/text.h"
+#include "runtime/run/far_step.h"
+
+namespace fxopt {
+namespace {
+
+constexpr int64_t kMostKept = int64_t{2} << 30;  // bytes of nodes that are compared with float64
+constexpr size_t kShownSuspects = 5;
+
+std::string element_text(const std::vector<int64_t>& sizes, size_t element) {
+  std::string text;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    const auto size = static_cast<size_t>(sizes[d]);
+    text = std::to_string(element % size) + (text.empty() ? "" : ", ") + text;
+    element /= size;
+  }
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+RunComparison::RunComparison(Console& console, const RunFacts& facts, RunTarget& target, Program& program,
+                             std::function<ExecuteOptions(const std::vector<void*>&)> options)
+    : console_(console),
+      facts_(facts),
+      plan_(facts.plan),
+      target_(target),
+      program_(program),
+      options_(std::move(options)),
+      tolerance_(*parse_tolerance(facts.flags.tolerance)) {}
+
+Status RunComparison::compare(const std::vector<const NamedTensor*>& values, const SafetensorsFile& expected) {
+  std::vector<const NamedTensor*> known;
+  for (const NamedTensor* value : values) {
+    if (expected.content.find(value->name) != nullptr) known.push_back(value);
+  }
+  if (known.empty()) {
+    return Error{ErrorCode::kBadInput,
+                 facts_.flags.expect + " has none of the outputs",
+                 "`fxopt run --output` shows what they are called",
+                 {}};
+  }
+  Reference reference;
+  if (tolerance_.kind == Tolerance::Kind::kAuto) {
+    Result<Reference> found = run_in_float64(known);
+    if (!found.ok()) return found.error();
+    reference = *std::move(found);
+  }
+  console_.result()["comparison"] = nlohmann::ordered_json::array();
+  std::vector<Compared> compared;
+  size_t wrong = 0;
+  for (const NamedTensor* value : known) {
+    const bool differs = !compare_value(*value, *expected.content.find(value->name), reference);
+    compared.push_back({value->output, value->step, differs});
+    wrong += differs ? 1 : 0;
+  }
+  if (wrong == 0) {
+    console_.product() << "  as expected: " << count_text(known.size(), "value") << " within " << facts_.flags.tolerance
+                       << '\n';
+    return ok_status();
+  }
+  console_.product() << lines_;
+  if (wrong == known.size()) print_made_up();
+  print_suspects(compared);
+  if (const Status status = print_far_step(); !status.ok()) return status;
+  return Error{
+      ErrorCode::kOutputsDiffer,
+      std::to_string(wrong) + " of " + count_text(known.size(), "value") + " differ from " + facts_.flags.expect,
+      "",
+      {}};
+}
+
+// The step in float64, with its inputs as they were.
+Result<std::unique_ptr<Program>> RunComparison::prepare_in_float64() {
+  const ScalarValues& values = facts_.inputs.values();
+  wide_plan_ = widen(plan_, values);
+  facts_.inputs.bound().restore();
+  Result<WidenedInputs> given =
+      WidenedInputs::convert(plan_, wide_plan_->view(), values, facts_.inputs.bound().given());
+  if (!given.ok()) return given.error();
+  wide_inputs_ = *std::move(given);
+  return target_.prepare_on_host(wide_plan_->view(), values, options_(wide_inputs_->given()));
+}
+
+// Outputs, and results of the steps of `values`, in float64.
+Result<RunComparison::Reference> RunComparison::run_in_float64(const std::vector<const NamedTensor*>& values) {
+  const Result<std::unique_ptr<Program>> program = prepare_in_float64();
+  if (!program.ok()) return program.error();
+  std::set<uint32_t> steps;
+  for (const NamedTensor* value : values) steps.insert(value->step);
+  Reference reference;
+  const Status status = (*program)->run_watched([&](uint32_t step) {
+    if (steps.count(step) == 0) return;
+    for (NamedTensor& value : copy_results(**program, facts_.inputs.values(), step))
+      reference[value.name] = std::move(value);
+  });
+  if (!status.ok()) return status.error();
+  for (NamedTensor& value : copy_outputs(**program, facts_.inputs.values())) reference[value.name] = std::move(value);
+  return reference;
+}
+
+// Whether the value is as expected; what is wrong with it goes into the lines.
+bool RunComparison::compare_value(const NamedTensor& value, const SafetensorsTensor& expected,
+                                  const Reference& reference) {
+  nlohmann::ordered_json& list = console_.result()["comparison"];
+  const std::string name = printable_line(value.name);
+  if (expected.dtype != value.dtype || expected.sizes != value.sizes) {
+    lines_ += "  " + name + ": dtype or sizes are not those of the expected tensor\n";
+    list.push_back({{"name", value.name}, {"same_shape", false}});
+    return false;
+  }
+  const auto wide = reference.find(value.name);
+  const std::vector<double> exact =
+      wide == reference.end() ? std::vector<double>() : as_doubles(wide->second.dtype, wide->second.bytes);
+  const Comparison found = fxopt::compare(value.dtype, value.bytes, expected.bytes, exact, tolerance_);
+  list.push_back({{"name", value.name},
+                  {"elements", found.elements},
+                  {"differing", found.differing},
+                  {"over", found.over},
+                  {"not_finite", found.not_finite}});
+  if (found.passes) return true;
+  lines_ += "  " + name + ", " + std::string(name_of(value.dtype)) + ": " + std::to_string(found.differing) + " of " +
+            std::to_string(found.elements) + " differ, " + std::to_string(found.over) + " over tolerance, " +
+            std::to_string(found.not_finite) + " not finite\n";
+  lines_ += "    worst " + element_text(value.sizes, found.worst) + ": " + number_text(found.ours) + ", expected " +
+            number_text(found.expected);
+  if (found.reference.has_value()) lines_ += ", float64 " + number_text(*found.reference);
+  lines_ += '\n';
+  return false;
+}
+
+// Where nothing agrees, the two runs may have been given different things.
+void RunComparison::print_made_up() {
+  const size_t made_up = facts_.inputs.bound().num_made_up();
+  const bool has_draws = plan_.num_draws > 0 && !facts_.inputs.has_draws();
+  if (made_up == 0 && !has_draws) return;
+  const std::string inputs = made_up == 0 ? "" : count_text(made_up, "input") + " made up by --fill";
+  const std::string draws = has_draws ? "draws" : "";
+  console_.product() << "  no value agrees: " << inputs << (made_up > 0 && has_draws ? " and " : "") << draws
+                     << " depend on --seed " << facts_.flags.seed << "; is the file from a run with the same?\n";
+}
+
+// Runs the step again, beside itself in float64: where outputs alone leave many suspects, this names a kernel that is wrong in one type.
+Status RunComparison::print_far_step() {
+  const int64_t bytes = bytes_of_results(plan_, facts_.inputs.values());
+  if (bytes > kMostKept) {
+    console_.product() << "  nodes are not compared with float64: their results are " << size_text(bytes) << '\n';
+    return ok_status();
+  }
+  const Result<std::unique_ptr<Program>> wide = prepare_in_float64();
+  if (!wide.ok()) return wide.error();
+  if (const Status status = program_.upload(); !status.ok()) return status;
+  const Result<std::optional<uint32_t>> found = first_far_step(program_, **wide, facts_.inputs.values());
+  if (!found.ok()) return found.error();
+  if (!found->has_value()) {
+    console_.product()
+        << "  every node is near its float64: a mistake would be in both types, or in what is expected\n";
+    return ok_status();
+  }
+  const std::string name(text_at(plan_, plan_.nodes[plan_.steps[**found].node].name));
+  console_.result()["first_far_from_float64"] = name;
+  console_.product() << "  first node that is far from itself in float64: %" << printable_line(name) << '\n';
+  return ok_status();
+}
+
+void RunComparison::print_suspects(const std::vector<Compared>& compared) {
+  const std::vector<uint32_t> steps = suspects(plan_, compared);
+  std::string names;
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const std::string name(text_at(plan_, plan_.nodes[plan_.steps[steps[i]].node].name));
+    list.push_back(name);
+    if (i < kShownSuspects) names += (i > 0 ? ", %" : "%") + printable_line(name);
+  }
+  console_.result()["suspects"] = std::move(list);
+  if (steps.empty()) {
+    console_.product() << "  suspects: no one step explains all that differs\n";
+  } else {
+    console_.product() << "  suspects, the likeliest first: " << names
+                       << (steps.size() > kShownSuspects
+                               ? " and " + std::to_string(steps.size() - kShownSuspects) + " more"
+                               : "")
+                       << '\n';
+  }
+}
+
+}  // namespace fxopt

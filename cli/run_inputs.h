@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/run_step.h"
+#include "core/result.h"
+#include "ir/graph/module.h"
+#include "ir/io/npy.h"
+#include "ir/io/safetensors.h"
+#include "runtime/plan/evaluate.h"
+#include "runtime/run/inputs.h"
+
+namespace fxopt {
+
+// What a run reads: files of tensors, inputs, masks of dropout.
+class RunInputs {
+ public:
+  // All arguments outlive the object.
+  RunInputs(const Module& module, const FxPlan& plan, const RunStepFlags& flags, const ScalarValues::SymbolOf& symbols)
+      : module_(module), plan_(plan), flags_(flags), symbols_(symbols) {}
+
+  // Reads what the flags name and binds it to the step. Errors: of the files, kBadOptionValue for --input, and those of StepInputs::bind().
+  Status bind();
+
+  StepInputs& bound() const { return *inputs_; }
+  const ScalarValues& values() const { return inputs_->values(); }
+  // Values of the module's symbols, as inputs tell them.
+  SymbolValues symbols() const;
+
+  // A file of tensors, mapped once; good as long as this object. Errors: of the file.
+  Result<const SafetensorsFile*> open(const std::string& path);
+
+  bool has_draws() const { return !drawn_.empty(); }
+  // The mask of --draws for a step; null: it has none.
+  const void* drawn(uint32_t step) const;
+
+ private:
+  Status open_files();
+  bool is_input(std::string_view name) const;
+  Status add_input(const std::string& text);
+  Status find_draws();
+  std::optional<int64_t> symbol_value(std::string_view name) const;
+
+  const Module& module_;
+  const FxPlan& plan_;
+  const RunStepFlags& flags_;
+  const ScalarValues::SymbolOf& symbols_;
+  std::map<std::string, SafetensorsFile> files_;
+  std::vector<std::unique_ptr<NpyFile>> arrays_;
+  InputOptions options_;
+  std::unique_ptr<StepInputs> inputs_;
+  std::map<uint32_t, const void*> drawn_;  // by step
+};
+
+}  // namespace fxopt
