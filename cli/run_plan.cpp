@@ -116,8 +116,8 @@ class PlanReport {
     console_.product() << "plan of " << printable_line(std::string(text_at(plan, plan.name))) << ": "
                        << count_text(plan.num_steps, "step") << ", " << count_text(plan.num_storages, "storage")
                        << "; nothing was run\n"
-                       << "  kernels    " << coverage_text(coverage) << ": fxopt has rows for "
-                       << coverage_text(provided_by(coverage, KernelProvider::kOwn)) << ", PyTorch kernels for another "
+                       << "  kernels    " << coverage_text(coverage) << ": fxopt has kernels for "
+                       << coverage_text(provided_by(coverage, KernelProvider::kOwn)) << ", PyTorch for another "
                        << coverage_text(provided_by(coverage, KernelProvider::kPyTorch)) << ", nobody for "
                        << coverage_text(provided_by(coverage, KernelProvider::kNone)) << '\n';
     const auto transfers = std::count_if(plan.steps, plan.steps + plan.num_steps,
@@ -261,7 +261,7 @@ bool report_missing(Console& console, const FxPlan& plan, const std::string& inp
                [](const OpCoverage& op) { return op.row == nullptr; });
   if (missing.empty()) return false;
   Table table({Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft});
-  table.add({"operator without a row", "calls", "first call", "operand", "PyTorch", "what to do"});
+  table.add({"operator without a kernel", "calls", "first call", "operand", "PyTorch", "what to do"});
   for (const OpCoverage& op : missing) {
     const FxStep& step = op.plan->steps[op.step];
     const std::string place = place_text(*op.plan, step.node);
@@ -275,7 +275,7 @@ bool report_missing(Console& console, const FxPlan& plan, const std::string& inp
   print_remedies(console, missing);
   Error error{ErrorCode::kUnsupportedOp,
               count_text(missing.size(), "operator") + " of " + std::to_string(coverage.size()) +
-                  " have no row here (" + std::to_string(sum_of_calls(missing)) + " of " +
+                  " have no kernel here (" + std::to_string(sum_of_calls(missing)) + " of " +
                   count_text(sum_of_calls(coverage), "call") + ")",
               "the plan, its memory and its schedule hold all the same",
               {}};

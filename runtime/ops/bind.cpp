@@ -322,7 +322,7 @@ Result<BoundCall> bind_step(const FxPlan& plan, const ScalarValues& values, uint
     if (step.node != FX_NONE) error.where.node = text_at(plan, plan.nodes[step.node].name);
     return error;
   };
-  if (row == nullptr) return refuse("the operator has no row");
+  if (row == nullptr) return refuse("fxopt has no kernel for the operator");
   const StepCall call(plan, values, step, find_builtin_op(name));
   if (const std::optional<std::string> wrong = misfit(*row, call)) return refuse(*wrong);
   std::string why = "a size, a number or a tensor of it is not known";

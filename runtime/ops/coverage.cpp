@@ -117,7 +117,7 @@ constexpr std::array<RemedyText, kNumRemedies> kRemedies = {
      {"its graphs",
       "the plan holds the graphs that it runs; trace without the region to have their calls in the graph"},
      {"several ranks", "the step exchanges with other ranks: a plan is that of one rank"},
-     {"a row", "runtime/README.md: how an operator gets a row"}}};
+     {"a kernel of fxopt", "runtime/README.md: how an operator gets a row, and by that a kernel"}}};
 
 }  // namespace
 

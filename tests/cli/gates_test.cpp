@@ -384,7 +384,7 @@ TEST_CASE("cli mem --json: the envelope of a broken limit holds the error beside
 
 TEST_CASE("cli mem --json: the same bytes 20 times, with every option") {
   const TempFolder folder;
-  const std::string path = std::string(FXOPT_SOURCE_DIR) + "/testdata/llama1b.pb", base = folder / "base.json";
+  const std::string path = std::string(FXOPT_SOURCE_DIR "/testdata/llama1b.pb"), base = folder / "base.json";
   const std::vector<std::string> options = {
       path,         "--device", "h100",   "--steady",         "--alloc-conf", "max_split_size_mb:128", "--top", "40",
       "--baseline", base,       "--json", "--input-lifetime", "boxed"};

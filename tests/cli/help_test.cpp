@@ -126,7 +126,7 @@ TEST_CASE("cli completion for bash completes") {
 TEST_CASE("cli help is as blessed") {
   std::string text = run_fxopt({"help"}).out;
   for (const Command& command : commands()) text += "\n" + run_fxopt({std::string(command.name), "--help"}).out;
-  const std::string path = std::string(FXOPT_SOURCE_DIR) + "/tests/cli/snapshots/help.txt";
+  const std::string path = std::string(FXOPT_SOURCE_DIR "/tests/cli/snapshots/help.txt");
   const char* bless = std::getenv("FXOPT_BLESS");
   if (bless != nullptr && std::string_view(bless) == "1") write_text(path, text);
   CHECK(text == read_text(path));

@@ -60,7 +60,7 @@ std::vector<std::string> words_of(const std::string& command) {
 
 // The first block of the section: commands after '$ ', and below a command a line that it prints. Returns the commands that ran.
 int run_block(const std::string& section, const TempFolder& folder) {
-  const std::string readme = read_text(std::string(FXOPT_SOURCE_DIR) + "/README.md");
+  const std::string readme = read_text(std::string(FXOPT_SOURCE_DIR "/README.md"));
   const size_t begin = readme.find("```\n", readme.find("\n## " + section + "\n")) + 4;
   std::istringstream lines(readme.substr(begin, readme.find("```\n", begin) - begin));
   CliResult last;
@@ -74,7 +74,7 @@ int run_block(const std::string& section, const TempFolder& folder) {
     std::vector<std::string> words = words_of(line.substr(8, line.find(" | ") - 8));
     for (std::string& word : words) {
       if (word.starts_with("testdata/"))
-        word = std::string(FXOPT_SOURCE_DIR) + "/" + word;
+        word = std::string(FXOPT_SOURCE_DIR "/") + word;
       else if (word.ends_with(".pb"))
         word = folder / word;
     }
@@ -134,7 +134,7 @@ TEST_CASE("cli tags: of two files each has the ledger of its own graph", "[cli]"
 
 TEST_CASE("cli tags: --strict-tags leaves a policy's tags out, also behind bucket", "[cli]") {
   const TempFolder folder;
-  const std::string llama = std::string(FXOPT_SOURCE_DIR) + "/testdata/llama8b_joint.pb.zst";
+  const std::string llama = std::string(FXOPT_SOURCE_DIR "/testdata/llama8b_joint.pb.zst");
   for (const char* passes :
        {"fsdp-gathers,partition,bucket", "sac{policy=full}", "sac{policy=full},partition,bucket"}) {
     INFO(passes);

@@ -16,8 +16,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::string kSnapshot = std::string(FXOPT_SOURCE_DIR) + "/tests/cli/snapshots/memory.md";
-const std::string kLlama = std::string(FXOPT_SOURCE_DIR) + "/testdata/llama1b.pb";
+const std::string kSnapshot = std::string(FXOPT_SOURCE_DIR "/tests/cli/snapshots/memory.md");
+const std::string kLlama = std::string(FXOPT_SOURCE_DIR "/testdata/llama1b.pb");
 
 std::string step(const std::string& middle) {
   return "graph @main {\n  %x: f32[262144]@\"cuda:0\" = placeholder() {input={role=parameter}}\n"

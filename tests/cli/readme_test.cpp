@@ -12,7 +12,7 @@
 namespace fxopt {
 namespace {
 
-const std::string kReadme = std::string(FXOPT_SOURCE_DIR) + "/README.md";
+const std::string kReadme = std::string(FXOPT_SOURCE_DIR "/README.md");
 const std::string kTableHead = "| pass | class | does |\n|---|---|---|\n";
 
 std::string readme_text() {

@@ -7,8 +7,8 @@
 namespace fxopt {
 namespace {
 
-const std::string kForwardFile = std::string(FXOPT_SOURCE_DIR) + "/testdata/pair_forward_twin.pb.zst";
-const std::string kBackwardFile = std::string(FXOPT_SOURCE_DIR) + "/testdata/pair_backward_twin.pb.zst";
+const std::string kForwardFile = std::string(FXOPT_SOURCE_DIR "/testdata/pair_forward_twin.pb.zst");
+const std::string kBackwardFile = std::string(FXOPT_SOURCE_DIR "/testdata/pair_backward_twin.pb.zst");
 
 int64_t peak_of(const nlohmann::json& graph) { return graph["devices"][0]["ideal"]["peak_bytes"]; }
 
@@ -82,7 +82,7 @@ graph @b {kind=backward} {
 
 TEST_CASE("cli step: a joint graph is cut into two files, which are the step that the joint graph is") {
   const TempFolder folder;
-  const std::string joint = std::string(FXOPT_SOURCE_DIR) + "/testdata/gpt2_joint_twin.pb.zst";
+  const std::string joint = std::string(FXOPT_SOURCE_DIR "/testdata/gpt2_joint_twin.pb.zst");
   const std::string forward = folder / "step.forward.pb", backward = folder / "step.backward.pb";
   REQUIRE(run_fxopt({"opt", joint, "-o", folder / "step.pb", "--passes", "partition", "--split"}).exit == 0);
   CHECK_FALSE(std::filesystem::exists(folder / "step.pb"));

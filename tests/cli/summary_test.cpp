@@ -215,7 +215,7 @@ TEST_CASE("cli show --summary: a broken graph is counted as far as it can be") {
 }
 
 TEST_CASE("cli show --summary and --dot: no broken graph is too broken") {
-  const std::filesystem::path cases = std::string(FXOPT_SOURCE_DIR) + "/tests/cases/verify";
+  const std::filesystem::path cases = std::string(FXOPT_SOURCE_DIR "/tests/cases/verify");
   size_t count = 0;
   for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(cases)) {
     for (const char* what : {"--summary", "--dot"}) {
@@ -314,7 +314,7 @@ TEST_CASE("cli show --summary: on real steps the lists agree with each other and
                            "dumps/d_deepseek_v3_16B_flex_dp16_tp1_ep8.fxg.zst", "dumps/e_resnet50_joint.fxg.zst",
                            "dumps/g_debug_dp4_tp2_overlap.fxg.zst"}) {
     CAPTURE(name);
-    const std::string path = std::string(FXOPT_SOURCE_DIR) + "/testdata/" + name;
+    const std::string path = std::string(FXOPT_SOURCE_DIR "/testdata/") + name;
     const nlohmann::json graph =
         run_fxopt({"show", path, "--summary", "--json"}).json()["result"]["files"][0]["graphs"][0];
     check_sums(graph);
@@ -329,7 +329,7 @@ TEST_CASE("cli show --summary: on real steps the lists agree with each other and
 }
 
 TEST_CASE("cli show --summary: figures known from elsewhere") {
-  const std::string folder = std::string(FXOPT_SOURCE_DIR) + "/testdata/";
+  const std::string folder = std::string(FXOPT_SOURCE_DIR "/testdata/");
   const std::string llama = run_fxopt({"show", folder + "llama1b.pb", "--summary"}).out;
   CHECK(contains(llama, "parameter    146      146  1235814400  2.30 GiB (2471628800 B)  146 bf16\n"));
   CHECK(contains(llama, "      0..15 (16 alike)   3216 "));
