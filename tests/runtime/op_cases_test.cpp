@@ -26,7 +26,7 @@
 namespace fxopt {
 namespace {
 
-const std::string kFolder = std::string(FXOPT_SOURCE_DIR) + "/tests/cases/ops/";
+const std::string kFolder = std::string(FXOPT_SOURCE_DIR "/tests/cases/ops/");
 
 struct OpCase {
   std::string name, text;

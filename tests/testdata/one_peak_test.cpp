@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 using Peaks = std::map<std::pair<std::string, std::string>, int64_t>;  // by graph and device
 
-std::string path_of(const std::string& file) { return std::string(FXOPT_SOURCE_DIR) + "/testdata/" + file; }
+std::string path_of(const std::string& file) { return std::string(FXOPT_SOURCE_DIR "/testdata/") + file; }
 
 Json file_of(const std::vector<std::string>& args) {
   const CliResult result = run_fxopt(args);

@@ -58,7 +58,7 @@ std::vector<std::vector<std::byte>> outputs_of(Step& step, ThreadPool& pool, Sta
 }
 
 TEST_CASE("threads: a training step has the same bits, whoever runs its units") {
-  Step step = step_of(load_module(std::string(FXOPT_SOURCE_DIR) + "/testdata/gpt2_flb_twin.pb.zst"));
+  Step step = step_of(load_module(std::string(FXOPT_SOURCE_DIR "/testdata/gpt2_flb_twin.pb.zst")));
   Status status = ok_status();
   ThreadPool one(1);
   const auto alone = outputs_of(step, one, status);

@@ -82,7 +82,7 @@ TEST_CASE("what the op table says of an op is consistent") {
 }
 
 TEST_CASE("the table knows every op of the recorded graphs, and their schemas") {
-  std::ifstream file(std::string(FXOPT_SOURCE_DIR) + "/tests/ir/data/dump_ops.txt");
+  std::ifstream file(std::string(FXOPT_SOURCE_DIR "/tests/ir/data/dump_ops.txt"));
   size_t count = 0;
   size_t without_schema = 0;
   for (std::string line; std::getline(file, line); ++count) {
