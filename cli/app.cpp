@@ -3,18 +3,17 @@
 #include <new>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "cli/arguments.h"
-#include "cli/option_values.h"
-#include "cli/report/usage.h"
+#include "cli/completion.h"
+#include "cli/usage.h"
 #include "core/check.h"
 #include "core/version.h"
 
 namespace fxopt {
 namespace {
 
+constexpr std::string_view kComplete = "__complete";  // what the scripts of `fxopt completion` ask
 constexpr std::string_view kAbout =
     "Optimizes training-step graphs: loads one, runs passes over it, reports its peak memory, writes it back.";
 
@@ -24,18 +23,26 @@ void print_text(Console& console, const std::string& text) {
 }
 
 void dispatch(const std::vector<std::string>& args, Console& console) {
-  const Application application;
-  ParsedLine line = parse_line(*application.app, args);
+  if (!args.empty() && args.front() == kComplete) {
+    console.write_product(completions({args.begin() + 1, args.end()}));
+    return;
+  }
+  Application application;
+  ParsedLine line = application.line.parse(args);
   const Status json_path = console.check_json_path();
-  if (line.app != application.app.get()) console.set_command(line.app->get_name());
+  if (!line.command.empty()) console.set_command(line.command);
   if (!json_path.ok()) return console.error(json_path.error());
   if (line.error.has_value()) return console.error(*line.error);
   if (line.wants_version) return print_text(console, "fxopt " + std::string(kVersion) + "\n");
-  if (line.wants_help) return print_text(console, usage_text(*line.app));
-  if (line.app->count("--verbose") > 0) console.set_verbose();
+  if (line.wants_help) {
+    return print_text(console, line.command.empty()
+                                   ? usage_text(application.line.describe(), application.line.describe_commands())
+                                   : usage_text(application.line.describe(line.command)));
+  }
+  if (line.is_verbose) console.set_verbose();
   console.set_misread(std::move(line.misread));
   for (size_t i = 0; i < commands().size(); ++i) {
-    if (commands()[i].name == line.app->get_name()) return application.bodies[i](console);
+    if (commands()[i].name == line.command) return application.bodies[i](console);
   }
 }
 
@@ -62,29 +69,16 @@ const std::vector<Command>& commands() {
   return rows;
 }
 
-Application::Application() : app(std::make_unique<CLI::App>(std::string(kAbout), "fxopt")) {
-  app->set_help_flag("-h,--help", "print this and exit");
-  app->set_version_flag("--version", std::string(kVersion), "print the version and exit");
-  const std::string json_help = "print one JSON object with the outcome, also on failure";
-  const std::string verbose_help = "say on standard error what is done, with sizes and seconds";
+Application::Application() : line(std::string(kAbout)) {
   for (const Command& command : commands()) {
-    CLI::App& sub = *app->add_subcommand(std::string(command.name), std::string(command.summary));
-    bodies.push_back(command.declare(sub));
-    // Read by Console, which must know it before parsing; declared here for help and so that it is not unknown.
-    sub.add_flag("--json{-}", json_help)->type_name("FILE");
-    sub.add_flag("-v,--verbose", verbose_help);
-    check_values(sub);
-    sub.disabled();  // see parse_line()
+    bodies.push_back(command.declare(line.add(command.name, command.summary)));
+    line.end();
   }
-  app->prefix_command();
-  check_values(*app);
 }
-Application::Application(Application&&) noexcept = default;
-Application& Application::operator=(Application&&) noexcept = default;
-Application::~Application() = default;
 
 int run_cli(const std::vector<std::string>& args, const Output& output) {
-  Console console(output, args);
+  const bool completes = !args.empty() && args.front() == kComplete;  // its words are not flags of this call
+  Console console(output, completes ? std::vector<std::string>{args.front()} : args);
   try {
     dispatch(args, console);
   } catch (const std::bad_alloc&) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 
@@ -15,13 +15,10 @@ int run_cli(const std::vector<std::string>& args, const Output& output);
 
 // The command line's description: all subcommands with their options.
 struct Application {
-  std::unique_ptr<CLI::App> app;
+  CommandLine line;
   std::vector<CommandBody> bodies;  // of commands(), in their order
 
   Application();
-  Application(Application&&) noexcept;
-  Application& operator=(Application&&) noexcept;
-  ~Application();
 };
 
 }  // namespace fxopt

@@ -1,22 +1,127 @@
 #include "cli/arguments.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include <CLI/CLI.hpp>
 
-#include "cli/option_values.h"
-#include "cli/report/usage.h"
 #include "core/text.h"
+#include "core/version.h"
 
 namespace fxopt {
 namespace {
 
+constexpr int64_t kMaxCount = 1'000'000'000;
+constexpr std::string_view kCountType = "N";
+constexpr std::string_view kCommandType = "COMMAND";  // words of another program, which may be empty
+
+// What a check of a value throws through CLI11, which would make one text of the error.
+struct Refusal {
+  Error error;
+};
+
 Error error_of(ErrorCode code, std::string message, std::string hint) {
   return {code, std::move(message), std::move(hint), {}};
 }
+Error bad(std::string message, std::string hint) {
+  return error_of(ErrorCode::kBadOptionValue, std::move(message), std::move(hint));
+}
 
 std::string help_hint(const CLI::App& app) { return "`fxopt help " + app.get_name() + "` lists what it takes"; }
+
+// ---- names
+
+// False for "-", which is standard input, and for numbers such as "-5".
+bool looks_like_option(const std::string& word) {
+  return word.size() > 1 && word.front() == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0;
+}
+
+// The option that a word such as "--passes=cse" or "-oOUT" names; nullptr when there is none.
+const CLI::Option* named_option(const CLI::App& app, const std::string& word) {
+  if (!looks_like_option(word)) return nullptr;
+  return app.get_option_no_throw(word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2));
+}
+
+// "-o" and "--output", in this order.
+std::vector<std::string> option_names(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+bool has_optional_value(const CLI::Option& option) {
+  return option.get_items_expected_max() == 0 && !option.get_type_name().empty();
+}
+
+// "-o, --output" and "-o OUT", "--report=FILE", as messages have them.
+std::string shown_names(const CLI::Option& option) { return join(option_names(option), ", "); }
+std::string shown_use(const CLI::Option& option) {
+  return option_names(option).front() + (option.get_items_expected_max() > 0 ? " " : "=") + option.get_type_name();
+}
+
+// ---- values, before CLI11 stores them
+
+Error blank_value(const CLI::Option& option) {
+  const std::string why = "a variable of the shell may have no value; leave ";
+  if (option.get_positional()) {
+    return bad("an argument is empty where " + option.get_type_name() + " goes",
+               why + "the argument out, or give it one");
+  }
+  return bad(shown_names(option) + " has an empty value",
+             why + option_names(option).front() + " out, or write " + shown_use(option));
+}
+
+// A slip in "-output" or "-o=OUT": CLI11 takes what follows -o for its value.
+std::optional<Error> slip_of_short_name(const CLI::App& app, const CLI::Option& option, const std::string& value) {
+  for (const std::string& letter : option.get_snames()) {
+    const std::string word = "-" + letter + value;
+    if (named_option(app, "-" + word) != nullptr) {
+      return error_of(ErrorCode::kUnknownOption, "'" + word + "' has one '-' too few", "did you mean '-" + word + "'?");
+    }
+    if (value.front() == '=') {
+      return bad("'" + word + "' gives the value '" + value + "'",
+                 "write -" + letter + " " + value.substr(1) + ", or the long name with '='");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> bad_value(const CLI::App& app, const CLI::Option& option, const std::string& value) {
+  const std::string type = option.get_type_name();
+  if (type.empty()) {  // a plain flag
+    if (value == "true") return std::nullopt;
+    return bad(shown_names(option) + " takes no value, so '=" + value + "' is wrong",
+               "write " + option_names(option).front() + " alone, or leave it out");
+  }
+  if (value.find_first_not_of(" \t\r\n") == std::string::npos) {
+    return type == kCommandType ? std::nullopt : std::optional(blank_value(option));
+  }
+  if (option.get_positional() || option.get_items_expected_max() == 0) return std::nullopt;
+  if (named_option(app, value) != nullptr) {
+    return bad(shown_names(option) + " needs a value, and '" + value + "' is an option", "write " + shown_use(option));
+  }
+  if (type == kCountType && !is_count(value)) {
+    return bad(
+        shown_names(option) + " takes a whole number from 0 to " + std::to_string(kMaxCount) + ", not '" + value + "'",
+        "write it in decimal digits, without a sign");
+  }
+  return slip_of_short_name(app, option, value);
+}
+
+// Checks every value of every option and argument. Flags such as --report[=FILE] may then be given once, as options.
+void check_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    option->check([&app, option](const std::string& value) {
+      if (std::optional<Error> error = bad_value(app, *option, value); error.has_value()) throw Refusal{*error};
+      return std::string();
+    });
+    if (has_optional_value(*option)) option->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  }
+}
+
+// ---- lines
 
 Error no_option(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
@@ -46,8 +151,7 @@ std::optional<Error> repeated(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     const bool is_single = !option->get_positional() && option->get_items_expected_max() <= 1;
     if (!is_single || option->get_type_name().empty() || option->count() <= 1) continue;
-    return error_of(ErrorCode::kUsage, shown_names(*option) + " is given twice",
-                    "give it once, with the value you mean");
+    return usage_error(shown_names(*option) + " is given twice", "give it once, with the value you mean");
   }
   return std::nullopt;
 }
@@ -57,8 +161,8 @@ std::optional<Error> excluded(const CLI::App& app) {
   for (auto later = given.begin(); later != given.end(); ++later) {
     for (CLI::Option* other : (*later)->get_excludes()) {
       if (std::find(given.begin(), later, other) == later) continue;
-      return error_of(ErrorCode::kUsage, shown_names(*other) + " and " + shown_names(**later) + " exclude each other",
-                      "give one of them; two calls answer both");
+      return usage_error(shown_names(*other) + " and " + shown_names(**later) + " exclude each other",
+                         "give one of them; two calls answer both");
     }
   }
   return std::nullopt;
@@ -67,22 +171,20 @@ std::optional<Error> excluded(const CLI::App& app) {
 std::optional<Error> missing_or_extra(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_required() || option->count() > 0) continue;
-    return error_of(ErrorCode::kUsage, "fxopt " + app.get_name() + " needs " + option->get_description(),
-                    help_hint(app));
+    return usage_error("fxopt " + app.get_name() + " needs " + option->get_description(), help_hint(app));
   }
   for (const std::string& word : app.remaining()) {
-    if (word != "--") return error_of(ErrorCode::kUsage, "unexpected argument '" + word + "'", help_hint(app));
+    if (word != "--") return usage_error("unexpected argument '" + word + "'", help_hint(app));
   }
   return std::nullopt;
 }
 
 // For what nobody thought of.
 Error in_its_words(const CLI::App& app, const CLI::ParseError& failure) {
-  return error_of(ErrorCode::kUsage, "the command line is not understood: " + std::string(failure.what()),
-                  help_hint(app));
+  return usage_error("the command line is not understood: " + std::string(failure.what()), help_hint(app));
 }
 
-// What CLI11 tells of the option by its text alone: it is that of the last word, which may be one of "-vo".
+// CLI11 2.1 does not say which option at the end of the line lacks its value: that of the last word, which may be one of "-vo".
 Error no_value(const CLI::App& app, const CLI::ParseError& failure, const std::string& last) {
   const CLI::Option* option = app.get_option_no_throw(last);
   if (option == nullptr) option = app.get_option_no_throw(std::string("-") + last.back());
@@ -112,7 +214,7 @@ std::optional<Error> parse(CLI::App& app, const std::vector<std::string>& words)
 // For the words that the program's own options leave, when the first of them is no command.
 Error no_command(const CLI::App& root, const std::vector<std::string>& words) {
   const std::string help = "`fxopt help` lists the commands";
-  if (words.empty()) return error_of(ErrorCode::kUsage, "a command is missing", help);
+  if (words.empty()) return usage_error("a command is missing", help);
   const std::string& word = words.front();
   std::vector<std::string> names;
   bool is_of_command = false;
@@ -121,12 +223,11 @@ Error no_command(const CLI::App& root, const std::vector<std::string>& words) {
     is_of_command = is_of_command || named_option(*command, word) != nullptr;
   }
   if (is_of_command) {
-    return error_of(ErrorCode::kUsage, "'" + word + "' stands before the command",
-                    "write it after the command, as in `fxopt COMMAND " + word + "`");
+    return usage_error("'" + word + "' stands before the command",
+                       "write it after the command, as in `fxopt COMMAND " + word + "`");
   }
   if (looks_like_option(word)) return no_option(root, word);
-  return error_of(ErrorCode::kUsage, "there is no command '" + word + "'",
-                  suggestion(word, {names.begin(), names.end()}, help));
+  return usage_error("there is no command '" + word + "'", suggestion(word, {names.begin(), names.end()}, help));
 }
 
 // CLI11 2.1 reads "--name=" as "--name"; what it reads here is a blank value, which is refused.
@@ -154,26 +255,151 @@ std::vector<std::pair<std::string, std::string>> find_misread(const CLI::App& ap
   return misread;
 }
 
+OptionInfo info_of(const CLI::Option& option) {
+  OptionInfo info;
+  info.names = option_names(option);
+  info.type = option.get_type_name();
+  info.help = option.get_description();
+  info.is_positional = option.get_positional();
+  info.is_required = option.get_required();
+  info.takes_value = option.get_items_expected_max() > 0;
+  info.takes_several = option.get_items_expected_max() > 1;
+  info.has_optional_value = has_optional_value(option);
+  return info;
+}
+
+CommandInfo info_of(const CLI::App& app) {
+  CommandInfo info{app.get_name(), app.get_description(), app.get_footer(), {}};
+  for (const CLI::Option* option : app.get_options()) info.options.push_back(info_of(*option));
+  return info;
+}
+
 }  // namespace
 
-ParsedLine parse_line(CLI::App& root, const std::vector<std::string>& args) {
-  ParsedLine line{&root, parse(root, args), root.get_help_ptr()->count() > 0, root.get_version_ptr()->count() > 0, {}};
-  std::vector<std::string> words = root.remaining();
+// ---- declarations
+
+Option Option::type(const std::string& name) const {
+  option_->type_name(name);
+  return *this;
+}
+Option Option::required() const {
+  option_->required();
+  return *this;
+}
+Option Option::excludes(Option other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+Option Option::one_each() const {
+  option_->allow_extra_args(false);
+  return *this;
+}
+Option Option::separated_by(char delimiter) const {
+  option_->delimiter(delimiter);
+  return *this;
+}
+bool Option::is_given() const { return option_->count() > 0; }
+
+Option Options::add(const std::string& names, std::string& value, const std::string& help) {
+  return Option(app_.add_option(names, value, help));
+}
+Option Options::add(const std::string& names, std::optional<std::string>& value, const std::string& help) {
+  return Option(app_.add_option(names, value, help));
+}
+Option Options::add(const std::string& names, std::vector<std::string>& values, const std::string& help) {
+  return Option(app_.add_option(names, values, help));
+}
+Option Options::add(const std::string& names, uint32_t& value, const std::string& help) {
+  return Option(app_.add_option(names, value, help));
+}
+Option Options::add(const std::string& names, uint64_t& value, const std::string& help) {
+  return Option(app_.add_option(names, value, help));
+}
+Option Options::add(const std::string& names, std::optional<uint64_t>& value, const std::string& help) {
+  return Option(app_.add_option(names, value, help));
+}
+Option Options::flag(const std::string& name, bool& value, const std::string& help) {
+  return Option(app_.add_flag(name, value, help));
+}
+Option Options::flag(const std::string& name, std::string& value, const std::string& help) {
+  return Option(app_.add_flag(name, value, help));
+}
+void Options::footer(const std::string& text) { app_.footer(text); }
+
+// ---- the command line
+
+// CLI11 2.1 takes what stands behind "--" from a subcommand that has what it needs. So fxopt parses its own options first and leaves
+// the rest; commands are disabled there, and each parses what is its own.
+CommandLine::CommandLine(const std::string& summary) : app_(std::make_unique<CLI::App>(summary, "fxopt")) {
+  app_->set_help_flag("-h,--help", "print this and exit");
+  app_->set_version_flag("--version", std::string(kVersion), "print the version and exit");
+  check_values(*app_);
+}
+CommandLine::~CommandLine() = default;
+
+Options CommandLine::add(std::string_view name, std::string_view summary) {
+  declared_ = app_->add_subcommand(std::string(name), std::string(summary));
+  return Options(*declared_);
+}
+
+void CommandLine::end() {
+  // Read by Console, which must know it before parsing; declared here for help and so that it is not unknown.
+  const std::string json_help = "print one JSON object with the outcome, also on failure";
+  const std::string verbose_help = "say on standard error what is done, with sizes and seconds";
+  declared_->add_flag("--json{-}", json_help)->type_name("FILE");
+  declared_->add_flag("-v,--verbose", verbose_help);
+  check_values(*declared_);
+  declared_->disabled();
+}
+
+ParsedLine CommandLine::parse(const std::vector<std::string>& args) {
+  ParsedLine line;
+  app_->prefix_command();  // commands that are added later would inherit it
+  line.error = fxopt::parse(*app_, args);
+  line.wants_help = app_->get_help_ptr()->count() > 0;
+  line.wants_version = app_->get_version_ptr()->count() > 0;
+  std::vector<std::string> words = app_->remaining();
   if (line.error.has_value() || line.wants_version) return line;
-  const std::vector<CLI::App*> commands = root.get_subcommands(
+  const std::vector<CLI::App*> commands = app_->get_subcommands(
       [&words](const CLI::App* command) { return !words.empty() && command->get_name() == words.front(); });
   if (commands.empty()) {
-    if (!line.wants_help) line.error = no_command(root, words);
+    if (!line.wants_help) line.error = no_command(*app_, words);
     return line;
   }
-  CLI::App* command = line.app = commands.front();
+  CLI::App& command = *commands.front();
+  line.command = command.get_name();
   if (line.wants_help) return line;
   words.erase(words.begin());
-  line.error = parse(*command, with_blank_values(*command, std::move(words)));
-  if (std::optional<Error> unknown = unknown_option(*command); unknown.has_value()) line.error = std::move(unknown);
-  line.wants_help = command->get_help_ptr()->count() > 0;
-  if (!line.error.has_value()) line.misread = find_misread(*command);
+  line.error = fxopt::parse(command, with_blank_values(command, std::move(words)));
+  if (std::optional<Error> unknown = unknown_option(command); unknown.has_value()) line.error = std::move(unknown);
+  line.wants_help = command.get_help_ptr()->count() > 0;
+  line.is_verbose = command.count("--verbose") > 0;
+  if (!line.error.has_value()) line.misread = find_misread(command);
   return line;
+}
+
+CommandInfo CommandLine::describe() const { return info_of(*app_); }
+
+CommandInfo CommandLine::describe(std::string_view command) const {
+  return info_of(*app_->get_subcommand(std::string(command)));
+}
+
+std::vector<CommandInfo> CommandLine::describe_commands() const {
+  std::vector<CommandInfo> commands;
+  for (const CLI::App* command : app_->get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(info_of(*command));
+  return commands;
+}
+
+Error usage_error(std::string message, std::string hint) {
+  return error_of(ErrorCode::kUsage, std::move(message), std::move(hint));
+}
+
+bool is_count(std::string_view text) {
+  const bool is_digits = !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  if (!is_digits || (text.size() > 1 && text.front() == '0')) return false;
+  const std::optional<int64_t> value = parse_int64(text);
+  return value.has_value() && *value <= kMaxCount;
 }
 
 }  // namespace fxopt

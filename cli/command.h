@@ -4,13 +4,10 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace fxopt {
 
 class Console;
+class Options;
 
 // What a subcommand does once its options are parsed. Everything it has to say goes through the console.
 using CommandBody = std::function<void(Console&)>;
@@ -19,28 +16,28 @@ using CommandBody = std::function<void(Console&)>;
 struct Command {
   std::string_view name;
   std::string_view summary;
-  // Declares the options on `app` and returns the body that reads them. Called once for each parse.
-  CommandBody (*declare)(CLI::App& app);
+  // Declares the options and returns the body that reads them. Called once for each parse.
+  CommandBody (*declare)(Options options);
 };
 
 // In the order help lists them.
 const std::vector<Command>& commands();
 
 // One file each, named like the function's ending.
-CommandBody declare_opt(CLI::App& app);
-CommandBody declare_mem(CLI::App& app);
-CommandBody declare_diff(CLI::App& app);
-CommandBody declare_explain(CLI::App& app);
-CommandBody declare_tags(CLI::App& app);
-CommandBody declare_verify(CLI::App& app);
-CommandBody declare_ranks(CLI::App& app);
-CommandBody declare_show(CLI::App& app);
-CommandBody declare_convert(CLI::App& app);
-CommandBody declare_reduce(CLI::App& app);
-CommandBody declare_run(CLI::App& app);
-CommandBody declare_doctor(CLI::App& app);
-CommandBody declare_passes(CLI::App& app);
-CommandBody declare_help(CLI::App& app);
-CommandBody declare_completion(CLI::App& app);
+CommandBody declare_opt(Options options);
+CommandBody declare_mem(Options options);
+CommandBody declare_diff(Options options);
+CommandBody declare_explain(Options options);
+CommandBody declare_tags(Options options);
+CommandBody declare_verify(Options options);
+CommandBody declare_ranks(Options options);
+CommandBody declare_show(Options options);
+CommandBody declare_convert(Options options);
+CommandBody declare_reduce(Options options);
+CommandBody declare_run(Options options);
+CommandBody declare_doctor(Options options);
+CommandBody declare_passes(Options options);
+CommandBody declare_help(Options options);
+CommandBody declare_completion(Options options);
 
 }  // namespace fxopt

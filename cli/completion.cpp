@@ -1,247 +1,225 @@
-// fxopt completion: scripts for shells, made from the options' descriptions and the registry. What a value can be
-// follows from the name of its type: PASS, FORMAT, IN, ...
+// fxopt completion: a script for each shell, which asks the program itself for the words that can stand at the cursor. What a value can
+// be follows from the name of its type: PASS, FORMAT, IN, ...
+
+#include "cli/completion.h"
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
 #include "cli/files.h"
-#include "cli/report/usage.h"
-#include "cli/shell.h"
 #include "cli/topics.h"
 #include "core/text.h"
+#include "ir/graph/types.h"
 #include "passes/pipeline/registry.h"
 
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kShells[] = {"bash", "fish", "zsh"};
-
-// What can stand where a value of some type is wanted.
-struct Values {
-  std::vector<std::string> words;
-  bool is_path = false;
-  bool is_list = false;  // several words, with commas between them
+struct Script {
+  std::string_view shell, text;
 };
 
-std::vector<std::string> pass_names() {
-  std::vector<std::string> names;
-  for (const PassInfo& pass : pass_registry()) names.emplace_back(pass.name);
-  return names;
+// Each reads lines "WORD<tab>DESCRIPTION"; the word ':' stands for paths.
+constexpr Script kScripts[] = {{"bash", R"(# fxopt completion for bash: source <(fxopt completion bash)
+_fxopt() {
+  local word text
+  COMPREPLY=()
+  while IFS=$'\t' read -r word text; do
+    if [ "$word" = : ]; then compopt -o default; else COMPREPLY+=("$word"); fi
+  done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -F _fxopt fxopt
+)"},
+                               {"fish", R"(# fxopt completion for fish: fxopt completion fish | source
+function __fxopt_complete
+  set -l words (commandline -opc) (commandline -ct)
+  for line in ($words[1] __complete $words[2..-1] 2>/dev/null)
+    if test "$line" = ':'; __fish_complete_path (commandline -ct); else; echo $line; end
+  end
+end
+complete -c fxopt -f -a '(__fxopt_complete)'
+)"},
+                               {"zsh", R"(#compdef fxopt
+# fxopt completion for zsh: source <(fxopt completion zsh), or save it as _fxopt in $fpath
+_fxopt() {
+  local -a found
+  local word text paths
+  while IFS=$'\t' read -r word text; do
+    if [[ $word == : ]]; then paths=1; else found+=("${word//:/\\:}:$text"); fi
+  done < <($words[1] __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
+  (( $#found )) && _describe fxopt found
+  [[ -n $paths ]] && _files
+}
+compdef _fxopt fxopt
+)"}};
+
+using Words = std::vector<std::pair<std::string, std::string>>;  // with descriptions
+
+Words pass_names() {
+  Words words;
+  for (const PassInfo& pass : pass_registry()) words.emplace_back(pass.name, pass.summary);
+  return words;
 }
 
-std::vector<std::string> topic_names() {
-  std::vector<std::string> names{"codes"};
-  for (const Command& command : commands()) names.emplace_back(command.name);
-  for (const Topic& topic : topics()) names.emplace_back(topic.name);
-  for (const std::string& pass : pass_names()) names.push_back(pass);
-  for (const ErrorInfo& info : error_table()) names.push_back(code_name(info.code));
-  return names;
+Words command_names() {
+  Words words;
+  for (const Command& command : commands()) words.emplace_back(command.name, command.summary);
+  return words;
 }
 
-Values values_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  Values values;
-  values.is_path = type == "IN" || type == "OUT" || type == "FILE" || type == "COMMAND";
-  values.is_list = type == "PIPELINE";
-  if (type == "PASS" || type == "PIPELINE") values.words = pass_names();
-  if (type == "TOPIC") values.words = topic_names();
-  if (type == "FORMAT") values.words = {"pb", "fxg", "json"};
-  if (type == "SHELL") values.words.assign(std::begin(kShells), std::end(kShells));
+Words topic_names() {
+  Words words = command_names();
+  words.emplace_back("codes", "all error codes");
+  for (const Topic& topic : topics()) words.emplace_back(topic.name, topic.summary);
+  for (auto& pass : pass_names()) words.push_back(std::move(pass));
+  for (const ErrorInfo& info : error_table()) words.emplace_back(code_name(info.code), info.title);
+  return words;
+}
+
+// What can stand where a value of the type is wanted; the word ':' for paths.
+Words values_of(const std::string& type) {
+  if (type == "IN" || type == "OUT" || type == "FILE" || type == "COMMAND" || type == "BEFORE" ||
+      type.starts_with("F."))
+    return {{":", ""}};
+  if (type == "PASS" || type == "PIPELINE") return pass_names();
+  if (type == "TOPIC") return topic_names();
+  if (type == "FORMAT") return {{"pb", ""}, {"fxg", ""}, {"json", ""}};
+  Words words;
+  if (type == "SHELL") {
+    for (const Script& script : kScripts) words.emplace_back(script.shell, "");
+  }
   if (type == "PHASE") {
-    for (const EnumName<Phase>& entry : EnumNames<Phase>::kAll) values.words.emplace_back(entry.name);
+    for (const EnumName<Phase>& entry : EnumNames<Phase>::kAll) words.emplace_back(entry.name, "");
   }
-  return values;
+  return words;
 }
 
-bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+class Completion {
+ public:
+  explicit Completion(const std::vector<std::string>& words) : words_(words) {}
 
-std::string command_words() {
-  std::vector<std::string> names;
-  for (const Command& command : commands()) names.emplace_back(command.name);
-  return join(names, " ");
-}
-
-std::string bash_reply(const Values& values) {
-  if (values.is_path) return "COMPREPLY=($(compgen -f -- \"$cur\"))";
-  if (values.words.empty()) return "COMPREPLY=()";
-  const std::string words = shell_quoted(join(values.words, " "));
-  if (!values.is_list) return "COMPREPLY=($(compgen -W " + words + " -- \"$cur\"))";
-  return "COMPREPLY=($(compgen -P \"${cur%\"${cur##*,}\"}\" -W " + words + " -- \"${cur##*,}\"))";
-}
-
-std::string bash_command(const CLI::App& app) {
-  std::vector<std::string> options;
-  std::string by_value;
-  Values positional;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_positional() && !positional.is_path) positional = values_of(*option);
-  }
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_positional()) continue;
-    const std::vector<std::string> names = option_names(*option);
-    options.insert(options.end(), names.begin(), names.end());
-    if (has_optional_value(*option) && positional.is_path) {
-      // A file here would be an input, and the user may well mean --report=FILE.
-      by_value += "        " + join(names, "|") + ") return ;;\n";
+  std::string text() {
+    if (words_.size() < 2) {
+      offer(command_names());
+      offer({{"--help", "print the commands"}, {"--version", "print the version"}});
+      return out_;
     }
-    if (!takes_value(*option)) continue;
-    by_value += "        " + join(names, "|") + ") " + bash_reply(values_of(*option)) + "; return ;;\n";
+    const std::vector<Command>& known = commands();
+    if (std::none_of(known.begin(), known.end(), [&](const Command& row) { return row.name == words_.front(); }))
+      return "";
+    const Application application;
+    command_ = application.line.describe(words_.front());
+    complete_word();
+    return out_;
   }
-  std::string out = "    " + app.get_name() + ")\n";
-  if (!by_value.empty()) out += "      case $prev in\n" + by_value + "      esac\n";
-  out += "      case $cur in\n";
-  out += "        -*) COMPREPLY=($(compgen -W " + shell_quoted(join(options, " ")) + " -- \"$cur\")) ;;\n";
-  out += "        *) " + bash_reply(positional) + " ;;\n      esac ;;\n";
-  return out;
-}
 
-std::string bash_script(const CLI::App& app) {
-  std::string out =
-      "# fxopt completion for bash: source <(fxopt completion bash)\n"
-      "_fxopt() {\n"
-      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-      "  local IFS=$' \\t\\n'\n"
-      "  COMPREPLY=()\n"
-      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-      "    COMPREPLY=($(compgen -W " +
-      shell_quoted(command_words() + " --help --version") +
-      " -- \"$cur\"))\n"
-      "    return\n"
-      "  fi\n"
-      "  case ${COMP_WORDS[1]} in\n";
-  for (const Command& command : commands()) out += bash_command(*app.get_subcommand(std::string(command.name)));
-  return out + "  esac\n}\ncomplete -o filenames -F _fxopt fxopt\n";
-}
-
-// Inside _arguments specifications ':', '[', ']' and '\' have a meaning.
-std::string zsh_escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == ':' || c == '[' || c == ']' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-std::string zsh_action(const CLI::Option& option) {
-  const Values values = values_of(option);
-  const std::string message = ":" + zsh_escaped(option.get_type_name()) + ":";
-  if (values.is_path) return message + "_files";
-  if (values.words.empty()) return message + " ";
-  const std::string words = "(" + join(values.words, " ") + ")";
-  return message + (values.is_list ? "_sequence compadd - " + join(values.words, " ") : words);
-}
-
-std::string zsh_command(const CLI::App& app) {
-  std::string out = "    " + app.get_name() + ")\n      _arguments -s";
-  int arguments = 0;
-  for (const CLI::Option* option : app.get_options()) {
-    out += " \\\n        ";
-    if (option->get_positional()) {
-      out += shell_quoted((option->get_items_expected_max() > 1 ? "*" : std::to_string(++arguments)) +
-                          zsh_action(*option));
-      continue;
+ private:
+  const OptionInfo* named(const std::string& word) const {
+    for (const OptionInfo& option : command_.options) {
+      if (std::find(option.names.begin(), option.names.end(), word) != option.names.end()) return &option;
     }
-    const std::string text = "[" + zsh_escaped(option->get_description()) + "]";
-    const std::vector<std::string> names = option_names(*option);
-    const bool is_repeatable = option->get_items_expected_max() > 1;
-    if (is_repeatable) {
-      out += shell_quoted("*");
-    } else if (names.size() > 1) {
-      out += shell_quoted("(" + join(names, " ") + ")");
+    return nullptr;
+  }
+
+  // The argument that the word at the cursor would be: the last one takes all that follow.
+  const OptionInfo* argument() const {
+    size_t place = 0;
+    for (size_t i = 1; i + 1 < words_.size(); ++i) {
+      const OptionInfo* before = i > 1 ? named(words_[i - 1]) : nullptr;
+      const bool is_value = before != nullptr && before->takes_value;
+      if (!is_value && !words_[i].starts_with("-") && words_[i] != "=") ++place;
     }
-    out += names.size() > 1 ? "{" + join(names, ",") + "}" : names.front();
-    out += shell_quoted(text + (takes_value(*option) ? zsh_action(*option) : ""));
+    const OptionInfo* found = nullptr;
+    for (const OptionInfo& option : command_.options) {
+      if (!option.is_positional) continue;
+      found = &option;
+      if (place == 0 || option.takes_several) break;
+      --place;
+    }
+    return found;
   }
-  return out + " ;;\n";
-}
 
-std::string zsh_script(const CLI::App& app) {
-  std::string out =
-      "#compdef fxopt\n"
-      "# fxopt completion for zsh: source <(fxopt completion zsh), or save it as _fxopt in $fpath\n"
-      "_fxopt() {\n"
-      "  if (( CURRENT == 2 )); then\n"
-      "    local -a commands=(\n";
-  for (const Command& command : commands()) {
-    out += "      " + shell_quoted(std::string(command.name) + ":" + zsh_escaped(command.summary)) + "\n";
+  // bash makes three words of --report=FILE.
+  void complete_word() {
+    const std::string& word = words_.back();
+    const std::string& before = words_[words_.size() - 2];
+    const bool is_cut = word == "=" || before == "=";
+    const OptionInfo* option = named(word == "=" ? before : before == "=" ? words_[words_.size() - 3] : before);
+    if (const size_t equals = word.find('='); word.starts_with("--") && equals != std::string::npos) {
+      option = named(word.substr(0, equals));
+      if (option != nullptr) offer_values(*option, word);
+      return;
+    }
+    if (option != nullptr && (option->takes_value || is_cut)) return offer_values(*option, word == "=" ? "" : word);
+    if (word.starts_with("-")) return offer_options();
+    // A file behind --report would be an input, and the user may well mean --report=FILE.
+    const OptionInfo* wanted = argument();
+    const bool is_doubtful = option != nullptr && option->has_optional_value;
+    if (wanted == nullptr || (is_doubtful && values_of(wanted->type) == values_of("FILE"))) return;
+    offer_values(*wanted, word);
   }
-  out +=
-      "    )\n"
-      "    _describe command commands\n"
-      "    return\n"
-      "  fi\n"
-      "  shift words\n"
-      "  (( CURRENT-- ))\n"
-      "  case $words[1] in\n";
-  for (const Command& command : commands()) out += zsh_command(*app.get_subcommand(std::string(command.name)));
-  return out + "  esac\n}\ncompdef _fxopt fxopt\n";
-}
 
-// Single quotes and backslashes are what fish looks at inside single quotes.
-std::string fish_word(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') out += '\\';
-    out += c;
+  void offer_options() {
+    for (const OptionInfo& option : command_.options) {
+      for (const std::string& name : option.names) offer({{name, option.help}});
+    }
   }
-  return out + "'";
-}
 
-std::string fish_option(const std::string& command, const CLI::Option& option) {
-  const Values values = values_of(option);
-  std::string line = "complete -c fxopt -n '__fish_seen_subcommand_from " + command + "'";
-  for (const std::string& name : option.get_snames()) line += " -s " + name;
-  for (const std::string& name : option.get_lnames()) line += " -l " + name;
-  if (takes_value(option) && !option.get_positional()) line += values.is_path ? " -r" : " -x";
-  if (values.is_path && (option.get_positional() || takes_value(option))) line += " -F";
-  if (!values.words.empty()) line += " -a " + fish_word(join(values.words, " "));
-  return line + " -d " + fish_word(option.get_description()) + "\n";
-}
-
-std::string fish_script(const CLI::App& app) {
-  std::string out =
-      "# fxopt completion for fish: fxopt completion fish | source\n"
-      "complete -c fxopt -f\n";
-  for (const Command& command : commands()) {
-    out += "complete -c fxopt -n __fish_use_subcommand -a " + std::string(command.name) + " -d " +
-           fish_word(command.summary) + "\n";
-    const std::string name(command.name);
-    for (const CLI::Option* option : app.get_subcommand(name)->get_options()) out += fish_option(name, *option);
+  // Behind "--name=", and in a list of passes behind the last comma.
+  void offer_values(const OptionInfo& option, const std::string& word) {
+    current_ = word;
+    size_t begin = word.starts_with("--") ? word.find('=') + 1 : 0;
+    if (option.type == "PIPELINE") begin = std::max(begin, word.rfind(',') + 1);
+    offer(values_of(option.type), word.substr(0, begin));
   }
-  return out;
-}
+
+  void offer(const Words& words, const std::string& prefix = "") {
+    const std::string& begun = current_.has_value() ? *current_ : words_.empty() ? kEmpty : words_.back();
+    for (const auto& [word, text] : words) {
+      if (word == ":") {
+        out_ += ":\n";
+      } else if ((prefix + word).starts_with(begun)) {
+        out_ += prefix + word + "\t" + text.substr(0, text.find('\n')) + "\n";
+      }
+    }
+  }
+
+  inline static const std::string kEmpty;
+  const std::vector<std::string>& words_;
+  std::optional<std::string> current_;  // begun; else the last word
+  CommandInfo command_;
+  std::string out_;
+};
 
 void run_completion(Console& console, const std::string& shell) {
-  const Application application;
-  std::string script;
-  if (shell == "bash") {
-    script = bash_script(*application.app);
-  } else if (shell == "zsh") {
-    script = zsh_script(*application.app);
-  } else if (shell == "fish") {
-    script = fish_script(*application.app);
-  } else {
-    return console.error(
-        {ErrorCode::kBadOptionValue,
-         "there is no completion for '" + shell + "'",
-         suggestion(shell, {std::begin(kShells), std::end(kShells)}, "the shells are bash, fish and zsh"),
-         {}});
+  for (const Script& script : kScripts) {
+    if (script.shell != shell) continue;
+    console.result()["text"] = script.text;
+    console.write_product(std::string(script.text));
+    return;
   }
-  console.result()["text"] = script;
-  console.write_product(script);
+  console.error({ErrorCode::kBadOptionValue,
+                 "there is no completion for '" + shell + "'",
+                 suggestion(shell, {kScripts[0].shell, kScripts[1].shell, kScripts[2].shell},
+                            "the shells are bash, fish and zsh"),
+                 {}});
 }
 
 }  // namespace
 
-CommandBody declare_completion(CLI::App& app) {
+std::string completions(std::vector<std::string> words) {
+  // The quote that begins an unfinished word is the shell's.
+  if (!words.empty() && (words.back().starts_with("'") || words.back().starts_with("\""))) words.back().erase(0, 1);
+  return Completion(words).text();
+}
+
+CommandBody declare_completion(Options options) {
   const std::shared_ptr<std::string> shell = std::make_shared<std::string>();
-  app.add_option("SHELL", *shell, "bash, fish or zsh")->type_name("SHELL")->required();
+  options.add("SHELL", *shell, "bash, fish or zsh").type("SHELL").required();
   return [shell](Console& console) { run_completion(console, *shell); };
 }
 

@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
@@ -37,19 +37,20 @@ void run_convert(Console& console, const ConvertFlags& flags) {
 
 }  // namespace
 
-CommandBody declare_convert(CLI::App& app) {
+CommandBody declare_convert(Options options) {
   const std::shared_ptr<ConvertFlags> flags = std::make_shared<ConvertFlags>();
-  app.add_option("IN", flags->files.inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  app.add_option("-o,--output", flags->files.output,
-                 "where the graph goes: a file, a folder with '/' at its end, or '-' (default) for standard output")
-      ->type_name("OUT");
-  app.add_option("--format", flags->files.format,
-                 "form of the output: pb, fxg or json (default: by extension; fxg for '-')")
-      ->type_name("FORMAT");
-  CLI::Option* lower = app.add_flag("--lower-control-deps", flags->lower,
+  options.add("IN", flags->files.inputs, "graph files; '-' is standard input").type("IN").required();
+  options
+      .add("-o,--output", flags->files.output,
+           "where the graph goes: a file, a folder with '/' at its end, or '-' (default) for standard output")
+      .type("OUT");
+  options
+      .add("--format", flags->files.format, "form of the output: pb, fxg or json (default: by extension; fxg for '-')")
+      .type("FORMAT");
+  const Option lower = options.flag("--lower-control-deps", flags->lower,
                                     "turn PyTorch's control_deps op into control dependencies, as opt and mem do");
-  app.add_flag("--raise-control-deps", flags->raise, "turn control dependencies into PyTorch's control_deps op")
-      ->excludes(lower);
+  options.flag("--raise-control-deps", flags->raise, "turn control dependencies into PyTorch's control_deps op")
+      .excludes(lower);
   return [flags](Console& console) { run_convert(console, *flags); };
 }
 

@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
@@ -136,17 +136,16 @@ void run_diff(Console& console, const DiffFlags& flags) {
 
 }  // namespace
 
-CommandBody declare_diff(CLI::App& app) {
+CommandBody declare_diff(Options options) {
   const std::shared_ptr<DiffFlags> flags = std::make_shared<DiffFlags>();
-  app.add_option("BEFORE", flags->before, "a graph file; '-' is standard input")->type_name("IN")->required();
-  app.add_option("AFTER", flags->after, "a second graph file")->type_name("IN")->required();
-  app.add_option("MORE", flags->more, "with --step: the files of BEFORE come first, then as many of AFTER")
-      ->type_name("IN");
-  CLI::Option* graph =
-      app.add_option("--graph", flags->graph, "compare only this graph (default: every graph except subgraphs)")
-          ->type_name("NAME");
-  app.add_flag("--step", flags->step, kStepHelp)->excludes(graph);
-  declare_memory_flags(app, flags->memory);
+  options.add("BEFORE", flags->before, "a graph file; '-' is standard input").type("IN").required();
+  options.add("AFTER", flags->after, "a second graph file").type("IN").required();
+  options.add("MORE", flags->more, "with --step: the files of BEFORE come first, then as many of AFTER").type("IN");
+  const Option graph =
+      options.add("--graph", flags->graph, "compare only this graph (default: every graph except subgraphs)")
+          .type("NAME");
+  options.flag("--step", flags->step, kStepHelp).excludes(graph);
+  declare_memory_flags(options, flags->memory);
   return [flags](Console& console) { run_diff(console, *flags); };
 }
 

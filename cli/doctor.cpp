@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/print/json.h"
@@ -130,12 +130,12 @@ class Doctor {
 
 }  // namespace
 
-CommandBody declare_doctor(CLI::App& app) {
+CommandBody declare_doctor(Options options) {
   const std::shared_ptr<DoctorFlags> flags = std::make_shared<DoctorFlags>();
-  app.add_option("--plugin", flags->plugin, "the plugin to look at (default: where `fxopt run` looks)")
-      ->type_name("FILE");
-  app.add_option("--device", flags->device, "exit with 9 where `fxopt run --device DEVICE` cannot run")
-      ->type_name("DEVICE");
+  options.add("--plugin", flags->plugin, "the plugin to look at (default: where `fxopt run` looks)")
+      .type("FILE");
+  options.add("--device", flags->device, "exit with 9 where `fxopt run --device DEVICE` cannot run")
+      .type("DEVICE");
   return [flags](Console& console) {
     if (const Status status = flags->device.empty() ? ok_status() : check_device_name(flags->device); !status.ok())
       return console.error(status.error());

@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
@@ -194,12 +194,12 @@ void run_explain(Console& console, const ExplainFlags& flags) {
 
 }  // namespace
 
-CommandBody declare_explain(CLI::App& app) {
+CommandBody declare_explain(Options options) {
   const std::shared_ptr<ExplainFlags> flags = std::make_shared<ExplainFlags>();
-  app.add_option("IN", flags->input, "a graph file; '-' is standard input")->type_name("IN")->required();
-  app.add_option("NODE", flags->node, "a node's name, with or without '%'")->type_name("NAME")->required();
-  app.add_option("--graph", flags->graph, "of this graph (default: the first that has the node)")->type_name("NAME");
-  declare_memory_flags(app, flags->memory);
+  options.add("IN", flags->input, "a graph file; '-' is standard input").type("IN").required();
+  options.add("NODE", flags->node, "a node's name, with or without '%'").type("NAME").required();
+  options.add("--graph", flags->graph, "of this graph (default: the first that has the node)").type("NAME");
+  declare_memory_flags(options, flags->memory);
   return [flags](Console& console) { run_explain(console, *flags); };
 }
 

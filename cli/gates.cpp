@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/files.h"
 #include "cli/memory_options.h"
 #include "cli/print/json.h"
@@ -81,22 +81,25 @@ std::string grown_text(const DeviceMemory& before, const PeakRow& peak_before, c
 
 }  // namespace
 
-void declare_gate_flags(CLI::App& app, GateFlags& flags) {
-  app.add_option("--budget", flags.budget,
-                 "exit with 5 when the ideal peak (of a GPU with --device: the requested one) is above this: 70GiB; or "
-                 "name peaks: reserved=70GiB,allocated=64GiB")
-      ->type_name("LIMITS");
-  app.add_option("--baseline", flags.baseline, "a saved report to compare with, or to write with --update-baseline")
-      ->type_name("FILE");
-  app.add_option("--max-growth", flags.max_growth,
-                 "exit with 5 when the same peak has grown by more than this: 1%, or reserved=1%")
-      ->type_name("LIMITS");
-  app.add_option("--max-ratio", flags.max_ratio,
-                 "exit with 5 when a peak is above this many times the baseline's: active=1.10,reserved=1.10")
-      ->type_name("LIMITS");
-  app.add_flag("--must-fit", flags.must_fit,
+void declare_gate_flags(Options options, GateFlags& flags) {
+  options
+      .add("--budget", flags.budget,
+           "exit with 5 when the ideal peak (of a GPU with --device: the requested one) is above this: 70GiB; or "
+           "name peaks: reserved=70GiB,allocated=64GiB")
+      .type("LIMITS");
+  options.add("--baseline", flags.baseline, "a saved report to compare with, or to write with --update-baseline")
+      .type("FILE");
+  options
+      .add("--max-growth", flags.max_growth,
+           "exit with 5 when the same peak has grown by more than this: 1%, or reserved=1%")
+      .type("LIMITS");
+  options
+      .add("--max-ratio", flags.max_ratio,
+           "exit with 5 when a peak is above this many times the baseline's: active=1.10,reserved=1.10")
+      .type("LIMITS");
+  options.flag("--must-fit", flags.must_fit,
                "exit with 5 when memory runs out: on what --device has, or --device-memory gives");
-  app.add_flag("--update-baseline", flags.update_baseline,
+  options.flag("--update-baseline", flags.update_baseline,
                "write the baseline instead of comparing with it; what it has of other files stays");
 }
 

@@ -12,11 +12,9 @@
 #include "cli/report/memory/report.h"
 #include "core/result.h"
 
-namespace CLI {
-class App;
-}
-
 namespace fxopt {
+
+class Options;
 
 class MemoryPlan;
 
@@ -33,7 +31,7 @@ struct GateFlags {
 };
 
 // Declares them. `flags` must outlive the parsing.
-void declare_gate_flags(CLI::App& app, GateFlags& flags);
+void declare_gate_flags(Options options, GateFlags& flags);
 
 // A limited peak in the baseline and now.
 struct PeakGrowth {

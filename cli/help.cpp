@@ -3,15 +3,15 @@
 #include <memory>
 #include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
 #include "cli/files.h"
 #include "cli/print/table.h"
+#include "cli/print/wrap.h"
 #include "cli/report/passes.h"
-#include "cli/report/usage.h"
 #include "cli/topics.h"
+#include "cli/usage.h"
 
 namespace fxopt {
 namespace {
@@ -24,7 +24,7 @@ std::string error_text(const ErrorInfo& info) {
 std::string overview() {
   const Application application;
   std::ostringstream out;
-  out << usage_text(*application.app) << "\ntopics:\n";
+  out << usage_text(application.line.describe(), application.line.describe_commands()) << "\ntopics:\n";
   Table table({Align::kLeft, Align::kLeft});
   for (const Topic& topic : topics()) table.add({std::string(topic.name), std::string(topic.summary)});
   table.add({"a command", "its arguments and options"});
@@ -52,7 +52,7 @@ std::optional<std::string> topic_text(const std::string& name) {
   for (const Command& command : commands()) {
     if (command.name != name) continue;
     const Application application;
-    return usage_text(*application.app->get_subcommand(name));
+    return usage_text(application.line.describe(name));
   }
   for (const Topic& topic : topics()) {
     if (topic.name == name) return topic.text;
@@ -94,10 +94,9 @@ void run_help(Console& console, const std::vector<std::string>& names) {
 
 }  // namespace
 
-CommandBody declare_help(CLI::App& app) {
+CommandBody declare_help(Options options) {
   const std::shared_ptr<std::vector<std::string>> names = std::make_shared<std::vector<std::string>>();
-  app.add_option("TOPIC", *names, "a command, a pass, an error code or a concept (default: list them)")
-      ->type_name("TOPIC");
+  options.add("TOPIC", *names, "a command, a pass, an error code or a concept (default: list them)").type("TOPIC");
   return [names](Console& console) { run_help(console, *names); };
 }
 

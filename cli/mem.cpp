@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "cli/advice.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
@@ -313,18 +313,18 @@ void run_mem(Console& console, const MemFlags& flags) {
 
 }  // namespace
 
-CommandBody declare_mem(CLI::App& app) {
+CommandBody declare_mem(Options options) {
   const std::shared_ptr<MemFlags> flags = std::make_shared<MemFlags>();
-  app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  CLI::Option* graph =
-      app.add_option("--graph", flags->graph, "measure only this graph (default: every graph except subgraphs)")
-          ->type_name("NAME");
-  app.add_flag("--step", flags->step, kStepHelp)->excludes(graph);
-  declare_memory_flags(app, flags->memory);
-  declare_gate_flags(app, flags->gates);
-  declare_form_flags(app, flags->forms);
-  app.add_option("--snapshot", flags->snapshot, "write the step as a memory snapshot of PyTorch, for its memory_viz")
-      ->type_name("FILE");
+  options.add("IN", flags->inputs, "graph files; '-' is standard input").type("IN").required();
+  const Option graph =
+      options.add("--graph", flags->graph, "measure only this graph (default: every graph except subgraphs)")
+          .type("NAME");
+  options.flag("--step", flags->step, kStepHelp).excludes(graph);
+  declare_memory_flags(options, flags->memory);
+  declare_gate_flags(options, flags->gates);
+  declare_form_flags(options, flags->forms);
+  options.add("--snapshot", flags->snapshot, "write the step as a memory snapshot of PyTorch, for its memory_viz")
+      .type("FILE");
   return [flags](Console& console) { run_mem(console, *flags); };
 }
 

@@ -1,20 +1,19 @@
 #include "cli/memory_forms.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/console.h"
 #include "cli/report/memory/markdown.h"
 
 namespace fxopt {
 
-void declare_form_flags(CLI::App& app, FormFlags& flags) {
-  app.add_option("--markdown", flags.markdown, "write the report for a pull request, with --baseline also the growth")
-      ->type_name("FILE");
-  app.add_option("--html", flags.html, "write the report as a page with a timeline; several graphs can be overlaid")
-      ->type_name("FILE");
-  app.add_option("--trace", flags.trace, "write a trace for ui.perfetto.dev: counters over the nodes")
-      ->type_name("FILE");
+void declare_form_flags(Options options, FormFlags& flags) {
+  options.add("--markdown", flags.markdown, "write the report for a pull request, with --baseline also the growth")
+      .type("FILE");
+  options.add("--html", flags.html, "write the report as a page with a timeline; several graphs can be overlaid")
+      .type("FILE");
+  options.add("--trace", flags.trace, "write a trace for ui.perfetto.dev: counters over the nodes").type("FILE");
 }
 
 Result<std::vector<ExtraProduct>> FormFlags::products() const {

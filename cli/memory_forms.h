@@ -11,13 +11,10 @@
 #include "core/error.h"
 #include "core/result.h"
 
-namespace CLI {
-class App;
-}
-
 namespace fxopt {
 
 class Console;
+class Options;
 
 // The files that hold a memory report in other forms; empty: not wanted.
 struct FormFlags {
@@ -28,7 +25,7 @@ struct FormFlags {
 };
 
 // Declares them. `flags` must outlive the parsing.
-void declare_form_flags(CLI::App& app, FormFlags& flags);
+void declare_form_flags(Options options, FormFlags& flags);
 
 // The reports of one call, gathered for those files.
 class MemoryForms {

@@ -1,13 +1,12 @@
 #include "cli/memory_options.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/console.h"
 #include "cli/device.h"
 #include "cli/doubts.h"
 #include "cli/files.h"
-#include "cli/option_values.h"
 #include "cli/print/table.h"
 #include "core/file.h"
 #include "core/stopwatch.h"
@@ -74,45 +73,52 @@ Result<int64_t> device_memory_option(const std::string& text) {
 
 }  // namespace
 
-void declare_memory_flags(CLI::App& app, MemoryFlags& flags) {
-  app.add_option("--top", flags.top, "list the N largest storages at the peak (default: 20)")->type_name("N");
-  app.add_option("--module-depth", flags.module_depth, "group modules by the first N parts of their path (default: 3)")
-      ->type_name("N");
-  declare_measure_flags(app, flags);
+void declare_memory_flags(Options options, MemoryFlags& flags) {
+  options.add("--top", flags.top, "list the N largest storages at the peak (default: 20)").type("N");
+  options.add("--module-depth", flags.module_depth, "group modules by the first N parts of their path (default: 3)")
+      .type("N");
+  declare_measure_flags(options, flags);
 }
 
-void declare_measure_flags(CLI::App& app, MemoryFlags& flags) {
-  app.add_option("--symbol", flags.symbols,
-                 "a symbol's value: a number, min, max, or a range such as 2..64; repeatable")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--alloc-conf", flags.alloc_conf,
-                 "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them; segments are run both ways")
-      ->type_name("CONF");
-  app.add_option("--device-memory", flags.device_memory,
-                 "what the device has for the allocator: says where memory runs out (default: no limit)")
-      ->type_name("BYTES");
-  app.add_option("--device", flags.device,
-                 "profiles that tell kernels' hidden memory, such as h100 or ./mine.device; `fxopt help devices`")
-      ->type_name("PROFILE");
-  app.add_option("--measurement", flags.measurement,
-                 "seconds of calls that were run, for what recompute costs; see `fxopt help measurements`")
-      ->type_name("FILE");
-  app.add_option("--input-lifetime", flags.input_lifetime,
-                 "caller: inputs live throughout (default); boxed: those that no step keeps end at their last use")
-      ->type_name("WHO");
-  app.add_option("--comm-lifetime", flags.comm_lifetime,
-                 "wait: collectives keep their tensors allocated until the wait (default); record_stream: owners free "
-                 "them earlier, pending until the wait")
-      ->type_name("HOW");
-  app.add_flag("--steady", flags.steady,
+void declare_measure_flags(Options options, MemoryFlags& flags) {
+  options.add("--symbol", flags.symbols, "a symbol's value: a number, min, max, or a range such as 2..64; repeatable")
+      .type("NAME=VALUE")
+      .one_each();
+  options
+      .add("--alloc-conf", flags.alloc_conf,
+           "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them; segments are run both ways")
+      .type("CONF");
+  options
+      .add("--device-memory", flags.device_memory,
+           "what the device has for the allocator: says where memory runs out (default: no limit)")
+      .type("BYTES");
+  options
+      .add("--device", flags.device,
+           "profiles that tell kernels' hidden memory, such as h100 or ./mine.device; `fxopt help devices`")
+      .type("PROFILE");
+  options
+      .add("--measurement", flags.measurement,
+           "seconds of calls that were run, for what recompute costs; see `fxopt help measurements`")
+      .type("FILE");
+  options
+      .add("--input-lifetime", flags.input_lifetime,
+           "caller: inputs live throughout (default); boxed: those that no step keeps end at their last use")
+      .type("WHO");
+  options
+      .add("--comm-lifetime", flags.comm_lifetime,
+           "wait: collectives keep their tensors allocated until the wait (default); record_stream: owners free "
+           "them earlier, pending until the wait")
+      .type("HOW");
+  options.flag("--steady", flags.steady,
                "a step that is not the first: gradients and optimizer state alive, segments as steps leave them");
-  app.add_option("--optimizer", flags.optimizer,
-                 "with --steady, state per parameter: adam (default), momentum, none; not where inputs hold it")
-      ->type_name("KIND");
-  app.add_option("--gradients", flags.gradients,
-                 "with --steady, the last step's gradients: kept (default), or freed before the step")
-      ->type_name("HOW");
+  options
+      .add("--optimizer", flags.optimizer,
+           "with --steady, state per parameter: adam (default), momentum, none; not where inputs hold it")
+      .type("KIND");
+  options
+      .add("--gradients", flags.gradients,
+           "with --steady, the last step's gradients: kept (default), or freed before the step")
+      .type("HOW");
 }
 
 Footprint measure_told(Console& console, const std::string& path, const Graph& graph, const MeasureOptions& options) {

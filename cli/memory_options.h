@@ -15,13 +15,10 @@
 #include "ir/device/profile.h"
 #include "ir/graph/module.h"
 
-namespace CLI {
-class App;
-}
-
 namespace fxopt {
 
 class Console;
+class Options;
 
 // The options of every command that measures memory, as given.
 struct MemoryFlags {
@@ -39,9 +36,9 @@ struct MemoryFlags {
 };
 
 // Declares them. `flags` must outlive the parsing.
-void declare_memory_flags(CLI::App& app, MemoryFlags& flags);
+void declare_memory_flags(Options options, MemoryFlags& flags);
 // Those that say how to measure, without those that say what to list.
-void declare_measure_flags(CLI::App& app, MemoryFlags& flags);
+void declare_measure_flags(Options options, MemoryFlags& flags);
 
 // Of a graph that --device and --device-memory say nothing about, and what to do.
 inline constexpr std::string_view kNoGpuTensors = "no tensor of this graph is on a GPU";

@@ -6,9 +6,9 @@
 #include <sstream>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/doubts.h"
@@ -521,53 +521,57 @@ void run_opt(Console& console, const OptFlags& given) {
 
 }  // namespace
 
-CommandBody declare_opt(CLI::App& app) {
+CommandBody declare_opt(Options options) {
   const std::shared_ptr<OptFlags> flags = std::make_shared<OptFlags>();
-  app.add_option("IN", flags->files.inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  app.add_flag("--step", flags->step,
+  options.add("IN", flags->files.inputs, "graph files; '-' is standard input").type("IN").required();
+  options.flag("--step", flags->step,
                std::string(kStepHelp) + ": one module is written, and reports have the peak of the step");
-  app.add_option("-o,--output", flags->files.output,
-                 "where the graph goes: a file, a folder with '/' at its end, or '-' (default) for standard output")
-      ->type_name("OUT");
-  app.add_flag("--split", flags->split,
+  options
+      .add("-o,--output", flags->files.output,
+           "where the graph goes: a file, a folder with '/' at its end, or '-' (default) for standard output")
+      .type("OUT");
+  options.flag("--split", flags->split,
                "write each graph that runs on its own to a file of its own: OUT.forward.pb and OUT.backward.pb after "
                "partition");
-  app.add_option("--passes", flags->passes,
-                 "the pipeline, as in 'cse,sac{policy=per-op},remat,dce' (default: '" +
-                     std::string(default_pipeline_text()) + "')")
-      ->type_name("PIPELINE");
-  app.add_option("--format", flags->files.format,
-                 "form of the output: pb, fxg or json (default: by extension; fxg for '-')")
-      ->type_name("FORMAT");
-  app.add_flag("--report{-}", flags->files.report,
-               "compare before and after: nodes, calls, peaks (all of them with --device), passes; to standard error, "
-               "or to FILE")
-      ->type_name("FILE");
-  app.add_option("--print-after", flags->print_after, "print the graph to standard error after this pass; repeatable")
-      ->type_name("PASS")
-      ->allow_extra_args(false);
-  app.add_flag("--print-after-change", flags->print_after_change,
+  options
+      .add("--passes", flags->passes,
+           "the pipeline, as in 'cse,sac{policy=per-op},remat,dce' (default: '" + std::string(default_pipeline_text()) +
+               "')")
+      .type("PIPELINE");
+  options
+      .add("--format", flags->files.format, "form of the output: pb, fxg or json (default: by extension; fxg for '-')")
+      .type("FORMAT");
+  options
+      .flag("--report{-}", flags->files.report,
+            "compare before and after: nodes, calls, peaks (all of them with --device), passes; to standard error, "
+            "or to FILE")
+      .type("FILE");
+  options.add("--print-after", flags->print_after, "print the graph to standard error after this pass; repeatable")
+      .type("PASS")
+      .one_each();
+  options.flag("--print-after-change", flags->print_after_change,
                "print the graph to standard error after each pass that changed it");
-  app.add_option("--stop-after", flags->stop_after, "run only the first N passes: bisects a pipeline")->type_name("N");
-  app.add_flag("--timing", flags->timing, "print the seconds each pass took, and include them in reports");
-  app.add_flag("--no-verify", flags->no_verify, "leave out the verifier after each pass, to measure passes alone");
-  app.add_flag("--no-prove", flags->no_prove,
+  options.add("--stop-after", flags->stop_after, "run only the first N passes: bisects a pipeline").type("N");
+  options.flag("--timing", flags->timing, "print the seconds each pass took, and include them in reports");
+  options.flag("--no-verify", flags->no_verify, "leave out the verifier after each pass, to measure passes alone");
+  options.flag("--no-prove", flags->no_prove,
                "leave out the proof, after each pass, that the graph computes the same: to measure passes alone");
-  app.add_option("--numerics", flags->numerics,
-                 "how far passes may change results: exact (not a bit; default), reorders-reductions, changes-numerics")
-      ->type_name("CLASS");
-  app.add_flag("--no-reproducer", flags->no_reproducer,
+  options
+      .add("--numerics", flags->numerics,
+           "how far passes may change results: exact (not a bit; default), reorders-reductions, changes-numerics")
+      .type("CLASS");
+  options.flag("--no-reproducer", flags->no_reproducer,
                "write no file that shows a mistake of fxopt: for runs under `fxopt reduce`");
-  app.add_flag("--explain", flags->explain, "print the remarks: what passes left alone, and why");
-  app.add_flag("--strict", flags->strict, "exit with 4, writing nothing, when a pass is not proved");
-  app.add_flag(
+  options.flag("--explain", flags->explain, "print the remarks: what passes left alone, and why");
+  options.flag("--strict", flags->strict, "exit with 4, writing nothing, when a pass is not proved");
+  options.flag(
       "--strict-tags", flags->strict_tags,
       "exit with 4, writing nothing, when a tag was dropped or conflicts, a MUST_RECOMPUTE has no effect, a mark "
       "(ap_must_save) was lost, or the graph has recompute tags and no backward; tags written by a policy are not "
       "checked");
-  app.add_flag("--raise-control-deps", flags->raise_control_deps,
+  options.flag("--raise-control-deps", flags->raise_control_deps,
                "write control dependencies as PyTorch's control_deps op (see `fxopt help control-deps`)");
-  declare_measure_flags(app, flags->memory);
+  declare_measure_flags(options, flags->memory);
   return [flags](Console& console) { run_opt(console, *flags); };
 }
 

@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 
@@ -35,9 +35,9 @@ void run_passes(Console& console, const std::vector<std::string>& names) {
 
 }  // namespace
 
-CommandBody declare_passes(CLI::App& app) {
+CommandBody declare_passes(Options options) {
   const std::shared_ptr<std::vector<std::string>> names = std::make_shared<std::vector<std::string>>();
-  app.add_option("NAME", *names, "passes to describe (default: list all of them)")->type_name("PASS");
+  options.add("NAME", *names, "passes to describe (default: list all of them)").type("PASS");
   return [names](Console& console) { run_passes(console, *names); };
 }
 

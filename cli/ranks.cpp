@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
@@ -132,11 +132,9 @@ void say_limits(Console& console, const std::vector<RankTrace>& traces, const Ra
 
 }  // namespace
 
-CommandBody declare_ranks(CLI::App& app) {
+CommandBody declare_ranks(Options options) {
   const std::shared_ptr<RanksFlags> flags = std::make_shared<RanksFlags>();
-  app.add_option("IN", flags->inputs, "graph files, one for each rank; '-' is standard input")
-      ->type_name("IN")
-      ->required();
+  options.add("IN", flags->inputs, "graph files, one for each rank; '-' is standard input").type("IN").required();
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     const Status inputs = check_inputs(flags->inputs);

@@ -10,13 +10,12 @@
 #include <unistd.h>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
-#include "cli/option_values.h"
 #include "cli/print/json.h"
 #include "cli/process.h"
 #include "cli/products.h"
@@ -55,10 +54,6 @@ struct ReduceFlags {
   std::vector<std::string> command;
 };
 
-Error usage(std::string message, std::string hint) {
-  return {ErrorCode::kUsage, std::move(message), std::move(hint), {}};
-}
-
 bool mentions(const std::vector<std::string>& words, std::string_view place) {
   return std::any_of(words.begin(), words.end(),
                      [&](const std::string& word) { return word.find(place) != std::string::npos; });
@@ -67,11 +62,11 @@ bool mentions(const std::vector<std::string>& words, std::string_view place) {
 Status check_flags(const ReduceFlags& flags) {
   const bool wants_passes = mentions(flags.command, kPassesPlace);
   if (wants_passes && !flags.passes.has_value()) {
-    return usage("COMMAND has {passes}, but no pipeline is given", "give it with --passes PIPELINE");
+    return usage_error("COMMAND has {passes}, but no pipeline is given", "give it with --passes PIPELINE");
   }
   if (!wants_passes && flags.passes.has_value()) {
-    return usage("--passes gives a pipeline that COMMAND does not read",
-                 "write {passes} where COMMAND takes it, or leave --passes out");
+    return usage_error("--passes gives a pipeline that COMMAND does not read",
+                       "write {passes} where COMMAND takes it, or leave --passes out");
   }
   const std::string& exit = flags.exit;
   const bool is_status = is_count(exit) && parse_int64(exit).value_or(256) < 256;
@@ -198,13 +193,13 @@ class Reduce {
     wanted_ = *end;
     if (!flags_.exit.empty()) {
       if (end->kind == ProcessEnd::Kind::kInterrupted || is_wanted(flags_.exit, *end)) return ok_status();
-      return usage(ended + ", which is not interesting: --exit asks for " + wanted_text(flags_.exit),
-                   "check COMMAND with -v, which shows what it prints; the graph is given as text");
+      return usage_error(ended + ", which is not interesting: --exit asks for " + wanted_text(flags_.exit),
+                         "check COMMAND with -v, which shows what it prints; the graph is given as text");
     }
     if (end->kind == ProcessEnd::Kind::kTimedOut) {
-      return usage("COMMAND does not end within " + std::to_string(flags_.timeout) + " s for '" +
-                       flags_.files.inputs.front() + "'",
-                   "give --timeout more seconds, or --exit timeout when that is what to look for");
+      return usage_error("COMMAND does not end within " + std::to_string(flags_.timeout) + " s for '" +
+                             flags_.files.inputs.front() + "'",
+                         "give --timeout more seconds, or --exit timeout when that is what to look for");
     }
     if (end->kind == ProcessEnd::Kind::kExited && end->number == 0) {
       console_.warning("passes-on-input", {},
@@ -214,8 +209,8 @@ class Reduce {
     const bool is_not_run =
         end->kind == ProcessEnd::Kind::kExited && (end->number == kCannotRun || end->number == kNotFound);
     if (!is_not_run) return ok_status();
-    return usage(ended + ": a program that it runs cannot be found or started",
-                 "check COMMAND with -v, or give --exit " + std::to_string(end->number) + " when that is meant");
+    return usage_error(ended + ": a program that it runs cannot be found or started",
+                       "check COMMAND with -v, or give --exit " + std::to_string(end->number) + " when that is meant");
   }
 
   Result<ReduceReport> search() {
@@ -290,25 +285,25 @@ void run_reduce(Console& console, const ReduceFlags& flags) {
 
 }  // namespace
 
-CommandBody declare_reduce(CLI::App& app) {
+CommandBody declare_reduce(Options options) {
   const std::shared_ptr<ReduceFlags> flags = std::make_shared<ReduceFlags>();
   flags->files.inputs.resize(1);
-  app.add_option("IN", flags->files.inputs.front(), "a graph file; '-' is standard input")->type_name("IN")->required();
-  app.add_option("COMMAND", flags->command, "a command after '--' whose exit status says whether the graph still fails")
-      ->type_name("COMMAND")
-      ->required();
-  app.add_option("-o,--output", flags->files.output, "where the graph goes, as text unless it ends in .pb or .json")
-      ->type_name("OUT");
-  app.add_option("--passes", flags->passes, "a pipeline that is reduced as well; COMMAND reads it as {passes}")
-      ->type_name("PIPELINE");
-  app.add_option("--exit", flags->exit,
-                 "how COMMAND ends for an interesting graph: a status, nonzero, signal or timeout (default: as for IN)")
-      ->type_name("STATUS");
-  app.add_option("--timeout", flags->timeout, "end a run of COMMAND after N seconds, 0: never (default: 60)")
-      ->type_name("N");
-  app.add_option("--max-runs", flags->max_runs, "run COMMAND at most N times, and take the smallest graph so far")
-      ->type_name("N");
-  app.footer(std::string(kFooter));
+  options.add("IN", flags->files.inputs.front(), "a graph file; '-' is standard input").type("IN").required();
+  options.add("COMMAND", flags->command, "a command after '--' whose exit status says whether the graph still fails")
+      .type("COMMAND")
+      .required();
+  options.add("-o,--output", flags->files.output, "where the graph goes, as text unless it ends in .pb or .json")
+      .type("OUT");
+  options.add("--passes", flags->passes, "a pipeline that is reduced as well; COMMAND reads it as {passes}")
+      .type("PIPELINE");
+  options
+      .add("--exit", flags->exit,
+           "how COMMAND ends for an interesting graph: a status, nonzero, signal or timeout (default: as for IN)")
+      .type("STATUS");
+  options.add("--timeout", flags->timeout, "end a run of COMMAND after N seconds, 0: never (default: 60)").type("N");
+  options.add("--max-runs", flags->max_runs, "run COMMAND at most N times, and take the smallest graph so far")
+      .type("N");
+  options.footer(std::string(kFooter));
   return [flags](Console& console) {
     flags->verbose = console.is_verbose();
     int signal = 0;

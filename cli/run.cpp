@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
@@ -143,74 +143,74 @@ Status check_plan_flags(const RunFlags& flags) {
 
 }  // namespace
 
-CommandBody declare_run(CLI::App& app) {
+CommandBody declare_run(Options options) {
   const std::shared_ptr<RunFlags> flags = std::make_shared<RunFlags>();
-  app.add_option("IN", flags->inputs, "graph files that are one step; '-' is standard input")
-      ->type_name("IN")
-      ->required();
-  app.add_flag("--dry-run", flags->dry_run,
+  options.add("IN", flags->inputs, "graph files that are one step; '-' is standard input")
+      .type("IN")
+      .required();
+  options.flag("--dry-run", flags->dry_run,
                "make the plan and run nothing: steps, bytes, operators that fxopt cannot execute (exit 8)");
-  app.add_flag("--print-plan", flags->print_plan, "print the plan and where its storages lie");
-  app.add_option("--streams", flags->streams,
+  options.flag("--print-plan", flags->print_plan, "print the plan and where its storages lie");
+  options.add("--streams", flags->streams,
                  "1; --dry-run takes 2: collectives on their own; a GPU up to 8 (default: 1)")
-      ->type_name("N");
-  app.add_option("--symbol", flags->symbols,
+      .type("N");
+  options.add("--symbol", flags->symbols,
                  "a symbol's value: a number, min or max; repeatable (default: the file's hint)")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
+      .type("NAME=VALUE")
+      .one_each();
   RunStepFlags& step = flags->step;
-  app.add_option("--inputs", step.inputs, "tensors by the names of inputs, or of parameters; repeatable")
-      ->type_name("F.safetensors")
-      ->allow_extra_args(false);
-  app.add_option("--input", step.input, "one input: FILE.npy, FILE.safetensors:KEY, or a number; repeatable")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--state", step.state, "parameters and buffers by the model's names; never written")
-      ->type_name("F.safetensors");
-  app.add_option("--fill", step.fill, "inputs that are not given: random, ramp, zeros or ones")->type_name("HOW");
-  app.add_option("--seed", step.seed, "of draws and of --fill random (default: 0)")->type_name("N");
-  app.add_option("--draws", step.draws, "masks of dropout by node, in place of draws by slot")
-      ->type_name("F.safetensors");
-  app.add_option("--save-draws", step.save_draws, "write the mask that each node drew")->type_name("F.safetensors");
-  app.add_option("--output", step.output, "write outputs, and what --save names")->type_name("F.safetensors");
-  app.add_option("--save", step.save, "keep the results of a node for --output; repeatable")
-      ->type_name("NODE")
-      ->allow_extra_args(false);
-  app.add_option("--expect", step.expect, "compare outputs with the tensors of their names (exit 4)")
-      ->type_name("F.safetensors");
-  app.add_option("--tolerance", step.tolerance,
+  options.add("--inputs", step.inputs, "tensors by the names of inputs, or of parameters; repeatable")
+      .type("F.safetensors")
+      .one_each();
+  options.add("--input", step.input, "one input: FILE.npy, FILE.safetensors:KEY, or a number; repeatable")
+      .type("NAME=VALUE")
+      .one_each();
+  options.add("--state", step.state, "parameters and buffers by the model's names; never written")
+      .type("F.safetensors");
+  options.add("--fill", step.fill, "inputs that are not given: random, ramp, zeros or ones").type("HOW");
+  options.add("--seed", step.seed, "of draws and of --fill random (default: 0)").type("N");
+  options.add("--draws", step.draws, "masks of dropout by node, in place of draws by slot")
+      .type("F.safetensors");
+  options.add("--save-draws", step.save_draws, "write the mask that each node drew").type("F.safetensors");
+  options.add("--output", step.output, "write outputs, and what --save names").type("F.safetensors");
+  options.add("--save", step.save, "keep the results of a node for --output; repeatable")
+      .type("NODE")
+      .one_each();
+  options.add("--expect", step.expect, "compare outputs with the tensors of their names (exit 4)")
+      .type("F.safetensors");
+  options.add("--tolerance", step.tolerance,
                  "bitwise, auto, RTOL,ATOL or ulp:N (default: auto: by distance from float64)")
-      ->type_name("T");
-  app.add_option("--repeat", step.repeat, "timed runs, each from the same inputs; their bits are compared (default: 1)")
-      ->type_name("N");
-  app.add_option("--warmup", step.warmup, "runs before them (default: 0)")->type_name("N");
-  app.add_option("--threads", step.target.threads, "threads (default: as many as processors)")->type_name("N");
-  app.add_option("--memory", step.target.memory,
+      .type("T");
+  options.add("--repeat", step.repeat, "timed runs, each from the same inputs; their bits are compared (default: 1)")
+      .type("N");
+  options.add("--warmup", step.warmup, "runs before them (default: 0)").type("N");
+  options.add("--threads", step.target.threads, "threads (default: as many as processors)").type("N");
+  options.add("--memory", step.target.memory,
                  "arena: planned offsets (default); allocator: the caching allocator; blocks: the system's")
-      ->type_name("HOW");
-  app.add_option("--alloc-conf", step.target.alloc_conf,
+      .type("HOW");
+  options.add("--alloc-conf", step.target.alloc_conf,
                  "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them")
-      ->type_name("TEXT");
-  app.add_option("--device", step.target.device, "cpu, or cuda[:N]: a GPU, by a plugin (default: cpu)")
-      ->type_name("DEVICE");
-  app.add_option("--plugin", step.target.plugin,
+      .type("TEXT");
+  options.add("--device", step.target.device, "cpu, or cuda[:N]: a GPU, by a plugin (default: cpu)")
+      .type("DEVICE");
+  options.add("--plugin", step.target.plugin,
                  "the plugin (default: libfxopt_cuda.so of $FXOPT_PLUGIN_PATH, or beside fxopt)")
-      ->type_name("FILE");
-  app.add_flag("--per-node", step.per_node, "run once more, each node alone, and print what nodes took");
-  const CLI::Option* top =
-      app.add_option("--top", step.top, "with --per-node: lines of each table (default: 10)")->type_name("N");
-  app.add_option("--profile", step.profile, "a device profile, such as h100, that predicts what nodes take")
-      ->type_name("NAME");
-  app.add_option("--write-measurement", step.write_measurement,
+      .type("FILE");
+  options.flag("--per-node", step.per_node, "run once more, each node alone, and print what nodes took");
+  const Option top =
+      options.add("--top", step.top, "with --per-node: lines of each table (default: 10)").type("N");
+  options.add("--profile", step.profile, "a device profile, such as h100, that predicts what nodes take")
+      .type("NAME");
+  options.add("--write-measurement", step.write_measurement,
                  "write what nodes took, for --measurement of mem and diff")
-      ->type_name("F.json");
-  app.add_option("--debug", step.target.debug, "memory: guards around storages, NaNs in what nobody has")
-      ->type_name("WHAT");
-  app.add_option("--isa", step.target.isa,
+      .type("F.json");
+  options.add("--debug", step.target.debug, "memory: guards around storages, NaNs in what nobody has")
+      .type("WHAT");
+  options.add("--isa", step.target.isa,
                  "base, avx2 or avx512; the bits are the same (default: $FXOPT_ISA, else the widest)")
-      ->type_name("ISA");
+      .type("ISA");
   return [flags, top](Console& console) {
-    flags->step.has_top = top->count() > 0;
+    flags->step.has_top = top.is_given();
     flags->step.target.streams = flags->streams;
     if (const Status status = check_step_flags(flags->step); !status.ok()) return console.error(status.error());
     if (const Status status = check_plan_flags(*flags); !status.ok()) return console.error(status.error());

@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
@@ -210,25 +210,21 @@ class Shower {
   std::string drawing_;
 };
 
-Error usage(std::string message, std::string hint) {
-  return {ErrorCode::kUsage, std::move(message), std::move(hint), {}};
-}
-
 Status check_flags(Console& console, const ShowFlags& flags) {
   const Status inputs = check_inputs(flags.inputs);
   if (!inputs.ok()) return inputs.error();
   const Status selection = check_selection(flags.selection);
   if (!selection.ok()) return selection.error();
   if (!flags.summary && (flags.has_top || flags.module_depth.has_value())) {
-    return usage(
+    return usage_error(
         std::string(flags.has_top ? "--top" : "--module-depth") + " is about lists of --summary, which is not given",
         "add --summary");
   }
   if (flags.dot.empty() || flags.dot == "-") return ok_status();
   if (flags.inputs.size() > 1) {
     const std::string meant = console.misread_hint();
-    return usage("several inputs for one drawing in '" + flags.dot + "'",
-                 meant.empty() ? "draw each of them in a call of its own" : meant);
+    return usage_error("several inputs for one drawing in '" + flags.dot + "'",
+                       meant.empty() ? "draw each of them in a call of its own" : meant);
   }
   return check_extra_product(console, flags.inputs, "--dot", flags.dot);
 }
@@ -245,42 +241,41 @@ void run_show(Console& console, const ShowFlags& flags) {
   if (!written.ok()) console.error(written.error());
 }
 
-void declare_selection(CLI::App& app, SelectionFlags& flags) {
-  app.add_option("--node", flags.nodes, "this node, its inputs and its users; repeatable")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
-  app.add_option("--depth", flags.depth, "with --node: all nodes up to N edges away, in schedule order")
-      ->type_name("N");
-  app.add_option("--phase", flags.phase, "only nodes of this phase, as passes see it; selection options intersect")
-      ->type_name("PHASE");
-  app.add_option("--module", flags.module_prefix, "nodes at or below this module path")->type_name("PREFIX");
-  app.add_option("--graph", flags.graph, "of this graph only")->type_name("NAME");
+void declare_selection(Options options, SelectionFlags& flags) {
+  options.add("--node", flags.nodes, "this node, its inputs and its users; repeatable").type("NAME").one_each();
+  options.add("--depth", flags.depth, "with --node: all nodes up to N edges away, in schedule order").type("N");
+  options.add("--phase", flags.phase, "only nodes of this phase, as passes see it; selection options intersect")
+      .type("PHASE");
+  options.add("--module", flags.module_prefix, "nodes at or below this module path").type("PREFIX");
+  options.add("--graph", flags.graph, "of this graph only").type("NAME");
 }
 
 }  // namespace
 
-CommandBody declare_show(CLI::App& app) {
+CommandBody declare_show(Options options) {
   const std::shared_ptr<ShowFlags> flags = std::make_shared<ShowFlags>();
-  app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  declare_selection(app, flags->selection);
-  CLI::Option* summary = app.add_flag("--summary", flags->summary,
+  options.add("IN", flags->inputs, "graph files; '-' is standard input").type("IN").required();
+  declare_selection(options, flags->selection);
+  const Option summary = options.flag("--summary", flags->summary,
                                       "print what it is made of: inputs, phases, modules, calls, collectives, what is "
                                       "opaque (see `fxopt help summary`)");
-  CLI::Option* top =
-      app.add_option("--top", flags->top, "with --summary: N rows of each list (default: 20)")->type_name("N");
-  app.add_option("--module-depth", flags->module_depth,
-                 "with --summary: modules down to N parts of their path (default: what fits)")
-      ->type_name("N");
-  CLI::Option* dot = app.add_flag("--dot{-}", flags->dot,
-                                  "draw it: Graphviz text, for `| dot -Tsvg > x.svg`; to standard output, or to FILE")
-                         ->type_name("FILE")
-                         ->excludes(summary);
-  app.add_flag("--dependences", flags->dependences,
-               "print what each node must follow and why, and how far it may move (see `fxopt help dependences`)")
-      ->excludes(summary)
-      ->excludes(dot);
+  const Option top = options.add("--top", flags->top, "with --summary: N rows of each list (default: 20)").type("N");
+  options
+      .add("--module-depth", flags->module_depth,
+           "with --summary: modules down to N parts of their path (default: what fits)")
+      .type("N");
+  const Option dot = options
+                         .flag("--dot{-}", flags->dot,
+                               "draw it: Graphviz text, for `| dot -Tsvg > x.svg`; to standard output, or to FILE")
+                         .type("FILE")
+                         .excludes(summary);
+  options
+      .flag("--dependences", flags->dependences,
+            "print what each node must follow and why, and how far it may move (see `fxopt help dependences`)")
+      .excludes(summary)
+      .excludes(dot);
   return [flags, top](Console& console) {
-    flags->has_top = top->count() > 0;
+    flags->has_top = top.is_given();
     run_show(console, *flags);
   };
 }

@@ -7,9 +7,9 @@
 #include <memory>
 #include <set>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/doubts.h"
@@ -104,13 +104,12 @@ std::unique_ptr<Module> load_step(Console& console, const std::vector<std::strin
 
 }  // namespace
 
-CommandBody declare_tags(CLI::App& app) {
+CommandBody declare_tags(Options options) {
   const std::shared_ptr<TagsFlags> flags = std::make_shared<TagsFlags>();
-  app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  app.add_flag("--step", flags->step, kStepHelp);
-  app.add_option("--top", flags->top, "print at most N rows; identical layers share a row (default: 32)")
-      ->type_name("N");
-  app.add_flag("--strict-tags", flags->strict,
+  options.add("IN", flags->inputs, "graph files; '-' is standard input").type("IN").required();
+  options.flag("--step", flags->step, kStepHelp);
+  options.add("--top", flags->top, "print at most N rows; identical layers share a row (default: 32)").type("N");
+  options.flag("--strict-tags", flags->strict,
                "exit with 4 when a tag is ignored, dropped or conflicting, a MUST_RECOMPUTE is overridden, a mark "
                "(ap_must_save) "
                "is lost, or the step has recompute tags and no backward; tags that a policy wrote are left out");

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/files.h"
@@ -300,25 +300,26 @@ void verify_step(Console& console, const VerifyFlags& flags, std::vector<std::un
 
 }  // namespace
 
-CommandBody declare_verify(CLI::App& app) {
+CommandBody declare_verify(Options options) {
   const std::shared_ptr<VerifyFlags> flags = std::make_shared<VerifyFlags>();
-  app.add_option("IN", flags->inputs, "graph files; '-' is standard input")->type_name("IN")->required();
-  app.add_option("--max-errors", flags->max_errors, "print at most N errors for each file, at least one (default: 100)")
-      ->type_name("N");
-  app.add_flag("--step", flags->step, std::string(kStepHelp) + ": they fit together, too");
-  app.add_option("--against", flags->against,
-                 "prove that each input, or with --step all of them together, computes what this graph does: outputs, "
-                 "writes, shared memory, random draws, collectives and other effects (exit 4 where it does not)")
-      ->type_name("BEFORE");
-  app.add_option(
-         "--allow", flags->allow,
-         "what inputs may leave out, repeatable: dead-draws, dead-collectives, dead-assertions, no-backward (of a "
-         "joint graph); or a law by which they may differ, which is checked at each node that records where it comes "
-         "from: bucket, bucketed-reduction, gathers, own-shard, added-reductions")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_flag("--strict", flags->strict, "exit with 4 where a proof is undecided as well");
+  options.add("IN", flags->inputs, "graph files; '-' is standard input").type("IN").required();
+  options.add("--max-errors", flags->max_errors, "print at most N errors for each file, at least one (default: 100)")
+      .type("N");
+  options.flag("--step", flags->step, std::string(kStepHelp) + ": they fit together, too");
+  options
+      .add("--against", flags->against,
+           "prove that each input, or with --step all of them together, computes what this graph does: outputs, "
+           "writes, shared memory, random draws, collectives and other effects (exit 4 where it does not)")
+      .type("BEFORE");
+  options
+      .add("--allow", flags->allow,
+           "what inputs may leave out, repeatable: dead-draws, dead-collectives, dead-assertions, no-backward (of a "
+           "joint graph); or a law by which they may differ, which is checked at each node that records where it comes "
+           "from: bucket, bucketed-reduction, gathers, own-shard, added-reductions")
+      .type("LIST")
+      .separated_by(',')
+      .one_each();
+  options.flag("--strict", flags->strict, "exit with 4 where a proof is undecided as well");
   return [flags](Console& console) {
     console.result()["files"] = nlohmann::ordered_json::array();
     const Status inputs = check_inputs(flags->inputs);

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/print/table.h"
-#include "cli/report/usage.h"
+#include "cli/print/wrap.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "passes/pipeline/pipeline.h"

@@ -1,8 +1,9 @@
 // What the command line is refused for, before anything is read: every option of every command, by one rule each.
 
+#include "cli/arguments.h"
+
 #include <sstream>
 
-#include "cli/option_values.h"
 #include "tests/catch.h"
 #include "tests/cli/run.h"
 
