@@ -74,7 +74,7 @@ class Doctor {
     result = {{"plugin", nullptr}, {"driver", nullptr}, {"devices", nlohmann::ordered_json::array()}};
     const Result<Plugin> plugin = open_plugin("cuda", plugin_path);
     if (!plugin.ok()) {
-      missing(result, "plugin", plugin.error());
+      missing(result, "plugin", plugin.error(), !plugin_path.empty() && std::filesystem::exists(plugin_path));
       return remedy(kWithout);
     }
     line("plugin", plugin->path + ": kernels for " + plugin->calls->targets);
@@ -89,12 +89,14 @@ class Doctor {
                " or newer; in a container, pass the GPU in");
       return remedy(kWithout);
     }
-    if (status == FX_DEVICE_NONE) {
-      missing(result, "GPU", device_error(*plugin, status));
-      return remedy(kWithout);
-    }
     line("driver", std::string(driver.path) + ", for CUDA " + version_text(driver.version));
     result["driver"] = {{"path", driver.path}, {"version", driver.version}};
+    if (status == FX_DEVICE_NONE) {
+      missing(result, "GPU", device_error(*plugin, status));
+      remedy("CUDA_VISIBLE_DEVICES hides GPUs, and so does a container that they are not passed into");
+      return remedy(kWithout);
+    }
+    why_ = "the driver finds " + count_text(static_cast<size_t>(driver.count), "GPU") + ", from cuda:0";
     for (int32_t i = 0; i < driver.count; ++i) look_at_gpu(*plugin, i, result);
   }
 
@@ -132,10 +134,8 @@ class Doctor {
 
 CommandBody declare_doctor(Options options) {
   const std::shared_ptr<DoctorFlags> flags = std::make_shared<DoctorFlags>();
-  options.add("--plugin", flags->plugin, "the plugin to look at (default: where `fxopt run` looks)")
-      .type("FILE");
-  options.add("--device", flags->device, "exit with 9 where `fxopt run --device DEVICE` cannot run")
-      .type("DEVICE");
+  options.add("--plugin", flags->plugin, "the plugin to look at (default: where `fxopt run` looks)").type("FILE");
+  options.add("--device", flags->device, "exit with 9 where `fxopt run --device DEVICE` cannot run").type("DEVICE");
   return [flags](Console& console) {
     if (const Status status = flags->device.empty() ? ok_status() : check_device_name(flags->device); !status.ok())
       return console.error(status.error());

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/arguments.h"
 #include "cli/console.h"
 #include "cli/files.h"
 #include "core/file.h"
@@ -64,25 +65,21 @@ std::string product_name(std::string name, std::optional<Format> format) {
   return name;
 }
 
-Error usage(std::string message, std::string hint) {
-  return {ErrorCode::kUsage, std::move(message), std::move(hint), {}};
-}
-
 Result<std::vector<std::string>> paths_in_folder(const FileFlags& flags, std::optional<Format> format) {
   std::vector<std::string> paths;
   std::set<std::string> seen;
   const std::vector<std::string> names = distinct_names(flags.inputs);
   for (size_t i = 0; i < names.size(); ++i) {
     if (flags.inputs[i] == "-") {
-      return usage("standard input has no name, so no file in '" + flags.output + "' can be named after it",
-                   "read it in a call of its own, with -o FILE");
+      return usage_error("standard input has no name, so no file in '" + flags.output + "' can be named after it",
+                         "read it in a call of its own, with -o FILE");
     }
     // Reading a folder fails and says so, and nothing is written for it: any form will do.
     const std::optional<Format> form = is_folder(flags.inputs[i]) ? Format::kPb : format;
     const std::string name = product_name(names[i], form);
     if (!seen.insert(name).second) {
-      return usage("two inputs would be written to '" + name + "' in '" + flags.output + "'",
-                   "give each input once, and in one form");
+      return usage_error("two inputs would be written to '" + name + "' in '" + flags.output + "'",
+                         "give each input once, and in one form");
     }
     paths.push_back((std::filesystem::path(flags.output) / name).string());
   }
@@ -98,8 +95,8 @@ Result<std::vector<std::string>> product_paths(const Console& console, const Fil
     return std::vector<std::string>(flags.inputs.size(), path);
   }
   const std::string meant = console.misread_hint();
-  return usage("several inputs need a folder to go to",
-               meant.empty() ? "give -o FOLDER/, with the '/'" : meant + "; else give -o FOLDER/, with the '/'");
+  return usage_error("several inputs need a folder to go to",
+                     meant.empty() ? "give -o FOLDER/, with the '/'" : meant + "; else give -o FOLDER/, with the '/'");
 }
 
 // Everything one call reads and writes, each file once.
@@ -118,13 +115,13 @@ class Overlaps {
     if (const Inputs::const_iterator found = inputs_.find(identity); found != inputs_.end()) {
       for (const auto& [index, input] : found->second) {
         if (index == own_input) continue;
-        return usage(flag + " would overwrite the input '" + input + "'", "name another file");
+        return usage_error(flag + " would overwrite the input '" + input + "'", "name another file");
       }
     }
     const auto& [place, is_new] = products_.emplace(identity, flag);
     if (is_new) return ok_status();
-    return usage(place->second + " and " + flag + " are the same file, and one would overwrite the other",
-                 "give each of them a file of its own");
+    return usage_error(place->second + " and " + flag + " are the same file, and one would overwrite the other",
+                       "give each of them a file of its own");
   }
 
  private:
@@ -137,6 +134,8 @@ class Overlaps {
 Status check_folder(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    return Error{ErrorCode::kFileWrite, "cannot write '" + path + "': it is a folder", "name a file in it", {}};
   if (path == "-" || folder.empty() || std::filesystem::is_directory(folder, error)) return ok_status();
   return Error{
       ErrorCode::kFileWrite, "cannot write '" + path + "': there is no folder '" + folder.string() + "'", "", {}};
@@ -197,7 +196,8 @@ Result<std::vector<Product>> plan_products(Console& console, const FileFlags& fl
     if (!form.ok()) return form.error();
     products.push_back({path, *form});
     if (path == "-" && console.json_takes_stdout()) {
-      return usage("the graph and the JSON envelope cannot both go to standard output", "give -o FILE, or --json=FILE");
+      return usage_error("the graph and the JSON envelope cannot both go to standard output",
+                         "give -o FILE, or --json=FILE");
     }
   }
   const Status overlaps = check_overlaps(console, flags, products);

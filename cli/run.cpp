@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
@@ -47,7 +46,8 @@ class Run {
     values_ = symbols->values;
     module_ = module.get();
     Stopwatch watch;
-    const Result<std::unique_ptr<Plan>> plan = lower_step(*module);
+    std::vector<std::string> added_gradients;
+    const Result<std::unique_ptr<Plan>> plan = lower_step(*module, &added_gradients);
     if (!plan.ok()) return fail(plan.error());
     console_.stage("planned " + shown_inputs(flags_.inputs), watch.lap());
     const FxPlan& view = (*plan)->view();
@@ -57,6 +57,13 @@ class Run {
     const std::string shown = shown_inputs(flags_.inputs);
     if (flags_.dry_run || flags_.print_plan)
       return report_plan(console_, view, {shown, flags_.streams, flags_.print_plan, symbol});
+    if (!added_gradients.empty()) {
+      return fail({ErrorCode::kUnsupportedGraph,
+                   "the gradient %" + added_gradients.front() +
+                       " is added to that of an earlier run of the graph, and `fxopt run` adds none",
+                   "run one micro-batch; `fxopt mem --step` and --dry-run take the step as it is",
+                   {}});
+    }
     if (!report_missing(console_, view, shown))
       run_step(console_, *module_, view, flags_.step, shown, symbol,
                [this](const SymbolValues& values) { return check_guards(values); });
@@ -135,7 +142,8 @@ Status check_plan_flags(const RunFlags& flags) {
     return Error{
         ErrorCode::kBadOptionValue,
         std::string(flag) + " is of a run, and " + (flags.dry_run ? "--dry-run" : "--print-plan") + " runs nothing",
-        "a plan is the same for all devices",
+        std::string(flag) == "--device" ? "a plan is the same for all devices"
+                                        : "leave out " + std::string(flags.dry_run ? "--dry-run" : "--print-plan"),
         {}};
   }
   return ok_status();
@@ -145,17 +153,14 @@ Status check_plan_flags(const RunFlags& flags) {
 
 CommandBody declare_run(Options options) {
   const std::shared_ptr<RunFlags> flags = std::make_shared<RunFlags>();
-  options.add("IN", flags->inputs, "graph files that are one step; '-' is standard input")
-      .type("IN")
-      .required();
+  options.add("IN", flags->inputs, "graph files that are one step; '-' is standard input").type("IN").required();
   options.flag("--dry-run", flags->dry_run,
                "make the plan and run nothing: steps, bytes, operators that fxopt cannot execute (exit 8)");
-  options.flag("--print-plan", flags->print_plan, "print the plan and where its storages lie");
-  options.add("--streams", flags->streams,
-                 "1; --dry-run takes 2: collectives on their own; a GPU up to 8 (default: 1)")
+  options.flag("--print-plan", flags->print_plan, "print the plan and where its storages lie, and run nothing");
+  options.add("--streams", flags->streams, "1; --dry-run takes 2: collectives on their own; a GPU up to 8 (default: 1)")
       .type("N");
-  options.add("--symbol", flags->symbols,
-                 "a symbol's value: a number, min or max; repeatable (default: the file's hint)")
+  options
+      .add("--symbol", flags->symbols, "a symbol's value: a number, min or max; repeatable (default: the file's hint)")
       .type("NAME=VALUE")
       .one_each();
   RunStepFlags& step = flags->step;
@@ -169,45 +174,40 @@ CommandBody declare_run(Options options) {
       .type("F.safetensors");
   options.add("--fill", step.fill, "inputs that are not given: random, ramp, zeros or ones").type("HOW");
   options.add("--seed", step.seed, "of draws and of --fill random (default: 0)").type("N");
-  options.add("--draws", step.draws, "masks of dropout by node, in place of draws by slot")
-      .type("F.safetensors");
+  options.add("--draws", step.draws, "masks of dropout by node, in place of draws by slot").type("F.safetensors");
   options.add("--save-draws", step.save_draws, "write the mask that each node drew").type("F.safetensors");
   options.add("--output", step.output, "write outputs, and what --save names").type("F.safetensors");
-  options.add("--save", step.save, "keep the results of a node for --output; repeatable")
-      .type("NODE")
-      .one_each();
+  options.add("--save", step.save, "keep the results of a node for --output; repeatable").type("NODE").one_each();
   options.add("--expect", step.expect, "compare outputs with the tensors of their names (exit 4)")
       .type("F.safetensors");
-  options.add("--tolerance", step.tolerance,
-                 "bitwise, auto, RTOL,ATOL or ulp:N (default: auto: by distance from float64)")
+  options
+      .add("--tolerance", step.tolerance, "bitwise, auto, RTOL,ATOL or ulp:N (default: auto: by distance from float64)")
       .type("T");
   options.add("--repeat", step.repeat, "timed runs, each from the same inputs; their bits are compared (default: 1)")
       .type("N");
-  options.add("--warmup", step.warmup, "runs before them (default: 0)").type("N");
+  options.add("--warmup", step.warmup, "runs before them (default: 0; 1 where nodes are timed)").type("N");
   options.add("--threads", step.target.threads, "threads (default: as many as processors)").type("N");
-  options.add("--memory", step.target.memory,
-                 "arena: planned offsets (default); allocator: the caching allocator; blocks: the system's")
+  options
+      .add("--memory", step.target.memory,
+           "arena: planned offsets (default); allocator: the caching allocator; blocks: the system's")
       .type("HOW");
-  options.add("--alloc-conf", step.target.alloc_conf,
-                 "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them")
+  options
+      .add("--alloc-conf", step.target.alloc_conf, "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them")
       .type("TEXT");
-  options.add("--device", step.target.device, "cpu, or cuda[:N]: a GPU, by a plugin (default: cpu)")
-      .type("DEVICE");
-  options.add("--plugin", step.target.plugin,
-                 "the plugin (default: libfxopt_cuda.so of $FXOPT_PLUGIN_PATH, or beside fxopt)")
+  options.add("--device", step.target.device, "cpu, or cuda[:N]: a GPU, by a plugin (default: cpu)").type("DEVICE");
+  options
+      .add("--plugin", step.target.plugin,
+           "the plugin (default: libfxopt_cuda.so of $FXOPT_PLUGIN_PATH, or beside fxopt)")
       .type("FILE");
   options.flag("--per-node", step.per_node, "run once more, each node alone, and print what nodes took");
-  const Option top =
-      options.add("--top", step.top, "with --per-node: lines of each table (default: 10)").type("N");
-  options.add("--profile", step.profile, "a device profile, such as h100, that predicts what nodes take")
-      .type("NAME");
-  options.add("--write-measurement", step.write_measurement,
-                 "write what nodes took, for --measurement of mem and diff")
+  const Option top = options.add("--top", step.top, "with --per-node: lines of each table (default: 10)").type("N");
+  options.add("--profile", step.profile, "a device profile, such as h100, that predicts what nodes take").type("NAME");
+  options.add("--write-measurement", step.write_measurement, "write what nodes took, for --measurement of mem and diff")
       .type("F.json");
-  options.add("--debug", step.target.debug, "memory: guards around storages, NaNs in what nobody has")
-      .type("WHAT");
-  options.add("--isa", step.target.isa,
-                 "base, avx2 or avx512; the bits are the same (default: $FXOPT_ISA, else the widest)")
+  options.add("--debug", step.target.debug, "memory: guards around storages, NaNs in what nobody has").type("WHAT");
+  options
+      .add("--isa", step.target.isa,
+           "base, avx2 or avx512; the bits are the same (default: $FXOPT_ISA, else the widest)")
       .type("ISA");
   return [flags, top](Console& console) {
     flags->step.has_top = top.is_given();

@@ -16,6 +16,13 @@ namespace {
 
 constexpr int64_t kMostKept = int64_t{2} << 30;  // bytes of nodes that are compared with float64
 constexpr size_t kShownSuspects = 5;
+constexpr size_t kShownValues = 10;
+
+std::string type_text(DType dtype, const std::vector<int64_t>& sizes) {
+  std::string text;
+  for (const int64_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return std::string(name_of(dtype)) + "[" + text + "]";
+}
 
 std::string element_text(const std::vector<int64_t>& sizes, size_t element) {
   std::string text;
@@ -64,20 +71,25 @@ Status RunComparison::compare(const std::vector<const NamedTensor*>& values, con
     compared.push_back({value->output, value->step, differs});
     wrong += differs ? 1 : 0;
   }
+  print_uncompared(values, known, expected);
   if (wrong == 0) {
     console_.product() << "  as expected: " << count_text(known.size(), "value") << " within " << facts_.flags.tolerance
                        << '\n';
     return ok_status();
   }
+  if (wrong == known.size() && misshapen_ == 0) print_made_up();
   console_.product() << lines_;
-  if (wrong == known.size()) print_made_up();
-  print_suspects(compared);
-  if (const Status status = print_far_step(); !status.ok()) return status;
-  return Error{
-      ErrorCode::kOutputsDiffer,
-      std::to_string(wrong) + " of " + count_text(known.size(), "value") + " differ from " + facts_.flags.expect,
-      "",
-      {}};
+  if (shown_ > kShownValues)
+    console_.product() << "  and " << count_text(shown_ - kShownValues, "value") << " more, which --json lists\n";
+  if (misshapen_ < wrong) {
+    print_suspects(compared);
+    if (const Status status = print_far_step(); !status.ok()) return status;
+  }
+  return Error{ErrorCode::kOutputsDiffer,
+               std::to_string(wrong) + " of " + count_text(known.size(), "value") +
+                   (wrong == 1 ? " differs from " : " differ from ") + facts_.flags.expect,
+               "",
+               {}};
 }
 
 // The step in float64, with its inputs as they were.
@@ -115,7 +127,11 @@ bool RunComparison::compare_value(const NamedTensor& value, const SafetensorsTen
   nlohmann::ordered_json& list = console_.result()["comparison"];
   const std::string name = printable_line(value.name);
   if (expected.dtype != value.dtype || expected.sizes != value.sizes) {
-    lines_ += "  " + name + ": dtype or sizes are not those of the expected tensor\n";
+    if (++shown_ <= kShownValues) {
+      lines_ += "  " + name + ": " + type_text(value.dtype, value.sizes) + ", expected " +
+                type_text(expected.dtype, expected.sizes) + '\n';
+    }
+    ++misshapen_;
     list.push_back({{"name", value.name}, {"same_shape", false}});
     return false;
   }
@@ -129,6 +145,7 @@ bool RunComparison::compare_value(const NamedTensor& value, const SafetensorsTen
                   {"over", found.over},
                   {"not_finite", found.not_finite}});
   if (found.passes) return true;
+  if (++shown_ > kShownValues) return false;
   lines_ += "  " + name + ", " + std::string(name_of(value.dtype)) + ": " + std::to_string(found.differing) + " of " +
             std::to_string(found.elements) + " differ, " + std::to_string(found.over) + " over tolerance, " +
             std::to_string(found.not_finite) + " not finite\n";
@@ -137,6 +154,20 @@ bool RunComparison::compare_value(const NamedTensor& value, const SafetensorsTen
   if (found.reference.has_value()) lines_ += ", float64 " + number_text(*found.reference);
   lines_ += '\n';
   return false;
+}
+
+// Values without a partner are not part of the verdict.
+void RunComparison::print_uncompared(const std::vector<const NamedTensor*>& values,
+                                     const std::vector<const NamedTensor*>& known, const SafetensorsFile& expected) {
+  std::set<std::string_view> names;
+  size_t outputs = 0, tensors = 0;
+  for (const NamedTensor* value : known) names.insert(value->name);
+  for (const NamedTensor* value : values) outputs += value->output != FX_NONE && names.count(value->name) == 0 ? 1 : 0;
+  for (const SafetensorsTensor& tensor : expected.content.tensors()) tensors += names.count(tensor.name) == 0 ? 1 : 0;
+  console_.result()["not_compared"] = {{"outputs", outputs}, {"tensors_of_file", tensors}};
+  if (outputs == 0 && tensors == 0) return;
+  console_.product() << "  not compared: " << count_text(outputs, "output") << " that the file lacks, "
+                     << count_text(tensors, "tensor") << " of the file that the step lacks\n";
 }
 
 // Where nothing agrees, the two runs may have been given different things.

@@ -40,6 +40,8 @@ class RunComparison {
   Result<std::unique_ptr<Program>> prepare_in_float64();
   Result<Reference> run_in_float64(const std::vector<const NamedTensor*>& values);
   bool compare_value(const NamedTensor& value, const SafetensorsTensor& expected, const Reference& reference);
+  void print_uncompared(const std::vector<const NamedTensor*>& values, const std::vector<const NamedTensor*>& known,
+                        const SafetensorsFile& expected);
   void print_made_up();
   void print_suspects(const std::vector<Compared>& compared);
   Status print_far_step();
@@ -52,6 +54,8 @@ class RunComparison {
   std::function<ExecuteOptions(const std::vector<void*>&)> options_;
   Tolerance tolerance_;
   std::string lines_;  // of values that differ
+  size_t shown_ = 0;   // of them, with those beyond the lines
+  size_t misshapen_ = 0;
   std::unique_ptr<Plan> wide_plan_;
   std::optional<WidenedInputs> wide_inputs_;
 };

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "cli/print/table.h"
 #include "ir/graph/types.h"
 #include "runtime/plan/plan.h"
 #include "runtime/run/tensors.h"
@@ -40,10 +41,24 @@ Status RunInputs::open_files() {
   for (const std::string& path : paths) {
     const Result<const SafetensorsFile*> file = open(path);
     if (!file.ok()) return file.error();
-    // A file may have other tensors too: outputs to compare with, parameters that this step does not use.
+    // A file may have other tensors: outputs to compare with, parameters of other steps.
+    size_t used = 0;
     for (const SafetensorsTensor& tensor : (*file)->content.tensors()) {
-      if (is_input(tensor.name)) options_.given[tensor.name] = {&tensor, std::nullopt, path};
+      if (!is_input(tensor.name)) continue;
+      options_.given[tensor.name] = {&tensor, std::nullopt, path};
+      ++used;
     }
+    const size_t all = (*file)->content.tensors().size();
+    if (used == 0) {
+      return Error{ErrorCode::kBadInput,
+                   "no tensor of " + path + " has the name of an input, such as '" +
+                       (plan_.num_inputs > 0 ? std::string(input_key(plan_, 0)) : "") + "'",
+                   all > 0 ? "the file has '" + (*file)->content.tensors().front().name + "' and " +
+                                 std::to_string(all - 1) + " more"
+                           : "the file has no tensor",
+                   {}};
+    }
+    used_.push_back(std::to_string(used) + " of " + count_text(all, "tensor") + " of " + path);
   }
   for (const std::string& text : flags_.input) {
     if (const Status status = add_input(text); !status.ok()) return status;
@@ -77,6 +92,7 @@ Status RunInputs::add_input(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos) {
     return misread(text.ends_with(".safetensors") ? "--inputs takes a whole file: --inputs " + text
+                   : is_input(text)               ? "say what it is: --input " + text + "=FILE.npy"
                                                   : "say which input it is: --input NAME=" + text);
   }
   const std::string name = text.substr(0, equals), value = text.substr(equals + 1);

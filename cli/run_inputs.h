@@ -36,6 +36,9 @@ class RunInputs {
   // A file of tensors, mapped once; good as long as this object. Errors: of the file.
   Result<const SafetensorsFile*> open(const std::string& path);
 
+  // Of files given by --inputs and --state: "3 of 12 tensors of batch.safetensors".
+  const std::vector<std::string>& used() const { return used_; }
+
   bool has_draws() const { return !drawn_.empty(); }
   // The mask of --draws for a step; null: it has none.
   const void* drawn(uint32_t step) const;
@@ -54,6 +57,7 @@ class RunInputs {
   std::map<std::string, SafetensorsFile> files_;
   std::vector<std::unique_ptr<NpyFile>> arrays_;
   InputOptions options_;
+  std::vector<std::string> used_;
   std::unique_ptr<StepInputs> inputs_;
   std::map<uint32_t, const void*> drawn_;  // by step
 };

@@ -113,13 +113,17 @@ class PlanReport {
 
  private:
   void print_summary(const FxPlan& plan, const std::vector<OpCoverage>& coverage) {
+    const auto provided = [&](const char* what, KernelProvider provider) {
+      const std::vector<OpCoverage> found = provided_by(coverage, provider);
+      return found.empty() ? std::string() : what + coverage_text(found);
+    };
     console_.product() << "plan of " << printable_line(std::string(text_at(plan, plan.name))) << ": "
                        << count_text(plan.num_steps, "step") << ", " << count_text(plan.num_storages, "storage")
                        << "; nothing was run\n"
                        << "  kernels    " << coverage_text(coverage) << ": fxopt has kernels for "
-                       << coverage_text(provided_by(coverage, KernelProvider::kOwn)) << ", PyTorch for another "
-                       << coverage_text(provided_by(coverage, KernelProvider::kPyTorch)) << ", nobody for "
-                       << coverage_text(provided_by(coverage, KernelProvider::kNone)) << '\n';
+                       << coverage_text(provided_by(coverage, KernelProvider::kOwn))
+                       << provided(", PyTorch alone for ", KernelProvider::kPyTorch)
+                       << provided(", neither for ", KernelProvider::kNone) << '\n';
     const auto transfers = std::count_if(plan.steps, plan.steps + plan.num_steps,
                                          [](const FxStep& step) { return (step.flags & FX_STEP_TRANSFERS) != 0; });
     if (transfers > 0) {

@@ -25,9 +25,9 @@
 namespace fxopt {
 namespace {
 
-class RunReport {
+class OutcomeReport {
  public:
-  RunReport(Console& console, const RunFacts& facts) : console_(console), facts_(facts), plan_(facts.plan) {}
+  OutcomeReport(Console& console, const RunFacts& facts) : console_(console), facts_(facts), plan_(facts.plan) {}
 
   Status report() {
     look_at_outputs();
@@ -99,9 +99,10 @@ class RunReport {
 
   void report_inputs() {
     const size_t made_up = facts_.inputs.bound().num_made_up();
+    for (const std::string& used : facts_.inputs.used()) line("inputs") << printable_line(used) << '\n';
     if (made_up > 0) {
-      line("inputs") << count_text(made_up, "input") << " made up: --fill " << facts_.flags.fill << ", seed "
-                     << facts_.flags.seed << '\n';
+      line("inputs") << made_up << " made up: --fill " << facts_.flags.fill
+                     << (facts_.flags.fill == "random" ? ", seed " + std::to_string(facts_.flags.seed) : "") << '\n';
     }
     if (plan_.num_draws > 0) {
       line("draws") << plan_.num_draws
@@ -215,10 +216,10 @@ class RunReport {
 
 }  // namespace
 
-Status report_run(Console& console, const RunFacts& facts) { return RunReport(console, facts).report(); }
+Status report_run(Console& console, const RunFacts& facts) { return OutcomeReport(console, facts).report(); }
 
 void report_interrupted_run(Console& console, const RunFacts& facts, uint32_t whole_runs, double seconds) {
-  RunReport(console, facts).report_interrupted(whole_runs, seconds);
+  OutcomeReport(console, facts).report_interrupted(whole_runs, seconds);
 }
 
 double median_of(std::vector<double> numbers) {

@@ -2,6 +2,7 @@
 
 #include "cli/run_step.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -27,10 +28,10 @@
 namespace fxopt {
 namespace {
 
-class StepRun {
+class StepExecution {
  public:
-  StepRun(Console& console, const Module& module, const FxPlan& plan, const RunStepFlags& flags,
-          const ScalarValues::SymbolOf& symbols, const std::function<Status(const SymbolValues&)>& check_guards)
+  StepExecution(Console& console, const Module& module, const FxPlan& plan, const RunStepFlags& flags,
+                const ScalarValues::SymbolOf& symbols, const std::function<Status(const SymbolValues&)>& check_guards)
       : console_(console),
         module_(module),
         plan_(plan),
@@ -40,8 +41,9 @@ class StepRun {
         facts_(module, plan, flags, inputs_) {}
 
   Status run() {
-    for (Status (StepRun::*stage)() : {&StepRun::open_target, &StepRun::open_inputs, &StepRun::find_kept,
-                                       &StepRun::execute, &StepRun::report, &StepRun::write, &StepRun::compare}) {
+    for (Status (StepExecution::*stage)() :
+         {&StepExecution::open_target, &StepExecution::open_inputs, &StepExecution::find_kept, &StepExecution::execute,
+          &StepExecution::report, &StepExecution::write, &StepExecution::compare}) {
       if (const Status status = (this->*stage)(); !status.ok()) return status;
     }
     return ok_status();
@@ -87,9 +89,11 @@ class StepRun {
       const std::string name = bare_name(given, '%');
       const auto found = step_of.find(name);
       if (found == step_of.end()) {
+        const bool is_node = std::any_of(plan_.nodes, plan_.nodes + plan_.num_nodes,
+                                         [&](const FxNode& node) { return text_at(plan_, node.name) == name; });
         return Error{ErrorCode::kUnknownNode,
-                     "no step of the plan is called '" + name + "'",
-                     "views make no step: name the node that they are views of",
+                     is_node ? "%" + name + " has no memory of its own" : "there is no node '" + name + "'",
+                     is_node ? "name the node that it is a view of" : "`fxopt show` lists the nodes",
                      {}};
       }
       kept_steps_.insert(found->second);
@@ -136,7 +140,7 @@ class StepRun {
     program_ = *std::move(program);
     facts_.program = program_.get();
     facts_.on_device = dynamic_cast<const DeviceProgram*>(program_.get());
-    for (uint32_t i = 0; i < flags_.repeat + flags_.warmup; ++i) {
+    for (uint32_t i = 0; i < flags_.repeat + warmup(); ++i) {
       if (const Status status = run_once(i); !status.ok()) return status;
     }
     if (const Status status = target_->check_subnormals(); !status.ok()) return status;
@@ -155,7 +159,7 @@ class StepRun {
       }
       return status;
     }
-    if (i >= flags_.warmup) add_time(watch.lap());
+    if (i >= warmup()) add_time(watch.lap());
     if (i == 0) facts_.resident_bytes = largest_resident_bytes();
     if (!needs_outputs()) return ok_status();
     std::vector<NamedTensor> outputs = copy_outputs(*program_, inputs_.values());
@@ -176,9 +180,7 @@ class StepRun {
   }
 
   // Copies of outputs take as much memory again: only where somebody reads them.
-  bool needs_outputs() const {
-    return !flags_.output.empty() || expected_ != nullptr || flags_.repeat + flags_.warmup > 1;
-  }
+  bool needs_outputs() const { return !flags_.output.empty() || expected_ != nullptr || flags_.repeat + warmup() > 1; }
 
   bool same_bits(const std::vector<NamedTensor>& outputs) const {
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -198,6 +200,9 @@ class StepRun {
             "this is a mistake in fxopt; please report it with this file",
             {}};
   }
+
+  // The first run meets cold caches: where nodes are timed, it does not count.
+  uint32_t warmup() const { return static_cast<uint32_t>(flags_.warmup.value_or(wants_step_times() ? 1 : 0)); }
 
   bool wants_step_times() const { return flags_.per_node || !flags_.write_measurement.empty(); }
 
@@ -320,7 +325,7 @@ Status check_step_flags(const RunStepFlags& flags) {
 void run_step(Console& console, const Module& module, const FxPlan& plan, const RunStepFlags& flags,
               const std::string& input, const ScalarValues::SymbolOf& symbols,
               const std::function<Status(const SymbolValues&)>& check_guards) {
-  const Status status = StepRun(console, module, plan, flags, symbols, check_guards).run();
+  const Status status = StepExecution(console, module, plan, flags, symbols, check_guards).run();
   if (status.ok()) return;
   Error error = status.error();
   if (error.where.file.empty()) error.where.file = input;

@@ -30,7 +30,8 @@ struct RunStepFlags {
   std::vector<std::string> save;  // --save NODE
   std::string expect;             // --expect
   std::string tolerance = "auto";
-  uint32_t repeat = 1, warmup = 0;
+  uint32_t repeat = 1;
+  std::optional<uint64_t> warmup;
   bool per_node = false;
   size_t top = 10;  // --top: lines of each table of --per-node
   bool has_top = false;

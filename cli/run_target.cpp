@@ -53,10 +53,11 @@ Result<std::unique_ptr<Program>> as_program(Result<std::unique_ptr<Derived>> pro
 // Refuses flags that no GPU honours, before a plugin is opened.
 Status check_device_flags(const RunTargetFlags& flags) {
   const auto refuse = [](const std::string& flag, const std::string& why) {
-    return Status(Error{ErrorCode::kDeviceFailed, flag + " cannot be honoured on a GPU: " + why, "", {}});
+    return Status(
+        Error{ErrorCode::kDeviceFailed, flag + " cannot be honoured on a GPU: " + why, "leave out " + flag, {}});
   };
-  if (flags.threads != 0) return refuse("--threads", "it has its own");
-  if (!flags.isa.empty()) return refuse("--isa", "it is of the CPU's kernels");
+  if (flags.threads != 0) return refuse("--threads", "a GPU has threads of its own");
+  if (!flags.isa.empty()) return refuse("--isa", "it chooses among the CPU's kernels");
   if (!flags.debug.empty()) return refuse("--debug memory", "guards are written and read by the CPU");
   if (flags.memory == "blocks") return refuse("--memory blocks", "a GPU has no allocator of the system: say allocator");
   if (flags.memory == "allocator" && flags.streams > 1)
@@ -82,8 +83,10 @@ Status check_target_flags(const RunTargetFlags& flags) {
   if (!allocator.ok()) return allocator.error();
   if (!flags.alloc_conf.empty() && flags.memory != "allocator")
     return bad_value("--alloc-conf needs --memory allocator");
-  if (!flags.debug.empty() && (flags.debug != "memory" || flags.memory != "arena"))
-    return bad_value("--debug takes memory, and needs the arena");
+  if (!flags.debug.empty() && flags.debug != "memory")
+    return bad_value("--debug takes memory, not '" + flags.debug + "'");
+  if (!flags.debug.empty() && flags.memory != "arena")
+    return bad_value("--debug memory needs --memory arena, not " + flags.memory);
   if (const Result<const FxKernelTable*> kernels = chosen_kernels(flags); !kernels.ok()) return kernels.error();
   if (flags.device != "cpu") return check_device_flags(flags);
   if (!flags.plugin.empty()) return bad_value("--plugin needs --device cuda");

@@ -102,6 +102,8 @@ class TimeTables {
     console_.product() << "each node alone, " << count_text(times_.runs, "run") << ", " << times_.method << ": "
                        << measured_time_text(all.device) << " in all\n";
     unit_ = Unit::of(all.device);
+    if (times_.profile != nullptr && !times_.is_launched)
+      console_.product() << "  the profile is of another device than the CPU, which ran this\n";
     print("module", sorted(values(modules)), all.device);
     print("operator", sorted(values(operators)), all.device);
     print("node", sorted(nodes), all.device);
@@ -123,7 +125,7 @@ class TimeTables {
     const Cost cost = costs_.at(place->second.graph).of(place->second.node);
     row.predicted = cost.seconds + cost.link_seconds;
     row.is_predicted = row.predicted > 0;
-    row.is_too_fast = cost.num_kernels(CostBasis::kRoofline) > 0 && row.device < row.predicted;
+    row.is_too_fast = times_.is_launched && cost.num_kernels(CostBasis::kRoofline) > 0 && row.device < row.predicted;
     return row;
   }
 

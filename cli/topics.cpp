@@ -273,6 +273,8 @@ the same; --seed chooses other numbers, --draws takes masks from a file that --s
 are looked up by the model's names of parameters, or by the names of placeholders; --fill makes up those that are missing,
 ids below the size of the table that they index.
 
+A step that adds gradients of several runs of a graph is refused: no step of the plan adds them.
+
 --expect compares outputs, and values of nodes that the file has (--save NODE writes some). --tolerance auto runs the step in
 float64, too, and judges by the distance of both from that. Where something differs, the steps are listed that one mistake could
 be in, and the first node that is far from itself in float64 is named: a kernel that is wrong in one type.
@@ -282,13 +284,15 @@ storage. --memory allocator takes storages from PyTorch's caching allocator (--a
 system; both count bytes as they are taken, beside the predicted peak. A device cuda:0 in the file runs on the CPU.
 
 --device cuda runs the step on a GPU, with the CPU's bits, by the plugin libfxopt_cuda.so, which is built where nvcc is found
-and needs a driver for CUDA 13; `fxopt doctor` says what is there, `fxopt doctor --device cuda` exits with 9 where a run could not. All memory is taken before the first run. --streams N
-spreads steps that are independent over N streams. Flags that a GPU cannot honour (--debug memory, --memory blocks) are refused.
+and needs a driver for CUDA 13. `fxopt doctor` says what is there; `fxopt doctor --device cuda` exits with 9 where a run
+cannot use a GPU. All memory is taken before the first run. --streams N spreads steps that are independent over N
+streams. Flags that a GPU cannot honour are refused: --threads, --isa, --debug memory, --memory blocks, --streams with
+--memory allocator.
 
-Times of a GPU are by its events; what the CPU took to launch is said beside. --per-node runs the step once more for each of
---repeat, one node after the other, and prints modules, operators and nodes by time (--top N: lines of each table); --profile
-h100 adds what a profile predicts, and names nodes that are faster than that device can be. --write-measurement writes what each node took, for
---measurement of mem and diff.
+Times of a GPU are by its events; the CPU's time to launch is a second figure. --per-node runs the step once more for each
+of --repeat, one node after the other, and prints modules, operators and nodes by time (--top N: lines of each table).
+--profile h100 adds what a profile predicts, and on a GPU names nodes that are faster than that device can be.
+--write-measurement writes what each node took, for --measurement of mem and diff.
 )";
 
 constexpr std::string_view kSummary =

@@ -34,6 +34,8 @@ class Composer {
     return {graph_.id(), std::move(input_names_)};
   }
 
+  const std::vector<NodeId>& added() const { return added_; }
+
  private:
   static Graph& add_graph(Module& module) {
     std::string name = "step";
@@ -231,6 +233,7 @@ class Composer {
         if (!parameter.is_valid() && run.is_taken[i]) continue;  // another run takes it: of an activation
         if (parameter.is_valid() && !gradients_.insert(parameter).second) {
           kept.push_back(value);
+          added_.push_back(value);
           continue;
         }
       }
@@ -343,6 +346,7 @@ class Composer {
   std::map<GraphId, HashMap<StringId, size_t>> attribute_places_;
   std::map<GraphId, std::map<StringId, NodeId>> named_inputs_;
   std::set<NodeId> gradients_;  // the parameters that have one
+  std::vector<NodeId> added_;   // gradients of such a parameter in a later run
   std::map<std::pair<StringId, std::vector<StringId>>, NodeId> parameters_;
   std::vector<Arg> results_;
   std::vector<OutputSpec> specs_;
@@ -350,8 +354,12 @@ class Composer {
 
 }  // namespace
 
-GraphId compose_step(Module& module, const Step& step) {
-  return step.runs.size() == 1 ? step.runs.front().graph : Composer(module, step, false).run().graph;
+GraphId compose_step(Module& module, const Step& step, std::vector<NodeId>* added) {
+  if (step.runs.size() == 1) return step.runs.front().graph;
+  Composer composer(module, step, false);
+  const GraphId graph = composer.run().graph;
+  if (added != nullptr) *added = composer.added();
+  return graph;
 }
 
 StepGraph compose_for_proof(Module& module, const Step& step) { return Composer(module, step, true).run(); }

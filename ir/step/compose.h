@@ -25,8 +25,8 @@ namespace fxopt {
 //
 // Nodes are named "label.name", and have the phases resolve_phases() finds in their own graph; those of a backward graph
 // are backward, and recomputed where they are marked as forward. Storages of a graph that runs again are its own.
-// O(nodes of the runs).
-GraphId compose_step(Module& module, const Step& step);
+// O(nodes of the runs). `added`, where it is not null, gets the gradients that are added to those of an earlier run: no node adds them.
+GraphId compose_step(Module& module, const Step& step, std::vector<NodeId>* added = nullptr);
 
 // A step as one graph, whatever it was cut into.
 struct StepGraph {

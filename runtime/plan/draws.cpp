@@ -55,11 +55,15 @@ DrawKeys draw_keys(const Module& module, const Step& step, const Graph& composed
   };
 }
 
-Result<std::unique_ptr<Plan>> lower_step(Module& module) {
+Result<std::unique_ptr<Plan>> lower_step(Module& module, std::vector<std::string>* added_gradients) {
   const Result<Step> step = find_step(module);
   if (!step.ok()) return step.error();
-  const GraphId composed = compose_step(module, *step);
+  std::vector<NodeId> added;
+  const GraphId composed = compose_step(module, *step, &added);
   const Graph& graph = module.graph(composed);
+  if (added_gradients != nullptr) {
+    for (const NodeId node : added) added_gradients->emplace_back(graph.name_of(node));
+  }
   return lower(graph, draw_keys(module, *step, graph));
 }
 

@@ -30,6 +30,8 @@ Result<std::unique_ptr<Plan>> lower(const Graph& graph, const DrawKeys& draw_key
 
 // The plan of a module's step, which is composed into one graph for it (compose_step()). Errors: those of find_step()
 // and of lower().
-Result<std::unique_ptr<Plan>> lower_step(Module& module);
+// `added_gradients`, where it is not null, gets the names of gradients that are added to those of an earlier run: no step of the plan
+// adds them.
+Result<std::unique_ptr<Plan>> lower_step(Module& module, std::vector<std::string>* added_gradients = nullptr);
 
 }  // namespace fxopt

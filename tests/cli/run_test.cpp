@@ -21,9 +21,7 @@ TEST_CASE("cli run --dry-run: a step whose operators all have a row") {
   CHECK(result.err.empty());
   CHECK(result.out ==
         "plan of main: 170 steps, 227 storages; nothing was run\n"
-        "  kernels    31 operators in 170 calls: fxopt has kernels for 31 operators in 170 calls, PyTorch for "
-        "another "
-        "0 operators in 0 calls, nobody for 0 operators in 0 calls\n"
+        "  kernels    31 operators in 170 calls: fxopt has kernels for 31 operators in 170 calls\n"
         "  draws      7\n"
         "  memory     cpu: arena 304.50 KiB (311808 B) for 198 storages; inputs and constants 113.88 KiB (116608 B)\n"
         "             at most 413.38 KiB (423300 B) at once, in step 87: parameter 113.62 KiB, input 256 B, "
@@ -71,7 +69,7 @@ TEST_CASE("cli run: a pair in two files is one step") {
 TEST_CASE("cli run: sizes that depend on a symbol") {
   const TempFolder folder;
   const std::string path = folder / "a.fxg";
-  write_text(path, kSymbolic);
+  write_text(path, kSymbolicGraph);
   const CliResult unknown = run_fxopt({"run", path, "--dry-run"});
   CHECK(unknown.exit == 8);
   CHECK(contains(unknown.err, "error[FX0801]"));
@@ -234,6 +232,40 @@ graph @halves {kind=forward} {
   CHECK(contains(result.out, "  the sum is "));
   CHECK(run_fxopt({"mem", path, "--measurement", times}).exit == 0);
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--top", "1"}).exit == 2);
+}
+
+TEST_CASE("cli run: what is not compared, not used or not added is told") {
+  const TempFolder folder;
+  const std::string twin = testdata("gpt2_flb_twin.pb.zst"), path = folder / "a.fxg";
+  const std::string halves = folder / "halves.safetensors", other = folder / "other.safetensors";
+  write_text(path, kHalves);
+  CHECK(run_fxopt({"run", path, "--fill", "ones", "--output", halves, "--save", "%y"}).exit == 0);
+  const CliResult unused = run_fxopt({"run", twin, "--fill", "random", "--state", halves});
+  CHECK(unused.exit == 3);
+  CHECK(contains(unused.err, "no tensor of " + halves + " has the name of an input, such as '"));
+  const CliResult part = run_fxopt({"run", path, "--fill", "ones", "--expect", halves});
+  CHECK(part.exit == 0);
+  write_text(folder / "b.fxg", R"(fxg 0
+graph @halves {kind=forward} {
+  %x: f32[2] = placeholder() {input={role=input}}
+  %y: f32[2] = aten.mul.Tensor(%x, 0.5)
+  %z: f32[2] = aten.mul.Tensor(%y, 0.5)
+  return (%y, %z)
+}
+)");
+  CHECK(run_fxopt({"run", folder / "b.fxg", "--fill", "ones", "--output", other}).exit == 0);
+  const CliResult sizes = run_fxopt({"run", path, "--fill", "ones", "--expect", other});
+  CHECK(sizes.exit == 4);
+  CHECK(contains(sizes.out, ": f32[4], expected f32[2]\n"));
+  CHECK(
+      contains(sizes.out, "  not compared: 0 outputs that the file lacks, 1 tensor of the file that the step lacks\n"));
+  CHECK_FALSE(contains(sizes.out, "suspects"));
+  CHECK(contains(sizes.err, "1 of 1 value differs from "));
+  // Two runs return the gradient of one parameter.
+  const CliResult twice = run_fxopt({"run", twin, twin, "--fill", "random"});
+  CHECK(twice.exit == 8);
+  CHECK(contains(twice.err, "is added to that of an earlier run of the graph, and `fxopt run` adds none"));
+  CHECK(run_fxopt({"run", twin, twin, "--dry-run"}).exit == 0);
 }
 
 TEST_CASE("cli run: what cannot be read or written is told before anything runs") {
