@@ -5,6 +5,10 @@
 #include <string>
 #include <vector>
 
+#include <boost/preprocessor/seq/for_each.hpp>
+#include <boost/preprocessor/stringize.hpp>
+#include <boost/preprocessor/variadic/to_seq.hpp>
+
 #include "ir/graph/arg.h"
 #include "ir/graph/expr.h"
 #include "ir/graph/ids.h"
@@ -20,6 +24,13 @@
 // pool). `unknown` holds unknown fields of a newer schema as serialized bytes.
 
 namespace fxopt {
+
+#define FXOPT_FIELD(r, data, name) field(BOOST_PP_STRINGIZE(name), self.name);
+#define FXOPT_FIELDS(...)                                                        \
+  template <class Self, class Field>                                             \
+  static void visit(Self& self, Field&& field) {                                 \
+    BOOST_PP_SEQ_FOR_EACH(FXOPT_FIELD, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)) \
+  }
 
 // An expression used as a field of a record (invalid = absent).
 struct ExprField {
@@ -52,15 +63,7 @@ struct Producer {
   StringId framework_version;
   StringId recipe;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("tool", self.tool);
-    field("version", self.version);
-    field("framework", self.framework);
-    field("framework_version", self.framework_version);
-    field("recipe", self.recipe);
-  }
+  FXOPT_FIELDS(tool, version, framework, framework_version, recipe)
 };
 
 // A symbolic scalar and where it is defined.
@@ -77,20 +80,7 @@ struct Symbol {
   std::vector<StringId> key_path;
   StringId source;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("name", self.name);
-    field("kind", self.kind);
-    field("type", self.type);
-    field("min", self.min);
-    field("max", self.max);
-    field("hint", self.hint);
-    field("graph", self.graph);
-    field("node", self.node);
-    field("key_path", self.key_path);
-    field("source", self.source);
-  }
+  FXOPT_FIELDS(name, kind, type, min, max, hint, graph, node, key_path, source)
 };
 
 // A condition the tracer relied on.
@@ -100,13 +90,7 @@ struct Assertion {
   StringId message;
   StringId source;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("condition", self.condition);
-    field("message", self.message);
-    field("source", self.source);
-  }
+  FXOPT_FIELDS(condition, message, source)
 };
 
 // The bytes behind one or more tensors, as the file says.
@@ -117,14 +101,7 @@ struct StorageRecord {
   StringId device;
   bool pinned = false;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("id", self.id);
-    field("bytes", self.bytes);
-    field("device", self.device);
-    field("pinned", self.pinned);
-  }
+  FXOPT_FIELDS(id, bytes, device, pinned)
 };
 
 // A process group; two may have the same ranks.
@@ -139,18 +116,7 @@ struct ProcessGroup {
   bool made_by_pass = false;
   StringId made_by;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("uid", self.uid);
-    field("ranks", self.ranks);
-    field("description", self.description);
-    field("backend", self.backend);
-    field("mesh", self.mesh);
-    field("mesh_dims", self.mesh_dims);
-    field("made_by_pass", self.made_by_pass);
-    field("made_by", self.made_by);
-  }
+  FXOPT_FIELDS(uid, ranks, description, backend, mesh, mesh_dims, made_by_pass, made_by)
 };
 
 // A mesh of ranks; `ranks` is row-major over `shape`.
@@ -164,17 +130,7 @@ struct DeviceMesh {
   std::vector<int64_t> coordinate;
   std::vector<StringId> groups;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("name", self.name);
-    field("device_type", self.device_type);
-    field("shape", self.shape);
-    field("dim_names", self.dim_names);
-    field("ranks", self.ranks);
-    field("coordinate", self.coordinate);
-    field("groups", self.groups);
-  }
+  FXOPT_FIELDS(name, device_type, shape, dim_names, ranks, coordinate, groups)
 };
 
 // An operator's schema as the framework registered it.
@@ -187,16 +143,7 @@ struct OpSchemaRecord {
   std::optional<bool> effectful;
   std::optional<bool> pure;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("target", self.target);
-    field("schema", self.schema);
-    field("tags", self.tags);
-    field("is_mutable", self.is_mutable);
-    field("effectful", self.effectful);
-    field("pure", self.pure);
-  }
+  FXOPT_FIELDS(target, schema, tags, is_mutable, effectful, pure)
 };
 
 // A tensor behind a get_attr: inline up to 1 KiB, else in a .safetensors file.
@@ -209,16 +156,7 @@ struct Constant {
   StringId key;
   std::optional<uint64_t> xxh64;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("name", self.name);
-    field("tensor", self.tensor);
-    field("inline_data", self.inline_data);
-    field("path", self.path);
-    field("key", self.key);
-    field("xxh64", self.xxh64);
-  }
+  FXOPT_FIELDS(name, tensor, inline_data, path, key, xxh64)
 };
 
 // A random generator.
@@ -229,14 +167,7 @@ struct RngSlot {
   StringId device;
   RngState state = RngState{};
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("name", self.name);
-    field("generator", self.generator);
-    field("device", self.device);
-    field("state", self.state);
-  }
+  FXOPT_FIELDS(name, generator, device, state)
 };
 
 // A device stream.
@@ -246,13 +177,7 @@ struct Stream {
   StringId device;
   std::optional<int64_t> priority;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("name", self.name);
-    field("device", self.device);
-    field("priority", self.priority);
-  }
+  FXOPT_FIELDS(name, device, priority)
 };
 
 // Which rank was traced.
@@ -261,12 +186,7 @@ struct RankContext {
   std::optional<int64_t> rank;
   std::optional<int64_t> world_size;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("rank", self.rank);
-    field("world_size", self.world_size);
-  }
+  FXOPT_FIELDS(rank, world_size)
 };
 
 // What became of a tag: by which rule, in which pass.
@@ -276,13 +196,7 @@ struct TagVerdict {
   TagRule rule = TagRule{};
   StringId pass;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("verdict", self.verdict);
-    field("rule", self.rule);
-    field("pass", self.pass);
-  }
+  FXOPT_FIELDS(verdict, rule, pass)
 };
 
 // Who wrote a tag, where it is not the program that made the graph.
@@ -292,12 +206,7 @@ struct TagSource {
   bool is_copied = false;  // taken over from a node that this one stands for
   std::string unknown;
   bool operator==(const TagSource&) const = default;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("pass", self.pass);
-    field("is_copied", self.is_copied);
-  }
+  FXOPT_FIELDS(pass, is_copied)
 };
 
 // One pass of a pipeline, and whether it was proved.
@@ -309,15 +218,7 @@ struct ProvedStep {
   std::vector<StringId> laws;
   StringId why;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("pass", self.pass);
-    field("version", self.version);
-    field("verdict", self.verdict);
-    field("laws", self.laws);
-    field("why", self.why);
-  }
+  FXOPT_FIELDS(pass, version, verdict, laws, why)
 };
 
 // What was proved of the module since it was read. It says nothing of a module whose name, computed anew, is not `computes`.
@@ -330,16 +231,7 @@ struct Certificate {
   uint64_t storage_id_views = 0;
   StringId calls;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("computes", self.computes);
-    field("steps", self.steps);
-    field("allowed", self.allowed);
-    field("recorded_views", self.recorded_views);
-    field("storage_id_views", self.storage_id_views);
-    field("calls", self.calls);
-  }
+  FXOPT_FIELDS(computes, steps, allowed, recorded_views, storage_id_views, calls)
 };
 
 // An activation-checkpoint region.
@@ -350,14 +242,7 @@ struct Region {
   StringId name;
   bool has_backward_hook = false;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("id", self.id);
-    field("id_is_none", self.id_is_none);
-    field("name", self.name);
-    field("has_backward_hook", self.has_backward_hook);
-  }
+  FXOPT_FIELDS(id, id_is_none, name, has_backward_hook)
 };
 
 // A node this one was made from.
@@ -368,14 +253,7 @@ struct Origin {
   OriginKind kind = OriginKind{};
   StringId pass;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("graph", self.graph);
-    field("uid", self.uid);
-    field("kind", self.kind);
-    field("pass", self.pass);
-  }
+  FXOPT_FIELDS(graph, uid, kind, pass)
 };
 
 // A source location.
@@ -386,14 +264,7 @@ struct Source {
   StringId function;
   StringId code;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("file", self.file);
-    field("line", self.line);
-    field("function", self.function);
-    field("code", self.code);
-  }
+  FXOPT_FIELDS(file, line, function, code)
 };
 
 // Where a bucketing plan put a collective.
@@ -404,14 +275,7 @@ struct Bucket {
   StringId direction;
   std::optional<int64_t> position;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("id", self.id);
-    field("plan_fqns", self.plan_fqns);
-    field("direction", self.direction);
-    field("position", self.position);
-  }
+  FXOPT_FIELDS(id, plan_fqns, direction, position)
 };
 
 // Why a pass did not do something.
@@ -421,13 +285,7 @@ struct Remark {
   StringId code;
   StringId text;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("pass", self.pass);
-    field("code", self.code);
-    field("text", self.text);
-  }
+  FXOPT_FIELDS(pass, code, text)
 };
 
 // Which draws of which slot a random node takes.
@@ -441,17 +299,7 @@ struct RngUse {
   std::vector<int64_t> block;
   std::optional<uint64_t> order;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("slot", self.slot);
-    field("seed", self.seed);
-    field("offset", self.offset);
-    field("increment", self.increment);
-    field("grid", self.grid);
-    field("block", self.block);
-    field("order", self.order);
-  }
+  FXOPT_FIELDS(slot, seed, offset, increment, grid, block, order)
 };
 
 // The tag, or the mark (ir/step/marks.h), of a node that a pass erased.
@@ -468,20 +316,7 @@ struct ErasedNode {
   bool is_mark = false;  // the entry is of the mark; `tag` is none then
   std::optional<TagSource> tag_source;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("graph", self.graph);
-    field("uid", self.uid);
-    field("name", self.name);
-    field("target", self.target);
-    field("tag", self.tag);
-    field("verdict", self.verdict);
-    field("pass", self.pass);
-    field("origins", self.origins);
-    field("is_mark", self.is_mark);
-    field("tag_source", self.tag_source);
-  }
+  FXOPT_FIELDS(graph, uid, name, target, tag, verdict, pass, origins, is_mark, tag_source)
 };
 
 // The role of a placeholder.
@@ -501,23 +336,8 @@ struct InputSpec {
   std::optional<int64_t> saved_from_output;
   StringId desc;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("role", self.role);
-    field("fqn", self.fqn);
-    field("guessed", self.guessed);
-    field("persistent", self.persistent);
-    field("donated", self.donated);
-    field("static_address", self.static_address);
-    field("mutated", self.mutated);
-    field("alias_of_input", self.alias_of_input);
-    field("subclass_path", self.subclass_path);
-    field("user_index", self.user_index);
-    field("optimizer_key", self.optimizer_key);
-    field("saved_from_output", self.saved_from_output);
-    field("desc", self.desc);
-  }
+  FXOPT_FIELDS(role, fqn, guessed, persistent, donated, static_address, mutated, alias_of_input, subclass_path,
+               user_index, optimizer_key, saved_from_output, desc)
 };
 
 // The role of one leaf of the output.
@@ -533,19 +353,7 @@ struct OutputSpec {
   StringId desc;
   bool no_version_check = false;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("role", self.role);
-    field("of", self.of);
-    field("fqn", self.fqn);
-    field("guessed", self.guessed);
-    field("alias_of_input", self.alias_of_input);
-    field("alias_of_output", self.alias_of_output);
-    field("subclass_path", self.subclass_path);
-    field("desc", self.desc);
-    field("no_version_check", self.no_version_check);
-  }
+  FXOPT_FIELDS(role, of, fqn, guessed, alias_of_input, alias_of_output, subclass_path, desc, no_version_check)
 };
 
 // A tensor subclass and the flat positions of its parts.
@@ -558,16 +366,7 @@ struct SubclassLayout {
   std::vector<StringId> attributes;
   MetaRange meta;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("type", self.type);
-    field("side", self.side);
-    field("first", self.first);
-    field("count", self.count);
-    field("attributes", self.attributes);
-    field("meta", self.meta);
-  }
+  FXOPT_FIELDS(type, side, first, count, attributes, meta)
 };
 
 // An object carried without being understood.
@@ -577,13 +376,7 @@ struct OpaqueRecord {
   StringId text;
   std::string payload;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("type", self.type);
-    field("text", self.text);
-    field("payload", self.payload);
-  }
+  FXOPT_FIELDS(type, text, payload)
 };
 
 // What a get_attr target names.
@@ -594,14 +387,7 @@ struct Attribute {
   StringId graph;
   std::optional<OpaqueRecord> opaque;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("path", self.path);
-    field("constant", self.constant);
-    field("graph", self.graph);
-    field("opaque", self.opaque);
-  }
+  FXOPT_FIELDS(path, constant, graph, opaque)
 };
 
 // Where an invocation reads an input.
@@ -611,13 +397,7 @@ struct Binding {
   std::optional<uint32_t> invocation;
   uint32_t output = 0;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("input", self.input);
-    field("invocation", self.invocation);
-    field("output", self.output);
-  }
+  FXOPT_FIELDS(input, invocation, output)
 };
 
 // One execution of a graph inside a step.
@@ -630,16 +410,10 @@ struct Invocation {
   std::vector<Binding> bindings;
   StringId label;
   std::string unknown;
-
-  template <class Self, class Field>
-  static void visit(Self& self, Field&& field) {
-    field("graph", self.graph);
-    field("stage", self.stage);
-    field("microbatch", self.microbatch);
-    field("peer", self.peer);
-    field("bindings", self.bindings);
-    field("label", self.label);
-  }
+  FXOPT_FIELDS(graph, stage, microbatch, peer, bindings, label)
 };
+
+#undef FXOPT_FIELDS
+#undef FXOPT_FIELD
 
 }  // namespace fxopt
