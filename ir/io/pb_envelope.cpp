@@ -48,13 +48,13 @@ std::string guess(std::string_view bytes) {
   if (begins("\x1f\x8b")) return "it begins like gzip: decompress it first";
   if (begins("PK\x03\x04"))
     return "it begins like a zip archive, as what torch.save and torch.export.save write: an exported program can be "
-           "written by fxopt_torch.save; a checkpoint holds no graph";
+           "written by fxopt.save; a checkpoint holds no graph";
   if (begins("\x28\xb5\x2f\xfd")) return "it begins like zstd inside of what was decompressed";
   if (begins("\x80\x02") || begins("\x80\x04") || begins("\x80\x05")) {
-    return "it begins like a pickle, which is never read; graphs are written by fxopt_torch.save";
+    return "it begins like a pickle, which is never read; graphs are written by fxopt.save";
   }
-  if (begins("\x89PNG")) return "it begins like a PNG image; graphs are written by fxopt_torch.save";
-  return "graphs are written by fxopt_torch.save, as .pb (protobuf message fxopt.schema.File), .fxg or .json";
+  if (begins("\x89PNG")) return "it begins like a PNG image; graphs are written by fxopt.save";
+  return "graphs are written by fxopt.save, as .pb (protobuf message fxopt.schema.File), .fxg or .json";
 }
 
 Error not_a_file(std::string_view bytes) {

@@ -34,7 +34,7 @@ needs_marks = unittest.skipUnless(
 
 
 def in_a_fresh_process(program: str, *arguments: object) -> str:
-    """What a Python program that imports torch and fxopt_torch prints."""
+    """What a Python program that imports torch and fxopt.bridge prints."""
     head = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r})\nimport torch\nfrom fxopt import bridge\n"
     command = [sys.executable, "-c", head + textwrap.dedent(program), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -797,10 +797,12 @@ class Command(Case):
     def test_load_prints_the_code(self):
         traced = trace(lambda x: x.relu(), torch.zeros(2))
         bridge.save(traced, self.folder / "x.pb")
-        command = [sys.executable, str(SCRIPTS / "fxopt_torch.py")]
-        done = subprocess.run([*command, "load", str(self.folder / "x.pb")], capture_output=True, text=True, env=os.environ)
+        command = [sys.executable, "-m", "fxopt"]
+        environment = os.environ | {"PYTHONPATH": str(SCRIPTS)}
+        load = [*command, "load", str(self.folder / "x.pb")]
+        done = subprocess.run(load, capture_output=True, text=True, env=environment)
         self.assertEqual(done.stdout.strip(), traced.code.strip(), done.stderr)
-        listed = subprocess.run([*command, "not-carried"], capture_output=True, text=True)
+        listed = subprocess.run([*command, "not-carried"], capture_output=True, text=True, env=environment)
         for key in bridge.NOT_CARRIED:
             self.assertIn(repr(key), listed.stdout)
 
