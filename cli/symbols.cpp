@@ -75,9 +75,9 @@ std::vector<StringId> symbol_names(const Module& module) {
 }
 
 // Settings over the symbols of one module.
-class Binder {
+class SymbolBinder {
  public:
-  Binder(const std::vector<SymbolSetting>& settings, const Module& module)
+  SymbolBinder(const std::vector<SymbolSetting>& settings, const Module& module)
       : settings_(settings),
         module_(module),
         names_(symbol_names(module)),
@@ -195,7 +195,7 @@ Result<std::vector<SymbolSetting>> parse_symbol_settings(const std::vector<std::
 Result<BoundSymbols> bind_symbols(const std::vector<SymbolSetting>& settings, const Module& module,
                                   const std::string& file) {
   if (settings.empty()) return BoundSymbols();
-  Result<BoundSymbols> bound = Binder(settings, module).run();
+  Result<BoundSymbols> bound = SymbolBinder(settings, module).run();
   if (bound.ok()) return bound;
   Error error = bound.error();
   error.where.file = shown_input(file);

@@ -6,8 +6,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/setup.sh
+echo "quickstart: compiling fxopt, which takes about $((12 / ($(nproc) < 12 ? $(nproc) : 12) + 1)) minutes on $(nproc) processors"
+start=$SECONDS
 cmake --preset release
 cmake --build --preset release --target fxopt
+echo "quickstart: compiled in $((SECONDS - start)) s"
 
 graph=testdata/llama1b.pb
 if [[ ! -e $graph ]]; then

@@ -24,11 +24,6 @@ void add_to(Tally& tally, int64_t bytes) {
   tally.bytes = saturating_add(tally.bytes, bytes);
 }
 
-std::string group_name(const Module& module, const GroupKey& key) {
-  if (key.uid.is_valid()) return std::string(module.text(key.uid));
-  return key.expr.is_valid() ? module.exprs.to_string(key.expr) : "?";
-}
-
 // The difference of two sides' rows of one name.
 int64_t weight(const TallyChange& change) { return std::abs(change.after.bytes - change.before.bytes); }
 int64_t count_weight(const TallyChange& change) { return std::abs(change.after.count - change.before.count); }
@@ -305,9 +300,10 @@ Tallies count_collectives(const Graph& graph, const SymbolValues& symbols) {
   const std::vector<NodeId> schedule(graph.nodes().begin(), graph.nodes().end());
   Tallies named;
   for (const GroupRow& group : collectives_by_group(graph, schedule, symbol_values(module, symbols))) {
+    const std::string key = group_text(module, group.key);
     for (const CollectiveRow& row : group.collectives) {
-      Tally& tally = named[std::string(module.text(module.target(row.target).name)) + " on group " +
-                           group_name(module, group.key)];
+      Tally& tally =
+          named[std::string(module.text(module.target(row.target).name)) + " on group " + (key.empty() ? "?" : key)];
       tally.count += static_cast<int64_t>(row.calls);
       tally.bytes = saturating_add(tally.bytes, row.input_bytes);
     }

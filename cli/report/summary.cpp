@@ -16,7 +16,7 @@
 namespace fxopt {
 namespace {
 
-constexpr size_t kMaxNames = 5;      // of nodes in a line
+constexpr size_t kNamesInLine = 5;   // of nodes in a line
 constexpr size_t kMaxOpsOfKind = 3;  // in the row of a kind
 
 std::string lower_bound_text(std::string text, size_t known, size_t unknown) {
@@ -62,17 +62,17 @@ std::string counts_text(const std::map<E, size_t>& counts) {
   return join(parts, ", ");
 }
 
-std::string target_name(const GraphSummary& summary, TargetId target) {
+std::string shown_target(const GraphSummary& summary, TargetId target) {
   const Module& module = summary.graph->module();
   return std::string(module.text(module.target(target).name));
 }
 
 std::string names_text(const Graph& graph, const std::vector<NodeId>& nodes) {
   std::string text;
-  for (size_t i = 0; i < std::min(nodes.size(), kMaxNames); ++i) {
+  for (size_t i = 0; i < std::min(nodes.size(), kNamesInLine); ++i) {
     text += (i == 0 ? "%" : ", %") + std::string(graph.name_of(nodes[i]));
   }
-  if (nodes.size() > kMaxNames) text += " and " + std::to_string(nodes.size() - kMaxNames) + " more";
+  if (nodes.size() > kNamesInLine) text += " and " + std::to_string(nodes.size() - kNamesInLine) + " more";
   return text;
 }
 
@@ -220,7 +220,7 @@ std::string ops_text(const GraphSummary& summary, const KindRow& row) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < std::min(row.ops.size(), kMaxOpsOfKind); ++i) {
     const OpRow& op = summary.ops[row.ops[i]];
-    parts.push_back(std::to_string(op.calls) + " " + target_name(summary, op.target));
+    parts.push_back(std::to_string(op.calls) + " " + shown_target(summary, op.target));
   }
   if (row.ops.size() > kMaxOpsOfKind) parts.push_back(std::to_string(row.ops.size() - kMaxOpsOfKind) + " more");
   return join(parts, ", ");
@@ -264,14 +264,13 @@ void print_kinds_and_ops(std::ostream& out, const GraphSummary& summary, const S
       [](const KindRow& row) { return std::string(compute_class_name(row.kind)); },
       [&summary](const KindRow& row) { return ops_text(summary, row); });
   print_calls(
-      out, summary, summary.ops, view, "op", [&summary](const OpRow& row) { return target_name(summary, row.target); },
+      out, summary, summary.ops, view, "op", [&summary](const OpRow& row) { return shown_target(summary, row.target); },
       [](const OpRow& row) { return std::string(compute_class_name(row.kind)); });
 }
 
-std::string group_name(const GraphSummary& summary, const GroupKey& key) {
-  const Module& module = summary.graph->module();
-  if (key.expr.is_valid()) return module.exprs.to_string(key.expr);
-  return key.uid.is_valid() ? std::string(module.text(key.uid)) : "(unnamed)";
+std::string shown_group(const GraphSummary& summary, const GroupKey& key) {
+  const std::string text = group_text(summary.graph->module(), key);
+  return text.empty() ? "(unnamed)" : text;
 }
 
 // "dp of world", else what the group was called when it was made.
@@ -304,12 +303,12 @@ std::vector<std::string> collective_cells(const GraphSummary& summary, const Gro
   const CollectiveRow& row = group.collectives[index];
   std::vector<std::string> cells(3);
   if (index == 0) {
-    cells = {group_name(summary, group.key), mesh_text(summary, group),
+    cells = {shown_group(summary, group.key), mesh_text(summary, group),
              group.group == nullptr
                  ? "unknown"
                  : std::to_string(group.group->ranks.size()) + ": " + format_numbers(group.group->ranks)};
   }
-  cells.insert(cells.end(), {target_name(summary, row.target), std::to_string(row.calls)});
+  cells.insert(cells.end(), {shown_target(summary, row.target), std::to_string(row.calls)});
   if (tells_of) cells.push_back(std::to_string(row.stands_for));
   cells.insert(cells.end(), {amount_text(row.input_bytes, row.calls, row.unknown_input, row.by_hint),
                              amount_text(row.moved_bytes, row.calls, row.unknown_moved, 0)});

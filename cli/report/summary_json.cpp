@@ -144,10 +144,6 @@ Json collectives_json(const GraphSummary& summary, const GroupRow& group) {
   return json;
 }
 
-std::string group_name(const Module& module, const GroupKey& key) {
-  return key.expr.is_valid() ? module.exprs.to_string(key.expr) : std::string(module.text(key.uid));
-}
-
 Json by_group_json(const GraphSummary& summary) {
   const Module& module = summary.graph->module();
   Json json = list();
@@ -155,7 +151,7 @@ Json by_group_json(const GraphSummary& summary) {
     Json dims = list();
     for (const StringId dim : row.mesh_dims) dims.push_back(module.text(dim));
     const bool is_listed = row.group != nullptr;
-    json.push_back({{"group", text_or_null(group_name(module, row.key))},
+    json.push_back({{"group", text_or_null(group_text(module, row.key))},
                     {"listed", is_listed},
                     {"description", text_or_null(is_listed ? module.text(row.group->description) : "")},
                     {"mesh", text_or_null(module.text(row.mesh))},
@@ -203,7 +199,7 @@ void add_counts(const GraphSummary& summary, Json& json) {
   for (const DTypeRow& row : summary.dtypes) json["dtypes"][enum_text(row.dtype)] = row.tensors;
   json["collectives"] = Json::object();
   for (const GroupRow& row : summary.groups) {
-    const std::string name = group_name(module, row.key);
+    const std::string name = group_text(module, row.key);
     json["collectives"][name.empty() ? "(unnamed)" : name] = row.calls();
   }
   json["opaque"] = Json::object();

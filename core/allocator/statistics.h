@@ -30,6 +30,7 @@ struct Statistic {
 
 // Private pools count under small and large like the default ones.
 enum class PoolKind : uint8_t { kAll, kSmall, kLarge };
+inline constexpr size_t kAllPools = static_cast<size_t>(PoolKind::kAll);
 using StatisticByPool = std::array<Statistic, 3>;  // indexed by PoolKind
 
 // What torch.cuda.memory_stats reports. The members in bytes end in _bytes, the others count.

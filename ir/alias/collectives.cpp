@@ -230,6 +230,11 @@ CollectiveKind collective_kind(const Op& op) {
   return has(packet, "broadcast") ? CollectiveKind::kBroadcast : CollectiveKind::kOther;
 }
 
+std::string group_text(const Module& module, const GroupKey& key) {
+  if (key.uid.is_valid()) return std::string(module.text(key.uid));
+  return key.expr.is_valid() ? module.exprs.to_string(key.expr) : "";
+}
+
 GroupKey group_of_call(const Graph& graph, NodeId node) {
   const Op& op = graph.op(node);
   // It is the last one mostly.

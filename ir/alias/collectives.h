@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct GroupKey {
   ExprId expr;
   auto operator<=>(const GroupKey&) const = default;
 };
+
+// The uid or the expression; empty for neither. O(length).
+std::string group_text(const Module& module, const GroupKey& key);
 
 // The argument that the schema calls a group; where there is none, an argument that is a group, else the last string.
 // O(arguments).

@@ -12,7 +12,7 @@
 namespace fxopt {
 namespace {
 
-using Value = std::optional<int64_t>;
+using MaybeInt = std::optional<int64_t>;
 
 uint64_t hash_expr(const Expr& expr) {
   uint64_t hash = hash_combine(static_cast<uint64_t>(expr.kind), static_cast<uint64_t>(expr.value));
@@ -25,52 +25,52 @@ bool is_same(const Expr& a, const Expr& b) {
   return a.kind == b.kind && a.value == b.value && a.name == b.name && a.inputs == b.inputs;
 }
 
-Value checked_add(int64_t a, int64_t b) {
+MaybeInt checked_add(int64_t a, int64_t b) {
   int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? Value() : Value(sum);
+  return __builtin_add_overflow(a, b, &sum) ? MaybeInt() : MaybeInt(sum);
 }
 
-Value checked_subtract(int64_t a, int64_t b) {
+MaybeInt checked_subtract(int64_t a, int64_t b) {
   int64_t difference = 0;
-  return __builtin_sub_overflow(a, b, &difference) ? Value() : Value(difference);
+  return __builtin_sub_overflow(a, b, &difference) ? MaybeInt() : MaybeInt(difference);
 }
 
-Value checked_multiply(int64_t a, int64_t b) {
+MaybeInt checked_multiply(int64_t a, int64_t b) {
   int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? Value() : Value(product);
+  return __builtin_mul_overflow(a, b, &product) ? MaybeInt() : MaybeInt(product);
 }
 
 bool can_divide(int64_t a, int64_t b) { return b != 0 && !(a == std::numeric_limits<int64_t>::min() && b == -1); }
 
-Value floor_divide(int64_t a, int64_t b) {
+MaybeInt floor_divide(int64_t a, int64_t b) {
   if (!can_divide(a, b)) return std::nullopt;
   const int64_t rest = a % b;
   return a / b - (rest != 0 && (rest < 0) != (b < 0) ? 1 : 0);
 }
 
-Value floor_modulo(int64_t a, int64_t b) {
+MaybeInt floor_modulo(int64_t a, int64_t b) {
   if (b == 0) return std::nullopt;
   if (b == -1) return 0;  // the smallest integer % -1 traps
   const int64_t rest = a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-Value true_divide(int64_t a, int64_t b) {
+MaybeInt true_divide(int64_t a, int64_t b) {
   if (!can_divide(a, b) || a % b != 0) return std::nullopt;
   return a / b;
 }
 
-Value power(int64_t base, int64_t exponent) {
+MaybeInt power(int64_t base, int64_t exponent) {
   if (base == 1 || base == -1) return exponent % 2 == 0 ? 1 : base;
   if (exponent < 0) return std::nullopt;  // a fraction, or a division by zero
   if (base == 0) return exponent == 0 ? 1 : 0;
-  Value result = 1;
+  MaybeInt result = 1;
   // A base of 2 or more overflows within 63 rounds.
   for (int64_t i = 0; i < exponent && result.has_value(); ++i) result = checked_multiply(*result, base);
   return result;
 }
 
-Value evaluate_binary(ExprKind kind, int64_t a, int64_t b) {
+MaybeInt evaluate_binary(ExprKind kind, int64_t a, int64_t b) {
   switch (kind) {
     case ExprKind::kAdd:
       return checked_add(a, b);
@@ -105,41 +105,41 @@ Value evaluate_binary(ExprKind kind, int64_t a, int64_t b) {
 
 using Arguments = std::span<const int64_t>;
 
-Value call_max(Arguments x) { return *std::max_element(x.begin(), x.end()); }
-Value call_min(Arguments x) { return *std::min_element(x.begin(), x.end()); }
-Value call_abs(Arguments x) { return x[0] < 0 ? checked_subtract(0, x[0]) : x[0]; }
-Value call_not(Arguments x) { return x[0] == 0 ? 1 : 0; }
+MaybeInt call_max(Arguments x) { return *std::max_element(x.begin(), x.end()); }
+MaybeInt call_min(Arguments x) { return *std::min_element(x.begin(), x.end()); }
+MaybeInt call_abs(Arguments x) { return x[0] < 0 ? checked_subtract(0, x[0]) : x[0]; }
+MaybeInt call_not(Arguments x) { return x[0] == 0 ? 1 : 0; }
 
-Value call_and(Arguments x) {
+MaybeInt call_and(Arguments x) {
   return std::all_of(x.begin(), x.end(), [](int64_t value) { return value != 0; }) ? 1 : 0;
 }
 
-Value call_or(Arguments x) {
+MaybeInt call_or(Arguments x) {
   return std::any_of(x.begin(), x.end(), [](int64_t value) { return value != 0; }) ? 1 : 0;
 }
 
-Value call_ceil_div(Arguments x) {
-  const Value floor = floor_divide(x[0], x[1]);
+MaybeInt call_ceil_div(Arguments x) {
+  const MaybeInt floor = floor_divide(x[0], x[1]);
   if (!floor.has_value()) return std::nullopt;
   return x[0] % x[1] == 0 ? floor : checked_add(*floor, 1);
 }
 
-Value call_mod(Arguments x) { return x[0] < 0 || x[1] < 0 ? Value() : floor_modulo(x[0], x[1]); }
+MaybeInt call_mod(Arguments x) { return x[0] < 0 || x[1] < 0 ? MaybeInt() : floor_modulo(x[0], x[1]); }
 
-Value call_pow2_floor(Arguments x) {
-  return x[0] < 1 ? Value() : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(x[0])));
+MaybeInt call_pow2_floor(Arguments x) {
+  return x[0] < 1 ? MaybeInt() : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(x[0])));
 }
 
-Value call_modular_indexing(Arguments x) {
-  const Value quotient = floor_divide(x[0], x[1]);
-  return quotient.has_value() ? floor_modulo(*quotient, x[2]) : Value();
+MaybeInt call_modular_indexing(Arguments x) {
+  const MaybeInt quotient = floor_divide(x[0], x[1]);
+  return quotient.has_value() ? floor_modulo(*quotient, x[2]) : MaybeInt();
 }
 
 struct Function {
   std::string_view name;
   size_t min_arguments;
   size_t max_arguments;
-  Value (*evaluate)(Arguments);
+  MaybeInt (*evaluate)(Arguments);
 };
 
 constexpr size_t kAny = std::numeric_limits<size_t>::max();
@@ -158,23 +158,23 @@ const Function* find_function(std::string_view name) {
   return found == std::end(kFunctions) ? nullptr : found;
 }
 
-Value evaluate_call(std::string_view name, std::span<const Value> inputs) {
+MaybeInt evaluate_call(std::string_view name, std::span<const MaybeInt> inputs) {
   if (!ExprTable::takes(name, inputs.size())) return std::nullopt;
   if (name == kWhere) {
     if (!inputs[0].has_value()) return std::nullopt;
     return *inputs[0] != 0 ? inputs[1] : inputs[2];
   }
   std::vector<int64_t> arguments;
-  for (const Value& input : inputs) {
+  for (const MaybeInt& input : inputs) {
     if (!input.has_value()) return std::nullopt;
     arguments.push_back(*input);
   }
   return find_function(name)->evaluate(arguments);
 }
 
-Value look_up(const SymbolValues& values, StringId name) {
+MaybeInt look_up(const SymbolValues& values, StringId name) {
   const SymbolValues::const_iterator found = values.find(name);
-  return found == values.end() ? Value() : Value(found->second);
+  return found == values.end() ? MaybeInt() : MaybeInt(found->second);
 }
 
 bool is_binary(ExprKind kind) {
@@ -246,9 +246,9 @@ std::optional<int64_t> ExprTable::apply(ExprId id, std::span<const std::optional
 
 std::optional<int64_t> ExprTable::evaluate(ExprId id, const SymbolValues& values) const {
   const std::vector<ExprId> ids = closure(id);
-  std::vector<Value> results;
+  std::vector<MaybeInt> results;
   results.reserve(ids.size());
-  std::vector<Value> inputs;
+  std::vector<MaybeInt> inputs;
   for (const ExprId current : ids) {
     const Expr& expr = exprs_[current.index()];
     inputs.clear();

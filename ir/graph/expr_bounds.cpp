@@ -14,7 +14,7 @@ namespace {
 
 using Bounds = std::span<const ValueRange>;
 
-constexpr ValueRange kAny{};
+constexpr ValueRange kAnyValue{};
 constexpr ValueRange kTruth{0, 1};
 
 // The ends of a range from whole numbers. As a lower one the largest integer is a number, as an upper one it has no
@@ -36,7 +36,7 @@ ValueRange joined(ValueRange a, ValueRange b) { return {std::min(a.min, b.min), 
 // A divisor of 0 has no value.
 ValueRange floor_divide(ValueRange a, ValueRange b) {
   if (b.max < 0) return floor_divide(negated(a), negated(b));
-  if (b.min < 0 || b.max == 0) return kAny;
+  if (b.min < 0 || b.max == 0) return kAnyValue;
   b.min = std::max<int64_t>(b.min, 1);
   const auto quotient = [](int64_t x, int64_t y) { return x / y - (x % y < 0 ? 1 : 0); };
   return {a.has_min() ? std::min(quotient(a.min, b.min), quotient(a.min, b.max)) : a.min,
@@ -45,7 +45,7 @@ ValueRange floor_divide(ValueRange a, ValueRange b) {
 
 // Python's: the sign is the divisor's.
 ValueRange modulo(ValueRange a, ValueRange b) {
-  if (b.min < 0 || b.max == 0) return kAny;
+  if (b.min < 0 || b.max == 0) return kAnyValue;
   if (a.min >= 0 && a.max < std::max<int64_t>(b.min, 1)) return a;
   const int64_t largest = b.has_max() ? b.max - 1 : b.max;
   return {0, a.min >= 0 ? std::min(a.max, largest) : largest};
@@ -53,7 +53,7 @@ ValueRange modulo(ValueRange a, ValueRange b) {
 
 // Of 0 and more. Grows with both, but that 0 ** 0 is 1.
 ValueRange power(ValueRange a, ValueRange b) {
-  if (a.min < 0 || b.min < 0) return kAny;
+  if (a.min < 0 || b.min < 0) return kAnyValue;
   const auto end = [](int64_t base, int64_t exponent) {
     if (base <= 1) return WideSum{exponent == 0 ? 1 : base};
     WideSum result = 1;
@@ -100,7 +100,7 @@ ValueRange pow2_floor(Bounds x) {
   return {end(x[0].min), x[0].has_max() ? end(x[0].max) : ValueRange::kNoMax};
 }
 
-struct Function {
+struct BoundsFunction {
   std::string_view name;
   size_t min_arguments;
   size_t max_arguments;
@@ -109,21 +109,21 @@ struct Function {
 
 // As many as ExprTable::evaluate() has.
 constexpr size_t kMany = std::numeric_limits<size_t>::max();
-constexpr std::array kFunctions = {
-    Function{"Max", 1, kMany, max_of},      Function{"Min", 1, kMany, min_of},
-    Function{"CeilDiv", 2, 2, ceil_div},    Function{"Mod", 2, 2, mod},
-    Function{"Abs", 1, 1, abs_of},          Function{"ModularIndexing", 3, 3, modular_indexing},
-    Function{"And", 1, kMany, truth},       Function{"Or", 1, kMany, truth},
-    Function{"Not", 1, 1, truth},           Function{"Where", 3, 3, where},
-    Function{"Pow2Floor", 1, 1, pow2_floor}};
+constexpr std::array kBoundsFunctions = {
+    BoundsFunction{"Max", 1, kMany, max_of},      BoundsFunction{"Min", 1, kMany, min_of},
+    BoundsFunction{"CeilDiv", 2, 2, ceil_div},    BoundsFunction{"Mod", 2, 2, mod},
+    BoundsFunction{"Abs", 1, 1, abs_of},          BoundsFunction{"ModularIndexing", 3, 3, modular_indexing},
+    BoundsFunction{"And", 1, kMany, truth},       BoundsFunction{"Or", 1, kMany, truth},
+    BoundsFunction{"Not", 1, 1, truth},           BoundsFunction{"Where", 3, 3, where},
+    BoundsFunction{"Pow2Floor", 1, 1, pow2_floor}};
 
 ValueRange bounds_of_call(std::string_view name, Bounds inputs) {
-  for (const Function& function : kFunctions) {
+  for (const BoundsFunction& function : kBoundsFunctions) {
     if (function.name != name) continue;
     const bool fits = inputs.size() >= function.min_arguments && inputs.size() <= function.max_arguments;
-    return fits ? function.bounds(inputs) : kAny;
+    return fits ? function.bounds(inputs) : kAnyValue;
   }
-  return kAny;
+  return kAnyValue;
 }
 
 ValueRange bounds_of_operator(ExprKind kind, Bounds x) {
@@ -151,7 +151,7 @@ ValueRange bounds_of_operator(ExprKind kind, Bounds x) {
     case ExprKind::kGt:
       return kTruth;
     default:
-      return kAny;
+      return kAnyValue;
   }
 }
 
@@ -191,7 +191,7 @@ ValueRange ExprBounds::of(const Expr& expr) const {
   if (expr.kind == ExprKind::kInt) return ValueRange::of(expr.value);
   if (expr.kind == ExprKind::kSymbol) {
     const SymbolRanges::const_iterator found = ranges_.find(expr.name);
-    return found == ranges_.end() ? kAny : found->second;
+    return found == ranges_.end() ? kAnyValue : found->second;
   }
   std::vector<ValueRange> inputs;
   for (const ExprId input : expr.inputs) inputs.push_back(bounds_.at(input));

@@ -7,12 +7,6 @@
 #include "ir/io/fxg_parse.h"
 
 namespace fxopt {
-namespace {
-
-constexpr uint64_t kPlainNan = 0x7ff8000000000000;
-
-}  // namespace
-
 bool TextParser::arg(uint32_t depth) {
   const std::optional<Arg> item = plain_arg(depth);
   if (!item) return false;

@@ -11,6 +11,9 @@
 
 namespace fxopt {
 
+// The bits of the NaN that is written as "nan"; others are written as bits.
+inline constexpr uint64_t kPlainNan = 0x7ff8000000000000;
+
 enum class TokenKind : uint8_t {
   kEnd,
   kIdentifier,  // [A-Za-z_][A-Za-z0-9_.]*

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxSuggestedLength = 128;  // closest_name is quadratic in the length
 constexpr size_t kMaxShownLength = 64;
-constexpr uint64_t kVersion = 0;
+constexpr uint64_t kTextVersion = 0;
 
 struct ModuleFields {
   StringId name;
@@ -113,7 +113,7 @@ bool TextParser::file_header() {
   lexer_.advance();
   const size_t at = offset();
   const std::optional<uint64_t> version = integer<uint64_t>();
-  if (version && *version != kVersion) {
+  if (version && *version != kTextVersion) {
     return fail(ErrorCode::kVersion, at, "this build reads version 0 of the text form, not " + std::to_string(*version),
                 "convert the file with the fxopt that wrote it");
   }

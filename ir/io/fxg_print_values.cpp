@@ -10,12 +10,6 @@
 #include "ir/io/strides.h"
 
 namespace fxopt {
-namespace {
-
-constexpr uint64_t kPlainNan = 0x7ff8000000000000;
-
-}  // namespace
-
 // An expression that reads as a plain integer stands in parentheses, because `4` alone is the number.
 void TextPrinter::dim(const Dim& dim) {
   if (dim.is_static()) return number(dim.value);

@@ -15,7 +15,7 @@
 namespace fxopt {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kMeasurementVersion = 1;
 
 Error bad(const std::string& file, std::string message, std::string hint) {
   Error error{ErrorCode::kBadMeasurement, std::move(message), std::move(hint), {}};
@@ -49,9 +49,9 @@ Status read(std::string_view bytes, const std::string& file, schema::Measurement
 Result<Measurement> parse_measurement(std::string_view bytes, const std::string& file) {
   schema::Measurement message;
   if (const Status status = read(bytes, file, message); !status.ok()) return status.error();
-  if (message.version() != kVersion) {
+  if (message.version() != kMeasurementVersion) {
     return bad(file, "this is a measurement of version " + std::to_string(message.version()),
-               "this fxopt reads version " + std::to_string(kVersion));
+               "this fxopt reads version " + std::to_string(kMeasurementVersion));
   }
   Measurement result{message.device(), {}, message.method(), message.runs(), {}};
   for (const schema::Software& each : message.software()) result.software.emplace_back(each.name(), each.version());
@@ -79,8 +79,8 @@ Result<Measurement> parse_measurement(std::string_view bytes, const std::string&
 }
 
 std::string print_measurement(const Measurement& measurement) {
-  std::string text = "{\"version\": " + std::to_string(kVersion) + ", \"device\": " + quoted(measurement.device) +
-                     ",\n \"software\": [";
+  std::string text = "{\"version\": " + std::to_string(kMeasurementVersion) +
+                     ", \"device\": " + quoted(measurement.device) + ",\n \"software\": [";
   std::string_view separator = "";
   for (const auto& [name, version] : measurement.software) {
     text.append(separator).append("{\"name\": " + quoted(name) + ", \"version\": " + quoted(version) + "}");

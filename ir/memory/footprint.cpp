@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::string_view kMetricNames[kNumMemoryMetrics] = {"ideal",  "requested", "allocated",
                                                               "active", "reserved",  "arena"};
-constexpr size_t kAll = static_cast<size_t>(PoolKind::kAll);
 
 // The first place of the largest value.
 uint32_t place_of_peak(const std::vector<int64_t>& values) {
@@ -174,7 +173,7 @@ std::optional<Fit> DeviceFootprint::fit(bool expandable) const {
   }
   fit.node = replay.out_of_memory;
   fit.asked = replay.failed_bytes;
-  fit.left = *allocator_bytes - replay.statistics.reserved_bytes[kAll].current;
+  fit.left = *allocator_bytes - replay.statistics.reserved_bytes[kAllPools].current;
   fit.step = replay.steps;
   return fit;
 }

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int64_t kStream = 0;
 constexpr uint32_t kMaxSteps = 16;
-constexpr size_t kAll = static_cast<size_t>(PoolKind::kAll);
 
 class Replayer {
  public:
@@ -46,7 +45,7 @@ class Replayer {
     const auto same = [](const ReplayPeak& a, const ReplayPeak& b) { return a.bytes == b.bytes && a.node == b.node; };
     return same(result_.requested, before.requested) && same(result_.allocated, before.allocated) &&
            same(result_.active, before.active) && same(result_.reserved, before.reserved) &&
-           result_.statistics.reserved_bytes[kAll].current == before.statistics.reserved_bytes[kAll].current;
+           result_.statistics.reserved_bytes[kAllPools].current == before.statistics.reserved_bytes[kAllPools].current;
   }
 
   bool step(ReplayListener* listener) {
@@ -183,12 +182,12 @@ class Replayer {
   }
 
   static void note(ReplayPeak& peak, const StatisticByPool& statistic, NodeId node) {
-    if (statistic[kAll].peak > peak.bytes) peak = {statistic[kAll].peak, node};
+    if (statistic[kAllPools].peak > peak.bytes) peak = {statistic[kAllPools].peak, node};
   }
 
   void note_timeline() {
-    result_.allocated_at.push_back(allocator_.statistics().allocated_bytes[kAll].current);
-    result_.reserved_at.push_back(allocator_.statistics().reserved_bytes[kAll].current);
+    result_.allocated_at.push_back(allocator_.statistics().allocated_bytes[kAllPools].current);
+    result_.reserved_at.push_back(allocator_.statistics().reserved_bytes[kAllPools].current);
   }
 
   const MemoryTrace& trace_;

@@ -45,9 +45,9 @@ bool names(const std::array<std::string_view, N>& table, std::string_view name) 
   return std::find(table.begin(), table.end(), name) != table.end();
 }
 
-class Inference {
+class PhaseInference {
  public:
-  Inference(const Graph& graph, const StorageMap& storages)
+  PhaseInference(const Graph& graph, const StorageMap& storages)
       : graph_(graph), storages_(storages), output_(graph.output()) {
     map_.phase = IdMap<NodeId, Phase>(graph.num_ids(), Phase::kForward);
     if (!output_.is_valid()) return;
@@ -305,9 +305,9 @@ class Inference {
 PhaseMap infer_phases(const Graph& graph) { return infer_phases(graph, StorageMap(graph)); }
 
 std::optional<GradientReach> reach_of_gradients(const Graph& graph, const StorageMap& storages) {
-  return Inference(graph, storages).reach();
+  return PhaseInference(graph, storages).reach();
 }
 
-PhaseMap infer_phases(const Graph& graph, const StorageMap& storages) { return Inference(graph, storages).run(); }
+PhaseMap infer_phases(const Graph& graph, const StorageMap& storages) { return PhaseInference(graph, storages).run(); }
 
 }  // namespace fxopt

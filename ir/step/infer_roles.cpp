@@ -19,9 +19,9 @@ namespace {
 
 constexpr size_t kMaxTangents = 256;  // bounds the search for their number
 
-class Inference {
+class RoleInference {
  public:
-  Inference(const Graph& graph, const StorageMap& storages) : graph_(graph), storages_(storages) {
+  RoleInference(const Graph& graph, const StorageMap& storages) : graph_(graph), storages_(storages) {
     for (const NodeId node : graph.nodes()) {
       if (graph[node].kind == NodeKind::kPlaceholder) roles_.inputs.push_back({node, InputRole::kUnspecified, false});
     }
@@ -277,7 +277,7 @@ class Inference {
 
 RoleMap infer_roles(const Graph& graph) { return infer_roles(graph, StorageMap(graph)); }
 
-RoleMap infer_roles(const Graph& graph, const StorageMap& storages) { return Inference(graph, storages).run(); }
+RoleMap infer_roles(const Graph& graph, const StorageMap& storages) { return RoleInference(graph, storages).run(); }
 
 std::vector<NodeId> infer_tangents(const Graph& graph, const StorageMap& storages) {
   std::vector<NodeId> tangents;

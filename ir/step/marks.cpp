@@ -167,9 +167,9 @@ int64_t count_untaken(const Graph& graph, NodeId node, const Mark& mark) {
                        [&](int64_t part) { return !std::binary_search(taken.begin(), taken.end(), part); });
 }
 
-class Finder {
+class MarkFinder {
  public:
-  Finder(const Graph& graph, const PhaseMap& phases) : graph_(graph), phases_(phases) {
+  MarkFinder(const Graph& graph, const PhaseMap& phases) : graph_(graph), phases_(phases) {
     marks_.is_saved = IdMap<NodeId, bool>(graph.num_ids(), false);
   }
 
@@ -297,7 +297,7 @@ bool holds_marks(const Graph& graph) {
 }
 
 MarkMap find_marks(const Graph& graph, const PhaseMap& phases) {
-  return may_hold_marks(graph.module()) ? Finder(graph, phases).run() : MarkMap();
+  return may_hold_marks(graph.module()) ? MarkFinder(graph, phases).run() : MarkMap();
 }
 
 size_t mark_saved(Graph& graph, std::span<const NodeId> saved) {

@@ -59,9 +59,9 @@ std::string_view difference(const Graph& from, NodeId given, const Graph& to, No
   return {};
 }
 
-class Finder {
+class PartFinder {
  public:
-  explicit Finder(const Module& module) : module_(module) {}
+  explicit PartFinder(const Module& module) : module_(module) {}
 
   Result<Step> run() {
     step_.is_given = !module_.invocations.empty();
@@ -371,7 +371,7 @@ size_t Step::count(size_t i, StepInput::Source source) const {
                                            [source](const StepInput& input) { return input.source == source; }));
 }
 
-Result<Step> find_step(const Module& module) { return Finder(module).run(); }
+Result<Step> find_step(const Module& module) { return PartFinder(module).run(); }
 
 void record_step(Module& module, const Step& step) {
   if (!step.is_given) {

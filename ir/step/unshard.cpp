@@ -17,9 +17,9 @@ bool is_layout(const Graph& graph, NodeId node) {
                           view_of_call(graph, node) != ViewKind::kNone);
 }
 
-class Finder {
+class GatherFinder {
  public:
-  Finder(const Graph& graph, UnshardMap& map) : graph_(graph), map_(map) {}
+  GatherFinder(const Graph& graph, UnshardMap& map) : graph_(graph), map_(map) {}
 
   UnshardContent content_of(NodeId node) {
     bool is_any = false, is_other = false, is_gathered = false;
@@ -66,7 +66,7 @@ UnshardMap find_unshards(const Graph& graph, const std::vector<NodeId>& from,
   map.content = IdMap<NodeId, UnshardContent>(graph.num_ids(), UnshardContent::kOther);
   map.leads = map.is_past_wait = IdMap<NodeId, bool>(graph.num_ids(), false);
   for (const NodeId node : from) map.content[node] = UnshardContent::kShard;
-  Finder finder(graph, map);
+  GatherFinder finder(graph, map);
   for (const NodeId node : graph.nodes()) {
     if (!graph[node].is_call() || !is_looked_at(node)) continue;
     map.content[node] = finder.content_of(node);

@@ -51,7 +51,7 @@
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kPass = "canonicalize";
+constexpr std::string_view kCanonicalize = "canonicalize";
 constexpr std::string_view kDetach = "aten.detach.default";
 constexpr std::array<std::string_view, 2> kAliases = {"aten.alias.default", kDetach};
 // Views that flip the conjugate or negative bit, which some tracers do not record.
@@ -441,7 +441,7 @@ Result<PassResult> canonicalize(Graph& graph, const CanonicalizeOptions& options
   const std::vector<Replacement> plan = Planner(context.facts.of(graph), options, result).run();
   if (!plan.empty()) {
     const PhaseMap& phases = context.facts.of(graph).phases();
-    Replacer replacer(graph, phases, kPass);
+    Replacer replacer(graph, phases, kCanonicalize);
     const std::vector<Passed> of_inputs = views_of_inputs(graph, plan);
     std::vector<Passed> on_the_way;
     for (const auto& [view, base, is_direct] : plan) {

@@ -44,16 +44,16 @@
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kPass = "cse";
+constexpr std::string_view kCse = "cse";
 struct Merge {
   NodeId gone;
   NodeId kept;
 };
 
-class Planner {
+class CsePlanner {
  public:
-  Planner(Facts& facts, const CseOptions& options, const IdMap<NodeId, uint32_t>* classes, const MayMerge& may_merge,
-          PassResult& result)
+  CsePlanner(Facts& facts, const CseOptions& options, const IdMap<NodeId, uint32_t>* classes, const MayMerge& may_merge,
+             PassResult& result)
       : graph_(facts.graph()),
         classes_(classes),
         may_merge_(may_merge),
@@ -305,8 +305,8 @@ class Planner {
 PassResult merge(Graph& graph, const CseOptions& options, const IdMap<NodeId, uint32_t>* classes,
                  const MayMerge& may_merge, PassContext& context) {
   PassResult result;
-  const std::vector<Merge> plan = Planner(context.facts.of(graph), options, classes, may_merge, result).run();
-  Replacer replacer(graph, context.facts.of(graph).phases(), kPass);
+  const std::vector<Merge> plan = CsePlanner(context.facts.of(graph), options, classes, may_merge, result).run();
+  Replacer replacer(graph, context.facts.of(graph).phases(), kCse);
   for (const auto& [gone, kept] : plan) {
     replacer.merge(gone, kept);
     result.count("merged");

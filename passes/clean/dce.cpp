@@ -34,7 +34,7 @@
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kPass = "dce";
+constexpr std::string_view kDce = "dce";
 class Liveness {
  public:
   Liveness(Facts& facts, const DceOptions& options, PassResult& result)
@@ -267,7 +267,7 @@ class Liveness {
 Result<PassResult> dce(Graph& graph, const DceOptions& options, PassContext& context) {
   PassResult result;
   const std::vector<NodeId> dead = Liveness(context.facts.of(graph), options, result).run();
-  Replacer replacer(graph, context.facts.of(graph).phases(), kPass);
+  Replacer replacer(graph, context.facts.of(graph).phases(), kDce);
   for (const NodeId node : dead) {
     replacer.erase_unread(node);
     result.count("erased");

@@ -24,7 +24,7 @@
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kPass = "alias-round-trips";
+constexpr std::string_view kAliasRoundTrips = "alias-round-trips";
 
 struct RoundTrip {
   NodeId cut;
@@ -452,9 +452,9 @@ Result<PassResult> alias_round_trips(Graph& graph, const AliasRoundTripsOptions&
   const std::vector<Collective> collectives =
       find_collectives(graph, symbol_values(graph.module(), context.measure.memory.symbols));
   const std::vector<RoundTrip> trips = Finder(graph, facts, result).run(collectives);
-  Replacer replacer(graph, facts.phases(), kPass);
+  Replacer replacer(graph, facts.phases(), kAliasRoundTrips);
   Dropper dropper(graph, replacer, result);
-  const StringId pass = graph.module().intern(kPass);
+  const StringId pass = graph.module().intern(kAliasRoundTrips);
   int64_t by_number = 0;
   for (const RoundTrip& trip : trips) {
     const NodeId source = first_argument(graph, trip.gather);  // by now: it may have been a cut itself

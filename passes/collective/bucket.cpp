@@ -24,7 +24,7 @@
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kPass = "bucket";
+constexpr std::string_view kBucket = "bucket";
 
 // Whether a tag wants it computed again, and is still to be carried out.
 bool wants_copies(const Graph& graph, NodeId start) {
@@ -37,16 +37,16 @@ Law law_of(const Collective& one) {
 }
 
 // Puts one collective in place of the members of a bucket, whose starts stand together, and so do their waits.
-class Writer {
+class BucketWriter {
  public:
   // The graph is in that order.
-  Writer(Graph& graph, Facts& facts, const std::vector<NodeId>& order, BucketForm form, PassResult& result)
+  BucketWriter(Graph& graph, Facts& facts, const std::vector<NodeId>& order, BucketForm form, PassResult& result)
       : graph_(graph),
         storages_(facts.storages()),
         form_(form),
         result_(result),
-        replacer_(graph, facts.phases(), kPass),
-        pass_(graph.module().intern(kPass)) {
+        replacer_(graph, facts.phases(), kBucket),
+        pass_(graph.module().intern(kBucket)) {
     find_escaping();
     places_ = IdMap<NodeId, uint32_t>(graph.num_ids(), 0);
     for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = static_cast<uint32_t>(i);
@@ -484,7 +484,7 @@ std::vector<std::vector<NodeId>> write(Graph& graph, Facts& facts, const BucketP
   facts.phases();  // asked before the order changes
   facts.storages();
   graph.set_schedule(order);
-  Writer writer(graph, facts, order, plan.form, result);
+  BucketWriter writer(graph, facts, order, plan.form, result);
   std::vector<std::vector<NodeId>> made;
   for (const std::vector<size_t>& members : plan.buckets) made.push_back(writer.run(plan, members));
   writer.finish();

@@ -25,7 +25,7 @@
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kPass = "dedup-unshards";
+constexpr std::string_view kDedupUnshards = "dedup-unshards";
 
 // -- gathers
 
@@ -119,10 +119,10 @@ class ReductionMerger {
       : graph_(graph),
         storages_(facts.storages()),
         result_(result),
-        replacer_(graph, facts.phases(), kPass),
+        replacer_(graph, facts.phases(), kDedupUnshards),
         is_awaited_(control_targets(graph)),
         places_(graph.num_ids(), 0),
-        pass_(graph.module().intern(kPass)) {
+        pass_(graph.module().intern(kDedupUnshards)) {
     for (const NodeId node : graph.nodes()) places_[node] = graph.position(node);
     for (const Collective& each : find_collectives(graph, values)) {
       const bool is_reduction = each.kind == CollectiveKind::kReduceScatter || each.kind == CollectiveKind::kAllReduce;

@@ -25,7 +25,7 @@
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kPass = "fuse-gathers";
+constexpr std::string_view kFuseGathers = "fuse-gathers";
 
 struct Obstacle {
   std::string code;  // empty: nothing stands against it
@@ -374,15 +374,18 @@ StringId make_group(Module& module, const Fusion& fusion, const std::vector<Coll
   group.ranks = fusion.ranks;
   group.mesh = fusion.mesh->name;
   group.made_by_pass = true;
-  group.made_by = module.intern(kPass);
+  group.made_by = module.intern(kFuseGathers);
   module.groups.push_back(std::move(group));
   return module.groups.back().uid;
 }
 
-class Writer {
+class FusedWriter {
  public:
-  Writer(Graph& graph, const PhaseMap& phases, PassResult& result)
-      : graph_(graph), result_(result), replacer_(graph, phases, kPass), pass_(graph.module().intern(kPass)) {}
+  FusedWriter(Graph& graph, const PhaseMap& phases, PassResult& result)
+      : graph_(graph),
+        result_(result),
+        replacer_(graph, phases, kFuseGathers),
+        pass_(graph.module().intern(kFuseGathers)) {}
 
   void run(const Planner& plan, const std::vector<Fusion>& fusions) {
     for (const Fusion& fusion : fusions) write(plan, fusion);
@@ -445,7 +448,7 @@ bool keeps_peak(const Graph& graph, Facts& facts, const Planner& plan, const std
   const PeakBound bound(graph, facts, memory, 0);
   const std::unique_ptr<Module> copy = graph.module().clone();
   PassResult ignored;
-  Writer(copy->graph(graph.id()), facts.phases(), ignored).run(plan, fusions);
+  FusedWriter(copy->graph(graph.id()), facts.phases(), ignored).run(plan, fusions);
   ModuleFacts known(*copy);
   return bound.measure(copy->graph(graph.id()), known.of(copy->graph(graph.id()))).is_within();
 }
@@ -477,7 +480,7 @@ void say_groups(const Graph& graph, const std::vector<Fusion>& fusions, PassResu
     said.push_back(fusion.group);
     const ProcessGroup& group = *find_group(graph.module(), fusion.group);
     const std::string uid = "'" + std::string(graph.module().text(group.uid)) + "'";
-    if (group.made_by_pass && graph.module().text(group.made_by) == kPass) {
+    if (group.made_by_pass && graph.module().text(group.made_by) == kFuseGathers) {
       result.warn(graph, "groups-created",
                   "process group " + uid + " of the ranks " + format_numbers(group.ranks) +
                       " is new: every rank must make it, in this order of ranks, before the step");
@@ -518,7 +521,7 @@ Result<PassResult> fuse_gathers(Graph& graph, const FuseGathersOptions& options,
     for (Fusion& fusion : fusions) fusion.is_early = false;
   }
   say_groups(graph, fusions, result);
-  Writer(graph, facts.phases(), result).run(planner, fusions);
+  FusedWriter(graph, facts.phases(), result).run(planner, fusions);
   return result;
 }
 

@@ -44,7 +44,7 @@
 namespace fxopt {
 namespace {
 
-constexpr std::string_view kPass = "partition";
+constexpr std::string_view kPartition = "partition";
 
 // Whether the graph says of itself that it is joint, and none of its gradients is anything but None: no output needs one.
 bool has_no_gradients(const Graph& graph) {
@@ -134,7 +134,7 @@ Result<PassResult> with_gathers_merged(Graph& graph, bool across, Result<PassRes
     graph.prune_control();
     context.facts.of(graph).forget();
   }
-  Result<PassResult> merged = merge_gathers(graph, across, context, kPass);
+  Result<PassResult> merged = merge_gathers(graph, across, context, kPartition);
   if (!merged.ok()) return merged;
   done->merge(std::move(*merged));
   if (across) remark_gathers_apart(graph, context.facts.of(graph), *done);
@@ -218,7 +218,7 @@ Result<PassResult> repeat_choice(Graph& graph, const PartitionOptions& options, 
   if (!prepared.ok()) return prepared;
   Result<Choice> choice = choose_marked(graph, context.facts.of(graph), options.prefer_recompute);
   if (!choice.ok()) return std::move(choice).error();
-  Result<PassResult> result = remat_as_decided(graph, std::move(choice->decisions), context, kPass);
+  Result<PassResult> result = remat_as_decided(graph, std::move(choice->decisions), context, kPartition);
   if (!result.ok()) return result;
   prepared->merge(std::move(*result));
   result = std::move(prepared);
@@ -265,7 +265,7 @@ void warn_of_marks(const Graph& graph, const PartitionOptions& options, PassResu
 void write_marks(Graph& graph, Facts& facts, const std::vector<NodeId>& saved, PassResult& result) {
   result.count("marked", static_cast<int64_t>(mark_saved(graph, saved)));
   const MarkMap marks = find_marks(graph, facts.phases());
-  const TagVerdict honoured{Verdict::kHonoured, TagRule::kReplay, graph.module().intern(kPass), {}};
+  const TagVerdict honoured{Verdict::kHonoured, TagRule::kReplay, graph.module().intern(kPartition), {}};
   for (const NodeId node : saved) {
     if (!marks.is_saved.get(node)) continue;
     std::optional<TagVerdict>& verdict = graph.mutable_extra(node).mark_verdict;
@@ -287,7 +287,7 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
     } else {
       choice.decisions = decide_tags(graph, known.phases(), known.storages(), known.effects(), TagRules::kFxopt);
     }
-    return remat_as_decided(graph, std::move(choice.decisions), context, kPass);
+    return remat_as_decided(graph, std::move(choice.decisions), context, kPartition);
   }
   if (options.mode == PartitionMode::kSaveAll) return repeat_choice(graph, options, context);
   Result<PassResult> prepared = prepare_cut(graph, options.compat, num_forward_outputs, context);
@@ -299,7 +299,7 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
   if (!choice.ok()) return std::move(choice).error();
   choice->decisions.copies_views = is_torch;
   put_into_forward(graph, facts, choice->into_forward, result);
-  Result<PassResult> recomputed = remat_as_decided(graph, std::move(choice->decisions), context, kPass);
+  Result<PassResult> recomputed = remat_as_decided(graph, std::move(choice->decisions), context, kPartition);
   if (!recomputed.ok()) return recomputed;
   result.merge(std::move(*recomputed));
   if (choice->cost.has_value()) result.note("cut", *choice->cost);
@@ -313,7 +313,7 @@ Result<PassResult> recompute(Graph& graph, const PartitionOptions& options, size
 
 // Tags and marks without a verdict are moot, and those of backward nodes, which go, are in the ledger.
 void judge_without_backward(Graph& graph, const PhaseMap& phases, const JointHalves& halves, PassResult& result) {
-  const StringId pass = graph.module().intern(kPass);
+  const StringId pass = graph.module().intern(kPartition);
   const auto judge = [&](std::optional<TagVerdict>& verdict, Verdict word, TagRule rule) {
     if (verdict.has_value()) return;
     verdict = TagVerdict{word, rule, pass, {}};
@@ -324,7 +324,7 @@ void judge_without_backward(Graph& graph, const PhaseMap& phases, const JointHal
     if (graph[node].tag == Tag::kNone) continue;
     judge(graph.mutable_extra(node).verdict, is_backward ? Verdict::kOverridden : Verdict::kMoot,
           is_backward ? TagRule::kBackwardTag : TagRule::kNone);
-    if (is_backward) record_tag(graph, node, kPass);
+    if (is_backward) record_tag(graph, node, kPartition);
   }
   const MarkMap marks = find_marks(graph, phases);
   for (const NodeId value : marks.values) {

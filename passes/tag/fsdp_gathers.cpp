@@ -25,9 +25,9 @@
 namespace fxopt {
 namespace {
 
-class Tagger {
+class GatherTagger {
  public:
-  Tagger(Graph& graph, Facts& facts, const FsdpGathersOptions& options, PassResult& result)
+  GatherTagger(Graph& graph, Facts& facts, const FsdpGathersOptions& options, PassResult& result)
       : graph_(graph),
         facts_(facts),
         phases_(facts.phases()),
@@ -107,7 +107,7 @@ Status FsdpGathersOptions::check() const {
 
 Result<PassResult> fsdp_gathers(Graph& graph, const FsdpGathersOptions& options, PassContext& context) {
   PassResult result;
-  Tagger(graph, context.facts.of(graph), options, result).run();
+  GatherTagger(graph, context.facts.of(graph), options, result).run();
   return result;
 }
 

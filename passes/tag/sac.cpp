@@ -34,9 +34,9 @@ bool any_of(const std::vector<std::string>& names, const Matches& matches) {
   return std::any_of(names.begin(), names.end(), matches);
 }
 
-class Tagger {
+class SacTagger {
  public:
-  Tagger(Facts& facts, const SacOptions& options, const PolicyTagger& policy, PassResult& result)
+  SacTagger(Facts& facts, const SacOptions& options, const PolicyTagger& policy, PassResult& result)
       : graph_(facts.graph()),
         policy_(policy),
         options_(options),
@@ -229,7 +229,7 @@ Result<PassResult> sac(Graph& graph, const SacOptions& options, PassContext& con
   remark_names(graph, options, result);
   Facts& facts = context.facts.of(graph);
   PolicyTagger policy(graph, facts.phases(), options.marked, "sac", result);
-  Tagger tagger(facts, options, policy, result);
+  SacTagger tagger(facts, options, policy, result);
   const IdMap<NodeId, Tag> tags = tagger.run();
   for (const NodeId node : graph.nodes()) {
     if (graph[node].tag != Tag::kNone || tags[node] == Tag::kNone) continue;

@@ -19,8 +19,6 @@ int64_t element_size(FxDType dtype) {
   return dtype < std::size(kSizes) ? kSizes[dtype] : 0;
 }
 
-std::string named(const char* noun, uint64_t index) { return std::string(noun) + " " + std::to_string(index); }
-
 // The rules of one plan, whose structure is good.
 class Rules {
  public:

@@ -9,8 +9,6 @@ namespace {
 
 constexpr uint32_t kMaxStreams = 64;
 
-std::string named(const char* noun, uint64_t index) { return std::string(noun) + " " + std::to_string(index); }
-
 // For each step, how far it is behind the steps of each stream: vector clocks, of which only those are kept that an
 // event hands on.
 class Clocks {

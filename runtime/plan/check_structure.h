@@ -36,6 +36,8 @@ inline bool is_made(const FxStorage& storage) {
 }
 inline bool is_exchange(const FxStep& step) { return step.kind == FX_STEP_COLLECTIVE || step.kind == FX_STEP_MESSAGE; }
 
+inline std::string named(const char* noun, uint64_t index) { return std::string(noun) + " " + std::to_string(index); }
+
 enum class Part : uint8_t {
   kPlan,
   kStep,

@@ -9,7 +9,7 @@
 namespace fxopt {
 namespace {
 
-using Value = std::optional<ScalarValue>;
+using Known = std::optional<ScalarValue>;
 
 constexpr size_t kMaxStack = 256;
 
@@ -61,19 +61,19 @@ std::optional<int64_t> int_power(int64_t base, int64_t exponent) {
   return result;
 }
 
-Value integer_or_nothing(std::optional<int64_t> value) {
-  return value.has_value() ? Value(ScalarValue::of(*value)) : std::nullopt;
+Known integer_or_nothing(std::optional<int64_t> value) {
+  return value.has_value() ? Known(ScalarValue::of(*value)) : std::nullopt;
 }
 
-Value on_integers(FxCodeOp op, int64_t a, int64_t b) {
+Known on_integers(FxCodeOp op, int64_t a, int64_t b) {
   int64_t result = 0;
   switch (op) {
     case FX_CODE_ADD:
-      return __builtin_add_overflow(a, b, &result) ? Value() : ScalarValue::of(result);
+      return __builtin_add_overflow(a, b, &result) ? Known() : ScalarValue::of(result);
     case FX_CODE_SUB:
-      return __builtin_sub_overflow(a, b, &result) ? Value() : ScalarValue::of(result);
+      return __builtin_sub_overflow(a, b, &result) ? Known() : ScalarValue::of(result);
     case FX_CODE_MUL:
-      return __builtin_mul_overflow(a, b, &result) ? Value() : ScalarValue::of(result);
+      return __builtin_mul_overflow(a, b, &result) ? Known() : ScalarValue::of(result);
     case FX_CODE_FLOORDIV:
       return integer_or_nothing(floor_div(a, b));
     case FX_CODE_MOD:
@@ -85,13 +85,13 @@ Value on_integers(FxCodeOp op, int64_t a, int64_t b) {
     }
     case FX_CODE_POW:
       if (b >= 0) return integer_or_nothing(int_power(a, b));
-      return a == 0 ? Value() : ScalarValue::of_real(std::pow(static_cast<double>(a), static_cast<double>(b)));
+      return a == 0 ? Known() : ScalarValue::of_real(std::pow(static_cast<double>(a), static_cast<double>(b)));
     default:
       return std::nullopt;
   }
 }
 
-Value on_reals(FxCodeOp op, double a, double b) {
+Known on_reals(FxCodeOp op, double a, double b) {
   switch (op) {
     case FX_CODE_ADD:
       return ScalarValue::of_real(a + b);
@@ -133,18 +133,18 @@ bool compare(FxCodeOp op, const ScalarValue& a, const ScalarValue& b) {
   return are_integers(a, b) ? by(a.integer, b.integer) : by(a.as_real(), b.as_real());
 }
 
-Value negated(const ScalarValue& a) {
+Known negated(const ScalarValue& a) {
   if (a.type == FX_SCALAR_FLOAT) return ScalarValue::of_real(-a.real);
-  return a.integer == std::numeric_limits<int64_t>::min() ? Value() : ScalarValue::of(-a.integer);
+  return a.integer == std::numeric_limits<int64_t>::min() ? Known() : ScalarValue::of(-a.integer);
 }
 
-Value unary(FxCodeOp op, const ScalarValue& a) {
+Known unary(FxCodeOp op, const ScalarValue& a) {
   switch (op) {
     case FX_CODE_NEG:
       return negated(a);
     case FX_CODE_ABS:
       if (a.type == FX_SCALAR_FLOAT) return ScalarValue::of_real(std::fabs(a.real));
-      return a.integer < 0 ? negated(a) : Value(ScalarValue::of(a.integer));
+      return a.integer < 0 ? negated(a) : Known(ScalarValue::of(a.integer));
     case FX_CODE_NOT:
       return ScalarValue::of_bool(!a.as_bool());
     case FX_CODE_POW2FLOOR:
@@ -155,7 +155,7 @@ Value unary(FxCodeOp op, const ScalarValue& a) {
   }
 }
 
-Value binary(FxCodeOp op, const ScalarValue& a, const ScalarValue& b) {
+Known binary(FxCodeOp op, const ScalarValue& a, const ScalarValue& b) {
   switch (op) {
     case FX_CODE_AND:
       return a.as_bool() ? b : a;
@@ -166,7 +166,7 @@ Value binary(FxCodeOp op, const ScalarValue& a, const ScalarValue& b) {
     case FX_CODE_MIN:
       return compare(FX_CODE_LT, b, a) ? b : a;
     case FX_CODE_TRUEDIV:
-      return b.as_real() == 0 ? Value() : ScalarValue::of_real(a.as_real() / b.as_real());
+      return b.as_real() == 0 ? Known() : ScalarValue::of_real(a.as_real() / b.as_real());
     case FX_CODE_EQ:
     case FX_CODE_NE:
     case FX_CODE_LE:
@@ -196,7 +196,7 @@ int num_operands(uint32_t op) {
   }
 }
 
-Value apply_code(FxCodeOp op, const ScalarValue* operands) {
+Known apply_code(FxCodeOp op, const ScalarValue* operands) {
   switch (num_operands(op)) {
     case 1:
       return unary(op, operands[0]);
@@ -208,17 +208,17 @@ Value apply_code(FxCodeOp op, const ScalarValue* operands) {
       return std::nullopt;
   }
   if (op == FX_CODE_WHERE) return operands[0].as_bool() ? operands[1] : operands[2];
-  const Value quotient = binary(FX_CODE_FLOORDIV, operands[0], operands[1]);
+  const Known quotient = binary(FX_CODE_FLOORDIV, operands[0], operands[1]);
   return quotient.has_value() ? binary(FX_CODE_MOD, *quotient, operands[2]) : std::nullopt;
 }
 
-Value ScalarValues::value(FxWord word) const {
+Known ScalarValues::value(FxWord word) const {
   const uint32_t index = index_of(word);
   switch (kind_of(word)) {
     case FX_WORD_INT:
       return ScalarValue::of(small_int_of(word));
     case FX_WORD_NUMBER:
-      return index < plan_->num_numbers ? Value(ScalarValue::of(plan_->numbers[index])) : std::nullopt;
+      return index < plan_->num_numbers ? Known(ScalarValue::of(plan_->numbers[index])) : std::nullopt;
     case FX_WORD_DOUBLE:
       if (index >= plan_->num_numbers) return std::nullopt;
       return ScalarValue::of_real(std::bit_cast<double>(plan_->numbers[index]));
@@ -232,30 +232,30 @@ Value ScalarValues::value(FxWord word) const {
 }
 
 std::optional<int64_t> ScalarValues::integer(FxWord word) const {
-  const Value known = value(word);
+  const Known known = value(word);
   return known.has_value() && known->type != FX_SCALAR_FLOAT ? std::optional(known->integer) : std::nullopt;
 }
 
-Value ScalarValues::compute(uint32_t scalar) const {
+Known ScalarValues::compute(uint32_t scalar) const {
   const FxScalar& row = plan_->scalars[scalar];
   if (uint64_t{row.code} + row.num_code > plan_->num_code) return std::nullopt;
   std::vector<ScalarValue> stack;
   for (uint32_t i = row.code; i < row.code + row.num_code; ++i) {
     const FxCode& code = plan_->code[i];
     if (code.op == FX_CODE_PUSH) {
-      const Value pushed = value(code.push);
+      const Known pushed = value(code.push);
       if (!pushed.has_value() || stack.size() >= kMaxStack) return std::nullopt;
       stack.push_back(*pushed);
       continue;
     }
     const size_t count = static_cast<size_t>(num_operands(code.op));
     if (count == 0 || stack.size() < count) return std::nullopt;
-    const Value result = apply_code(static_cast<FxCodeOp>(code.op), stack.data() + stack.size() - count);
+    const Known result = apply_code(static_cast<FxCodeOp>(code.op), stack.data() + stack.size() - count);
     if (!result.has_value()) return std::nullopt;
     stack.resize(stack.size() - count);
     stack.push_back(*result);
   }
-  return stack.size() == 1 ? Value(stack.front()) : std::nullopt;
+  return stack.size() == 1 ? Known(stack.front()) : std::nullopt;
 }
 
 ScalarValues ScalarValues::of(const FxPlan& plan, const ScalarSource& source) {
@@ -272,11 +272,11 @@ std::optional<ScalarValue> symbol_value(const FxPlan& plan, const FxScalar& scal
     if (const std::optional<int64_t> value = given(text_at(plan, scalar.name))) return ScalarValue::of(*value);
   }
   if (scalar.hint != std::numeric_limits<int64_t>::min()) return ScalarValue::of(scalar.hint);
-  return scalar.min == scalar.max ? Value(ScalarValue::of(scalar.min)) : std::nullopt;
+  return scalar.min == scalar.max ? Known(ScalarValue::of(scalar.min)) : std::nullopt;
 }
 
 ScalarValues ScalarValues::by_symbols(const FxPlan& plan, const SymbolOf& given) {
-  return of(plan, [&](uint32_t index) -> Value { return symbol_value(plan, plan.scalars[index], given); });
+  return of(plan, [&](uint32_t index) -> Known { return symbol_value(plan, plan.scalars[index], given); });
 }
 
 }  // namespace fxopt

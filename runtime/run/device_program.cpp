@@ -8,16 +8,16 @@
 #include "runtime/cpu/isa.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/streams.h"
+#include "runtime/run/host_memory.h"
 #include "runtime/run/tensors.h"
 
 namespace fxopt {
 namespace {
 
-constexpr int64_t kAlignment = 512;
-constexpr int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-void* pointer_of(uint64_t address) { return reinterpret_cast<void*>(address); }
-uint64_t number_of(const void* address) { return reinterpret_cast<uint64_t>(address); }
+constexpr int64_t kDeviceAlignment = 512;
+constexpr int64_t aligned(int64_t bytes) {
+  return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
+}
 
 }  // namespace
 
@@ -198,8 +198,8 @@ Error DeviceProgram::gave_back(uint32_t step) const {
 Status DeviceProgram::walk_allocator() {
   const auto give = [&](void* address) {
     if (address == nullptr) return;
-    allocator_->free(number_of(address));
-    allocated_.erase(number_of(address));
+    allocator_->free(address_of(address));
+    allocated_.erase(address_of(address));
   };
   for (uint32_t step = 0; step < plan_.num_steps; ++step) {
     for (const uint32_t storage : taken_[step]) {
@@ -303,7 +303,7 @@ Status DeviceProgram::upload() {
   for (uint32_t i = 0; i < plan_.num_storages && i < options_.given.size(); ++i) {
     if (placement_.blocks[i].kind != FX_BLOCK_GIVEN || addresses_[i] == nullptr) continue;
     if (Status status = of_call(
-            device_.calls().write(device_.handle(), number_of(addresses_[i]), options_.given[i], bytes_of_storage(i)));
+            device_.calls().write(device_.handle(), address_of(addresses_[i]), options_.given[i], bytes_of_storage(i)));
         !status.ok())
       return status;
   }
@@ -316,7 +316,7 @@ const void* DeviceProgram::bytes_of(uint32_t storage) const {
   const int64_t bytes = is_given ? bytes_of_storage(storage) : placement_.blocks[storage].bytes;
   read_.assign(static_cast<size_t>(bytes), std::byte{0});
   const Status status =
-      of_call(device_.calls().read(device_.handle(), read_.data(), number_of(addresses_[storage]), bytes));
+      of_call(device_.calls().read(device_.handle(), read_.data(), address_of(addresses_[storage]), bytes));
   if (!status.ok() && read_status_.ok()) read_status_ = status;
   return read_.data();
 }

@@ -23,9 +23,6 @@ std::optional<int64_t> system_memory(std::string_view name) {
   return std::nullopt;
 }
 
-void* pointer_of(uint64_t address) { return reinterpret_cast<void*>(address); }
-uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
-
 }  // namespace
 
 std::optional<int64_t> free_host_memory() { return system_memory("MemAvailable:"); }

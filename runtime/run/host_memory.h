@@ -14,6 +14,10 @@ namespace fxopt {
 // Bytes that the system can give without taking them from others; nothing where it does not say.
 std::optional<int64_t> free_host_memory();
 
+// Addresses as the allocator and devices have them.
+inline void* pointer_of(uint64_t address) { return reinterpret_cast<void*>(address); }
+inline uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
 // Memory of one block, aligned to 512 bytes; empty where there is none left.
 class HostBlock {
  public:

@@ -26,7 +26,7 @@ struct Files {
   }
 };
 
-std::string replaced(std::string text, const std::string& old, const std::string& by) {
+std::string with_replaced(std::string text, const std::string& old, const std::string& by) {
   const size_t at = text.find(old);
   REQUIRE(at != std::string::npos);
   return text.replace(at, old.size(), by);
@@ -50,9 +50,9 @@ TEST_CASE("cli certificate: a file says what was proved, and verify whether it s
 
   // Names and tags may change afterwards, calls may not.
   const std::string text = read_text(files.out);
-  write_text(files.out, replaced(replaced(text, "%c:", "%renamed:"), "(%c,)", "(%renamed,)"));
+  write_text(files.out, with_replaced(with_replaced(text, "%c:", "%renamed:"), "(%c,)", "(%renamed,)"));
   CHECK(contains(run_fxopt({"verify", files.out}).out, "\n  proved: cse\n"));
-  write_text(files.out, replaced(text, "aten.add.Tensor", "aten.mul.Tensor"));
+  write_text(files.out, with_replaced(text, "aten.add.Tensor", "aten.mul.Tensor"));
   verified = run_fxopt({"verify", files.out});
   CHECK(verified.exit == 0);
   CHECK_FALSE(contains(verified.out, "proved"));

@@ -13,10 +13,10 @@ constexpr std::string_view kProduct = R"(graph @main {
 }
 )";
 
-struct Folder {
+struct DeviceFolder {
   TempFolder folder;
   std::string graph = folder / "graph.fxg", own = folder / "h100.device";
-  Folder() { write_text(graph, kProduct); }
+  DeviceFolder() { write_text(graph, kProduct); }
 
   CliResult mem(const std::string& device) const { return run_fxopt({"mem", graph, "--device", device, "--json"}); }
   int64_t peak(const std::string& device) const {
@@ -25,7 +25,7 @@ struct Folder {
 };
 
 TEST_CASE("cli --device: a word without '/' is a built-in name, and no other") {
-  const Folder in;
+  const DeviceFolder in;
   CHECK(in.mem("h100").exit == 0);
   CHECK(in.mem("torch-2.11,a100").exit == 0);
   for (const char* word : {"h100.device", "h10", "torch-2.14", "torch-common", "operators", "-", "h100.json"}) {
@@ -40,7 +40,7 @@ TEST_CASE("cli --device: a word without '/' is a built-in name, and no other") {
 }
 
 TEST_CASE("cli --device: a word with '/' is a file, whatever its name") {
-  const Folder in;
+  const DeviceFolder in;
   const int64_t plain = in.peak("torch-2.15,h100");
   CHECK(in.mem(in.own).exit == 10);  // not there
   write_text(in.own, "include torch-2.15.workspaces\nworkspace aten.mm.* of_mine = 123456789 [measured]\n");
@@ -48,7 +48,7 @@ TEST_CASE("cli --device: a word with '/' is a file, whatever its name") {
 }
 
 TEST_CASE("cli --device: a mistake in a file is told with its line") {
-  const Folder in;
+  const DeviceFolder in;
   write_text(in.own, "# mine\nworkspace aten.mm.* of_mine = self.numel // 0 [measured]\n");
   const nlohmann::json error = in.mem("h100," + in.own).json()["errors"][0];
   CHECK(error["message"] == "'self.numel // 0' never has a value");

@@ -230,7 +230,7 @@ TEST_CASE("cli diff and explain: what is unknown, and what memory ran out for, i
   CHECK(contains(run_fxopt({"diff", step.path, step.path, "--device-memory", "20MiB"}).out, "out of memory"));
   CHECK(contains(run_fxopt({"explain", step.path, "p", "--device-memory", "20MiB"}).out, "out of memory"));
 
-  write_text(step.other, kSymbolic);
+  write_text(step.other, kSymbolicGraph);
   CHECK(contains(run_fxopt({"explain", step.other, "a"}).out, "storage of unknown size"));
   CHECK(contains(run_fxopt({"diff", step.other, step.other}).err, "2 storages of unknown size"));
 }

@@ -7,7 +7,7 @@
 namespace fxopt {
 namespace {
 
-struct Files {
+struct ExitFiles {
   TempFolder folder;
   std::string twins = folder / "twins.fxg";
   std::string broken = folder / "broken.fxg";
@@ -15,16 +15,16 @@ struct Files {
   std::string symbolic = folder / "symbolic.fxg";
   std::string out = folder / "out.fxg";
 
-  Files() {
+  ExitFiles() {
     write_text(twins, kTwins);
     write_text(broken, kOutOfOrder);
     write_text(no_syntax, kNoSyntax);
-    write_text(symbolic, kSymbolic);
+    write_text(symbolic, kSymbolicGraph);
   }
 };
 
 TEST_CASE("cli exit code 0: done") {
-  const Files files;
+  const ExitFiles files;
   CHECK(run_fxopt({"opt", files.twins, "-o", files.out}).exit == 0);
   CHECK(run_fxopt({"mem", files.twins, "--budget", "16384"}).exit == 0);  // the peak, to the byte
   CHECK(run_fxopt({"verify", files.twins}).exit == 0);
@@ -34,7 +34,7 @@ TEST_CASE("cli exit code 0: done") {
 }
 
 TEST_CASE("cli exit code 2: usage") {
-  const Files files;
+  const ExitFiles files;
   const std::vector<std::vector<std::string>> lines = {
       {},
       {"optimize", files.twins},
@@ -76,7 +76,7 @@ TEST_CASE("cli arguments named like a command are arguments") {
 }
 
 TEST_CASE("cli exit code 3: input rejected") {
-  const Files files;
+  const ExitFiles files;
   for (const char* command : {"opt", "mem", "verify", "show", "convert"}) {
     const CliResult result = run_fxopt({command, files.no_syntax});
     CAPTURE(command, result.err);
@@ -92,7 +92,7 @@ TEST_CASE("cli exit code 3: input rejected") {
 }
 
 TEST_CASE("cli exit code 4: the verifier's answer, a tag not carried out") {
-  const Files files;
+  const ExitFiles files;
   CHECK(run_fxopt({"verify", files.broken}).exit == 4);
   const std::string tagged = files.folder / "tagged.fxg";
   write_text(
@@ -109,7 +109,7 @@ TEST_CASE("cli exit code 4: the verifier's answer, a tag not carried out") {
 }
 
 TEST_CASE("cli exit code 5: a peak one byte above the budget") {
-  const Files files;
+  const ExitFiles files;
   const CliResult result = run_fxopt({"mem", files.twins, "--budget", "16383"});
   CHECK(result.exit == 5);
   CHECK(contains(result.err, "error[FX0501]"));
@@ -117,7 +117,7 @@ TEST_CASE("cli exit code 5: a peak one byte above the budget") {
 }
 
 TEST_CASE("cli exit code 8: a budget needs sizes that are unknown") {
-  const Files files;
+  const ExitFiles files;
   CHECK(run_fxopt({"mem", files.symbolic, "--budget", "1GiB"}).exit == 8);
   CHECK(run_fxopt({"mem", files.symbolic, "--budget", "1GiB", "--symbol", "s0=1024"}).exit == 0);
   CHECK(run_fxopt({"mem", files.symbolic, "--budget", "1KiB", "--symbol", "s0=1024"}).exit == 5);
@@ -127,9 +127,9 @@ TEST_CASE("cli exit code 8: a budget needs sizes that are unknown") {
 }
 
 TEST_CASE("cli mem --symbol: a size within the range the file was traced for") {
-  const Files files;
+  const ExitFiles files;
   const std::string ranged = files.folder / "ranged.fxg";
-  std::string text(kSymbolic);
+  std::string text(kSymbolicGraph);
   text.replace(text.find("min=2"), 5, "min=2, max=64");
   write_text(ranged, text);
   for (const char* value : {"s0=2", "s0=64"}) CHECK(run_fxopt({"mem", ranged, "--symbol", value}).exit == 0);
@@ -145,7 +145,7 @@ TEST_CASE("cli mem --symbol: a size within the range the file was traced for") {
 }
 
 TEST_CASE("cli opt: a name in an option that the graph does not have is warned of") {
-  const Files files;
+  const ExitFiles files;
   const auto err = [&](const std::string& passes) {
     std::filesystem::remove(files.out);
     const CliResult result = run_fxopt({"opt", files.twins, "-o", files.out, "--passes", passes});
@@ -159,7 +159,7 @@ TEST_CASE("cli opt: a name in an option that the graph does not have is warned o
 }
 
 TEST_CASE("cli opt --strict-tags: what no pass judges and what an option does not find is an error") {
-  const Files files;
+  const ExitFiles files;
   const std::string tagged = files.folder / "tagged.fxg", out = files.folder / "out.fxg";
   write_text(tagged,
              "graph @g {\n  %x: f32[4] = placeholder()\n  %a: f32[4] = aten.sin.default(%x) {tag=PREFER_RECOMPUTE}\n"
@@ -174,7 +174,7 @@ TEST_CASE("cli opt --strict-tags: what no pass judges and what an option does no
 }
 
 TEST_CASE("cli mem --must-fit: a graph that no CUDA device runs is no step that fits") {
-  const Files files;
+  const ExitFiles files;
   const CliResult host = run_fxopt({"mem", files.twins, "--must-fit", "--device-memory", "1GiB"});
   CHECK(host.exit == 8);
   CHECK(contains(host.err, "FX0801"));
@@ -189,7 +189,7 @@ TEST_CASE("cli mem --must-fit: a graph that no CUDA device runs is no step that 
 }
 
 TEST_CASE("cli mem: devices beyond those that are measured are counted in a warning") {
-  const Files files;
+  const ExitFiles files;
   const std::string many = files.folder / "many.fxg";
   for (const bool is_one_more : {false, true}) {
     const int devices = 256 + (is_one_more ? 1 : 0);
@@ -205,7 +205,7 @@ TEST_CASE("cli mem: devices beyond those that are measured are counted in a warn
 }
 
 TEST_CASE("cli mem: one device in a call, and a step's state only for a later one") {
-  const Files files;
+  const ExitFiles files;
   const CliResult two = run_fxopt({"mem", files.twins, "--device", "h100,a100"});
   CHECK(two.exit == 2);
   CHECK(contains(two.err, "two devices, 'h100' and 'a100'"));
@@ -217,9 +217,9 @@ TEST_CASE("cli mem: one device in a call, and a step's state only for a later on
 }
 
 TEST_CASE("cli mem --symbol: limits within a range are checked for one value, and said to be") {
-  const Files files;
+  const ExitFiles files;
   const std::string ranged = files.folder / "ranged.fxg";
-  std::string text(kSymbolic);
+  std::string text(kSymbolicGraph);
   text.replace(text.find("min=2"), 5, "min=2, max=64, hint=8");
   write_text(ranged, text);
   const auto warns = [&](std::vector<std::string> more) {
@@ -233,9 +233,9 @@ TEST_CASE("cli mem --symbol: limits within a range are checked for one value, an
 }
 
 TEST_CASE("cli mem --symbol: ends, ranges and patterns") {
-  const Files files;
+  const ExitFiles files;
   const std::string ranged = files.folder / "ranged.fxg";
-  std::string text(kSymbolic);
+  std::string text(kSymbolicGraph);
   text.replace(text.find("min=2"), 5, "min=2, max=64");
   write_text(ranged, text);
   const auto peak = [](const std::string& file, const std::string& symbol) {
@@ -270,7 +270,7 @@ TEST_CASE("cli mem --symbol: ends, ranges and patterns") {
 }
 
 TEST_CASE("cli verify --max-errors: the verdict does not depend on it, and a cut list says so") {
-  const Files files;
+  const ExitFiles files;
   const std::string broken = files.folder / "two.fxg";
   write_text(broken,
              "fxg 0\ngraph @g {\n  %x: f32[4] = placeholder()\n  %b: f32[4] = aten.neg.default(%a)\n"
@@ -290,7 +290,7 @@ TEST_CASE("cli verify --max-errors: the verdict does not depend on it, and a cut
 }
 
 TEST_CASE("cli exit code 10: files that cannot be read or written") {
-  const Files files;
+  const ExitFiles files;
   for (const char* command : {"opt", "mem", "verify", "show", "convert"}) {
     CHECK(run_fxopt({command, files.folder / "missing.pb"}).exit == 10);
   }
@@ -303,7 +303,7 @@ TEST_CASE("cli exit code 10: files that cannot be read or written") {
 }
 
 TEST_CASE("cli with several inputs: each is worked on, the first error decides") {
-  const Files files;
+  const ExitFiles files;
   const std::string good = files.folder / "good.fxg";
   write_text(good, kTwins);
   const std::string to = files.folder / "out/";

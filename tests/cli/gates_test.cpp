@@ -96,7 +96,7 @@ TEST_CASE("cli mem --baseline: the only file is compared under another name, and
 TEST_CASE("cli mem --markdown: a limit that could not be checked is not called broken") {
   const Steps steps;
   const std::string page = steps.folder / "page.md";
-  steps.write(std::string(kSymbolic));
+  steps.write(std::string(kSymbolicGraph));
   CHECK(steps.mem({"--markdown", page, "--budget", "1GiB"}).exit == 8);
   CHECK(contains(read_text(page), "**Limits not checked**"));
   steps.write(step("1000000"));
@@ -267,7 +267,7 @@ constexpr std::string_view kChain =
 }
 )";
 
-std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+std::string all_replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string result(text);
   const size_t at = result.find(from);
   REQUIRE(at != std::string::npos);
@@ -279,7 +279,7 @@ TEST_CASE("cli mem --max-growth: where the peak moves, what grew there is named 
   steps.write(std::string(kChain));
   steps.bless();  // 1 MiB + 5120 B at %b
   const auto grown = [&](std::string_view from, std::string_view to, int expected) {
-    steps.write(replaced(kChain, from, to));
+    steps.write(all_replaced(kChain, from, to));
     const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
     CHECK(result.exit == expected);
     return result.err;
@@ -298,7 +298,7 @@ TEST_CASE("cli mem --max-growth: a storage that is read later is named with both
   const Steps steps;
   steps.write(std::string(kChain));
   steps.bless();
-  steps.write(replaced(kChain, "aten.new_empty.default(%c, [8])", "aten.add.Tensor(%c, %a)"));
+  steps.write(all_replaced(kChain, "aten.new_empty.default(%c, [8])", "aten.add.Tensor(%c, %a)"));
   const CliResult result = steps.mem({"--baseline", steps.base, "--max-growth", "0%"});
   CHECK(result.exit == 5);  // %a, %b, %c at once
   CHECK(contains(result.err,
@@ -310,7 +310,7 @@ TEST_CASE("cli mem --max-growth: nodes numbered anew are found by what they are"
   const Steps steps;
   steps.write(std::string(kChain));
   steps.bless();
-  std::string shifted = replaced(kChain, "%a: u8[4096]", "%a: u8[4104]");
+  std::string shifted = all_replaced(kChain, "%a: u8[4096]", "%a: u8[4104]");
   for (const auto& [from, to] : {std::pair("%c", "%d9"), {"%b", "%c"}, {"%a", "%b"}}) {
     for (size_t at = shifted.find(from); at != std::string::npos; at = shifted.find(from)) shifted.replace(at, 2, to);
   }
@@ -356,7 +356,7 @@ TEST_CASE("cli mem --baseline: several files, several graphs, two devices, each 
 
 TEST_CASE("cli mem: a limit on sizes that are not known is no answer, unless it is broken all the same") {
   const Steps steps;
-  steps.write(std::string(kSymbolic));
+  steps.write(std::string(kSymbolicGraph));
   CHECK(steps.mem({"--budget", "1GiB"}).exit == 8);
   CHECK(steps.mem({"--budget", "1GiB", "--symbol", "s0=16"}).exit == 0);
   CHECK(steps.mem({"--budget", "127", "--symbol", "s0=16"}).exit == 5);

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 const std::string kSnapshot = std::string(FXOPT_SOURCE_DIR "/tests/cli/snapshots/memory.md");
 const std::string kLlama = std::string(FXOPT_SOURCE_DIR "/testdata/llama1b.pb");
 
-std::string step(const std::string& middle) {
+std::string step_file(const std::string& middle) {
   return "graph @main {\n  %x: f32[262144]@\"cuda:0\" = placeholder() {input={role=parameter}}\n"
          "  %mid: f32[" +
          middle + "]@\"cuda:0\" = aten.new_empty.default(%x, [" + middle +
@@ -53,7 +53,7 @@ struct Forms {
   std::string path = folder / "step.fxg";
   std::string markdown = folder / "out.md", html = folder / "out.html", trace = folder / "out.json";
 
-  explicit Forms(const std::string& text = step("1000000")) { write_text(path, text); }
+  explicit Forms(const std::string& text = step_file("1000000")) { write_text(path, text); }
   CliResult mem(std::vector<std::string> more) const {
     more.insert(more.begin(), {"mem", path});
     return run_fxopt(more);
@@ -83,7 +83,7 @@ TEST_CASE("cli mem --markdown: the report as blessed", "[cli]") {
   std::string text = shown(read_text(forms.markdown), forms);
   const std::string base = forms.folder / "base.json";
   REQUIRE(forms.mem({"--baseline", base, "--update-baseline"}).exit == 0);
-  write_text(forms.path, step("1100000"));
+  write_text(forms.path, step_file("1100000"));
   REQUIRE(forms.mem({"--markdown", forms.markdown, "--baseline", base, "--max-growth", "1%"}).exit == 5);
   text += shown(read_text(forms.markdown), forms);
   if (std::getenv("FXOPT_BLESS") != nullptr) REQUIRE(write_file(kSnapshot, text).ok());

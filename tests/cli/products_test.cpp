@@ -11,13 +11,13 @@
 namespace fxopt {
 namespace {
 
-struct Folder {
+struct ProductFolder {
   TempFolder folder;
   std::string in = folder / "in.fxg";
   std::string other = folder / "other.fxg";
   std::string out = folder / "out.fxg";
 
-  Folder() {
+  ProductFolder() {
     write_text(in, kTwins);
     write_text(other, kTwins);
   }
@@ -25,7 +25,7 @@ struct Folder {
 };
 
 TEST_CASE("cli: every command tells of a standard output that takes nothing") {
-  const Folder files;
+  const ProductFolder files;
   const std::vector<std::vector<std::string>> lines = {
       {"opt", files.in},
       {"mem", files.in},
@@ -55,7 +55,7 @@ TEST_CASE("cli: every command tells of a standard output that takes nothing") {
 }
 
 TEST_CASE("cli refuses to write one product over another or over an input") {
-  const Folder files;
+  const ProductFolder files;
   std::filesystem::create_directory(files / "sub");
   std::filesystem::create_symlink("../in.fxg", files / "sub/link.fxg");
   std::filesystem::create_hard_link(files.in, files / "hard.fxg");
@@ -89,7 +89,7 @@ TEST_CASE("cli refuses to write one product over another or over an input") {
 }
 
 TEST_CASE("cli: a graph may go back to its own input, and to nobody else's") {
-  const Folder files;
+  const ProductFolder files;
   CHECK(run_fxopt({"opt", files.in, "-o", files.in, "--passes", "cse"}).exit == 0);
   CHECK(read_text(files.in) != kTwins);
   CHECK(run_fxopt({"convert", files.in, files.other, "-o", files / ""}).exit == 0);
@@ -102,7 +102,7 @@ TEST_CASE("cli: a graph may go back to its own input, and to nobody else's") {
 }
 
 TEST_CASE("cli: the form of the output is known before anything is read") {
-  const Folder files;
+  const ProductFolder files;
   const std::string missing = files / "missing.pb";
   for (const char* name : {"x", "x.yaml", "x.zst"}) {
     const CliResult result = run_fxopt({"opt", missing, "-o", files / name});
@@ -117,7 +117,7 @@ TEST_CASE("cli: the form of the output is known before anything is read") {
 }
 
 TEST_CASE("cli: /dev/null takes any number of graphs, and reports as well") {
-  const Folder files;
+  const ProductFolder files;
   CHECK(run_fxopt({"opt", files.in, "-o", "/dev/null"}).exit == 0);
   CHECK(run_fxopt({"opt", files.in, files.other, "-o", "/dev/null", "--report=/dev/null", "--json=/dev/null"}).exit ==
         0);
@@ -125,7 +125,7 @@ TEST_CASE("cli: /dev/null takes any number of graphs, and reports as well") {
 }
 
 TEST_CASE("cli: a file behind --report or --json is perhaps no input") {
-  const Folder files;
+  const ProductFolder files;
   const std::string report = files / "r.txt";
   const CliResult several = run_fxopt({"opt", files.in, "-o", files.out, "--report", report});
   CHECK(several.exit == 2);
@@ -140,7 +140,7 @@ TEST_CASE("cli: a file behind --report or --json is perhaps no input") {
 }
 
 TEST_CASE("cli: a report of nothing is not written") {
-  const Folder files;
+  const ProductFolder files;
   const std::string report = files / "r.txt";
   write_text(report, "of yesterday");
   CHECK(run_fxopt({"opt", files / "missing", "-o", files.out, "--report=" + report}).exit == 10);
@@ -148,7 +148,7 @@ TEST_CASE("cli: a report of nothing is not written") {
 }
 
 TEST_CASE("cli: a file where a folder should be") {
-  const Folder files;
+  const ProductFolder files;
   const CliResult result = run_fxopt({"convert", files.in, "-o", files.other + "/"});
   CHECK(result.exit == 10);
   CHECK(contains(result.err, "hint: a file has this name"));

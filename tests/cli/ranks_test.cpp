@@ -21,11 +21,11 @@ std::string two_calls(const std::string& rank, const std::string& first, const s
   return text + "  return (%wg, %wh)\n}\n";
 }
 
-struct Files {
+struct RankFiles {
   TempFolder folder;
   std::string zero = folder / "zero.fxg", one = folder / "one.fxg", turned = folder / "turned.fxg",
               unsaid = folder / "unsaid.fxg";
-  Files() {
+  RankFiles() {
     write_text(zero, two_calls("rank {rank=0, world_size=2}\n", "g", "h"));
     write_text(one, two_calls("rank {rank=1, world_size=2}\n", "g", "h"));
     write_text(turned, two_calls("rank {rank=1, world_size=2}\n", "h", "g"));
@@ -34,7 +34,7 @@ struct Files {
 };
 
 TEST_CASE("cli ranks: ranks that agree") {
-  const Files files;
+  const RankFiles files;
   const CliResult result = run_fxopt({"ranks", files.one, files.zero});
   CHECK(result.exit == 0);
   CHECK(result.out ==
@@ -46,7 +46,7 @@ TEST_CASE("cli ranks: ranks that agree") {
 }
 
 TEST_CASE("cli ranks: ranks that wait for each other") {
-  const Files files;
+  const RankFiles files;
   const CliResult result = run_fxopt({"ranks", files.zero, files.turned, "--json"});
   CHECK(result.exit == 6);
   const nlohmann::json json = nlohmann::json::parse(result.out);
@@ -58,7 +58,7 @@ TEST_CASE("cli ranks: ranks that wait for each other") {
 }
 
 TEST_CASE("cli ranks: what is not looked at is said") {
-  const Files files;
+  const RankFiles files;
   const CliResult alone = run_fxopt({"ranks", files.zero});
   CHECK(alone.exit == 0);
   CHECK(alone.err.find("warning[without-file]: 1 rank of these groups without a file: 1") != std::string::npos);
@@ -68,7 +68,7 @@ TEST_CASE("cli ranks: what is not looked at is said") {
 }
 
 TEST_CASE("cli ranks: two files of one rank are refused") {
-  const Files files;
+  const RankFiles files;
   const CliResult result = run_fxopt({"ranks", files.one, files.turned});
   CHECK(result.exit == 3);
   CHECK(result.err.find("are both of rank 1") != std::string::npos);

@@ -67,7 +67,7 @@ graph @broken {
 inline constexpr std::string_view kNoSyntax = "fxg 0\ngraph @g {\n  %x: f32[4] = = placeholder()\n}\n";
 
 // Sizes that depend on a symbol without a hint.
-inline constexpr std::string_view kSymbolic =
+inline constexpr std::string_view kSymbolicGraph =
     R"(fxg 0
 symbol {name="s0", kind=backed, min=2, graph="g", node="x"}
 graph @g {

@@ -58,7 +58,7 @@ TEST_CASE("cli --verbose tells what mem measures and writes") {
 
 TEST_CASE("cli --verbose leaves the envelope and warnings as they are") {
   const TempFolder folder;
-  write_text(folder / "in.fxg", kSymbolic);
+  write_text(folder / "in.fxg", kSymbolicGraph);
   const CliResult plain = run_fxopt({"mem", folder / "in.fxg", "--json"});
   const CliResult told = run_fxopt({"mem", folder / "in.fxg", "--json", "-v"});
   nlohmann::json envelope = told.json();

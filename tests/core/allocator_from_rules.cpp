@@ -5,10 +5,11 @@
 #include <iterator>
 #include <utility>
 
+#include "tests/units.h"
+
 namespace fxopt {
 namespace {
 
-constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kMinBlock = 512;
 constexpr int64_t kSmallSize = kMiB;
 constexpr int64_t kSmallBuffer = 2 * kMiB;

@@ -4,11 +4,10 @@
 #include <array>
 #include <stdexcept>
 
+#include "tests/units.h"
+
 namespace fxopt {
 namespace {
-
-constexpr int64_t kKiB = 1024;
-constexpr int64_t kMiB = 1024 * kKiB;
 
 size_t index_of(bool small) { return small ? 1 : 2; }
 

@@ -6,11 +6,10 @@
 #include "core/check.h"
 #include "tests/catch.h"
 #include "tests/core/allocator_case.h"
+#include "tests/units.h"
 
 namespace fxopt {
 namespace {
-
-constexpr int64_t kMiB = int64_t{1} << 20;
 
 std::string error_of(const std::string& text) {
   const Result<AllocatorConfig> config = parse_allocator_config(text);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "tests/units.h"
+
 namespace fxopt {
 namespace {
-
-constexpr int64_t kMiB = int64_t{1} << 20;
 
 class Chooser {
  public:

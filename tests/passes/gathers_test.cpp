@@ -493,9 +493,9 @@ TEST_CASE("gathers: random programs compute the same on every rank", "[passes][g
 }
 
 // Edits of what the passes made after which it computes something else. False, and no change: there is no place for it.
-class Spoiler {
+class GatherSpoiler {
  public:
-  Spoiler(Graph& graph, uint64_t seed) : graph_(graph), random_(seed) {}
+  GatherSpoiler(Graph& graph, uint64_t seed) : graph_(graph), random_(seed) {}
 
   static constexpr int kKinds = 6;
   bool spoil(int kind) {
@@ -598,7 +598,7 @@ class Spoiler {
 };
 
 TEST_CASE("gathers: what is spoiled afterwards is not proved", "[passes][gathers][random]") {
-  size_t spoiled[Spoiler::kKinds] = {};
+  size_t spoiled[GatherSpoiler::kKinds] = {};
   for (uint64_t seed = 1; seed <= num_programs() / 2; ++seed) {
     RandomProgram program(seed);
     const std::string text = program.text(0);
@@ -618,9 +618,9 @@ TEST_CASE("gathers: what is spoiled afterwards is not proved", "[passes][gathers
         for (const NodeId node : module->main().nodes()) sets.back().push_back({"main", module->main()[node].uid, law});
       }
     }
-    for (int kind = 0; kind < Spoiler::kKinds; ++kind) {
+    for (int kind = 0; kind < GatherSpoiler::kKinds; ++kind) {
       const std::unique_ptr<Module> wrong = after->clone();
-      if (!Spoiler(wrong->main(), seed).spoil(kind)) continue;
+      if (!GatherSpoiler(wrong->main(), seed).spoil(kind)) continue;
       ++spoiled[kind];
       for (size_t i = 0; i < sets.size(); ++i) {
         INFO("seed " << seed << ", kind " << kind << ", claims " << i);
@@ -631,7 +631,7 @@ TEST_CASE("gathers: what is spoiled afterwards is not proved", "[passes][gathers
     }
   }
   size_t all = 0;
-  for (int kind = 0; kind < Spoiler::kKinds; ++kind) {
+  for (int kind = 0; kind < GatherSpoiler::kKinds; ++kind) {
     INFO("kind " << kind);
     CHECK(spoiled[kind] > 0);
     all += spoiled[kind];

@@ -77,7 +77,7 @@ TEST_CASE("plan property: what random pipelines leave is planned and placed with
 
 // An edit of a plan or of its placement, and how to take it back. Nothing where the place that was rolled does not allow it.
 using Undo = std::function<void()>;
-using Edit = std::function<Undo(Plan&, PlanPlacement&, Dice&)>;
+using PlanEdit = std::function<Undo(Plan&, PlanPlacement&, Dice&)>;
 
 template <class T>
 Undo change(T& field, T value) {
@@ -114,7 +114,7 @@ FxStep* any_step(Plan& plan, Dice& dice, const std::function<bool(const FxStep&)
 
 struct NamedEdit {
   const char* name;
-  Edit edit;
+  PlanEdit edit;
 };
 
 const std::vector<NamedEdit>& wrong_edits() {

@@ -14,7 +14,7 @@
 namespace fxopt {
 namespace {
 
-void run(Module& module, const std::string& passes) {
+void run_passes(Module& module, const std::string& passes) {
   const Result<Pipeline> pipeline = parse_pipeline(passes);
   if (!pipeline.ok()) FAIL(format_error(pipeline.error()));
   const Result<RunReport> report = run_pipeline(module, *pipeline);
@@ -60,9 +60,9 @@ TEST_CASE("testdata: what is foretold of each tag is its verdict after remat", "
     INFO(file);
     const std::unique_ptr<Module> module = load_testdata(file);
     lower_control_deps(*module);
-    run(*module, "sac{policy=full}");
+    run_passes(*module, "sac{policy=full}");
     const std::map<uint64_t, TagVerdict> foretold = foretell(module->main());
-    run(*module, "remat");
+    run_passes(*module, "remat");
     const std::map<uint64_t, TagVerdict> actual = written(*module);
     size_t differ = 0;
     for (const auto& [uid, verdict] : foretold) {
@@ -82,7 +82,7 @@ TEST_CASE("testdata: an unmarked graph is recomputed without infer-phase in fron
     INFO(passes);
     const std::unique_ptr<Module> module = load_testdata("issue178935_selective.pb");
     REQUIRE(count_nodes(*module, "aten.mm.default") == 5);
-    run(*module, passes);
+    run_passes(*module, passes);
     CHECK(count_nodes(*module, "aten.mm.default") == 6);
   }
 }

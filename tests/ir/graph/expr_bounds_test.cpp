@@ -17,7 +17,7 @@ std::string text_of(ValueRange range) {
   return (range.has_min() ? std::to_string(range.min) : "") + ".." + (range.has_max() ? std::to_string(range.max) : "");
 }
 
-struct Fixture {
+struct BoundsFixture {
   Interner strings;
   ExprTable table{strings};
   SymbolRanges ranges;
@@ -62,7 +62,7 @@ std::string random_expression(std::mt19937_64& random, int depth) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "bounds: each operator at both ends", "[bounds]") {
+TEST_CASE_METHOD(BoundsFixture, "bounds: each operator at both ends", "[bounds]") {
   CHECK(bounds("7") == "7..7");
   CHECK(bounds("a") == "2..64");
   CHECK(bounds("e") == "..");
@@ -92,7 +92,7 @@ TEST_CASE_METHOD(Fixture, "bounds: each operator at both ends", "[bounds]") {
   CHECK(bounds("a == b") == "0..1");
 }
 
-TEST_CASE_METHOD(Fixture, "bounds: functions", "[bounds]") {
+TEST_CASE_METHOD(BoundsFixture, "bounds: functions", "[bounds]") {
   CHECK(bounds("Max(a, b, 5)") == "5..64");
   CHECK(bounds("Min(a, b)") == "0..10");
   CHECK(bounds("CeilDiv(a, 8)") == "1..8");
@@ -113,7 +113,8 @@ TEST_CASE_METHOD(Fixture, "bounds: functions", "[bounds]") {
   CHECK(bounds("a * 1.5") == "..");
 }
 
-TEST_CASE_METHOD(Fixture, "bounds: an end that nothing bounds stays one, and a large one becomes one", "[bounds]") {
+TEST_CASE_METHOD(BoundsFixture, "bounds: an end that nothing bounds stays one, and a large one becomes one",
+                 "[bounds]") {
   CHECK(bounds("d") == "1..");
   CHECK(bounds("d - 5") == "-4..");
   CHECK(bounds("5 - d") == "..4");
@@ -130,7 +131,7 @@ TEST_CASE_METHOD(Fixture, "bounds: an end that nothing bounds stays one, and a l
   CHECK(bounds("a ** d") == "2..");
 }
 
-TEST_CASE_METHOD(Fixture, "bounds: every value lies within", "[bounds]") {
+TEST_CASE_METHOD(BoundsFixture, "bounds: every value lies within", "[bounds]") {
   std::mt19937_64 random(7);
   const StringId names[] = {name("a"), name("b"), name("c")};
   size_t values = 0, bounded = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kNumSymbols = 3;
 
-struct Fixture {
+struct EqualFixture {
   Interner strings;
   ExprTable table{strings};
   std::mt19937_64 random{4};
@@ -73,7 +73,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "the same polynomial in another form is equal") {
+TEST_CASE_METHOD(EqualFixture, "the same polynomial in another form is equal") {
   CHECK(equal("a + b", "b + a"));
   CHECK(equal("(a + b) * (a - b)", "a * a - b ** 2"));
   CHECK(equal("a - a", "0"));
@@ -85,7 +85,7 @@ TEST_CASE_METHOD(Fixture, "the same polynomial in another form is equal") {
   CHECK(equal("4096*u0 + 4096*u1", "4096*(u1 + u0)"));
 }
 
-TEST_CASE_METHOD(Fixture, "what is no polynomial matches when its operands do") {
+TEST_CASE_METHOD(EqualFixture, "what is no polynomial matches when its operands do") {
   CHECK(equal("(a + b) // 2 + 1", "1 + (b + a) // 2"));
   CHECK(equal("Max(a + a, 1) * 2", "Max(2 * a, 1) + Max(a * 2, 1)"));
   CHECK(equal("2 ** (a + b)", "2 ** (b + a)"));
@@ -96,7 +96,7 @@ TEST_CASE_METHOD(Fixture, "what is no polynomial matches when its operands do") 
   CHECK_FALSE(equal("1.0", "1"));
 }
 
-TEST_CASE_METHOD(Fixture, "different polynomials are not equal") {
+TEST_CASE_METHOD(EqualFixture, "different polynomials are not equal") {
   CHECK_FALSE(equal("a", "b"));
   CHECK_FALSE(equal("a * 2 // 2", "a"));
   CHECK_FALSE(equal("a + 1", "a"));
@@ -104,7 +104,7 @@ TEST_CASE_METHOD(Fixture, "different polynomials are not equal") {
   CHECK_FALSE(equal("a ** -1", "a"));
 }
 
-TEST_CASE_METHOD(Fixture, "equal gives up in bounded time") {
+TEST_CASE_METHOD(EqualFixture, "equal gives up in bounded time") {
   std::string forwards = "(x0 + 1)";
   std::string backwards = "(x0 + 1)";
   for (int i = 1; i < 12; ++i) {
@@ -121,7 +121,7 @@ TEST_CASE_METHOD(Fixture, "equal gives up in bounded time") {
   CHECK_FALSE(equal("1 + " + sum, sum + " + 1"));
 }
 
-TEST_CASE_METHOD(Fixture, "equal expressions have equal values") {
+TEST_CASE_METHOD(EqualFixture, "equal expressions have equal values") {
   int num_compared = 0;
   for (int round = 0; round < 20000; ++round) {
     const ExprId a = random_expr(3);
@@ -140,7 +140,7 @@ TEST_CASE_METHOD(Fixture, "equal expressions have equal values") {
   CHECK(num_compared > 1000);
 }
 
-TEST_CASE_METHOD(Fixture, "random expressions are read back as printed") {
+TEST_CASE_METHOD(EqualFixture, "random expressions are read back as printed") {
   for (int round = 0; round < 20000; ++round) {
     const ExprId id = random_expr(4);
     const std::string text = table.to_string(id);
@@ -149,7 +149,7 @@ TEST_CASE_METHOD(Fixture, "random expressions are read back as printed") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "random text is rejected with a place, or read and printed for good") {
+TEST_CASE_METHOD(EqualFixture, "random text is rejected with a place, or read and printed for good") {
   const char* tokens[] = {"(",
                           ")",
                           ",",
@@ -191,7 +191,7 @@ TEST_CASE_METHOD(Fixture, "random text is rejected with a place, or read and pri
   CHECK(num_read > 1000);
 }
 
-TEST_CASE_METHOD(Fixture, "no pair of printed brackets can be left out") {
+TEST_CASE_METHOD(EqualFixture, "no pair of printed brackets can be left out") {
   for (int round = 0; round < 3000; ++round) {
     const ExprId id = random_expr(3);
     const std::string text = table.to_string(id);

@@ -16,7 +16,7 @@
 namespace fxopt {
 namespace {
 
-using Edit = std::function<void(schema::Module&)>;
+using ModuleEdit = std::function<void(schema::Module&)>;
 
 schema::Module chain(size_t num_nodes) {
   schema::File file;
@@ -24,7 +24,7 @@ schema::Module chain(size_t num_nodes) {
   return file.module();
 }
 
-std::string encode(const schema::Module& module) {
+std::string encoded_module(const schema::Module& module) {
   PbCounts counts{static_cast<uint64_t>(module.graphs_size()), 0, static_cast<uint64_t>(module.strings_size()),
                   static_cast<uint64_t>(module.storages_size())};
   for (const schema::Graph& graph : module.graphs()) counts.nodes += static_cast<uint64_t>(graph.nodes_size());
@@ -40,10 +40,10 @@ Error error_of(std::string_view bytes, const ReadLimits& limits = {}) {
 }
 
 // The error of a chain of three nodes after one edit of its message.
-Error error_after(const Edit& edit, const ReadLimits& limits = {}) {
+Error error_after(const ModuleEdit& edit, const ReadLimits& limits = {}) {
   schema::Module module = chain(3);
   edit(module);
-  return error_of(encode(module), limits);
+  return error_of(encoded_module(module), limits);
 }
 
 schema::Node& node(schema::Module& module, int index) { return *module.mutable_graphs(0)->mutable_nodes(index); }
@@ -98,7 +98,7 @@ TEST_CASE("the binary form ends at 2 GiB, for reading and writing", "[pb]") {
 }
 
 TEST_CASE("the envelope is guarded", "[pb]") {
-  const std::string bytes = encode(chain(2));
+  const std::string bytes = encoded_module(chain(2));
   schema::File file;
   REQUIRE(file.ParseFromString(bytes));
   const auto after = [&file](const std::function<void(schema::File&)>& edit) {
@@ -182,7 +182,7 @@ TEST_CASE("values that make no sense are rejected", "[pb]") {
 TEST_CASE("numbers of enumerations are kept up to 255", "[pb]") {
   schema::Module module = chain(2);
   node(module, 1).set_phase(static_cast<schema::Phase>(255));
-  const Result<std::unique_ptr<Module>> read = parse_pb(encode(module), "case.pb");
+  const Result<std::unique_ptr<Module>> read = parse_pb(encoded_module(module), "case.pb");
   REQUIRE(read.ok());
   CHECK(static_cast<int>((*read)->main()[NodeId(1)].phase) == 255);
   for (const int number : {256, -1}) {
@@ -216,7 +216,7 @@ TEST_CASE("nesting is limited, at any depth without harm", "[pb]") {
     const auto nested = [in_dicts](uint32_t depth) {
       schema::Module module = chain(2);
       nest(node(module, 1).add_args(), depth, in_dicts);
-      return encode(module);
+      return encoded_module(module);
     };
     CHECK(parse_pb(nested(limits.max_depth), "case.pb").ok());
     CHECK(error_of(nested(limits.max_depth + 1)).code == ErrorCode::kLimit);
@@ -225,20 +225,20 @@ TEST_CASE("nesting is limited, at any depth without harm", "[pb]") {
   schema::Module module = chain(2);
   schema::Value* value = node(module, 1).mutable_value();
   for (uint32_t i = 0; i <= limits.max_depth; ++i) value = value->mutable_tuple()->add_items();
-  CHECK(error_of(encode(module)).code == ErrorCode::kLimit);
+  CHECK(error_of(encoded_module(module)).code == ErrorCode::kLimit);
 }
 
 TEST_CASE("counts and sizes are limited", "[pb]") {
   ReadLimits limits;
   limits.max_nodes = 2;
-  CHECK(error_of(encode(chain(3)), limits).code == ErrorCode::kLimit);
-  CHECK(parse_pb(encode(chain(2)), "case.pb", limits).ok());
+  CHECK(error_of(encoded_module(chain(3)), limits).code == ErrorCode::kLimit);
+  CHECK(parse_pb(encoded_module(chain(2)), "case.pb", limits).ok());
   limits.max_string_bytes = 10;
   schema::Module module = chain(1);
   module.add_strings("10 letters");
-  CHECK(parse_pb(encode(module), "case.pb", limits).ok());
+  CHECK(parse_pb(encoded_module(module), "case.pb", limits).ok());
   module.add_strings("11 letters!");
-  CHECK(error_of(encode(module), limits).code == ErrorCode::kLimit);
+  CHECK(error_of(encoded_module(module), limits).code == ErrorCode::kLimit);
   CHECK(error_after([](schema::Module& m) { node(m, 1).set_uid(UINT64_MAX); }).code == ErrorCode::kLimit);
   CHECK(error_after([](schema::Module& m) { m.add_storages()->set_id(UINT64_MAX); }).code == ErrorCode::kLimit);
 }

@@ -18,7 +18,7 @@
 namespace fxopt {
 namespace {
 
-std::string print(const Module& module) {
+std::string printed_pb(const Module& module) {
   const Result<std::string> bytes = print_pb(module);
   INFO((bytes.ok() ? std::string() : format_error(bytes.error())));
   REQUIRE(bytes.ok());
@@ -32,7 +32,7 @@ schema::File decode(const std::string& bytes) {
 }
 
 // The file around a message of the schema.
-std::string encode(const schema::Module& module) {
+std::string encoded(const schema::Module& module) {
   PbCounts counts{static_cast<uint64_t>(module.graphs_size()), 0, static_cast<uint64_t>(module.strings_size()),
                   static_cast<uint64_t>(module.storages_size())};
   for (const schema::Graph& graph : module.graphs()) counts.nodes += static_cast<uint64_t>(graph.nodes_size());
@@ -54,7 +54,7 @@ void collect_fields(const google::protobuf::Message& message, std::set<std::stri
 }
 
 TEST_CASE("the sample module sets every field of the schema", "[pb]") {
-  const schema::File file = decode(print(*make_sample_module()));
+  const schema::File file = decode(printed_pb(*make_sample_module()));
   std::set<std::string> set;
   collect_fields(file, set);
   const google::protobuf::FileDescriptor& schema = *schema::File::descriptor()->file();
@@ -70,15 +70,15 @@ TEST_CASE("the sample module sets every field of the schema", "[pb]") {
 
 TEST_CASE("a module written, read and written again gives the same bytes", "[pb]") {
   const std::unique_ptr<Module> sample = make_sample_module();
-  const std::string bytes = print(*sample);
-  CHECK(print(*sample) == bytes);
+  const std::string bytes = printed_pb(*sample);
+  CHECK(printed_pb(*sample) == bytes);
   const std::unique_ptr<Module> again = parse(bytes, Format::kPb);
-  CHECK(print(*again) == bytes);
-  CHECK(print(*parse(print(Module()), Format::kPb)) == print(Module()));
+  CHECK(printed_pb(*again) == bytes);
+  CHECK(printed_pb(*parse(printed_pb(Module()), Format::kPb)) == printed_pb(Module()));
 }
 
 TEST_CASE("what the reader makes equals what was written", "[pb]") {
-  const std::unique_ptr<Module> module = parse(print(*make_sample_module()), Format::kPb);
+  const std::unique_ptr<Module> module = parse(printed_pb(*make_sample_module()), Format::kPb);
   const Graph& graph = module->main();
   CHECK(module->text(graph.name()) == "main");
   CHECK(graph.num_nodes() == 13);
@@ -111,13 +111,13 @@ TEST_CASE("bytes do not depend on the history of the string table", "[pb]") {
   other.intern("never used");
   other.intern("n4");
   Graph& graph = other.add_graph(other.intern("main"));
-  const std::unique_ptr<Module> copy = parse(print(*plain), Format::kPb);
-  CHECK(print(*copy) == print(*plain));
+  const std::unique_ptr<Module> copy = parse(printed_pb(*plain), Format::kPb);
+  CHECK(printed_pb(*copy) == printed_pb(*plain));
   copy->intern("unused too");
   static_cast<void>(copy->exprs.parse("q + 1"));
-  CHECK(print(*copy) == print(*plain));
+  CHECK(printed_pb(*copy) == printed_pb(*plain));
   static_cast<void>(graph.add_node(NodeKind::kPlaceholder, other.intern("n4"), other.target("n4"), 0));
-  CHECK(decode(print(other)).module().strings_size() == 3);
+  CHECK(decode(printed_pb(other)).module().strings_size() == 3);
 }
 
 TEST_CASE("an erased node is not written and positions close up", "[pb]") {
@@ -125,7 +125,7 @@ TEST_CASE("an erased node is not written and positions close up", "[pb]") {
   Graph& graph = module->main();
   graph.replace_all_uses(NodeId(1), NodeId(0));
   graph.erase(NodeId(1));
-  const schema::File file = decode(print(*module));
+  const schema::File file = decode(printed_pb(*module));
   REQUIRE(file.module().graphs(0).nodes_size() == 3);
   CHECK(file.module().graphs(0).nodes(1).args(0).node() == 0);
   CHECK(file.module().graphs(0).nodes(2).args(0).node() == 1);
@@ -165,7 +165,7 @@ TEST_CASE("contiguous strides are left out and come back", "[pb]") {
 }
 
 TEST_CASE("fields are read in any legal order, but what stands once is not given twice", "[pb]") {
-  const std::string canonical = print(*make_sample_module());
+  const std::string canonical = printed_pb(*make_sample_module());
   const schema::Module module = decode(canonical).module();
   // Each field of the module as a message of its own, concatenated backwards but for the order within a field.
   std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -181,7 +181,7 @@ TEST_CASE("fields are read in any legal order, but what stands once is not given
   const schema::File file = decode(canonical);
   const PbCounts counts{file.counts().graphs(), file.counts().nodes(), file.counts().strings(),
                         file.counts().storages()};
-  CHECK(print(*parse(*write_envelope(counts, {reversed}), Format::kPb)) == canonical);
+  CHECK(printed_pb(*parse(*write_envelope(counts, {reversed}), Format::kPb)) == canonical);
 
   schema::Module twice;
   twice.mutable_counters()->set_next_uid(module.counters().next_uid());
@@ -192,13 +192,13 @@ TEST_CASE("fields are read in any legal order, but what stands once is not given
 }
 
 TEST_CASE("equal forms of a list are read alike and written in the shorter one", "[pb]") {
-  schema::Module module = decode(print(*make_chain_module(1))).module();
+  schema::Module module = decode(printed_pb(*make_chain_module(1))).module();
   schema::Node& node = *module.mutable_graphs(0)->mutable_nodes(0);
   node.add_args()->mutable_list()->add_items()->set_int_value(5);
   node.add_args()->mutable_ints()->add_values(5);
   node.add_args()->mutable_ints();
   node.add_args()->mutable_tuple()->add_items()->set_int_value(5);
-  const schema::File file = decode(print(*parse(encode(module), Format::kPb)));
+  const schema::File file = decode(printed_pb(*parse(encoded(module), Format::kPb)));
   const schema::Node& written = file.module().graphs(0).nodes(0);
   CHECK(written.args(0).ints().values_size() == 1);
   CHECK(written.args(1).ints().values_size() == 1);
@@ -207,18 +207,18 @@ TEST_CASE("equal forms of a list are read alike and written in the shorter one",
 }
 
 TEST_CASE("without counters they are derived", "[pb]") {
-  schema::Module module = decode(print(*make_chain_module(3))).module();
+  schema::Module module = decode(printed_pb(*make_chain_module(3))).module();
   module.clear_counters();
-  CHECK(parse(encode(module), Format::kPb)->next_uid == 3);
+  CHECK(parse(encoded(module), Format::kPb)->next_uid == 3);
   module.mutable_counters()->set_next_uid(3);
-  CHECK(parse(encode(module), Format::kPb)->next_uid == 3);
+  CHECK(parse(encoded(module), Format::kPb)->next_uid == 3);
 }
 
 TEST_CASE("an input may stand after its user, or be the node itself", "[pb]") {
-  schema::Module module = decode(print(*make_chain_module(3))).module();
+  schema::Module module = decode(printed_pb(*make_chain_module(3))).module();
   module.mutable_graphs(0)->mutable_nodes(0)->add_args()->set_node(2);
   module.mutable_graphs(0)->mutable_nodes(1)->add_args()->set_node(1);
-  const std::unique_ptr<Module> read = parse(encode(module), Format::kPb);
+  const std::unique_ptr<Module> read = parse(encoded(module), Format::kPb);
   CHECK(read->main().inputs(NodeId(0)) == std::vector<NodeId>{NodeId(2)});
   CHECK(read->main().inputs(NodeId(1)) == std::vector<NodeId>{NodeId(0), NodeId(1)});
 }
@@ -233,7 +233,7 @@ graph @b { %x = f() %y = f() {uid=3} })",
                                                             "test.fxg");
   REQUIRE(module.ok());
   schema::File file;
-  REQUIRE(file.ParseFromString(print(**module)));
+  REQUIRE(file.ParseFromString(printed_pb(**module)));
   std::string given;
   for (const schema::Storage& storage : file.module().storages()) given += storage.has_id() ? '1' : '0';
   for (const schema::Graph& graph : file.module().graphs()) {
@@ -243,11 +243,11 @@ graph @b { %x = f() %y = f() {uid=3} })",
         "0101"
         "010"
         "01");
-  CHECK(print(*parse(print(**module), Format::kPb)) == print(**module));
+  CHECK(printed_pb(*parse(printed_pb(**module), Format::kPb)) == printed_pb(**module));
   spell_ids(*file.mutable_module());
   CHECK(file.module().storages(2).id() == 6);
   CHECK(file.module().graphs(1).nodes(0).uid() == 9);
-  CHECK(print(*parse(encode(file.module()), Format::kPb)) == print(**module));
+  CHECK(printed_pb(*parse(encoded(file.module()), Format::kPb)) == printed_pb(**module));
 }
 
 TEST_CASE("what the binary form cannot hold is an error that says so", "[pb]") {
@@ -269,9 +269,9 @@ TEST_CASE("the form follows from the name, or from the content", "[pb]") {
   CHECK(format_of_path("a.txt") == std::nullopt);
   CHECK(format_of_bytes(" \n{\"module\":{}}") == Format::kJson);
   CHECK(format_of_bytes("# a comment\n\n# two\nfxg 0\n") == Format::kText);
-  CHECK(format_of_bytes(print(Module())) == Format::kPb);
+  CHECK(format_of_bytes(printed_pb(Module())) == Format::kPb);
   CHECK(format_of_bytes("") == Format::kPb);
-  CHECK(format_of_bytes(print(Module()).substr(0, 3)) == Format::kPb);
+  CHECK(format_of_bytes(printed_pb(Module()).substr(0, 3)) == Format::kPb);
   CHECK(format_of_bytes("graph @g {\n}\n") == Format::kText);
   CHECK(format_of_bytes("\xEF\xBB\xBF# not a graph\n") == Format::kText);
   CHECK(format_of_bytes("[]") == Format::kJson);

@@ -35,7 +35,7 @@ std::string with_fields(const std::string& fields) {
   return "fxg 0\ngraph @g {\n  %x = placeholder() {" + fields + "}\n}\n";
 }
 
-std::string read_case(const std::filesystem::path& path) {
+std::string read_text_case(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   REQUIRE(file.good());
   return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
@@ -46,7 +46,7 @@ TEST_CASE("canonical texts print as they are", "[text]") {
   size_t count = 0;
   for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder)) {
     INFO(entry.path().filename().string());
-    const std::string text = read_case(entry.path());
+    const std::string text = read_text_case(entry.path());
     CHECK(print_text(*parse(text)) == text);
     ++count;
   }
@@ -54,7 +54,7 @@ TEST_CASE("canonical texts print as they are", "[text]") {
 }
 
 TEST_CASE("the example of the documentation prints as it is", "[text]") {
-  const std::string page = read_case(std::filesystem::path(FXOPT_SOURCE_DIR) / "ir/io/README.md");
+  const std::string page = read_text_case(std::filesystem::path(FXOPT_SOURCE_DIR) / "ir/io/README.md");
   const std::string fence = "\n```\n";
   const size_t begin = page.find(fence + "fxg 0\n") + fence.size();
   REQUIRE(begin > fence.size());

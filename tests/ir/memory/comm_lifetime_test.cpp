@@ -11,11 +11,10 @@
 #include "ir/memory/replay.h"
 #include "ir/memory/trace.h"
 #include "tests/catch.h"
+#include "tests/units.h"
 
 namespace fxopt {
 namespace {
-
-constexpr int64_t kMiB = int64_t{1} << 20;
 
 // A graph whose tensors take 20 MiB, those in capitals 40 MiB; %p is the caller's.
 std::string graph(std::string body) {

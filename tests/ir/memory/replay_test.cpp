@@ -10,11 +10,10 @@
 #include "ir/io/io.h"
 #include "ir/memory/memory.h"
 #include "tests/catch.h"
+#include "tests/units.h"
 
 namespace fxopt {
 namespace {
-
-constexpr int64_t kMiB = int64_t{1} << 20;
 
 // 3, 3, 7 and 3 MiB; %a ends at %c.
 constexpr const char* kSteps = R"(graph @main {

@@ -9,11 +9,10 @@
 #include "ir/io/io.h"
 #include "ir/memory/replay.h"
 #include "tests/catch.h"
+#include "tests/units.h"
 
 namespace fxopt {
 namespace {
-
-constexpr int64_t kMiB = int64_t{1} << 20;
 
 constexpr const char* kProfile = R"(
 temporary aten.mm.default copy = self.bytes [source]
@@ -146,7 +145,7 @@ TEST_CASE("memory trace: boxed inputs end at their last reader, what a step keep
   CHECK(timeline_of(trace(text, boxed).trace).ideal.back() == 3 * 16);  // %w, %unread, %b
 }
 
-constexpr const char* kStep = R"(graph @main {
+constexpr const char* kTracedStep = R"(graph @main {
   output_spec {role=loss}
   output_spec {role=gradient, of="w"}
   %w: f32[1048576]@cuda:0 = placeholder() {input={role=parameter}}
@@ -160,7 +159,7 @@ constexpr const char* kStep = R"(graph @main {
 
 TEST_CASE("memory trace: a later step has optimizer state and the gradients it adds to", "[memory]") {
   const auto initial = [](OptimizerState optimizer, bool keep) {
-    return trace(kStep, {}, false, SteadyState{optimizer, keep}).initial();
+    return trace(kTracedStep, {}, false, SteadyState{optimizer, keep}).initial();
   };
   CHECK(initial(OptimizerState::kNone, false) == "w, frozen, x");
   CHECK(initial(OptimizerState::kMomentum, false) == "w, frozen, x, w.momentum_buffer");
@@ -168,7 +167,7 @@ TEST_CASE("memory trace: a later step has optimizer state and the gradients it a
 }
 
 TEST_CASE("memory trace: of tied weights one gradient is kept", "[memory]") {
-  std::string text = kStep;
+  std::string text = kTracedStep;
   text.replace(text.find("output_spec {role=loss}"), 23, "output_spec {role=gradient, of=\"w\"}");
   text.replace(text.find("return (%loss, %g)"), 18, "return (%a, %g)");
   CHECK(trace(text, {}, false, SteadyState{OptimizerState::kNone, true}).initial() == "w, frozen, x, a.gradient");
@@ -204,7 +203,7 @@ TEST_CASE("memory: an input's storage ends where each placeholder on it is donat
 }
 
 TEST_CASE("memory trace: no optimizer state where the inputs hold it", "[memory]") {
-  std::string text = kStep;
+  std::string text = kTracedStep;
   text.replace(text.find("role=input"), 10, "role=optimizer_state");
   CHECK(trace(text, {}, false, SteadyState{OptimizerState::kAdam, false}).initial() == "w, frozen, x");
 }
@@ -216,15 +215,15 @@ AllocatorReplay replay(const Traced& traced, bool steady) {
 }
 
 TEST_CASE("allocator replay: steps run until two are alike", "[memory][allocator]") {
-  const AllocatorReplay first = replay(trace(kStep), false);
+  const AllocatorReplay first = replay(trace(kTracedStep), false);
   CHECK(first.steps == 1);
   CHECK(first.requested.bytes == 5 * 4 * kMiB + 4);  // w, frozen, x, a, g, and the loss
-  const AllocatorReplay later = replay(trace(kStep, {}, false, SteadyState{}), true);
+  const AllocatorReplay later = replay(trace(kTracedStep, {}, false, SteadyState{}), true);
   CHECK(later.is_steady);
   CHECK(later.steps >= 3);
   CHECK(later.requested.bytes == 8 * 4 * kMiB + 4);  // two states and a gradient besides
   // The caller gives up the loss and what was added up; parameters, states, gradient and input stay.
-  const AllocatorReplay freed = replay(trace(kStep, {}, false, SteadyState{OptimizerState::kAdam, false}), true);
+  const AllocatorReplay freed = replay(trace(kTracedStep, {}, false, SteadyState{OptimizerState::kAdam, false}), true);
   CHECK(freed.requested.bytes == 7 * 4 * kMiB + 4);
 }
 
