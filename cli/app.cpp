@@ -34,11 +34,7 @@ void dispatch(const std::vector<std::string>& args, Console& console) {
   if (!json_path.ok()) return console.error(json_path.error());
   if (line.error.has_value()) return console.error(*line.error);
   if (line.wants_version) return print_text(console, "fxopt " + std::string(kVersion) + "\n");
-  if (line.wants_help) {
-    return print_text(console, line.command.empty()
-                                   ? usage_text(application.line.describe(), application.line.describe_commands())
-                                   : usage_text(application.line.describe(line.command)));
-  }
+  if (line.wants_help) return print_text(console, usage_text(application.line, line.command));
   if (line.is_verbose) console.set_verbose();
   console.set_misread(std::move(line.misread));
   for (size_t i = 0; i < commands().size(); ++i) {
@@ -71,8 +67,7 @@ const std::vector<Command>& commands() {
 
 Application::Application() : line(std::string(kAbout)) {
   for (const Command& command : commands()) {
-    bodies.push_back(command.declare(line.add(command.name, command.summary)));
-    line.end();
+    line.add(command.name, command.summary, [&](Options options) { bodies.push_back(command.declare(options)); });
   }
 }
 

@@ -337,19 +337,16 @@ CommandLine::CommandLine(const std::string& summary) : app_(std::make_unique<CLI
 }
 CommandLine::~CommandLine() = default;
 
-Options CommandLine::add(std::string_view name, std::string_view summary) {
-  declared_ = app_->add_subcommand(std::string(name), std::string(summary));
-  return Options(*declared_);
-}
-
-void CommandLine::end() {
+void CommandLine::add(std::string_view name, std::string_view summary, const std::function<void(Options)>& declare) {
+  CLI::App& command = *app_->add_subcommand(std::string(name), std::string(summary));
+  declare(Options(command));
   // Read by Console, which must know it before parsing; declared here for help and so that it is not unknown.
   const std::string json_help = "print one JSON object with the outcome, also on failure";
   const std::string verbose_help = "say on standard error what is done, with sizes and seconds";
-  declared_->add_flag("--json{-}", json_help)->type_name("FILE");
-  declared_->add_flag("-v,--verbose", verbose_help);
-  check_values(*declared_);
-  declared_->disabled();
+  command.add_flag("--json{-}", json_help)->type_name("FILE");
+  command.add_flag("-v,--verbose", verbose_help);
+  check_values(command);
+  command.disabled();
 }
 
 ParsedLine CommandLine::parse(const std::vector<std::string>& args) {
@@ -378,17 +375,8 @@ ParsedLine CommandLine::parse(const std::vector<std::string>& args) {
   return line;
 }
 
-CommandInfo CommandLine::describe() const { return info_of(*app_); }
-
 CommandInfo CommandLine::describe(std::string_view command) const {
-  return info_of(*app_->get_subcommand(std::string(command)));
-}
-
-std::vector<CommandInfo> CommandLine::describe_commands() const {
-  std::vector<CommandInfo> commands;
-  for (const CLI::App* command : app_->get_subcommands([](const CLI::App*) { return true; }))
-    commands.push_back(info_of(*command));
-  return commands;
+  return info_of(command.empty() ? *app_ : *app_->get_subcommand(std::string(command)));
 }
 
 Error usage_error(std::string message, std::string hint) {

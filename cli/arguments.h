@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -99,21 +100,18 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
   ~CommandLine();
 
-  // Commands are declared one after the other, each by add() and what follows on its options, and end().
-  Options add(std::string_view name, std::string_view summary);
-  void end();
+  // A command with the options that `declare` gives it, and those of all commands.
+  void add(std::string_view name, std::string_view summary, const std::function<void(Options)>& declare);
 
   // A line without the program's name. First fxopt's own options, then what stands behind the command. An unknown option is told of
   // before other errors, and --help answered before them. Once for each object.
   ParsedLine parse(const std::vector<std::string>& args);
 
-  CommandInfo describe() const;  // fxopt
+  // The command, or fxopt itself where the name is empty.
   CommandInfo describe(std::string_view command) const;
-  std::vector<CommandInfo> describe_commands() const;
 
  private:
   std::unique_ptr<CLI::App> app_;
-  CLI::App* declared_ = nullptr;  // between add() and end()
 };
 
 // A command line that asks for what does not go together: kUsage.

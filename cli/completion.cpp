@@ -100,7 +100,8 @@ Words values_of(const std::string& type) {
 
 class Completion {
  public:
-  explicit Completion(const std::vector<std::string>& words) : words_(words) {}
+  explicit Completion(const std::vector<std::string>& words)
+      : words_(words), begun_(words.empty() ? "" : words.back()) {}
 
   std::string text() {
     if (words_.size() < 2) {
@@ -171,26 +172,24 @@ class Completion {
 
   // Behind "--name=", and in a list of passes behind the last comma.
   void offer_values(const OptionInfo& option, const std::string& word) {
-    current_ = word;
+    begun_ = word;
     size_t begin = word.starts_with("--") ? word.find('=') + 1 : 0;
     if (option.type == "PIPELINE") begin = std::max(begin, word.rfind(',') + 1);
     offer(values_of(option.type), word.substr(0, begin));
   }
 
   void offer(const Words& words, const std::string& prefix = "") {
-    const std::string& begun = current_.has_value() ? *current_ : words_.empty() ? kEmpty : words_.back();
     for (const auto& [word, text] : words) {
       if (word == ":") {
         out_ += ":\n";
-      } else if ((prefix + word).starts_with(begun)) {
+      } else if ((prefix + word).starts_with(begun_)) {
         out_ += prefix + word + "\t" + text.substr(0, text.find('\n')) + "\n";
       }
     }
   }
 
-  inline static const std::string kEmpty;
   const std::vector<std::string>& words_;
-  std::optional<std::string> current_;  // begun; else the last word
+  std::string begun_;  // offered words begin so
   CommandInfo command_;
   std::string out_;
 };

@@ -24,7 +24,7 @@ std::string error_text(const ErrorInfo& info) {
 std::string overview() {
   const Application application;
   std::ostringstream out;
-  out << usage_text(application.line.describe(), application.line.describe_commands()) << "\ntopics:\n";
+  out << usage_text(application.line) << "\ntopics:\n";
   Table table({Align::kLeft, Align::kLeft});
   for (const Topic& topic : topics()) table.add({std::string(topic.name), std::string(topic.summary)});
   table.add({"a command", "its arguments and options"});
@@ -52,7 +52,7 @@ std::optional<std::string> topic_text(const std::string& name) {
   for (const Command& command : commands()) {
     if (command.name != name) continue;
     const Application application;
-    return usage_text(application.line.describe(name));
+    return usage_text(application.line, name);
   }
   for (const Topic& topic : topics()) {
     if (topic.name == name) return topic.text;

@@ -130,15 +130,13 @@ class Overlaps {
   std::map<std::string, std::string> products_;
 };
 
-// Before the work, not behind it.
+// That a file can be written there, before the work starts.
 Status check_folder(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (is_folder(path))
     return Error{ErrorCode::kFileWrite, "cannot write '" + path + "': it is a folder", "name a file in it", {}};
-  if (path == "-" || folder.empty() || std::filesystem::is_directory(folder, error)) return ok_status();
-  return Error{
-      ErrorCode::kFileWrite, "cannot write '" + path + "': there is no folder '" + folder.string() + "'", "", {}};
+  if (path == "-" || folder.empty() || is_folder(folder)) return ok_status();
+  return Error{ErrorCode::kFileWrite, "cannot write '" + path + "': there is no folder '" + folder + "'", "", {}};
 }
 
 Status check_envelope(Console& console, Overlaps& overlaps) {

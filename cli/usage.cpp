@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/command.h"
 #include "cli/print/wrap.h"
 #include "core/text.h"
 
@@ -41,15 +42,18 @@ std::string option_text(const OptionInfo& option) {
   return option.takes_value ? text + " " + option.type : text;
 }
 
-std::string usage_text(const CommandInfo& command, const std::vector<CommandInfo>& commands) {
-  std::string out = "usage: fxopt" + (commands.empty() ? " " + command.name : " COMMAND") + " [OPTION...]";
+std::string usage_text(const CommandLine& line, std::string_view name) {
+  const CommandInfo command = line.describe(name);
+  std::string out = "usage: fxopt " + (name.empty() ? "COMMAND" : command.name) + " [OPTION...]";
   Rows arguments, options, subcommands;
   for (const OptionInfo& option : command.options) {
     if (option.type == "COMMAND") out += " --";  // what follows has options of its own
     if (option.is_positional) out += " " + option_text(option);
     (option.is_positional ? arguments : options).emplace_back(option_text(option), option.help);
   }
-  for (const CommandInfo& sub : commands) subcommands.emplace_back(sub.name, sub.summary);
+  if (name.empty()) {
+    for (const Command& sub : commands()) subcommands.emplace_back(sub.name, sub.summary);
+  }
   out.append("\n\n").append(wrap(command.summary, 0)).append("\n");
   append_rows(out, "commands", subcommands);
   append_rows(out, "arguments", arguments);

@@ -1,14 +1,15 @@
 #pragma once
 
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "cli/arguments.h"
 
 namespace fxopt {
 
-// The help of a command, or of fxopt itself with its commands. Written here rather than by CLI11, whose layout changes between versions.
-std::string usage_text(const CommandInfo& command, const std::vector<CommandInfo>& commands = {});
+// The help of a command, or of fxopt itself with its commands where `name` is empty. Written here rather than by CLI11, whose layout
+// changes between versions.
+std::string usage_text(const CommandLine& line, std::string_view name = "");
 
 // "-o, --output OUT", "--json[=FILE]", "IN...".
 std::string option_text(const OptionInfo& option);
