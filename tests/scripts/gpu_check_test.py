@@ -104,6 +104,12 @@ class Runs(Folder):
         self.assertIn("b0", self.rows())
         self.assertRegex(done.stdout, r"a: 2 s of at most 2 s, \d not reached")
 
+    def test_without_limits_a_stage_ends_by_itself(self) -> None:
+        self.write("a", "def act(key):\n    time.sleep(0.4)\n    return {'value': 1}\nSTAGE = stage('a', 4, seconds=1)\n")
+        done = self.run_stages("--no-limits")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^a: \d s$")
+
     def test_what_units_print_is_no_result(self) -> None:
         self.write("a", "def act(key):\n    print('{}')\n    os.write(1, b'[')\n    return {'value': 1}\nSTAGE = stage('a', 2)\n")
         self.assertEqual(self.run_stages().returncode, 0)
@@ -176,7 +182,8 @@ class DryRun(unittest.TestCase):
     def test_all_stages(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             out = pathlib.Path(name) / "results.json"
-            command = [sys.executable, str(MAIN), "--dry-run", "--out", str(out), "--fxopt", str(find_fxopt())]
+            options = ["--dry-run", "--no-limits", "--out", str(out), "--fxopt", str(find_fxopt())]
+            command = [sys.executable, str(MAIN), *options]
             done = subprocess.run(command, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
             rows = json.loads(out.read_text(encoding="utf-8"))
