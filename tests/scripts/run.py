@@ -1,23 +1,88 @@
-"""Runs every *_test.py beside this file with unittest, or those that a pattern names: run.py [PATTERN]. The last line is
-`N passed, N failed, N skipped`."""
+"""Runs every *_test.py beside this file with unittest, or those that a pattern names, one file on each core at a time:
 
+    run.py [PATTERN] [--jobs N]
+
+Prints what each file says when it ends, and at last the seconds of each file and `N passed, N failed, N skipped`."""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import contextlib
+import dataclasses
+import io
+import multiprocessing
+import os
 import pathlib
 import sys
+import time
 import unittest
 
 import setting  # noqa: F401  puts the scripts on the path
 
+FOLDER = pathlib.Path(__file__).resolve().parent
+# Those that take longest come first, so that no core is idle at the end.
+LONGEST = ("gpu_check_test.py", "differential_test.py", "run_step_test.py")
 
-def main() -> int:
-    folder = str(pathlib.Path(__file__).resolve().parent)
-    suite = unittest.defaultTestLoader.discover(folder, pattern=(sys.argv[1:] or ["*_test.py"])[0])
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """Of the tests of one file, or of several."""
+
+    said: str = ""
+    seconds: float = 0
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def run_file(name: str) -> Outcome:
+    """In this process, whose output is part of the outcome."""
+    start = time.monotonic()
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        suite = unittest.defaultTestLoader.discover(str(FOLDER), pattern=name)
+        result = unittest.TextTestRunner(stream=said, verbosity=2).run(suite)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
     skipped = len(result.skipped)
     # A failure in setUpClass or at import counts as an error without a test run, so this is floored.
     passed = max(0, result.testsRun - failed - skipped)
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 0 if failed == 0 and passed > 0 else 1
+    return Outcome(said.getvalue(), time.monotonic() - start, passed, failed, skipped)
+
+
+def run_files(names: list[str], jobs: int) -> dict[str, Outcome]:
+    """Each file in one of `jobs` processes. A file whose process ended counts as one failure."""
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
+    outcomes = {}
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        running = {pool.submit(run_file, name): name for name in names}
+        for done in concurrent.futures.as_completed(running):
+            name = running[done]
+            try:
+                outcomes[name] = done.result()
+            except concurrent.futures.BrokenExecutor as error:
+                outcomes[name] = Outcome(f"the process ended: {error}\n", failed=1)
+            print(f"== {name}\n{outcomes[name].said}", flush=True)
+    return outcomes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pattern", nargs="?", default="*_test.py", help="which files (default: all)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="files at a time (default: the cores)")
+    options = parser.parse_args()
+    names = sorted((path.name for path in FOLDER.glob(options.pattern)), key=lambda name: (name not in LONGEST, name))
+    outcomes = run_files(names, options.jobs)
+    for name, outcome in sorted(outcomes.items(), key=lambda item: -item[1].seconds):
+        print(f"{outcome.seconds:6.1f} s  {name}: {outcome}")
+    found = list(outcomes.values())
+    total = Outcome(passed=sum(o.passed for o in found), failed=sum(o.failed for o in found), skipped=sum(o.skipped for o in found))
+    print(total)
+    return 0 if total.failed == 0 and total.passed > 0 else 1
 
 
 if __name__ == "__main__":
