@@ -90,4 +90,14 @@ std::vector<std::pair<std::string, std::string>> allocator_cases() {
   return cases;
 }
 
+std::vector<std::optional<uint64_t>> recorded_digests() {
+  std::vector<std::optional<uint64_t>> digests;
+  for (const CaseLine& line : case_lines(read_file(FXOPT_SOURCE_DIR "/tests/cases/allocator_torch.txt").value())) {
+    for (const std::string& word : line.words) {
+      digests.push_back(word == "-" ? std::nullopt : std::optional<uint64_t>(std::stoull(word, nullptr, 16)));
+    }
+  }
+  return digests;
+}
+
 }  // namespace fxopt

@@ -144,6 +144,10 @@ class CaseRunner {
   std::string failures_;
 };
 
+// For the traces 0, 1, ... Duel::digest() of PyTorch's own allocator, as scripts/peers/allocator recorded it; nothing where the
+// model did not agree: the file says why.
+std::vector<std::optional<uint64_t>> recorded_digests();
+
 // The cases of tests/cases/allocator: file name and text, in the order of names.
 std::vector<std::pair<std::string, std::string>> allocator_cases();
 

@@ -98,6 +98,19 @@ TracePlan plan_trace(std::mt19937_64& random) {
   return plan;
 }
 
+uint64_t fold_statistics(uint64_t seed, const AllocatorStatistics& statistics) {
+  for_each(statistics, [&seed](const Statistic& one) {
+    for (const int64_t number : {one.current, one.peak, one.allocated, one.freed}) {
+      seed = hash_combine(seed, static_cast<uint64_t>(number));
+    }
+  });
+  for (const int64_t number : {statistics.num_alloc_retries, statistics.num_ooms, statistics.num_sync_all_streams,
+                               statistics.num_device_alloc, statistics.num_device_free}) {
+    seed = hash_combine(seed, static_cast<uint64_t>(number));
+  }
+  return seed;
+}
+
 std::string first_difference(const AllocatorStatistics& ours, const AllocatorStatistics& theirs) {
   static constexpr const char* kNames[] = {"allocation",      "segment",        "active",       "inactive_split",
                                            "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes",

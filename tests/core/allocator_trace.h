@@ -14,6 +14,7 @@
 #include "core/allocator/config.h"
 #include "core/allocator/simulated_device.h"
 #include "core/allocator/statistics.h"
+#include "core/hash.h"
 #include "tests/core/allocator_model.h"
 
 namespace fxopt {
@@ -33,7 +34,10 @@ TracePlan plan_trace(std::mt19937_64& random);
 // The name of the first statistic that differs, with both values; empty when none does.
 std::string first_difference(const AllocatorStatistics& ours, const AllocatorStatistics& theirs);
 
-// As the models' `picture`.
+// `seed` with every number of the statistics folded in.
+uint64_t fold_statistics(uint64_t seed, const AllocatorStatistics& statistics);
+
+// As the model's `picture`.
 template <class Allocator>
 std::string picture_of(const Allocator& allocator) {
   static constexpr const char* kStates[] = {" live\n", " waiting\n", " free\n"};
@@ -81,6 +85,8 @@ class Duel {
   // What the trace came to do, to see that traces reach every rule.
   const AllocatorStatistics& reached() const { return model_.statistics(); }
   const AllocatorConfig& config() const { return plan_.config; }
+  // A hash of every address that the allocator gave, and of its statistics after each operation.
+  uint64_t digest() const { return digest_; }
 
  private:
   using Id = std::pair<int64_t, int64_t>;
@@ -124,6 +130,7 @@ class Duel {
     log("allocate " + std::to_string(bytes) + " on " + std::to_string(stream));
     ours = allocator_.allocate(bytes, stream);
     if (ours.has_value()) log("  at " + std::to_string(*ours));
+    digest_ = hash_combine(digest_, ours.value_or(1));  // no block is there
     theirs = model_.allocate(bytes, stream);
     if (ours != theirs) {
       mismatch_ = "address " + (ours ? std::to_string(*ours) : "none") + ", model " +
@@ -175,6 +182,7 @@ class Duel {
   }
 
   std::string compare() {
+    digest_ = fold_statistics(digest_, allocator_.statistics());
     if (!mismatch_.empty()) return mismatch_;
     if (!(allocator_.statistics() == model_.statistics())) {
       return first_difference(allocator_.statistics(), model_.statistics());
@@ -197,6 +205,7 @@ class Duel {
   int64_t next_pool_ = 1;
   std::string log_;
   std::string mismatch_;
+  uint64_t digest_ = 0;
 };
 
 }  // namespace fxopt

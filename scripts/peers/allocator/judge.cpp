@@ -1,8 +1,10 @@
-// judge [FIRST] COUNT: random traces, each given to PyTorch's own CUDA caching allocator (on a device that is only
+// judge [FIRST] COUNT [FILE]: random traces, each given to PyTorch's own CUDA caching allocator (on a device that is only
 // numbers) and to the second model of its rules, which must agree on every address and statistic after each operation.
 // The model in turn agrees with fxopt's allocator: tests/core/allocator_property_test.cpp. One process per trace.
+// FILE gets a line for each trace: Duel::digest(), or "-" if they disagree.
 
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <string>
 #include <sys/wait.h>
@@ -161,9 +163,13 @@ class TorchAllocator {
   }
 };
 
-int run_trace(uint64_t seed) {
+int run_trace(uint64_t seed, const char* record) {
   Duel<TorchAllocator> duel(seed);
   const std::string why = duel.run();
+  if (record != nullptr) {
+    std::ofstream file(record, std::ios::app);
+    why.empty() ? file << std::hex << duel.digest() << "\n" : file << "-\n";
+  }
   if (why.empty()) return 0;
   std::cout << "seed " << seed << " " << settings_of(duel.config()) << "\n" << why << std::endl;
   return 1;
@@ -174,11 +180,12 @@ int run_trace(uint64_t seed) {
 
 int main(int argc, char** argv) {
   const uint64_t first = argc > 2 ? std::strtoull(argv[1], nullptr, 10) : 0;
-  const uint64_t count = argc > 1 ? std::strtoull(argv[argc - 1], nullptr, 10) : 1000;
+  const uint64_t count = argc > 1 ? std::strtoull(argv[argc > 2 ? 2 : 1], nullptr, 10) : 1000;
+  const char* record = argc > 3 ? argv[3] : nullptr;
   uint64_t disagreed = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     const pid_t child = fork();
-    if (child == 0) _exit(fxopt::run_trace(seed));
+    if (child == 0) _exit(fxopt::run_trace(seed, record));
     int status = 0;
     waitpid(child, &status, 0);
     if (status != 0) {

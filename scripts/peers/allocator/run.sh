@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Builds judge.cpp against an installed PyTorch for CUDA (no GPU is needed) and runs it on random traces.
 #
-#   scripts/peers/allocator/run.sh [FIRST] [COUNT]     COUNT traces, 1000 if not given, from number FIRST on
+#   scripts/peers/allocator/run.sh [FIRST] [COUNT] [FILE]     COUNT traces, 1000 if not given, from number FIRST on
+#
+# FILE gets a digest of each; tests/cases/allocator_torch.txt has those of the first 2000.
 #
 # FXOPT_PYTHON: the Python that has torch, python3 if not set. CXX: the compiler, g++ if not set.
 set -euo pipefail
