@@ -16,7 +16,7 @@ namespace fxopt {
 
 // Symbolic integers: trees over integer constants and symbols, with Python's semantics (floor division rounds down, the
 // modulo has the sign of the divisor). Kept as the tracer wrote them, hash-consed, so equal text means equal id; two
-// ids may still be equal as numbers, which equal() decides for polynomials.
+// ids may still be equal as numbers, which SymInt of ir/values/sym_int.h decides.
 //
 // Grammar of the text (whitespace between tokens is free; printed canonically with single spaces around binary
 // operators and with no more brackets than it takes to read the same tree back):
@@ -98,11 +98,6 @@ class ExprTable {
   // `id` and all it is made of, each once, inputs before users. O(n log n).
   std::vector<ExprId> closure(ExprId id) const;
 
-  // True when both are the same polynomial after expansion, atoms being symbols and non-polynomial subtrees (which
-  // match when their operands do). Never true for expressions that differ; may be false for some that are equal.
-  // Bounded work: gives up (false) beyond 4,096 terms, 2^18 steps, or a coefficient of 64 bits.
-  bool equal(ExprId a, ExprId b) const;
-
   // True for the functions that evaluate() gives a meaning. O(functions).
   static bool is_function(std::string_view name);
   // True for one of them that may be given so many arguments. O(functions).
@@ -115,7 +110,6 @@ class ExprTable {
   ExprId add(Expr expr);
 
   friend class Module;  // whose copy has strings of its own
-  friend class PolynomialForm;
   void set_strings(Interner& strings) { strings_ = &strings; }
 
   Interner* strings_;

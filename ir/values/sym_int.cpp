@@ -1,5 +1,8 @@
 #include "ir/values/sym_int.h"
 
+#include <algorithm>
+#include <span>
+
 namespace fxopt {
 namespace {
 
@@ -55,58 +58,90 @@ SymInt operator*(const SymInt& a, const SymInt& b) {
   return out;
 }
 
-SymInt SymInts::of(ExprId id) {
-  // Inputs come before users in the table.
-  while (known_.size() <= id.index()) known_.push_back(make(ExprId(known_.size())));
-  return known_[id.index()];
-}
-
 SymInt symbol_named(std::string_view name) {
   const Hash128 hash = hash_text(name);
   const std::array<uint64_t, 3> words = {static_cast<uint64_t>(ExprKind::kSymbol), hash.high, hash.low};
   return SymInt::symbol(hash_words(words));
 }
 
-SymInt SymInts::make(ExprId id) const {
-  const Expr& expr = module_->exprs[id];
-  const auto input = [&](size_t i) { return known_[expr.inputs[i].index()]; };
+namespace {
+
+constexpr int64_t kMaxExponent = 64;  // a power beyond it is a symbol
+
+SymInt power(const SymInt& base, int64_t exponent) {
+  SymInt out = 1;
+  for (int64_t i = 0; i < exponent; ++i) out = out * base;
+  return out;
+}
+
+// An operation that is no polynomial: a number where its inputs are numbers, else a symbol named by a hash of the operation.
+SymInt make_other(const Module& module, ExprId id, std::span<const SymInt> inputs) {
+  const Expr& expr = module.exprs[id];
+  std::vector<std::optional<int64_t>> numbers;
+  const Hash128 name = hash_text(module.text(expr.name));
+  std::vector<uint64_t> words = {static_cast<uint64_t>(expr.kind), static_cast<uint64_t>(expr.value), name.high,
+                                 name.low};
+  bool are_numbers = !inputs.empty();
+  for (const SymInt& input : inputs) {
+    are_numbers = are_numbers && input.is_static();
+    numbers.emplace_back(input.value());
+    words.insert(words.end(), {input.key().high, input.key().low});
+  }
+  const std::optional<int64_t> value = are_numbers ? module.exprs.apply(id, numbers) : std::nullopt;
+  return value.has_value() ? SymInt(*value) : SymInt::symbol(hash_words(words));
+}
+
+SymInt make(const Module& module, ExprId id, std::span<const SymInt> inputs) {
+  const Expr& expr = module.exprs[id];
   switch (expr.kind) {
     case ExprKind::kInt:
       return expr.value;
     case ExprKind::kAdd:
-      return input(0) + input(1);
+      return inputs[0] + inputs[1];
     case ExprKind::kSub:
-      return input(0) - input(1);
+      return inputs[0] - inputs[1];
     case ExprKind::kMul:
-      return input(0) * input(1);
+      return inputs[0] * inputs[1];
     case ExprKind::kSymbol:
-      return symbol_named(module_->text(expr.name));
+      return symbol_named(module.text(expr.name));
     case ExprKind::kNeg:
-      return SymInt(0) - input(0);
+      return SymInt(0) - inputs[0];
+    case ExprKind::kPow:
+      if (inputs[1].is_static() && inputs[1].value() >= 0 && inputs[1].value() <= kMaxExponent) {
+        return power(inputs[0], inputs[1].value());
+      }
+      return make_other(module, id, inputs);
     default:
-      break;
+      return make_other(module, id, inputs);
   }
-  std::vector<std::optional<int64_t>> numbers;
-  std::vector<uint64_t> words = {static_cast<uint64_t>(expr.kind), static_cast<uint64_t>(expr.value)};
-  const Hash128 name = hash_text(module_->text(expr.name));
-  words.insert(words.end(), {name.high, name.low});
-  bool are_numbers = !expr.inputs.empty();
-  for (size_t i = 0; i < expr.inputs.size(); ++i) {
-    const SymInt operand = input(i);
-    are_numbers = are_numbers && operand.is_static();
-    numbers.emplace_back(operand.value());
-    words.insert(words.end(), {operand.key().high, operand.key().low});
+}
+
+}  // namespace
+
+SymInt SymInts::of(ExprId id) {
+  std::vector<SymInt> inputs;
+  // Inputs come before users in the table.
+  while (known_.size() <= id.index()) {
+    const ExprId next(known_.size());
+    inputs.clear();
+    for (const ExprId input : module_->exprs[next].inputs) inputs.push_back(known_[input.index()]);
+    known_.push_back(make(*module_, next, inputs));
   }
-  if (are_numbers) {
-    const std::optional<int64_t> value = module_->exprs.apply(id, numbers);
-    if (value.has_value()) return *value;
+  return known_[id.index()];
+}
+
+SymInt sym_int_of(const Module& module, ExprId id) {
+  const std::vector<ExprId> ids = module.exprs.closure(id);
+  std::vector<SymInt> known;
+  std::vector<SymInt> inputs;
+  for (const ExprId current : ids) {
+    inputs.clear();
+    for (const ExprId input : module.exprs[current].inputs) {
+      inputs.push_back(known[static_cast<size_t>(std::lower_bound(ids.begin(), ids.end(), input) - ids.begin())]);
+    }
+    known.push_back(make(module, current, inputs));
   }
-  if (expr.kind == ExprKind::kPow && input(1).is_static() && input(1).value() >= 0 && input(1).value() <= 8) {
-    SymInt power = 1;
-    for (int64_t i = 0; i < input(1).value(); ++i) power = power * input(0);
-    return power;
-  }
-  return SymInt::symbol(hash_words(words));
+  return known.back();
 }
 
 }  // namespace fxopt

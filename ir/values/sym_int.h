@@ -58,6 +58,9 @@ class SymInt {
 // The symbol of that name, in whatever module.
 SymInt symbol_named(std::string_view name);
 
+// The integer of one expression of the module. O(n log n) for the n expressions that it is made of.
+SymInt sym_int_of(const Module& module, ExprId id);
+
 // The integers of one module's expressions, each looked into once. Symbols are known by their names, so that two modules
 // can be compared. Follows the module as expressions are added.
 class SymInts {
@@ -69,8 +72,6 @@ class SymInts {
   SymInt of(const Dim& dim) { return dim.is_static() ? SymInt(dim.value) : of(dim.expr); }
 
  private:
-  SymInt make(ExprId id) const;
-
   const Module* module_;
   std::vector<SymInt> known_;
 };

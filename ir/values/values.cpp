@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/graph/module.h"
+#include "ir/values/sym_int.h"
 
 namespace fxopt {
 namespace {
@@ -170,7 +171,8 @@ ViewAnswer compare_as_view(const Module& module, const Tensor& from, const Tenso
 
 bool same_dim(const Module& module, const Dim& a, const Dim& b) {
   if (a.is_static() != b.is_static()) return false;
-  return a.is_static() ? a.value == b.value : a.expr == b.expr || module.exprs.equal(a.expr, b.expr);
+  return a.is_static() ? a.value == b.value
+                       : a.expr == b.expr || sym_int_of(module, a.expr) == sym_int_of(module, b.expr);
 }
 
 bool same_metadata(const Module& module, const Tensor& a, const Tensor& b) {
