@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/scan.h"
 #include "core/text.h"
 #include "core/version.h"
 
@@ -33,9 +34,7 @@ std::string help_hint(const CLI::App& app) { return "`fxopt help " + app.get_nam
 // ---- names
 
 // False for "-", which is standard input, and for numbers such as "-5".
-bool looks_like_option(const std::string& word) {
-  return word.size() > 1 && word.front() == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0;
-}
+bool looks_like_option(const std::string& word) { return word.size() > 1 && word.front() == '-' && !is_digit(word[1]); }
 
 // The option that a word such as "--passes=cse" or "-oOUT" names; nullptr when there is none.
 const CLI::Option* named_option(const CLI::App& app, const std::string& word) {

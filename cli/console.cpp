@@ -7,6 +7,7 @@
 
 #include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "core/bytes.h"
 #include "core/file.h"
 #include "core/version.h"
 

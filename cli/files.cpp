@@ -14,9 +14,9 @@
 
 #include "cli/console.h"
 #include "cli/crash_guard.h"
-#include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/products.h"
+#include "core/bytes.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "core/stopwatch.h"

@@ -21,6 +21,7 @@
 #include "cli/report/memory/snapshot.h"
 #include "cli/shell.h"
 #include "cli/step.h"
+#include "core/bytes.h"
 #include "core/stopwatch.h"
 #include "ir/step/step.h"
 

@@ -14,7 +14,6 @@
 #include "cli/doubts.h"
 #include "cli/files.h"
 #include "cli/memory_options.h"
-#include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/products.h"
 #include "cli/report/certificate.h"

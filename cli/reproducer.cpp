@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/print/json.h"
 #include "cli/shell.h"
+#include "core/bytes.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
-#include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "core/bytes.h"
 #include "core/text.h"
 #include "runtime/run/far_step.h"
 

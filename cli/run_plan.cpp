@@ -10,8 +10,8 @@
 
 #include "cli/console.h"
 #include "cli/files.h"
-#include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "core/bytes.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "ir/memory/memory.h"

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
-#include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/run_memory.h"
+#include "core/bytes.h"
 #include "core/text.h"
 #include "ir/graph/types.h"
 #include "runtime/plan/live.h"

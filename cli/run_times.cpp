@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
-#include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "core/bytes.h"
 #include "core/file.h"
 #include "core/version.h"
 #include "ir/cost/costs.h"

@@ -19,11 +19,6 @@ std::string_view parent_module(std::string_view path) {
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 
-// True when `path` is `prefix` or lies below it: "layers.1" has "layers.1.mlp", not "layers.10".
-bool is_below(std::string_view path, std::string_view prefix) {
-  return path.starts_with(prefix) && (path.size() == prefix.size() || prefix.empty() || path[prefix.size()] == '.');
-}
-
 class Selector {
  public:
   Selector(Console& console, const Module& module, const SelectionFlags& flags, const std::string& file)
@@ -104,7 +99,7 @@ class Selector {
     std::erase_if(selection.nodes, [&](NodeId id) {
       const Phase phase = phase_ == Phase::kUnspecified ? graph[id].phase : phases.get(id);  // unmarked, if asked for
       if (phase_.has_value() && phase != *phase_) return true;
-      return !is_below(module_.text(graph[id].module_path), flags_.module_prefix);
+      return !flags_.module_prefix.empty() && !is_within(module_.text(graph[id].module_path), flags_.module_prefix);
     });
   }
 

@@ -22,12 +22,6 @@ int base64_digit(char c) {
   return c == '/' ? 63 : -1;
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 void append_hex_escape(std::string& out, uint32_t byte) {
   out += "\\x";
   out += kHex[byte >> 4];
@@ -52,6 +46,12 @@ char simple_escape(char letter) {
 }
 
 }  // namespace
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
 
 std::string to_base64(std::string_view bytes) {
   std::string out;
@@ -135,6 +135,26 @@ std::string quote(std::string_view text) {
   out += '"';
   return out;
 }
+
+namespace {
+
+std::string escaped(std::string_view text, bool keeps_line_feeds) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    const unsigned char c = static_cast<unsigned char>(text.front());
+    const bool is_kept = length > 0 && ((c >= 0x20 && c != 0x7f) || (c == '\n' && keeps_line_feeds));
+    const std::string literal = is_kept ? std::string() : quote(text.substr(0, 1));
+    out += is_kept ? text.substr(0, length) : std::string_view(literal).substr(1, literal.size() - 2);
+    text.remove_prefix(std::max(length, size_t{1}));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string printable_line(std::string_view text) { return escaped(text, false); }
+std::string printable_lines(std::string_view text) { return escaped(text, true); }
 
 std::optional<std::string> unquote(std::string_view literal) {
   if (literal.size() < 2 || literal.front() != '"' || literal.back() != '"') return std::nullopt;

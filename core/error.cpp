@@ -13,29 +13,9 @@ constexpr size_t kCodeDigits = 4;
 constexpr size_t kMaxCompared = 256;  // characters of a name: nobody mistypes a longer one
 constexpr size_t kMinBeginning = 3;   // characters of a name that others may begin with
 
-enum class Newlines { kKeep, kEscape };
-
-// Names and paths come from files: bytes that would steer a terminal are shown as escapes.
-std::string printable(std::string_view text, Newlines newlines) {
-  std::string out;
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    const unsigned char c = static_cast<unsigned char>(text.front());
-    const bool is_layout = c == '\n' && newlines == Newlines::kKeep;
-    if (length == 0 || ((c < 0x20 || c == 0x7f) && !is_layout)) {
-      const std::string literal = quote(text.substr(0, 1));
-      out += literal.substr(1, literal.size() - 2);
-    } else {
-      out += text.substr(0, length);
-    }
-    text.remove_prefix(std::max(length, size_t{1}));
-  }
-  return out;
-}
-
 // "file:12:9: ", "file: byte 40: ", or as much of it as is known.
 std::string format_place(const Where& where) {
-  std::string place = printable(where.file, Newlines::kEscape);
+  std::string place = printable_line(where.file);
   if (where.line > 0) {
     if (!place.empty()) place += ':';
     place += std::to_string(where.line);
@@ -51,11 +31,11 @@ void append_line(std::string& out, std::string_view label, std::string_view text
   if (text.empty()) return;
   out += "\n  ";
   out += label;
-  out += printable(text, Newlines::kEscape);
+  out += printable_line(text);
 }
 
 void append_block(std::string& out, std::string_view text) {
-  const std::string lines = printable(text.substr(0, text.find_last_not_of('\n') + 1), Newlines::kKeep);
+  const std::string lines = printable_lines(text.substr(0, text.find_last_not_of('\n') + 1));
   for (size_t begin = 0; begin < lines.size();) {
     const size_t end = std::min(lines.find('\n', begin), lines.size());
     out += "\n  " + lines.substr(begin, end - begin);
@@ -125,15 +105,14 @@ const ErrorInfo* find_error_info(std::string_view name) {
 
 std::string format_error(const Error& error) {
   const Where& where = error.where;
-  std::string out =
-      format_place(where) + "error[" + code_name(error.code) + "]: " + printable(error.message, Newlines::kKeep);
+  std::string out = format_place(where) + "error[" + code_name(error.code) + "]: " + printable_lines(error.message);
   append_line(out, "graph: ", where.graph.empty() ? "" : "@" + where.graph);
   const std::string field = where.field.empty() ? "" : where.node.empty() ? where.field : ", " + where.field;
   append_line(out, where.node.empty() ? "field: " : "node: ", (where.node.empty() ? "" : "%" + where.node) + field);
   append_line(out, "module: ", where.module_path);
   append_line(out, "source: ", where.source);
   append_block(out, where.excerpt);
-  if (!error.hint.empty()) out += "\n  hint: " + printable(error.hint, Newlines::kKeep);
+  if (!error.hint.empty()) out += "\n  hint: " + printable_lines(error.hint);
   return out;
 }
 

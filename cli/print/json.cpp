@@ -2,8 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/bytes.h"
-
 namespace fxopt {
 namespace {
 
@@ -42,23 +40,6 @@ nlohmann::ordered_json error_json(const Error& error) {
 
 std::string json_text(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-std::string printable_line(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    const unsigned char c = static_cast<unsigned char>(text.front());
-    if (length == 0 || c < 0x20 || c == 0x7f) {
-      const std::string literal = quote(text.substr(0, 1));
-      out += std::string_view(literal).substr(1, literal.size() - 2);
-      text.remove_prefix(1);
-    } else {
-      out += text.substr(0, length);
-      text.remove_prefix(length);
-    }
-  }
-  return out;
 }
 
 }  // namespace fxopt

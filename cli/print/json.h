@@ -19,7 +19,4 @@ nlohmann::ordered_json error_json(const Error& error);
 // the replacement character: names come from files.
 std::string json_text(const nlohmann::ordered_json& json);
 
-// `text` on one line, with control characters escaped: what comes from a file must not steer a terminal.
-std::string printable_line(std::string_view text);
-
 }  // namespace fxopt

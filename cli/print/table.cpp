@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "cli/print/json.h"
 #include "core/bytes.h"
 #include "core/check.h"
 

@@ -1,7 +1,9 @@
 #include "cli/report/certificate.h"
 
-#include "cli/print/json.h"
+#include <nlohmann/json.hpp>
+
 #include "cli/print/table.h"
+#include "core/bytes.h"
 
 namespace fxopt {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/print/json.h"
+#include "core/bytes.h"
 #include "core/text.h"
 #include "ir/graph/module.h"
 

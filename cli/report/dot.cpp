@@ -5,10 +5,10 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/print/json.h"
 #include "cli/print/nodes.h"
 #include "cli/print/table.h"
 #include "core/bytes.h"
+#include "core/text.h"
 #include "ir/graph/module.h"
 
 namespace fxopt {
@@ -66,10 +66,6 @@ bool is_before(std::string_view a, std::string_view b) {
     const auto rank = [](char c) { return c == '.' ? 0 : 1 + static_cast<int>(static_cast<unsigned char>(c)); };
     return rank(x) < rank(y);
   });
-}
-
-bool is_inside(std::string_view path, std::string_view outer) {
-  return path.size() > outer.size() && path.starts_with(outer) && path[outer.size()] == '.';
 }
 
 // One graph's part of the drawing.
@@ -135,7 +131,7 @@ class GraphDrawer {
     std::vector<std::string_view> open_paths;
     for (const NodeId node : order) {
       const std::string_view path = path_of(node);
-      while (!open_paths.empty() && path != open_paths.back() && !is_inside(path, open_paths.back())) {
+      while (!open_paths.empty() && !is_within(path, open_paths.back())) {
         open_paths.pop_back();
         close();
       }

@@ -6,10 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/print/json.h"
 #include "cli/print/nodes.h"
 #include "cli/print/table.h"
 #include "cli/report/memory/costs.h"
+#include "core/bytes.h"
 #include "core/saturate.h"
 #include "core/text.h"
 #include "ir/alias/effect_map.h"

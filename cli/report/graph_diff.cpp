@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/print/json.h"
 #include "cli/print/nodes.h"
 #include "cli/print/table.h"
+#include "core/bytes.h"
 #include "core/saturate.h"
 #include "ir/alias/collectives.h"
 #include "ir/alias/sizes.h"

@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "core/bytes.h"
 #include "core/text.h"
 #include "ir/alias/storages.h"
 #include "ir/graph/top_level.h"

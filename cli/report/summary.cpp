@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/print/json.h"
 #include "cli/print/nodes.h"
 #include "cli/print/table.h"
+#include "core/bytes.h"
 #include "core/saturate.h"
 #include "core/text.h"
 #include "ir/graph/module.h"

@@ -10,9 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/report/memory/report.h"
+#include "core/bytes.h"
 #include "core/text.h"
 #include "ir/step/compose.h"
 #include "ir/step/marks.h"

@@ -298,11 +298,6 @@ class BucketReader {
 
 }  // namespace
 
-std::string_view collective_class_name(CollectiveClass value) {
-  constexpr std::string_view kNames[] = {"other", "unshard", "gradient", "point-to-point"};
-  return kNames[static_cast<size_t>(value)];
-}
-
 bool Collective::sizes_fit() const {
   if (!input_bytes.has_value() || !output_bytes.has_value() || ranks < 1) return false;
   const bool shrinks = kind == CollectiveKind::kReduceScatter;

@@ -20,7 +20,6 @@ enum class CollectiveClass : uint8_t {
   kGradient,      // a reduction whose result the graph returns
   kPointToPoint,  // send and receive, or of no pattern known here: keeps its place among the others of its group
 };
-std::string_view collective_class_name(CollectiveClass value);
 
 struct Collective {
   NodeId start;

@@ -161,15 +161,6 @@ class StorageMap::Builder {
     const BufferId id(map_.buffers_.size());
     map_.buffers_.push_back(buffer);
     parents_.push_back(id);
-    const bool is_recorded_once = graph_[node].is_call() ? calls_region(graph_, node) : may_be_of_region(graph_, node);
-    if (leaf.carried.is_valid() && !is_recorded_once) {
-      BufferId& first = first_of_carried_[leaf.carried];
-      if (first.is_valid()) {
-        map_.disagreements_.push_back({node, AliasDisagreement::kFileJoins});
-      } else {
-        first = id;
-      }
-    }
     return id;
   }
 
@@ -325,7 +316,7 @@ class StorageMap::Builder {
     const bool is_recorded = leaves_.size() != 1 || leaves_[0].value.is_valid();
     if (!is_known || (is_recorded && element_.size() != leaves_.size())) return project_any(node, parent);
     if (is_recorded) {
-      for (size_t i = 0; i < element_.size(); ++i) take(node, i, element_[i]);
+      for (size_t i = 0; i < element_.size(); ++i) result_[i] = element_[i];
     } else {
       result_ = element_;
     }
@@ -359,7 +350,7 @@ class StorageMap::Builder {
     if (from.empty()) return false;
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const Held& base = from.size() == leaves_.size() ? from[i] : from[0];
-      take(node, i, {base.buffer, returned_object(node, base)});
+      result_[i] = {base.buffer, returned_object(node, base)};
     }
     return true;
   }
@@ -377,7 +368,7 @@ class StorageMap::Builder {
       // What hands back its argument wherever it can may hand back the object itself.
       const ObjectId object = answer == ViewAnswer::kCopy ? make_object() : make_object_like(base.object);
       if (answer == ViewAnswer::kView) {
-        take(node, i, {base.buffer, object});
+        result_[i] = {base.buffer, object};
       } else {
         result_[i] = {make(node, leaves_[i], BufferSource::kNode), object};
       }
@@ -415,7 +406,7 @@ class StorageMap::Builder {
       const auto [first, count] = return_leaves(node, *op.schema, r);
       for (size_t i = 0; i < count; ++i) {
         const Held& base = from.size() == count ? from[i] : from[0];
-        take(node, first + i, {base.buffer, is_written ? base.object : returned_object(node, base)});
+        result_[first + i] = {base.buffer, is_written ? base.object : returned_object(node, base)};
       }
     }
   }
@@ -492,20 +483,6 @@ class StorageMap::Builder {
     }
     const auto [reader, input] = input_with_.get(carried);
     return reader == node ? input : Held();
-  }
-
-  // Leaf `i` of the current node is `from`; counts it when the file gives it another storage.
-  void take(NodeId node, size_t i, const Held& from) {
-    result_[i] = from;
-    if (!from.buffer.is_valid()) return;
-    const StorageId carried = leaves_[i].carried;
-    const StorageId expected = map_.buffers_[from.buffer.index()].carried;
-    if (!carried.is_valid() || !expected.is_valid() || carried == expected) return;
-    if (view_ == ViewKind::kProjection) return;  // said once, at the parent
-    const BufferId first = first_of_carried_.get(carried);
-    if (first.is_valid() && first != from.buffer) return;  // follows from an earlier disagreement
-    map_.disagreements_.push_back({node, AliasDisagreement::kFileSplits});
-    first_of_carried_[carried] = from.buffer;
   }
 
   // -- classes, by union and find
@@ -592,7 +569,6 @@ class StorageMap::Builder {
   SubgraphNames names_;
   std::vector<BufferId> parents_;
   std::vector<ObjectId> object_parents_;
-  IdMap<StorageId, BufferId> first_of_carried_;
   IdMap<StorageId, Held> placeholders_;
   IdMap<TargetId, Held> attributes_;
   IdMap<StorageId, std::pair<NodeId, Held>> input_with_;  // by what the file says: for `indexed_`, or one before

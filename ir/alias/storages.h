@@ -36,16 +36,6 @@ struct Buffer {
   StringId device;
 };
 
-// One way the file's storage ids differ from the derived ones.
-enum class AliasDisagreement : uint8_t {
-  kFileSplits,  // the op hands back its input's storage, the file gives it another (a wait, in fake metadata)
-  kFileJoins,   // the op makes a new storage, the file gives it one that exists (a recomputed copy)
-};
-struct AliasRemark {
-  NodeId node;
-  AliasDisagreement kind;
-};
-
 // Which storages each node of one graph makes, reads and writes, when they are written, and when the metadata of
 // tensors changes in place.
 //
@@ -117,9 +107,6 @@ class StorageMap {
   // True when the graph returns what is, or may be, this tensor.
   bool is_returned(ObjectId id) const { return object_returned_[object_classes_[id.index()].index()]; }
 
-  // Where the file's storage ids disagree, in schedule order.
-  const std::vector<AliasRemark>& disagreements() const { return disagreements_; }
-
  private:
   struct Slice {
     uint32_t first = 0;
@@ -142,7 +129,6 @@ class StorageMap {
   std::vector<ObjectId> object_classes_;
   std::vector<bool> object_returned_;             // by class
   std::vector<MetadataChange> metadata_changes_;  // sorted
-  std::vector<AliasRemark> disagreements_;
 };
 
 }  // namespace fxopt

@@ -43,7 +43,7 @@
 //             rule, dropped its pass; a region has an id or is told to have none, not both; a tangent is not forward
 //
 // What is deliberately not required: a tag may stand on any node (traces have it on placeholders and outputs), storage
-// ids may disagree with the op (ir/alias/storages.h counts it), metadata is anything at all.
+// ids may disagree with the op, metadata is anything at all.
 
 #include "ir/check/verify.h"
 

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "core/bytes.h"
+#include "core/scan.h"
 #include "core/text.h"
 #include "ir/graph/expr.h"
 
@@ -31,14 +32,11 @@ constexpr Operator kProducts[] = {
 };
 constexpr std::string_view kPower = "**";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_word(char c) { return is_word_start(c) || is_digit(c) || c == '.'; }
 bool is_float_word(std::string_view word) { return word == "inf" || word == "nan"; }
 
 std::string name_text(std::string_view name) {
-  bool is_plain = !name.empty() && is_word_start(name[0]) && !is_float_word(name);
-  for (const char c : name) is_plain = is_plain && is_word(c);
+  bool is_plain = !name.empty() && is_letter(name[0]) && !is_float_word(name);
+  for (const char c : name) is_plain = is_plain && is_dotted_word(c);
   return is_plain ? std::string(name) : quote(name);
 }
 
@@ -165,7 +163,7 @@ class Parser {
   ExprId parse_atom() {
     const char c = peek();
     if (starts_literal()) return parse_literal(Sign::kPositive);
-    if (is_word_start(c)) {
+    if (is_letter(c)) {
       const std::string name(word());
       pos_ += name.size();
       return parse_named(name);
@@ -206,7 +204,7 @@ class Parser {
 
   std::string_view word() const {
     size_t end = pos_;
-    while (end < text_.size() && is_word(text_[end])) ++end;
+    while (end < text_.size() && is_dotted_word(text_[end])) ++end;
     return text_.substr(pos_, end - pos_);
   }
 
@@ -218,7 +216,7 @@ class Parser {
     while (end < text_.size()) {
       const bool is_exponent_sign = (text_[end] == '+' || text_[end] == '-') && end > pos_ && is_digit(text_[pos_]) &&
                                     (text_[end - 1] == 'e' || text_[end - 1] == 'E');
-      if (!is_word(text_[end]) && !is_exponent_sign) break;
+      if (!is_dotted_word(text_[end]) && !is_exponent_sign) break;
       ++end;
     }
     return end;

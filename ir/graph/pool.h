@@ -38,14 +38,12 @@ class Pool {
   Tensor& tensor(const Value& value) { return tensors_[value.first]; }
   const Arg& scalar(const Value& value) const { return args_[value.first]; }
   std::span<const StringId> keys(const Value& value) const { return std::span(keys_).subspan(value.keys, value.count); }
-  size_t num_values() const { return values_.size(); }
 
   // Values are appended complete: children first, contiguously, then the parent.
   ValueId append_value(const Value& value);
   ValueId append_values(std::span<const Value> values);  // returns the first
   uint32_t append_tensor(const Tensor& tensor);
   uint32_t append_keys(std::span<const StringId> keys);
-  static Value absent_value() { return Value(); }
   Value tensor_value(const Tensor& tensor);
   // A deep copy of a value of `from`, which may be this pool; `edit` is called with every tensor of the copy, depth
   // first in order. O(size of the value).

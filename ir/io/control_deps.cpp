@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/hash_table.h"
+#include "core/scan.h"
 #include "ir/io/io.h"
 
 namespace fxopt {
@@ -356,15 +357,14 @@ std::string fx_name(std::string_view target, bool is_operator) {
   for (size_t i = 0; i < target.size(); ++i) {
     const unsigned char c = static_cast<unsigned char>(target[i]);
     if (std::isupper(c) != 0 && i > 0 && std::islower(static_cast<unsigned char>(target[i - 1])) != 0) name += '_';
-    const bool is_legal = c < 0x80 && (std::isalnum(c) != 0 || c == '_');
-    if (is_legal) {
+    if (is_word(target[i])) {
       name += static_cast<char>(std::tolower(c));
     } else if (i == 0 || name.empty() || name.back() != '_' || target[i - 1] == '_') {
       name += '_';  // one for a run of them
     }
   }
   if (name.empty()) return "_unnamed";
-  return std::isdigit(static_cast<unsigned char>(name[0])) != 0 ? "_" + name : name;
+  return is_digit(name[0]) ? "_" + name : name;
 }
 
 ControlDepsResult lower_control_deps(Module& module) {

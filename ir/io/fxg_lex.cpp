@@ -4,22 +4,12 @@
 #include <iterator>
 
 #include "core/bytes.h"
+#include "core/scan.h"
 
 namespace fxopt {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_word_byte(char c) { return is_letter(c) || is_digit(c) || c == '.'; }
-bool is_device_byte(char c) { return is_word_byte(c) || c == ':' || c == '-'; }
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-
-int hex_digit(char c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
+bool is_device_byte(char c) { return is_dotted_word(c) || c == ':' || c == '-'; }
 
 constexpr std::string_view kPunctuation = "()[]{},:=%@$+~?";
 constexpr size_t kExcerptBytes = 160;
@@ -27,7 +17,7 @@ constexpr size_t kExcerptBytes = 160;
 }  // namespace
 
 bool is_identifier(std::string_view text) {
-  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), is_word_byte);
+  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), is_dotted_word);
 }
 
 bool is_bare_device(std::string_view text) {
@@ -79,7 +69,7 @@ void Lexer::advance() {
   const char c = source_[begin];
   if (is_letter(c)) {
     size_t end = begin + 1;
-    while (end < source_.size() && is_word_byte(source_[end])) ++end;
+    while (end < source_.size() && is_dotted_word(source_[end])) ++end;
     return set(TokenKind::kIdentifier, begin, end);
   }
   if (is_digit(c) || c == '-') return read_number(begin);
@@ -168,13 +158,13 @@ std::string_view Lexer::take_device() {
 
 Where locate(std::string_view source, size_t offset, const std::string& file) {
   offset = std::min(offset, source.size());
-  const std::string_view before = source.substr(0, offset);
-  const size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  const TextPosition position = text_position(source, offset);
+  const size_t line_begin = offset - (position.column - 1);
   const size_t line_end = std::min(source.find('\n', offset), source.size());
   Where where;
   where.file = file;
-  where.line = static_cast<uint64_t>(std::count(before.begin(), before.end(), '\n')) + 1;
-  where.column = offset - line_begin + 1;
+  where.line = position.line;
+  where.column = position.column;
   where.byte = offset;
 
   const size_t begin = offset - line_begin > kExcerptBytes / 2 ? offset - kExcerptBytes / 2 : line_begin;

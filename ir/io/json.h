@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace google::protobuf {
 class FieldDescriptor;
@@ -33,6 +35,9 @@ enum class JsonKind : uint8_t {
 
 // By the options of the field in the schema. O(1) expected, looked up in a table made on first use.
 JsonKind json_kind(const google::protobuf::FieldDescriptor& field);
+
+// `text` as a JSON string, in quotation marks. Bytes that are not UTF-8 become the replacement character. O(length).
+std::string json_string(std::string_view text);
 
 inline constexpr const char* kJsonUnknown = "@unknown";
 inline constexpr const char* kJsonFloat = "float";

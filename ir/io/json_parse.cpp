@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/bytes.h"
+#include "core/scan.h"
 #include "core/text.h"
 #include "ir/io/io.h"
 #include "ir/io/json.h"
@@ -37,16 +38,11 @@ constexpr const char* kWhatJsonIs =
 constexpr uint32_t kLevelsPerNesting = 4;
 constexpr uint32_t kLevelsAround = 16;
 
-void locate(std::string_view text, size_t byte, Where& where) {
-  const std::string_view before = text.substr(0, std::min(byte, text.size()));
-  const size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
-  where.line = 1 + static_cast<uint64_t>(std::count(before.begin(), before.end(), '\n'));
-  where.column = 1 + before.size() - line_start;
-}
-
 Error error_at(std::string_view text, size_t byte, ErrorCode code, std::string message) {
   Error error{code, std::move(message), std::string(), Where()};
-  locate(text, byte, error.where);
+  const TextPosition position = text_position(text, byte);
+  error.where.line = position.line;
+  error.where.column = position.column;
   return error;
 }
 

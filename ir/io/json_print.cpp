@@ -51,7 +51,7 @@ class JsonPrinter {
   void number(Number value, bool is_exact);
   void int64(int64_t value) { number(value, value > -kExact && value < kExact); }
   void uint64(uint64_t value) { number(value, value < static_cast<uint64_t>(kExact)); }
-  void text(uint32_t index) { out_ += nlohmann::json(module_.strings(static_cast<int>(index))).dump(); }
+  void text(uint32_t index) { out_ += json_string(module_.strings(static_cast<int>(index))); }
   void quoted(std::string_view plain) { ((out_ += '"') += plain) += '"'; }
 
   const schema::Module& module_;
@@ -176,6 +176,10 @@ void JsonPrinter::item(const Message& message, const FieldDescriptor& field, int
 }
 
 }  // namespace
+
+std::string json_string(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 JsonKind json_kind(const FieldDescriptor& field) {
   // Looked up, never iterated.

@@ -6,10 +6,10 @@
 
 #include "profile.pb.h"
 #include <google/protobuf/util/json_util.h>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "ir/io/json.h"
 #include "ir/io/pb_wire.h"
 
 namespace fxopt {
@@ -21,10 +21,6 @@ Error bad(const std::string& file, std::string message, std::string hint) {
   Error error{ErrorCode::kBadMeasurement, std::move(message), std::move(hint), {}};
   error.where.file = file;
   return error;
-}
-
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // JSON has no other numbers than finite ones.
@@ -80,22 +76,22 @@ Result<Measurement> parse_measurement(std::string_view bytes, const std::string&
 
 std::string print_measurement(const Measurement& measurement) {
   std::string text = "{\"version\": " + std::to_string(kMeasurementVersion) +
-                     ", \"device\": " + quoted(measurement.device) + ",\n \"software\": [";
+                     ", \"device\": " + json_string(measurement.device) + ",\n \"software\": [";
   std::string_view separator = "";
   for (const auto& [name, version] : measurement.software) {
-    text.append(separator).append("{\"name\": " + quoted(name) + ", \"version\": " + quoted(version) + "}");
+    text.append(separator).append("{\"name\": " + json_string(name) + ", \"version\": " + json_string(version) + "}");
     separator = ", ";
   }
-  text += "],\n \"method\": " + quoted(measurement.method) + ", \"runs\": " + std::to_string(measurement.runs) +
+  text += "],\n \"method\": " + json_string(measurement.method) + ", \"runs\": " + std::to_string(measurement.runs) +
           ",\n \"graphs\": [";
   separator = "\n";
   for (const auto& [graph, calls] : measurement.graphs) {
-    text.append(separator).append("  {\"graph\": " + quoted(graph) + ", \"nodes\": [");
+    text.append(separator).append("  {\"graph\": " + json_string(graph) + ", \"nodes\": [");
     separator = "\n";
     for (const MeasuredCall& call : calls) {
-      text.append(separator).append("    {\"uid\": " + std::to_string(call.uid) +
-                                    ", \"target\": " + quoted(call.target) + ", \"types\": " + quoted(call.types) +
-                                    ", \"seconds\": " + seconds_text(call.seconds) + "}");
+      text.append(separator).append(
+          "    {\"uid\": " + std::to_string(call.uid) + ", \"target\": " + json_string(call.target) +
+          ", \"types\": " + json_string(call.types) + ", \"seconds\": " + seconds_text(call.seconds) + "}");
       separator = ",\n";
     }
     text += "]}";

@@ -11,6 +11,7 @@
 #include "core/bytes.h"
 #include "core/check.h"
 #include "core/file.h"
+#include "ir/io/json.h"
 
 namespace fxopt {
 namespace {
@@ -555,7 +556,7 @@ std::optional<Error> refuse_tensor(const SafetensorsTensor& tensor) {
 }
 
 void append_record(std::string& header, const SafetensorsTensor& tensor, uint64_t begin) {
-  header += Json(tensor.name).dump() + ":{\"dtype\":\"" + std::string(format_name(tensor.dtype)) + "\",\"shape\":[";
+  header += json_string(tensor.name) + ":{\"dtype\":\"" + std::string(format_name(tensor.dtype)) + "\",\"shape\":[";
   for (size_t i = 0; i < tensor.sizes.size(); ++i) {
     const bool is_pairs = tensor.dtype == DType::kFloat4E2m1fnX2 && i + 1 == tensor.sizes.size();
     header += (i == 0 ? "" : ",") + std::to_string(is_pairs ? tensor.sizes[i] * 2 : tensor.sizes[i]);
@@ -565,12 +566,12 @@ void append_record(std::string& header, const SafetensorsTensor& tensor, uint64_
 
 Status append_metadata(std::string& header, const SafetensorsMetadata& metadata) {
   if (metadata.empty()) return ok_status();
-  header += Json(kMetadataKey).dump() + ":{";
+  header += json_string(kMetadataKey) + ":{";
   for (const auto& [key, text] : metadata) {
     if (!is_utf8(key) || !is_utf8(text)) {
       return Error{ErrorCode::kFileWrite, "the metadata " + shown(key) + " is not UTF-8", "correct the text", {}};
     }
-    header += (header.back() == '{' ? "" : ",") + Json(key).dump() + ":" + Json(text).dump();
+    header += (header.back() == '{' ? "" : ",") + json_string(key) + ":" + json_string(text);
   }
   header += "}";
   return ok_status();

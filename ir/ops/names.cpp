@@ -52,25 +52,6 @@ std::string_view compute_class_name(ComputeClass value) {
   return {};
 }
 
-std::string_view view_kind_name(ViewKind value) {
-  switch (value) {
-    case ViewKind::kNone:
-      return "none";
-    case ViewKind::kView:
-      return "view";
-    case ViewKind::kMaybeView:
-      return "maybe-view";
-    case ViewKind::kMultiView:
-      return "multi-view";
-    case ViewKind::kProjection:
-      return "projection";
-    case ViewKind::kIdentity:
-      return "identity";
-  }
-  FXOPT_CHECK(false, "no such view kind");
-  return {};
-}
-
 std::vector<std::string_view> effect_names(Effect set) {
   constexpr std::pair<Effect, std::string_view> kNames[] = {
       {Effect::kRandom, "random"},

@@ -262,9 +262,8 @@ const Op& opaque_op();
 Op describe_op(std::string_view name, const Schema& schema, const std::vector<std::string_view>& tags,
                std::optional<bool> pure, std::optional<bool> effectful);
 
-// The names of effects, view kinds and compute classes, for reports.
+// The names of effects and compute classes, for reports.
 std::string_view compute_class_name(ComputeClass value);
-std::string_view view_kind_name(ViewKind value);
 std::vector<std::string_view> effect_names(Effect set);
 
 }  // namespace fxopt

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/scan.h"
 #include "core/text.h"
 #include "ir/ops/op.h"
 
@@ -30,9 +31,6 @@ constexpr size_t kMaxArgs = 255;  // positions are stored in eight bits
 constexpr size_t kMaxDepth = 16;  // nested brackets of a container type or of a default value
 constexpr size_t kExcerptReach = 60;
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; }
 // What a number, a truth value, None or the name of an enumerator is made of.
 bool is_value(char c) { return is_word(c) || c == '.' || c == '-' || c == '+'; }
 

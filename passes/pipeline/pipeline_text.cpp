@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/scan.h"
 #include "passes/pipeline/entry.h"
 #include "passes/pipeline/pipeline.h"
 
@@ -25,11 +26,7 @@ struct OptionText {
   Token value;
 };
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-bool is_name_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
+bool is_name_char(char c) { return is_word(c) || c == '-'; }
 
 bool is_word_char(char c) {
   return static_cast<unsigned char>(c) > ' ' && c != ',' && c != '{' && c != '}' && c != '=' && c != '"';

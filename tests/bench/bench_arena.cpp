@@ -24,6 +24,7 @@
 #include "ir/memory/memory.h"
 #include "ir/memory/trace.h"
 #include "ir/prepare.h"
+#include "tests/core/arena_overlap.h"
 
 namespace fxopt {
 namespace {

@@ -1,11 +1,11 @@
-#include "core/check.h"
+#include "tests/core/arena_overlap.h"
 
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
 
-#include "core/arena/arena.h"
+#include "core/check.h"
 
 namespace fxopt {
 namespace {

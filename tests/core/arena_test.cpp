@@ -8,6 +8,7 @@
 
 #include "core/check.h"
 #include "tests/catch.h"
+#include "tests/core/arena_overlap.h"
 
 namespace fxopt {
 namespace {

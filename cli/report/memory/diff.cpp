@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cli/print/json.h"
 #include "cli/print/table.h"
+#include "core/bytes.h"
 #include "core/hash.h"
 #include "core/hash_table.h"
 

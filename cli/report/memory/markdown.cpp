@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/report/memory/diff.h"
+#include "core/bytes.h"
 
 namespace fxopt {
 namespace {

@@ -6,10 +6,10 @@
 #include <functional>
 #include <utility>
 
-#include "cli/print/json.h"
 #include "cli/print/table.h"
 #include "cli/report/memory/costs.h"
 #include "cli/report/memory/report.h"
+#include "core/bytes.h"
 #include "core/saturate.h"
 
 namespace fxopt {

@@ -4,19 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/print/table.h"
+#include "ir/io/json.h"
 
 namespace fxopt {
 namespace {
 
 constexpr const char* kNodeThread = "1";
-
-// As a JSON literal. What is not UTF-8 becomes the replacement character.
-std::string literal(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 std::string device_name(const DeviceMemory& device) { return device.device.empty() ? "no device" : device.device; }
 
@@ -27,16 +21,16 @@ Curves class_curves(const DeviceMemory& device) {
   Curves curves;
   for (size_t kind = 0; kind < kNumMemoryClasses; ++kind) {
     if (device.class_at[kind].empty()) continue;
-    curves.push_back({literal(memory_class_name(static_cast<MemoryClass>(kind))), &device.class_at[kind]});
+    curves.push_back({json_string(memory_class_name(static_cast<MemoryClass>(kind))), &device.class_at[kind]});
   }
   return curves;
 }
 
 Curves metric_curves(const DeviceMemory& device) {
-  Curves curves = {{literal("requested"), &device.requested_at}};
+  Curves curves = {{json_string("requested"), &device.requested_at}};
   for (const AllocatorRow& row : device.allocator) {
-    curves.push_back({literal("allocated, " + row.segments), &row.allocated_at});
-    curves.push_back({literal("reserved, " + row.segments), &row.reserved_at});
+    curves.push_back({json_string("allocated, " + row.segments), &row.allocated_at});
+    curves.push_back({json_string("reserved, " + row.segments), &row.reserved_at});
   }
   return curves;
 }
@@ -59,21 +53,21 @@ void TraceReport::add_event(const std::string& fields) {
 
 void TraceReport::add_metadata(const char* name, uint32_t thread, const std::string& value) {
   add_event("\"tid\":" + std::to_string(thread) + ",\"ph\":\"M\",\"name\":\"" + name +
-            "\",\"args\":{\"name\":" + literal(value) + "}");
+            "\",\"args\":{\"name\":" + json_string(value) + "}");
 }
 
 void TraceReport::add_nodes(const GraphMemory& memory) {
   const ScheduleTable& schedule = memory.schedule;
   std::vector<std::string> texts, devices;
-  for (const std::string& text : schedule.texts) texts.push_back(literal(text));
-  for (const DeviceMemory& device : memory.devices) devices.push_back(literal(device_name(device)));
+  for (const std::string& text : schedule.texts) texts.push_back(json_string(text));
+  for (const DeviceMemory& device : memory.devices) devices.push_back(json_string(device_name(device)));
   for (size_t i = 0; i < schedule.nodes.size(); ++i) {
     std::string live;
     for (size_t d = 0; d < devices.size(); ++d) {
       live += (d == 0 ? "" : ",") + devices[d] + ":" + std::to_string(memory.devices[d].requested_at[i]);
     }
     add_event("\"tid\":" + std::string(kNodeThread) + ",\"ph\":\"X\",\"ts\":" + std::to_string(i) +
-              ",\"dur\":1,\"name\":" + literal(schedule.nodes[i]) + ",\"cat\":" + texts[schedule.phase[i]] +
+              ",\"dur\":1,\"name\":" + json_string(schedule.nodes[i]) + ",\"cat\":" + texts[schedule.phase[i]] +
               ",\"args\":{\"module_path\":" + texts[schedule.module_path[i]] +
               ",\"phase\":" + texts[schedule.phase[i]] + ",\"target\":" + texts[schedule.target[i]] +
               ",\"live_bytes\":{" + live + "}}");
@@ -84,7 +78,7 @@ void TraceReport::add_counters(const DeviceMemory& device) {
   const std::pair<std::string, Curves> tracks[] = {{" live, by class", class_curves(device)},
                                                    {" memory", metric_curves(device)}};
   for (const auto& [title, curves] : tracks) {
-    const std::string name = literal(device_name(device) + title);
+    const std::string name = json_string(device_name(device) + title);
     std::string last;
     for (size_t place = 0; place < device.requested_at.size(); ++place) {
       std::string values = values_at(curves, place);
@@ -99,8 +93,8 @@ void TraceReport::add_peak(const DeviceMemory& device) {
   if (device.node.empty()) return;
   const std::string name = device.model + " peak on " + device_name(device) + ": " + bytes_text(device.bytes);
   add_event("\"tid\":" + std::string(kNodeThread) +
-            ",\"ph\":\"i\",\"s\":\"p\",\"ts\":" + std::to_string(device.position) + ",\"name\":" + literal(name) +
-            ",\"args\":{\"node\":" + literal(device.node) + ",\"bytes\":" + std::to_string(device.bytes) + "}");
+            ",\"ph\":\"i\",\"s\":\"p\",\"ts\":" + std::to_string(device.position) + ",\"name\":" + json_string(name) +
+            ",\"args\":{\"node\":" + json_string(device.node) + ",\"bytes\":" + std::to_string(device.bytes) + "}");
 }
 
 void TraceReport::add(const std::string& file, const GraphMemory& memory) {

@@ -497,7 +497,6 @@ TEST_CASE("effects have names, in a fixed order") {
   CHECK(effect_names(Effect::kNone).empty());
   CHECK(effect_names(Effect::kNondeterministic | Effect::kMutates) ==
         std::vector<std::string_view>{"mutates", "nondeterministic"});
-  CHECK(view_kind_name(ViewKind::kMaybeView) == "maybe-view");
   CHECK(compute_class_name(ComputeClass::kGatherScatter) == "gather-scatter");
 }
 
