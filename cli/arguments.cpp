@@ -297,6 +297,8 @@ Option Option::separated_by(char delimiter) const {
   option_->delimiter(delimiter);
   return *this;
 }
+std::string Option::name() const { return option_names(*option_).back(); }
+
 bool Option::is_given() const { return option_->count() > 0; }
 
 Option Options::add(const std::string& names, std::string& value, const std::string& help) {

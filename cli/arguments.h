@@ -37,6 +37,8 @@ class Option {
   // Of a list: one value may hold several.
   Option separated_by(char delimiter) const;
 
+  // "--output", of "-o,--output".
+  std::string name() const;
   // Once the line is parsed.
   bool is_given() const;
 

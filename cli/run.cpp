@@ -1,5 +1,6 @@
 // fxopt run: executes a training step, or says what executing it would take.
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -129,24 +130,76 @@ Status check_files(Console& console, const RunFlags& flags) {
       {{"--output", step.output}, {"--save-draws", step.save_draws}, {"--write-measurement", step.write_measurement}});
 }
 
-// A plan without a run: what only a run does is refused.
-Status check_plan_flags(const RunFlags& flags) {
+// A plan without a run takes none of the options of a run.
+Status check_plan_flags(const RunFlags& flags, const std::vector<Option>& of_runs) {
   if (!flags.dry_run && !flags.print_plan) return ok_status();
-  const RunStepFlags& step = flags.step;
-  const std::pair<const char*, bool> of_runs[] = {
-      {"--device", step.target.device != "cpu"},  {"--per-node", step.per_node},
-      {"--output", !step.output.empty()},         {"--expect", !step.expect.empty()},
-      {"--save-draws", !step.save_draws.empty()}, {"--write-measurement", !step.write_measurement.empty()}};
-  for (const auto& [flag, is_given] : of_runs) {
-    if (!is_given) continue;
-    return Error{
-        ErrorCode::kBadOptionValue,
-        std::string(flag) + " is of a run, and " + (flags.dry_run ? "--dry-run" : "--print-plan") + " runs nothing",
-        std::string(flag) == "--device" ? "a plan is the same for all devices"
-                                        : "leave out " + std::string(flags.dry_run ? "--dry-run" : "--print-plan"),
-        {}};
+  const std::string plan = flags.dry_run ? "--dry-run" : "--print-plan";
+  for (const Option& option : of_runs) {
+    if (!option.is_given()) continue;
+    const bool is_device = option.name() == "--device";
+    return Error{ErrorCode::kBadOptionValue,
+                 option.name() + " is of a run, and " + plan + " runs nothing",
+                 is_device ? "a plan is the same for all devices" : "leave out " + plan,
+                 {}};
   }
   return ok_status();
+}
+
+// The options of a run.
+std::vector<Option> declare_step(Options& options, RunStepFlags& step) {
+  return {
+      options.add("--inputs", step.inputs, "tensors by the names of inputs, or of parameters; repeatable")
+          .type("F.safetensors")
+          .one_each(),
+      options.add("--input", step.input, "one input: FILE.npy, FILE.safetensors:KEY, or a number; repeatable")
+          .type("NAME=VALUE")
+          .one_each(),
+      options.add("--state", step.state, "parameters and buffers by the model's names; never written")
+          .type("F.safetensors"),
+      options.add("--fill", step.fill, "inputs that are not given: random, ramp, zeros or ones").type("HOW"),
+      options.add("--seed", step.seed, "of draws and of --fill random (default: 0)").type("N"),
+      options.add("--draws", step.draws, "masks of dropout by node, in place of draws by slot").type("F.safetensors"),
+      options.add("--save-draws", step.save_draws, "write the mask that each node drew").type("F.safetensors"),
+      options.add("--output", step.output, "write outputs, and what --save names").type("F.safetensors"),
+      options.add("--save", step.save, "keep the results of a node for --output; repeatable").type("NODE").one_each(),
+      options.add("--expect", step.expect, "compare outputs with the tensors of their names (exit 4)")
+          .type("F.safetensors"),
+      options
+          .add("--tolerance", step.tolerance,
+               "bitwise, auto, RTOL,ATOL or ulp:N (default: auto: by distance from float64)")
+          .type("T"),
+      options
+          .add("--repeat", step.repeat, "timed runs, each from the same inputs; their bits are compared (default: 1)")
+          .type("N"),
+      options.add("--warmup", step.warmup, "runs before them (default: 0; 1 where nodes are timed)").type("N"),
+      options.add("--threads", step.target.threads, "threads (default: as many as processors)").type("N"),
+      options
+          .add("--memory", step.target.memory,
+               "arena: planned offsets (default); allocator: the caching allocator; blocks: the system's")
+          .type("HOW"),
+      options
+          .add("--alloc-conf", step.target.alloc_conf,
+               "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them")
+          .type("TEXT"),
+      options.add("--device", step.target.device, "cpu, or cuda[:N]: a GPU, by a plugin (default: cpu)").type("DEVICE"),
+      options
+          .add("--plugin", step.target.plugin,
+               "the plugin (default: libfxopt_cuda.so of $FXOPT_PLUGIN_PATH, or beside fxopt)")
+          .type("FILE"),
+      options.flag("--per-node", step.per_node, "run once more, each node alone, and print what nodes took"),
+      options.add("--top", step.top, "with --per-node: lines of each table (default: 10)").type("N"),
+      options.add("--profile", step.profile, "a device profile, such as h100, that predicts what nodes take")
+          .type("NAME"),
+      options
+          .add("--write-measurement", step.write_measurement,
+               "write what nodes took, for --measurement of mem and diff")
+          .type("F.json"),
+      options.add("--debug", step.target.debug, "memory: guards around storages, NaNs in what nobody has").type("WHAT"),
+      options
+          .add("--isa", step.target.isa,
+               "base, avx2 or avx512; the bits are the same (default: $FXOPT_ISA, else the widest)")
+          .type("ISA"),
+  };
 }
 
 }  // namespace
@@ -163,57 +216,13 @@ CommandBody declare_run(Options options) {
       .add("--symbol", flags->symbols, "a symbol's value: a number, min or max; repeatable (default: the file's hint)")
       .type("NAME=VALUE")
       .one_each();
-  RunStepFlags& step = flags->step;
-  options.add("--inputs", step.inputs, "tensors by the names of inputs, or of parameters; repeatable")
-      .type("F.safetensors")
-      .one_each();
-  options.add("--input", step.input, "one input: FILE.npy, FILE.safetensors:KEY, or a number; repeatable")
-      .type("NAME=VALUE")
-      .one_each();
-  options.add("--state", step.state, "parameters and buffers by the model's names; never written")
-      .type("F.safetensors");
-  options.add("--fill", step.fill, "inputs that are not given: random, ramp, zeros or ones").type("HOW");
-  options.add("--seed", step.seed, "of draws and of --fill random (default: 0)").type("N");
-  options.add("--draws", step.draws, "masks of dropout by node, in place of draws by slot").type("F.safetensors");
-  options.add("--save-draws", step.save_draws, "write the mask that each node drew").type("F.safetensors");
-  options.add("--output", step.output, "write outputs, and what --save names").type("F.safetensors");
-  options.add("--save", step.save, "keep the results of a node for --output; repeatable").type("NODE").one_each();
-  options.add("--expect", step.expect, "compare outputs with the tensors of their names (exit 4)")
-      .type("F.safetensors");
-  options
-      .add("--tolerance", step.tolerance, "bitwise, auto, RTOL,ATOL or ulp:N (default: auto: by distance from float64)")
-      .type("T");
-  options.add("--repeat", step.repeat, "timed runs, each from the same inputs; their bits are compared (default: 1)")
-      .type("N");
-  options.add("--warmup", step.warmup, "runs before them (default: 0; 1 where nodes are timed)").type("N");
-  options.add("--threads", step.target.threads, "threads (default: as many as processors)").type("N");
-  options
-      .add("--memory", step.target.memory,
-           "arena: planned offsets (default); allocator: the caching allocator; blocks: the system's")
-      .type("HOW");
-  options
-      .add("--alloc-conf", step.target.alloc_conf, "settings of the caching allocator, as PYTORCH_ALLOC_CONF has them")
-      .type("TEXT");
-  options.add("--device", step.target.device, "cpu, or cuda[:N]: a GPU, by a plugin (default: cpu)").type("DEVICE");
-  options
-      .add("--plugin", step.target.plugin,
-           "the plugin (default: libfxopt_cuda.so of $FXOPT_PLUGIN_PATH, or beside fxopt)")
-      .type("FILE");
-  options.flag("--per-node", step.per_node, "run once more, each node alone, and print what nodes took");
-  const Option top = options.add("--top", step.top, "with --per-node: lines of each table (default: 10)").type("N");
-  options.add("--profile", step.profile, "a device profile, such as h100, that predicts what nodes take").type("NAME");
-  options.add("--write-measurement", step.write_measurement, "write what nodes took, for --measurement of mem and diff")
-      .type("F.json");
-  options.add("--debug", step.target.debug, "memory: guards around storages, NaNs in what nobody has").type("WHAT");
-  options
-      .add("--isa", step.target.isa,
-           "base, avx2 or avx512; the bits are the same (default: $FXOPT_ISA, else the widest)")
-      .type("ISA");
-  return [flags, top](Console& console) {
-    flags->step.has_top = top.is_given();
+  const std::vector<Option> of_runs = declare_step(options, flags->step);
+  return [flags, of_runs](Console& console) {
+    flags->step.has_top = std::any_of(of_runs.begin(), of_runs.end(),
+                                      [](const Option& one) { return one.name() == "--top" && one.is_given(); });
     flags->step.target.streams = flags->streams;
     if (const Status status = check_step_flags(flags->step); !status.ok()) return console.error(status.error());
-    if (const Status status = check_plan_flags(*flags); !status.ok()) return console.error(status.error());
+    if (const Status status = check_plan_flags(*flags, of_runs); !status.ok()) return console.error(status.error());
     if (const Status status = check_streams(*flags); !status.ok()) return console.error(status.error());
     if (const Status status = check_files(console, *flags); !status.ok()) return console.error(status.error());
     Run(console, *flags).run();

@@ -305,6 +305,8 @@ TEST_CASE("cli run: inputs that are not given, not known, or not as the step tak
   CHECK(run_fxopt({"run", path, "--fill", "ones", "--threads", "100000"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--dry-run", "--device", "cuda"}).exit == 2);
   CHECK(run_fxopt({"run", path, "--dry-run", "--per-node"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--dry-run", "--tolerance", "auto"}).exit == 2);
+  CHECK(run_fxopt({"run", path, "--print-plan", "--threads", "1"}).exit == 2);
   // No output goes over an input or another output.
   const std::string graph = read_text(path);
   for (const char* flag : {"--output", "--save-draws", "--write-measurement"}) {
