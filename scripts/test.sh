@@ -2,7 +2,7 @@
 # Installs what is missing, builds everything and runs every test. The last line says `N passed, N failed, N skipped`;
 # the exit status is 0 only if at least one test passed and none failed.
 #
-#   scripts/test.sh [--no-setup] [PRESET]    PRESET as in CMakePresets.json, `release` if none is given
+#   scripts/test.sh [--no-setup] [PRESET [CMAKE-OPTION...]]    PRESET as in CMakePresets.json, `release` if none is given
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,7 +13,7 @@ else
 fi
 preset=${1:-release}
 
-if ! cmake --preset "$preset" || ! cmake --build --preset "$preset"; then
+if ! cmake --preset "$preset" "${@:2}" || ! cmake --build --preset "$preset"; then
   echo "0 passed, 1 failed, 0 skipped"
   exit 1
 fi

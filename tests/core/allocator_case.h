@@ -144,8 +144,8 @@ class CaseRunner {
   std::string failures_;
 };
 
-// For the traces 0, 1, ... Duel::digest() of PyTorch's own allocator, as scripts/peers/allocator recorded it; nothing where the
-// model did not agree: the file says why.
+// For the traces 0, 1, ... Duel::digest() of PyTorch's own allocator, as scripts/peers/allocator
+// recorded it; nothing where the model did not agree, for reasons that the file gives.
 std::vector<std::optional<uint64_t>> recorded_digests();
 
 // The cases of tests/cases/allocator: file name and text, in the order of names.
