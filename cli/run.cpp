@@ -1,6 +1,5 @@
 // fxopt run: executes a training step, or says what executing it would take.
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -218,8 +217,6 @@ CommandBody declare_run(Options options) {
       .one_each();
   const std::vector<Option> of_runs = declare_step(options, flags->step);
   return [flags, of_runs](Console& console) {
-    flags->step.has_top = std::any_of(of_runs.begin(), of_runs.end(),
-                                      [](const Option& one) { return one.name() == "--top" && one.is_given(); });
     flags->step.target.streams = flags->streams;
     if (const Status status = check_step_flags(flags->step); !status.ok()) return console.error(status.error());
     if (const Status status = check_plan_flags(*flags, of_runs); !status.ok()) return console.error(status.error());

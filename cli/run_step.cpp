@@ -239,7 +239,7 @@ class StepExecution {
     times.method = target_->is_device() ? "cuda events" : "steady clock";
     times.profile = profile_.get();
     times.symbols = inputs_.symbols();
-    times.shown = flags_.top;
+    if (flags_.top.has_value()) times.shown = *flags_.top;
     return times;
   }
 
@@ -318,7 +318,7 @@ Status check_step_flags(const RunStepFlags& flags) {
   if (flags.repeat == 0) return Error{ErrorCode::kBadOptionValue, "--repeat takes 1 or more, not 0", "", {}};
   if (!flags.save.empty() && flags.output.empty()) return needs("--save", "--output, which it is written to");
   if (!flags.profile.empty() && !flags.per_node) return needs("--profile", "--per-node, whose table it adds to");
-  if (flags.has_top && !flags.per_node) return needs("--top", "--per-node, whose tables it is about");
+  if (flags.top.has_value() && !flags.per_node) return needs("--top", "--per-node, whose tables it is about");
   return check_target_flags(flags.target);
 }
 

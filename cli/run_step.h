@@ -33,8 +33,7 @@ struct RunStepFlags {
   uint32_t repeat = 1;
   std::optional<uint64_t> warmup;
   bool per_node = false;
-  size_t top = 10;  // --top: lines of each table of --per-node
-  bool has_top = false;
+  std::optional<uint64_t> top;    // --top: lines of each table of --per-node; nothing: 10
   std::string profile;            // --profile: predicts what nodes take
   std::string write_measurement;  // --write-measurement
   RunTargetFlags target;

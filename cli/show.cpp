@@ -32,8 +32,7 @@ struct ShowFlags {
   std::vector<std::string> inputs;
   SelectionFlags selection;
   bool summary = false;
-  size_t top = SummaryView().top;
-  bool has_top = false;
+  std::optional<uint64_t> top;
   std::optional<size_t> module_depth;
   std::string dot;  // empty: none; "-": standard output; else a file
   bool dependences = false;
@@ -121,7 +120,7 @@ class Shower {
     if (validity_ == Validity::kBroken) {
       console_.warning("broken-invariants", here(), "storages are left out: `fxopt verify` says what is broken");
     }
-    const SummaryView view{flags_.top, flags_.module_depth};
+    const SummaryView view{flags_.top.value_or(SummaryView().top), flags_.module_depth};
     std::vector<bool> is_top_level(module.num_graph_ids(), false);
     for (const GraphId id : top_level_graphs(module)) is_top_level[id.index()] = true;
     SubgraphEffects effects(module);
@@ -215,10 +214,10 @@ Status check_flags(Console& console, const ShowFlags& flags) {
   if (!inputs.ok()) return inputs.error();
   const Status selection = check_selection(flags.selection);
   if (!selection.ok()) return selection.error();
-  if (!flags.summary && (flags.has_top || flags.module_depth.has_value())) {
-    return usage_error(
-        std::string(flags.has_top ? "--top" : "--module-depth") + " is about lists of --summary, which is not given",
-        "add --summary");
+  if (!flags.summary && (flags.top.has_value() || flags.module_depth.has_value())) {
+    return usage_error(std::string(flags.top.has_value() ? "--top" : "--module-depth") +
+                           " is about lists of --summary, which is not given",
+                       "add --summary");
   }
   if (flags.dot.empty() || flags.dot == "-") return ok_status();
   if (flags.inputs.size() > 1) {
@@ -259,7 +258,7 @@ CommandBody declare_show(Options options) {
   const Option summary = options.flag("--summary", flags->summary,
                                       "print what it is made of: inputs, phases, modules, calls, collectives, what is "
                                       "opaque (see `fxopt help summary`)");
-  const Option top = options.add("--top", flags->top, "with --summary: N rows of each list (default: 20)").type("N");
+  options.add("--top", flags->top, "with --summary: N rows of each list (default: 20)").type("N");
   options
       .add("--module-depth", flags->module_depth,
            "with --summary: modules down to N parts of their path (default: what fits)")
@@ -274,10 +273,7 @@ CommandBody declare_show(Options options) {
             "print what each node must follow and why, and how far it may move (see `fxopt help dependences`)")
       .excludes(summary)
       .excludes(dot);
-  return [flags, top](Console& console) {
-    flags->has_top = top.is_given();
-    run_show(console, *flags);
-  };
+  return [flags](Console& console) { run_show(console, *flags); };
 }
 
 }  // namespace fxopt

@@ -22,7 +22,7 @@ import setting  # noqa: F401  puts the scripts on the path
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 # Those that take longest come first, so that no core is idle at the end.
-LONGEST = ("gpu_check_test.py", "differential_test.py", "run_step_test.py")
+LONGEST = ("gpu_check_test.py", "differential_test.py", "step_memory_test.py")
 
 
 @dataclasses.dataclass(frozen=True)
