@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Times load, passes, memory analysis and save on graphs made by repeating a layer of a real Llama training step,
-# forward and backward, then on graphs in which a getitem takes each of 10000 and of 40000 outputs of one node, and the passes of
-# collectives on layers with 5000 and with 40000 of them. Prints a Markdown table for each: seconds (medians), peak memory, exponent
-# of growth, bytes per node.
+# Times load, passes, memory analysis and save on graphs that repeat a layer of a real Llama
+# training step, forward and backward, and on graphs with 10000 and 40000 getitems of one node. Also
+# times the passes of collectives on layers with 5000 and 40000 collectives. Prints a Markdown table
+# for each: median seconds, peak memory, exponent of growth, bytes per node.
 #
-#   scripts/bench.sh [BUILD_FOLDER] [NODES...]    `build/release`, and 36000 and 1000000 nodes, if none are given
+#   scripts/bench.sh [BUILD_FOLDER] [NODES...]    (default: build/release, 36000 and 1000000 nodes)
 #
-# FXOPT_BENCH_REPEAT: runs per graph, 5 if not set. FXOPT_BENCH_GRAPH: the step to start from.
+# FXOPT_BENCH_REPEAT: runs per graph (default: 5). FXOPT_BENCH_GRAPH: the step whose layer is
+# repeated.
 # FXOPT_BENCH_CLOCK=processor counts processor time, for a machine that is not idle.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

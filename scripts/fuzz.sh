@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs the libFuzzer programs of tests/fuzz under AddressSanitizer and UndefinedBehaviorSanitizer: every reader, and
-# passes. Starts from the graphs of tests/cases and testdata and keeps what it finds in build/fuzz/corpus, crashes in
-# build/fuzz/crashes. Fails on the first crash. Needs clang.
+# Runs the libFuzzer programs of tests/fuzz under AddressSanitizer and UndefinedBehaviorSanitizer:
+# every reader, and passes. The seeds are the graphs of tests/cases and testdata. New inputs are
+# stored in build/fuzz/corpus, crashes in build/fuzz/crashes. Fails on the first crash. Needs clang.
 #
-#   scripts/fuzz.sh [SECONDS] [PROGRAM...]    60 seconds for each program if none are given: pb, text, json, pipeline,
-#                                             safetensors
+#   scripts/fuzz.sh [SECONDS] [PROGRAM...]    (default: 60 seconds for each of pb, text, json,
+#                                             pipeline, safetensors)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,10 +18,10 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=
   "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" "-DFXOPT_SANITIZE=address,undefined,fuzzer-no-link" -DFXOPT_FUZZ=ON
 cmake --build "$build" --target "${programs[@]/#/fuzz_}"
 cmake --preset release
-cmake --build --preset release --target fxopt # converts what the programs start from
+cmake --build --preset release --target fxopt # converts the seeds
 
-# What to start from, in the form each program reads: of a case, the graph before its separator. Graphs that are
-# malformed on purpose are left out.
+# Writes the seeds in a program's form. A case contributes the graph before its separator. Graphs
+# that are malformed on purpose are left out.
 seed() {
   local form=$1 folder=$2 graph number=0
   while read -r graph; do
@@ -37,7 +37,7 @@ seed() {
   fi
 }
 
-# Prints a safetensors file: a header of less than 256 bytes, and zero bytes as data.
+# Prints a safetensors file with a header below 256 bytes and zeros as data.
 print_safetensors() {
   local header=$1 data_bytes=$2
   printf "\\x$(printf %02x "${#header}")\\0\\0\\0\\0\\0\\0\\0%s" "$header"
@@ -62,7 +62,7 @@ for program in "${programs[@]}"; do
     safetensors) seed_safetensors "$corpus" ;;
     *) seed "$form" "$corpus" ;;
   esac
-  echo "fuzz: $program for $seconds seconds, $(find "$corpus" -type f | wc -l) inputs to start from"
+  echo "fuzz: $program for $seconds seconds, $(find "$corpus" -type f | wc -l) seeds"
   "$build/tests/fuzz_$program" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=4096 \
     -print_final_stats=1 -artifact_prefix="$build/crashes/$program-" "$corpus"
 done

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# What takes too long for every change. From the repository root, with a built program in FXOPT (default: build/gcc/fxopt):
+# Runs tests that take too long for every change. FXOPT: the program (default: build/gcc/fxopt).
 #
-#   scripts/long.sh full-size       GPT-2 of 124 million parameters: a whole training step on this machine, some 13 GB of memory
+#   scripts/long.sh full-size       a training step of GPT-2 (124 million parameters); takes 13 GB
 #   scripts/long.sh threads         the runtime under the thread sanitizer
-#   scripts/long.sh gpu             the plugin for CUDA on the fake driver: 100 orders of streams and threads, 10,000 failures
-#   scripts/long.sh [all]           all of it
+#   scripts/long.sh gpu             the CUDA plugin on the fake driver: 100 orders of streams and
+#                                   threads, 10,000 failures
+#   scripts/long.sh [all]           all stages
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 fxopt=${FXOPT:-build/gcc/fxopt}
 
-# As traced the step needs more than 23 GiB; with full recomputation less than 12.
+# The traced step needs more than 23 GiB; with full recompute it needs less than 12 GiB.
 full_size() {
   local folder
   folder=$(mktemp -d)
@@ -40,7 +41,7 @@ all)
   gpu
   ;;
 *)
-  echo "long.sh: no stage '$1': full-size, threads, gpu or all" >&2
+  echo "long.sh: unknown stage '$1': use full-size, threads, gpu or all" >&2
   exit 2
   ;;
 esac

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Writes tests/cases/ops: calls of the operators that fxopt has kernels for, with what they give in float64, by PyTorch.
+"""Writes tests/cases/ops: calls of the operators that have kernels in fxopt, with PyTorch's results
+in float64.
 
     scripts/make_op_cases.py [--out FOLDER] [--check]
 
-FAMILY.fxg has one graph for each call, FAMILY.safetensors its inputs, results in float64 and, for results that are rounded, the scale S
-of their error: an implementation may be wrong by k eps S, k being that of the operator's row. Cases are generated for each family:
-dtypes, layouts (contiguous, transposed, sliced, expanded), broadcasting, sizes of 0 and 1, numbers in place of tensors, special values.
-Printed: PyTorch's own worst |error| / (eps S) of each operator where it is above 0.5, to be compared with the row's k. --check compares what would
-be written with what is there. Needs torch and safetensors.
+FAMILY.fxg has one graph per call. FAMILY.safetensors has its inputs, its results in float64 and,
+for rounded
+results, the scale S of their error: an implementation's error may be up to k eps S, with the k of
+    the operator's row. Each family has cases for dtypes, layouts (contiguous, transposed, sliced,
+    expanded), broadcasting, sizes of 0 and 1, numbers in place of tensors, and special values.
+
+Prints PyTorch's own worst |error| / (eps S) of each operator if above 0.5, for comparison with the
+row's k. --check compares with the existing files instead of writing. Needs torch and safetensors.
 """
 
 from __future__ import annotations
@@ -37,9 +41,9 @@ Scale = Callable[[list, Tensor | tuple], Tensor | tuple]
 class Case:
     target: torch._ops.OpOverload
     args: list
-    scale: Scale | None = None  # of the float64 arguments and results; None: nothing is rounded
+    scale: Scale | None = None  # takes float64 arguments and results; None: nothing is rounded
     kwargs: dict = field(default_factory=dict)
-    results: int = 1  # those that are compared
+    results: int = 1  # the number of compared results
 
 
 generator = torch.Generator().manual_seed(0)
@@ -56,7 +60,7 @@ def made(*shape: int | tuple, dtype: torch.dtype = torch.float32, low: float = -
 
 
 def layouts(x: Tensor) -> Iterator[Tensor]:
-    """The tensor itself, and others of its sizes that lie otherwise."""
+    """Yields the tensor, and tensors of the same sizes with other strides."""
     yield x
     if x.dim() >= 2:
         yield x.mT.contiguous().mT
@@ -67,7 +71,7 @@ def layouts(x: Tensor) -> Iterator[Tensor]:
 
 
 def special(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Each special value with each."""
+    """Returns all pairs of special values."""
     values = torch.tensor(SPECIAL, dtype=torch.float64).to(dtype)
     return values.repeat_interleave(len(SPECIAL)), values.repeat(len(SPECIAL))
 
@@ -367,7 +371,8 @@ def graph_text(name: str, case: Case, results: list[Tensor | None]) -> str:
 # -- values
 
 def widen(x: object, *, narrow: bool = False) -> object:
-    """Reals as float64. `narrow`: kernels of this call compute in float32, and numbers are rounded to that first."""
+    """Converts reals to float64. narrow: rounds numbers to float32 first, for kernels that compute
+    in float32."""
     if isinstance(x, Tensor):
         return x.double() if x.dtype.is_floating_point else x
     if isinstance(x, float) and narrow:
@@ -391,7 +396,7 @@ def worst_error(ours: Tensor, exact: Tensor, scale: Tensor) -> float:
 
 
 def build(family: str) -> tuple[str, bytes, dict[str, float]]:
-    generator.manual_seed(zlib.crc32(family.encode()))  # what one family adds changes no other
+    generator.manual_seed(zlib.crc32(family.encode()))  # makes families independent of each other
     text, tensors, worst = "", {}, {}
     for number, case in enumerate(FAMILIES[family]()):
         name = f"{case.target.__name__.split('.')[0].strip('_')}_{number}"
@@ -421,7 +426,7 @@ def build(family: str) -> tuple[str, bytes, dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "tests" / "cases" / "ops", help="folder (default: %(default)s)")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when something would change")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file would change")
     args = parser.parse_args()
     changed = False
     args.out.mkdir(parents=True, exist_ok=True)

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Writes ir/ops/aten.inc and ir/ops/libraries.inc: the rows of the op table that come from PyTorch's own registry.
+"""Writes ir/ops/aten.inc and ir/ops/libraries.inc: the rows of the op table from PyTorch's
+registry.
 
-Schemas, tags and the partitioner's op sets are read from the installed torch; what the registry does not say (kinds of
-work, effects without an annotation, schemas that are wrong) are the rules below. Ops that PyTorch does not register stand
-in ir/ops/extra.inc, by hand. Building fxopt never runs this.
+Schemas, tags and the partitioner's op sets come from the installed torch. The rules below add facts
+that the
+registry lacks: compute classes, effects without an annotation, and corrections of schemas. Ops that
+    PyTorch does not register are written by hand in ir/ops/extra.inc. Building fxopt never runs
+    this script.
 """
 import argparse
 import importlib
 import pathlib
 import re
 
-# Importing these registers their ops.
+# Modules that register ops on import.
 MODULES = """torch.distributed._functional_collectives torch.distributed._symmetric_memory torch.distributed.tensor
 torch.distributed.fsdp._fully_shard._fsdp_collectives torch.distributed.fsdp._fully_shard._fsdp_param
 torch.nn.attention.varlen torch._inductor.fx_passes.bucketing torch._inductor.inductor_prims torch._prims.rng_prims
@@ -21,7 +24,8 @@ mempool profiler inductor inductor_prims prims rngprims coor torch_attn""".split
 
 
 def rules(text):
-    """Lines `value: pattern pattern ...`, a deeper line continuing the one above, as (value, compiled pattern)."""
+    """Parses lines `value: pattern pattern ...` to (value, compiled pattern). An indented line
+    continues the one above."""
     lines = re.sub(r"\n\s+", " ", text.strip()).splitlines()
     return [(value, re.compile("|".join(patterns.split()))) for value, patterns in (line.split(": ", 1) for line in lines)]
 
@@ -30,7 +34,7 @@ def first(table, *names):
     return next((value for name in names for value, pattern in table if pattern.fullmatch(name)), None)
 
 
-# Compute classes, by the packet's name.
+# Compute classes by packet name.
 CLASSES = rules(r"""
 kAssertion: _assert.* _functional_assert.* .*sym_constrain.* _linalg_check_errors _async_error
 kOptimizer: _foreach.* _fused_(adam|adamw|sgd|adagrad|muon).* _amp_.*
@@ -67,7 +71,7 @@ kPointwise: .*_loss.*backward (elu|hard\w+|leaky_relu|softplus|softshrink|mish)_
   nextafter shift_.* fmin fmax gcd rsub atan2 igammac? hypot __\w+__ logit.* maximum minimum
 """)
 # The rules below match a packet ("aten.index_put_") or a whole target.
-# Effects of which the schema says nothing.
+# Effects that the schema does not declare.
 EFFECTS = rules(r"""
 kCollective: _?c10d(_functional(_autograd)?)?\.(?!wait|check|.*barrier|_wrap)\w+ _dtensor.shard_dim_alltoall
   symm_mem\.(?!_async_input_mm|get_remote|memset32|stream_write|_rendezvous|_barrier|.*(signal|wait))\w+
@@ -87,11 +91,11 @@ kNondeterministic: aten.index_(add|put|reduce)_? aten._unsafe_index_put aten._in
   aten._?upsample_(linear|bilinear|bicubic|trilinear)\w+_backward aten.re(flection|plication)_pad\w+_backward
   aten.\w+attention\w*_backward aten.convolution_backward torch_attn._varlen_attn_backward
 """)
-# Tagged nondeterministic_seeded, yet an argument names what they draw, or they draw nothing.
+# Tagged nondeterministic_seeded, but an argument fixes their random numbers, or they draw none.
 DRAWS_NOTHING = re.compile(r"rngprims.philox_rand|aten\.(\w+attention_backward|_fused_sdp_choice|_fill_mem_eff_dropout_mask_|"
                            r"\w+_no_dropout_inplace)")
 WRONG_WRITES = ["prims.as_strided.default"]  # annotated as a write, though a view
-# Views that may copy, which no annotation can say, and views whose alias the schema hides.
+# Views that may copy, which no annotation can express, and views whose alias the schema omits.
 VIEWS = rules(r"""
 kMaybeView: aten\.(reshape|reshape_as|contiguous|to|flatten|ravel|resolve_conj|resolve_neg|_autocast_to_\w+|pin_memory)
   aten\.(type_as|sum_to_size|_grad_sum_to_size|conj_physical|atleast_[123]d|cartesian_prod|_cast_\w+|chalf)
@@ -124,19 +128,25 @@ shared=input;only_empty: aten.native_dropout.default aten.cummaxmin_backward
 shared=grad;only_empty: aten.cumprod_backward
 shared=self;only_empty: aten.channel_shuffle.default
 """)
-# True for what ATen computes in a clone that preserves strides (at::clone_preserve_strides), which clones all of a storage.
+# Ops that ATen computes in a clone that preserves strides (at::clone_preserve_strides) and copies
+# the whole storage.
 CLONES_STORAGE = re.compile(r"aten\.(copy|slice_scatter|select_scatter|diagonal_scatter|as_strided_scatter)\.default")
-# In-place changes of sizes, strides or storage without the tag `inplace_view`. addbmm_: self grows to the result's sizes.
+# In-place changes of sizes, strides or storage without the tag `inplace_view`. addbmm_ grows self
+# to the result's sizes.
 CHANGES_METADATA = re.compile(r"aten\.(set_|resize_|resize_as_|addbmm_)|prims\.resize")
-# Views that hand back the argument itself, not a view of it, when there is nothing to do.
+# Views that return the argument itself if there is nothing to do.
 MAY_RETURN_ARGUMENT = re.compile(r"aten\.((conj|real|broadcast_tensors)\.default|histogramdd\.TensorList_bins)")
-JOINS_OUTPUTS = re.compile(r"aten\.(where\.default|nonzero_numpy\.default)")  # unbind what nonzero found
-# Results on a larger storage than their sizes say: scripts/peers/layouts.py finds them by executing. See Holds in ir/ops/op.h.
+# Their outputs share one storage: they unbind the result of nonzero.
+JOINS_OUTPUTS = re.compile(r"aten\.(where\.default|nonzero_numpy\.default)")
+# Results on a storage larger than their sizes need; scripts/peers/layouts.py finds them by
+# execution. See Holds in ir/ops/op.h.
 HOLDS = {"kTerms": re.compile(r"aten\.(mse_loss|smooth_l1_loss|binary_cross_entropy|soft_margin_loss)\.default"),
          "kColumns": re.compile(r"aten\.(col2im|im2col)\.default"), "kRuns": re.compile(r"aten\.unique_(consecutive|dim(_consecutive)?)\.default"),
          "kBags": re.compile(r"aten\._embedding_bag(_forward_only)?\.default")}
-OVERWRITES = re.compile(r"aten\.(copy_|zero_)\.default|aten\.fill_\.(Scalar|Tensor)")  # all of argument 0, read by none
-# Results that do not always lie as fake tensors record them: scripts/peers/layouts.py finds them by executing.
+# Ops that overwrite all of argument 0 without reading it.
+OVERWRITES = re.compile(r"aten\.(copy_|zero_)\.default|aten\.fill_\.(Scalar|Tensor)")
+# Results whose layout may differ from the fake tensor's; scripts/peers/layouts.py finds them by
+# execution.
 CHOOSES_LAYOUT = re.compile(r"aten\.(%s)" % "|".join(r"""copysign\.(Tensor|Scalar) floor_divide\.(default|Scalar) ldexp\.Tensor
 div\.(Tensor|Scalar)_mode roll\.default re(flection|plication)_pad[23]d_backward\.default re(flection|plication)_pad3d\.default
 addr\.default put\.default _fft_(r2c|c2c|c2r)\.default constant_pad_nd\.default sort\.(default|stable) pow\.Scalar heaviside\.default
@@ -145,15 +155,17 @@ channel_shuffle\.default glu_backward\.default log_sigmoid_forward\.default _log
 (huber|mse|smooth_l1)_loss_backward\.default nll_loss2d_forward\.default native_dropout_backward\.default
 native_layer_norm_backward\.default _batch_norm_with_update\.default batch_norm_backward\.default
 native_batch_norm(_backward)?\.default _native_batch_norm_legit\.(default|no_stats)""".split()))
-READS_INDEX = re.compile(r"aten\.(narrow\.Tensor|tensor_split\.tensor_indices_or_sections)")  # views whose place data decides
+# Views whose offset depends on data.
+READS_INDEX = re.compile(r"aten\.(narrow\.Tensor|tensor_split\.tensor_indices_or_sections)")
 FIELDS = {"writes": "hidden_writes", "aliases": "hidden_aliases", "training": "training", "shared": "shared"}
 FLAGS = {"only_empty": "shares_only_empty"}
-TITAN_MATMUL = {"aten.mm.default", "aten.linear.default"}  # what its per-op policy counts
+TITAN_MATMUL = {"aten.mm.default", "aten.linear.default"}  # counted by torchtitan's per-op policy
 TITAN_SAVE = """aten._scaled_dot_product_cudnn_attention.default aten._scaled_dot_product_attention_math.default
 aten._scaled_dot_product_fused_attention_overrideable.default aten.max.default aten.linear.default aten.topk.default
 torch_attn._varlen_attn.default _c10d_functional.reduce_scatter_tensor.default
 _c10d_functional.all_to_all_single.default""".split()
-# Which devices an aten op has kernels for, by torchgen's own list of them: a build without CUDA registers none of its kernels.
+# Aten ops without a kernel for a device, by flag, from torchgen's list. A build without CUDA
+# registers no CUDA kernels.
 def kernel_lists():
     import torchgen
     from torchgen.gen import parse_native_yaml
@@ -171,7 +183,8 @@ def kernel_lists():
     return {flag: {name for name, function in functions.items() if lacks(function, key)} for flag, key in keys.items()}
 
 
-# aten ops that no traced graph of a training step holds: other backends, sparse, nested, quantized, autograd's own.
+# Aten ops that do not occur in traced training steps: other backends, sparse, nested, quantized,
+# autograd's own.
 LEFT_OUT = re.compile("|".join(r"""
 .*(sparse|nested|mkldnn|mkl_|miopen|_mps|mps_|vulkan|quantize|fbgemm|cslt|_test_|foobar|_coo\b|_cs[rc]\b|_bs[rc]\b|rnn|lstm).*
 .*(gru\b|gru_|crow|ccol|zerotensor|dual|_jvp|q_per_|q_scale|q_zero|int_repr|qscheme|qparams|slow_conv|thnn|_nnpack|_spdiags).*
@@ -181,7 +194,8 @@ _?backward set_data retains?_grad requires_grad_ is_leaf output_nr _version data
 _?values(_copy)? _fw_primal.* _has_(?!same_storage_numel).* is_(?!nonzero|same_size).* _is_.* _use_.* _debug_.* can_cast promote_types result_type _nnz hspmm
 _propagate_.* _transform_bias.* _transformer_.* _native_multi_head.* _triton_.* _cufft.* sspaddmm cudnn_is_acceptable set
 _reshape_from_tensor _shape_as_tensor native_norm shallow_copy_data_ resize_as _resize_output_? get_gradients""".split()))
-# Out-variants that the framework generates are rare in graphs: kept for these and for the partitioner's sets.
+# Out-variants that the framework generates are rare in graphs. They are kept for these ops and the
+# partitioner's sets.
 KEEPS_GENERATED_OUT = re.compile("|".join(r"""(native_|_native_|cudnn_)?(batch|layer|group)_norm.* _?(log_)?softmax.* embedding.*
 index.* scatter.* slice_.* select_.* .*_copy native_dropout.* convolution.* max_pool2d.* _adaptive.* repeat _foreach.*
 _fused_(adam|sgd).* new_.* full.* empty.* rand.* bernoulli uniform normal.* constant_pad_nd roll flip""".split()))
@@ -224,7 +238,8 @@ def row(target, op, sets, pointwise, kernels):
     effects = {value for value, pattern in EFFECTS if any(map(pattern.fullmatch, names))}
     if "nondeterministic_seeded" in tags and not DRAWS_NOTHING.fullmatch(packet):
         effects.add("kRandom")
-    if tags & {"data_dependent_output", "dynamic_output_shape"} and packet != "aten.index":  # index: Op::mask_arg
+    # Op::mask_arg handles aten.index.
+    if tags & {"data_dependent_output", "dynamic_output_shape"} and packet != "aten.index":
         effects.add("kHostSync")
     schema = str(op._schema)
     schema = schema[schema.index("("):].replace('"', '\\"').replace("!", "" if target in WRONG_WRITES else "!")

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""Makes the graphs of testdata/ that come from PyTorch, and testdata/README.md with where each came from.
+"""Makes the graphs of testdata/ that come from PyTorch, and their part of testdata/README.md.
 
     scripts/make_testdata.py [--fxopt PROGRAM] [-o testdata] [--form pb.zst|pb|fxg|json] [NAME...]
     scripts/make_testdata.py [--mesh AxB] --rank R [--rank R]... -o FOLDER NAME...
     scripts/make_testdata.py --list | --substitutions
 
-Needs torch, for some families torchvision, transformers or torchtitan; a GPU is neither needed nor used. The traces
-are in traces/, one file for each family. Files of testdata are of one rank, most of them of the first; --rank writes
-FOLDER/NAME_rankR.pb for each rank asked for, as the constants of a rank are its own, such as the part of the vocabulary
-that it holds. --mesh takes the ranks of another mesh: of FSDP over A and tensor parallelism over B, of a mixture of
-experts FSDP over A * B and expert parallelism over B. As a module: trace(name) gives the graph in memory, inputs(name) what to run
-it with.
+Needs torch; some families need torchvision, transformers or torchtitan. No GPU is needed or used.
+The traces are in traces/, one file per family.
+
+Files of testdata are for one rank, mostly for the first. --rank writes FOLDER/NAME_rankR.pb
+for each
+given rank: constants differ between ranks, such as the part of the vocabulary that a rank holds.
+    --mesh
+uses another mesh: FSDP over A and tensor parallelism over B; for a mixture of experts, FSDP over A
+    * B and expert parallelism over B.
+
+As a module: trace(name) returns a graph in memory, inputs(name) real inputs for it.
 """
 
 from __future__ import annotations
@@ -40,14 +45,15 @@ GRAPHS: dict[str, traces.Graph] = {
     for name, graph in importlib.import_module(f"traces.{family}").GRAPHS.items()
 }
 _HEADING = "## Made by scripts/make_testdata.py"
-_PLAIN = ("issue178935_vanilla", "issue178935_selective", "llama1b")  # not compressed: tests ask for these names
+# Not compressed, because tests use these file names.
+_PLAIN = ("issue178935_vanilla", "issue178935_selective", "llama1b")
 
 
 def trace(name: str) -> traces.Traced:
-    """The graph `name` in memory, and the keyword arguments of bridge.save for it.
+    """Returns the graph `name` in memory, and its keyword arguments of bridge.save.
 
-    A process should make one: sequence numbers count from its start, and tags leak from one trace into the next.
-    Call traces.close() when done with the graph, and before running another.
+    Use one process per graph: sequence numbers count from its start, and tags leak from one trace
+    into the next. Call traces.close() after the last use of the graph, and before running another.
     """
     graph_module, told = GRAPHS[name].trace()
     traces.number_identities(graph_module)
@@ -55,30 +61,33 @@ def trace(name: str) -> traces.Traced:
 
 
 def inputs(name: str) -> list[object]:
-    """Real CPU arguments to call the graph `name` with, the same at each call; only for those that run on a CPU.
+    """Returns real CPU arguments for the graph `name`, the same at each call. Raises ValueError for
+    a graph that does not run on a CPU.
 
-    It may join a process group of ranks that are not there. What the graph draws depends on torch.manual_seed.
+    May join a fake process group. The graph's random numbers depend on torch.manual_seed.
     """
     made = GRAPHS[name].inputs
     if made is None:
         names = ", ".join(known for known, graph in GRAPHS.items() if graph.inputs)
-        raise ValueError(f"{name} does not fit a CPU; those that do: {names}")
+        raise ValueError(f"{name} does not fit a CPU; these graphs do: {names}")
     result = made()
     traces.close()
     return result
 
 
 def substitutions() -> str:
-    """What the twins have in place of the original's parts, as a Markdown table."""
-    lines = ["| twin | the original has | the twin has | why |", "|---|---|---|---|"]
+    """Returns the differences between graphs and their small copies, as a Markdown table."""
+    lines = ["| small copy | in the original | in the copy | reason |", "|---|---|---|---|"]
     for name, graph in GRAPHS.items():
         lines += [f"| `{name}` | {s.full} | {s.twin} | {s.reason} |" for s in graph.substitutions]
     return "\n".join(lines)
 
 
 def write_readme(folder: pathlib.Path, made: dict[str, str]) -> None:
-    """Replaces this script's part of README.md, up to the next heading, and keeps the rest. `made`: the figures of the
-    files just made; those of other files stay."""
+    """Replaces this script's part of README.md, up to the next heading, and keeps the rest.
+
+    made: the figures of the files just made. Those of other files stay.
+    """
     readme = folder / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.exists() else "# Test data\n\n"
     before, _, rest = text.partition(_HEADING)
@@ -90,14 +99,15 @@ def write_readme(folder: pathlib.Path, made: dict[str, str]) -> None:
             lines += [f"- `{file}`: {graph.about}.", f"  {figures[file]}; `scripts/make_testdata.py {name}`"]
     packages = [f"{name} {importlib.metadata.version(name)}" for name in ("torchvision", "transformers", "torchtitan")]
     versions = ", ".join([f"torch {torch.__version__}", *packages, f"Python {platform.python_version()}"])
-    twins = "Twins are small, run on a CPU, and have the structure of the graph without `_twin` in their name but for:"
+    twins = "Graphs named `_twin` are small copies that run on a CPU. They differ from the graph without `_twin` in:"
     top = [_HEADING, "", f"{versions}; no GPU. Not edited by hand.", ""]
     part = "\n".join([*top, *lines, "", twins, "", substitutions()]) + "\n"
     readme.write_text(before + part + heading + after, encoding="utf-8")
 
 
 def make(name: str, path: pathlib.Path, fxopt: str | None, place: traces.Place) -> int:
-    """Traces one graph and writes it, file names relative to the repository. Returns how many nodes it has."""
+    """Traces one graph and writes it, with file names relative to the repository. Returns its
+    number of nodes."""
     os.chdir(ROOT)
     traces.place.rank, traces.place.mesh = place.rank, place.mesh
     graph_module, told = trace(name)
@@ -121,25 +131,25 @@ def parse_mesh(text: str) -> tuple[int, int]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Makes the graphs of testdata/ that come from PyTorch.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="see --list; without any: all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="the graphs, see --list (default: all)")
     parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER", help="default: testdata")
     parser.add_argument("--form", choices=["pb.zst", "pb", "fxg", "json"])
-    parser.add_argument("--rank", action="append", type=int, default=[], metavar="R", help="of sharded graphs, whose")
-    parser.add_argument("--mesh", type=parse_mesh, metavar="AxB", help="the ranks to spread models of torchtitan over")
+    parser.add_argument("--rank", action="append", type=int, default=[], metavar="R", help="trace sharded graphs for this rank; repeatable")
+    parser.add_argument("--mesh", type=parse_mesh, metavar="AxB", help="the mesh for sharded graphs")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
-    parser.add_argument("--list", action="store_true", help="print the names and what they are")
-    parser.add_argument("--substitutions", action="store_true", help="print what the twins have in place of what")
+    parser.add_argument("--list", action="store_true", help="print names and descriptions")
+    parser.add_argument("--substitutions", action="store_true", help="print how the small copies differ")
     options = parser.parse_args(arguments)
     if options.list or options.substitutions:
         print(substitutions() if options.substitutions else "\n".join(f"{n}: {g.about}" for n, g in GRAPHS.items()))
         return 0
     if unknown := [name for name in options.names if name not in GRAPHS]:
-        parser.error(f"unknown names: {', '.join(unknown)}; there are {', '.join(GRAPHS)}")
+        parser.error(f"unknown names: {', '.join(unknown)}; names are {', '.join(GRAPHS)}")
     if (options.rank or options.mesh) and (not options.names or options.output is None or not options.rank):
-        parser.error("--rank and --mesh go with ranks, names and a folder for their files: --rank R -o FOLDER NAME")
+        parser.error("--rank and --mesh need ranks, a folder and names: --rank R -o FOLDER NAME")
     for name in options.names:
         if (options.rank and not GRAPHS[name].has_ranks) or (options.mesh and not GRAPHS[name].has_mesh):
-            parser.error(f"{name} is of one rank, or of a mesh that is its own: --list says what it is")
+            parser.error(f"{name} has only one rank, or a fixed mesh; --list describes it")
 
     folder = (options.output or ROOT / "testdata").resolve()
     folder.mkdir(parents=True, exist_ok=True)

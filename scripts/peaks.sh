@@ -1,24 +1,25 @@
 #!/usr/bin/env bash
-# Prints a Markdown table: the peaks of two Llama training steps without recompute, with per-op and with full recompute,
-# by each model of memory. Where classic and expandable segments differ, both are given in this order.
+# Prints a Markdown table of the peaks of two Llama training steps by each memory model: without
+# recompute, with per-op and with full recompute. If classic and expandable segments differ, both
+# are given in this order.
 #
-#   scripts/peaks.sh [DEVICE]    a profile as in `fxopt mem --device`; h100 if none is given
+#   scripts/peaks.sh [DEVICE]    a profile as in `fxopt mem --device` (default: h100)
 #
-# FXOPT: the program, build/release/fxopt if not set.
+# FXOPT: the program (default: build/release/fxopt).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 device=${1:-h100}
 fxopt=${FXOPT:-build/release/fxopt}
 if [[ ! -x $fxopt ]]; then
-  echo "peaks.sh: $fxopt is not there; build it with \`cmake --preset release && cmake --build --preset release\`" >&2
+  echo "peaks.sh: $fxopt does not exist; build it with \`cmake --preset release && cmake --build --preset release\`" >&2
   exit 1
 fi
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Without sac and remat nothing is recomputed, whatever tags a file carries.
+# Without sac and remat nothing is recomputed, even if a file has tags.
 for model in llama1b.pb llama8b_flb.pb.zst; do
   for recompute in none per-op full; do
     passes="canonicalize,cse,sac{policy=$recompute},remat,dce"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds fxopt, and optimizes a real Llama training step: its recompute decisions are carried
-# out, and the report shows the peak memory before and after. Then a small GPT-2 is executed before and after passes: equal bits, less
-# memory.
+# Installs missing packages, builds fxopt, and optimizes a real Llama training step with full
+# recompute. The report shows the peak memory before and after. Then a small GPT-2 is executed
+# before and after passes: equal bits, less memory.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,7 +14,7 @@ echo "quickstart: compiled in $((SECONDS - start)) s"
 
 graph=testdata/llama1b.pb
 if [[ ! -e $graph ]]; then
-  echo "quickstart: built build/release/fxopt; $graph is not in this checkout, so there is nothing to optimize" >&2
+  echo "quickstart: built build/release/fxopt; $graph is missing from this checkout, so nothing can be optimized" >&2
   exit 1
 fi
 build/release/fxopt opt "$graph" -o build/llama1b_optimized.pb \

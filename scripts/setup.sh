@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building needs and this machine lacks. Does nothing, quickly, when all are there.
+# Installs the Debian packages that the build needs and this machine lacks. Returns at once if all
+# are installed.
 #
-#   scripts/setup.sh         what a user needs: compiler, CMake, libraries
-#   scripts/setup.sh --ci    also what .ci/run needs: clang, clang-format 14, ccache, python3 with venv and jsonschema
+#   scripts/setup.sh         for users: compiler, CMake, libraries
+#   scripts/setup.sh --ci    also for .ci/run: clang, clang-format 14, ccache, python3 with venv and
+#                            jsonschema
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libcli11-dev libspdlog-dev libfmt-dev
@@ -17,7 +19,7 @@ case "${1-}" in
 esac
 
 if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "setup: no dpkg and apt-get here: install by hand what these Debian packages hold: ${packages[*]}" >&2
+  echo "setup: this machine has no dpkg and apt-get: install the equivalents of these Debian packages: ${packages[*]}" >&2
   exit 1
 fi
 
@@ -35,7 +37,7 @@ fi
 as_root=()
 if ((EUID != 0)); then
   if ! command -v sudo >/dev/null; then
-    echo "setup: installing needs root and there is no sudo: as root, run: apt-get install ${missing[*]}" >&2
+    echo "setup: installing needs root, and sudo is missing: run as root: apt-get install ${missing[*]}" >&2
     exit 1
   fi
   as_root=(sudo)

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything and runs every test. The last line says `N passed, N failed, N skipped`;
-# the exit status is 0 only if at least one test passed and none failed.
+# Installs missing packages, builds everything and runs every test. The last line is `N passed, N
+# failed, N skipped`. The exit status is 0 only if at least one test passed and none failed.
 #
-#   scripts/test.sh [--no-setup] [PRESET [CMAKE-OPTION...]]    PRESET as in CMakePresets.json, `release` if none is given
+#   scripts/test.sh [--no-setup] [PRESET [CMAKE-OPTION...]]
+#
+# PRESET: a preset of CMakePresets.json (default: release).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,7 +25,7 @@ rm -f "$results"
 status=0
 ctest --preset "$preset" --parallel "$(nproc)" --output-junit "$results" || status=$?
 
-# The attributes of <testsuite>: how many tests there are, and how many of them failed or did not run.
+# Prints an attribute of <testsuite>: the number of tests, or of tests that failed or did not run.
 count() {
   [[ -e $results ]] || { echo 0; return; }
   sed -n '/<testsuite/,/>/s/.*[[:space:]]'"$1"'="\([0-9]*\)".*/\1/p' "$results" | head -n 1 | grep . || echo 0

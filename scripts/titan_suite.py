@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the pass tests of torchtitan's graph trainer, out of the installed package, with fxopt replacing its passes.
+"""Runs the pass tests of the installed torchtitan's graph trainer with fxopt replacing its passes.
 
     scripts/titan_suite.py [--fxopt PROGRAM] [--ours] [--json FILE]
 
-Three runs, each in its own process: torchtitan's passes, a control that changes nothing in their place, fxopt in their
-place. A test that passes with the control as well says nothing about a pass, so only the tests that the control fails
-count as evidence. Then the graphs on which torchtitan's passes fail, see titan/weak_graphs.py.
+The tests run three times, each in its own process: with torchtitan's passes, with a control that
+changes nothing, and with fxopt. A test that passes with the control proves nothing about a pass, so
+only tests that fail with the control count as evidence. The graphs of titan/weak_graphs.py, on
+which torchtitan's passes fail, run last.
 
-Exits with 1 when fxopt fails a test that torchtitan passes, or a check of such a graph.
+Exits with 1 if fxopt fails a test that torchtitan passes, or a check of such a graph.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FOLDER = SCRIPTS / "titan"
 TESTS = "torchtitan.experiments.graph_trainer.tests"
 MODULES = [f"{TESTS}.test_passes", f"{TESTS}.test_graph_pp_passes", str(FOLDER / "test_moved.py")]
 
-# Classes of tests -> the pass of fxopt that stands in.
+# Classes of tests -> fxopt's replacement.
 OURS = {
     "TestEliminateDeadCodePass": "dce",
     "TestMoved": "dce",
@@ -43,7 +44,7 @@ OURS = {
     "TestApplySACPass": "sac, remat",
     "TestFullMemoryPolicy": "sac",
 }
-# Classes of tests -> what fxopt lacks.
+# Classes of tests -> the feature that fxopt lacks.
 MISSING = {
     "TestFSDPUnshardDedupPass": "merging of the gathers of one parameter",
     "TestFsdpDenseSchedulerPass": "scheduling of gathers and scatters into dense regions",
@@ -54,14 +55,14 @@ MISSING = {
     "GraphPPPartitionTest": "partition into forward and backward",
     "GraphPPFSDPCollectiveSplitTest": "splitting of gathers and scatters off a stage",
 }
-# Classes of tests -> what they test that is no pass over a graph.
+# Classes of tests that test no pass over a graph -> their subject.
 NO_PASS = {
     "TestDefaultTransformerBlockBuckets": "a list of passes",
     "TestAnnotateModuleFqns": "the tracer's annotations",
     "TestEagerChunking": "wrappers of modules",
-    "TestCustomCodegenPass": "Python code made of a graph",
+    "TestCustomCodegenPass": "Python code generated from a graph",
 }
-# Classes of tests that ask for GPUs -> the pass they test.
+# Classes of tests that need GPUs -> the tested pass.
 NEED_GPUS = {
     "TestReassignCollectivePgsPass": "other groups for gathers",
     "TestOverlapPgIsolationPass": "other groups for exchanges",
@@ -75,21 +76,21 @@ NEED_GPUS = {
 
 @dataclasses.dataclass
 class Row:
-    """One class of tests. Lists hold names of tests."""
+    """One class of tests. Lists contain names of tests."""
 
     name: str
     by: str
     tests: int
     titan: list[str]  # passed with torchtitan's passes
-    evidence: list[str]  # of these, failed with the control
-    fxopt: list[str]  # of those of `titan`, passed with fxopt
-    unasked: list[str]  # likewise, but called no pass
-    trimmed: list[str]  # of `fxopt`, had calls cut to their schemas
-    is_swapped: bool  # some test called a pass that the control takes away
+    evidence: list[str]  # the tests in `titan` that failed with the control
+    fxopt: list[str]  # the tests in `titan` that passed with fxopt
+    unasked: list[str]  # the tests in `titan` that called no pass
+    trimmed: list[str]  # the tests in `fxopt` with calls cut to their schemas
+    is_swapped: bool  # some test called a pass that the control replaces
 
 
 def run_tests(mode: str, classes: list[str], fxopt: str | None) -> dict[str, Any]:
-    """The report of one run of pytest, see titan_plugin.py."""
+    """Runs pytest once and returns its report, see titan_plugin.py."""
     with tempfile.TemporaryDirectory(prefix="fxopt-titan-") as folder:
         report = pathlib.Path(folder) / "report.json"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "titan_plugin"]
@@ -108,7 +109,7 @@ def _environment(fxopt: str | None) -> dict[str, str]:
 
 
 def outcomes(report: dict[str, Any], name: str, outcome: str) -> list[str]:
-    """The tests of class `name` that ended so."""
+    """Returns the tests of class `name` with that outcome."""
     tests = report["tests"].items()
     return [key.split("::")[-1] for key, test in tests if test["class"] == name and test["outcome"] == outcome]
 
@@ -134,9 +135,9 @@ def make_row(name: str, by: str, titan: dict[str, Any], control: dict[str, Any],
 
 
 def print_ours(rows: list[Row]) -> None:
-    print("\nfxopt in the place of torchtitan's passes")
-    print("(control: passed although nothing was changed; evidence: tests that this fails)\n")
-    cells = [("class", "pass", "tests", "torchtitan", "control", "fxopt", "evidence", "of it fxopt", "no pass called")]
+    print("\nfxopt replacing torchtitan's passes")
+    print("(control: tests that pass although nothing was changed; evidence: tests that then fail)\n")
+    cells = [("class", "pass", "tests", "torchtitan", "control", "fxopt", "evidence", "by fxopt", "no pass called")]
     cells += [_cells(row) for row in rows]
     total = [sum(column) for column in zip(*(_counts(row) for row in rows))]
     cells.append(("", "", *(str(number) for number in total)))
@@ -155,7 +156,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def print_failures(rows: list[Row], report: dict[str, Any]) -> int:
-    """Says what fxopt failed; how many that are."""
+    """Prints the tests that fxopt failed, and returns their number."""
     failed = 0
     messages = {key.split("::")[-1]: test["message"] for key, test in report["tests"].items()}
     for row in rows:
@@ -166,20 +167,20 @@ def print_failures(rows: list[Row], report: dict[str, Any]) -> int:
             print(f"\nfailed with fxopt: {row.name}.{test}\n  {messages.get(test, 'did not run').splitlines()[0]}")
     trimmed = [f"{row.name}.{test}" for row in rows for test in row.trimmed]
     if trimmed:
-        print("\nCalls with too many or too few arguments were made to fit their schemas for fxopt in:")
+        print("\nCalls with too many or too few arguments were fitted to their schemas for fxopt in:")
         print("\n".join(f"  {test}" for test in trimmed))
     return failed
 
 
 def print_missing(rows: list[Row], collected: dict[str, int]) -> None:
-    print("\nPasses that fxopt does not have\n")
-    cells = [("class", "tests", "torchtitan", "evidence", "what is missing")]
+    print("\nPasses that fxopt lacks\n")
+    cells = [("class", "tests", "torchtitan", "evidence", "missing")]
     for row in rows:
-        evidence = str(len(row.evidence)) if row.is_swapped else "-"  # no control of what they test
+        evidence = str(len(row.evidence)) if row.is_swapped else "-"  # no control for these tests
         cells.append((row.name, str(row.tests), str(len(row.titan)), evidence, row.by))
     print_table(cells)
     print("\nNot run\n")
-    others = [(name, collected, "no pass over a graph: " + why) for name, why in NO_PASS.items()]
+    others = [(name, collected, "not a pass over a graph: " + why) for name, why in NO_PASS.items()]
     others += [(name, collected, "needs GPUs: " + why) for name, why in NEED_GPUS.items()]
     print_table([("class", "tests", "why")] + [(name, str(counts.get(name, 0)), why) for name, counts, why in others])
 
@@ -202,11 +203,11 @@ def run_weak_graphs(fxopt: str | None) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description="torchtitan's pass tests with fxopt replacing its passes.")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
-    parser.add_argument("--ours", action="store_true", help="leave out the classes of passes that fxopt does not have")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows of all classes there")
+    parser.add_argument("--ours", action="store_true", help="leave out tests of passes that fxopt lacks")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows of all classes to this file")
     options = parser.parse_args()
     if tool.find_fxopt(options.fxopt) is None:
-        parser.error("no fxopt program: build it, and give --fxopt or set FXOPT")
+        parser.error("no fxopt program: build it, then pass --fxopt or set FXOPT")
 
     classes = [*OURS] if options.ours else [*OURS, *MISSING]
     titan = run_tests("titan", classes, options.fxopt)

@@ -1,13 +1,16 @@
-"""Traces a CUDA training step as PyTorch traces it on a GPU machine, on a machine that has none.
+"""Trace a CUDA training step on a machine without a GPU, as PyTorch traces it on a machine with
+one.
 
-Everything is fake: tensors on "cuda" hold shapes but no bytes, under one FakeTensorMode for building and tracing.
-Three things stand in the way without a driver, and are got round here:
-  - autograd asks the CUDA library for the device's context before it runs backward: enable_fake_cuda_backward();
-  - scaled_dot_product_attention asks the driver which kernel to take and falls back to plain matrix products:
+All tensors are fake: on "cuda" they have shapes but no bytes, under one FakeTensorMode for building
+and tracing. Three obstacles without a driver are solved as follows:
+  - autograd asks the CUDA library for the device's context before it runs backward:
+    enable_fake_cuda_backward() answers;
+  - scaled_dot_product_attention asks the driver for a kernel and falls back to plain matrix
+  products:
     flash_attention() calls the flash kernel's operator;
   - module.to(dtype) fails on fake parameters: build the module under torch.set_default_dtype.
-trace_step() gives a forward-loss-backward graph: backward marked (autograd_backward), forward annotations copied to the
-backward nodes of the same sequence number.
+trace_step() returns a forward-loss-backward graph. Backward is marked (autograd_backward), and
+backward nodes have the annotations of the forward nodes with the same sequence number.
 """
 
 from __future__ import annotations
@@ -26,16 +29,17 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-# Position of hasPrimaryContext among the virtual functions of at::AcceleratorHooksInterface, as of torch 2.15: behind
-# two destructors, isBuilt and isAvailable.
+# Position of hasPrimaryContext among the virtual functions of at::AcceleratorHooksInterface in
+# torch 2.15: after two destructors, isBuilt and isAvailable.
 _PRIMARY_CONTEXT_SLOT = 4
 _COPIED_SLOTS = 128  # more than the interface has
-_HEADER_SLOTS = 2  # what precedes the first function in a table of the Itanium ABI: offset to top, type information
-_held: list[object] = []  # what the library points to after the patch
+# In the Itanium ABI: offset to top and type information before the first function.
+_HEADER_SLOTS = 2
+_held: list[object] = []  # objects that the library points to after the patch
 
 
 def fake_mode() -> FakeTensorMode:
-    """The mode to build and to trace a step under."""
+    """Returns a mode for building and tracing a step."""
     return FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
 
 
@@ -46,11 +50,13 @@ def _tiny_backward() -> None:
 
 
 def enable_fake_cuda_backward() -> None:
-    """Lets backward run over fake CUDA tensors, for the rest of the process. Does nothing where it does already.
+    """Enables backward over fake CUDA tensors for the rest of the process, unless it works already.
 
-    A CUDA build of torch without a driver reports one device while fake tensors are about, then refuses to look at
-    it. The object that is asked gets a copy of its table of functions in which "is there a primary context" answers
-    no. RuntimeError if backward still fails, as with a torch whose table is laid out differently.
+    A CUDA build of torch without a driver reports one device under a fake mode, and then fails to
+    query it. This function gives torch's CUDA hooks a copy of their virtual table in which
+    hasPrimaryContext returns false.
+
+    Raises RuntimeError if backward still fails, as with a torch whose virtual table differs.
     """
     if torch.cuda.is_available() or _held:
         return
@@ -83,15 +89,19 @@ def enable_fake_cuda_backward() -> None:
 
 
 def flash_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool) -> torch.Tensor:
-    """The attention that scaled_dot_product_attention takes for half-precision inputs without a mask."""
+    """Attention by the operator that scaled_dot_product_attention uses for half-precision inputs
+    without a mask."""
     if q.device.type == "cpu":
         return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal)[0]
     return torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)[0]
 
 
 def annotate_modules(model: torch.nn.Module, layers: str) -> None:
-    """Has every named submodule write its path (custom.module_fqn) on the nodes it makes, and those below the module
-    list `layers` also the number of their layer as the activation-checkpointing region (custom.ac_region_id)."""
+    """Makes every named submodule annotate its nodes with its path (custom.module_fqn).
+
+    layers: the path of a module list. Its members also annotate their index as the
+        activation-checkpointing region (custom.ac_region_id).
+    """
     for name, module in model.named_modules():
         if not name:
             continue
@@ -112,8 +122,9 @@ def _annotated(forward: Callable, annotation: dict[str, object]) -> Callable:
 
 
 def copy_annotations_to_backward(graph_module: GraphModule) -> None:
-    """Gives each backward node the `custom` and `stack_trace` of the first forward node with its sequence number. Sums
-    of gradients belong to no forward node: the number they carry is accidental."""
+    """Gives each backward node the `custom` and `stack_trace` of the first forward node with its
+    sequence number. Gradient sums are skipped: they belong to no forward node, and their number is
+    accidental."""
     forward = {}
     for node in graph_module.graph.nodes:
         if node.op == "call_function" and "seq_nr" in node.meta and not node.meta.get("autograd_backward"):
@@ -128,12 +139,15 @@ def copy_annotations_to_backward(graph_module: GraphModule) -> None:
 
 
 def trace_step(step: Callable, mode: FakeTensorMode, args: Sequence[object]) -> GraphModule:
-    """The graph of step(*args), which runs forward, loss and backward over fake tensors of `mode`. RuntimeError with a
-    torch that cannot mark backward while it traces."""
+    """Returns the graph of step(*args), which runs forward, loss and backward over fake tensors of
+    `mode`.
+
+    Raises RuntimeError if this version of torch cannot mark backward while tracing.
+    """
     if not hasattr(torch.compiler, "_non_strict_tracing_context"):
         raise RuntimeError(f"torch {torch.__version__} cannot mark backward while tracing; 2.15 can")
     enable_fake_cuda_backward()
-    torch.fx.traceback.current_meta.clear()  # an earlier trace of checkpointed code leaves its tags there
+    torch.fx.traceback.current_meta.clear()  # removes tags of an earlier trace of checkpointed code
 
     def marked(*inputs: object) -> object:
         with torch.compiler._patch_engine_backward():
@@ -142,7 +156,7 @@ def trace_step(step: Callable, mode: FakeTensorMode, args: Sequence[object]) -> 
     with (
         mode,
         torch.fx.traceback.preserve_node_meta(),
-        torch.autograd.set_multithreading_enabled(False),  # annotations are a matter of the calling thread
+        torch.autograd.set_multithreading_enabled(False),  # annotations are thread-local
         torch.compiler._non_strict_tracing_context(),
     ):
         graph_module = make_fx(marked, record_stack_traces=True)(*args)

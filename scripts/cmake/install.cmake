@@ -1,18 +1,18 @@
-# What `cmake --install` puts where. find_package(fxopt) gives the layers below the command, fxopt::core, fxopt::ir and
-# fxopt::passes; nothing of how they are compiled reaches their users.
+# Rules for `cmake --install`. find_package(fxopt) provides the layers below the command:
+# fxopt::core, fxopt::ir and fxopt::passes. Their compile options do not reach their users.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(fxopt_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/fxopt")
 set(fxopt_header_dir "${CMAKE_INSTALL_INCLUDEDIR}/fxopt")
 
-# fxopt_export_layer(TARGET LIBRARY...): the layer fxopt_NAME as fxopt::NAME, here and where it is installed, with the
-# headers of the calling folder. Who uses them needs the libraries, too.
+# fxopt_export_layer(TARGET LIBRARY...): provides the layer fxopt_NAME as fxopt::NAME, in the build
+# and installed, with the headers of the calling folder. Users also link the libraries.
 function(fxopt_export_layer target)
   string(REPLACE "fxopt_" "" name "${target}")
   add_library(fxopt::${name} ALIAS ${target})
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/*.h")
-  list(FILTER headers EXCLUDE REGEX "^io/(json|pb|record_pb)")  # about protobuf's messages
+  list(FILTER headers EXCLUDE REGEX "^io/(json|pb|record_pb)")  # these use protobuf's messages
   target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${headers})
   target_include_directories(${target} INTERFACE "$<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>")
   target_compile_features(${target} INTERFACE cxx_std_20)
@@ -23,7 +23,7 @@ function(fxopt_export_layer target)
     FILE_SET HEADERS DESTINATION "${fxopt_header_dir}")
 endfunction()
 
-# fxopt_export_inner(TARGET...): what exported layers are linked with, and nobody is to name.
+# fxopt_export_inner(TARGET...): exports internal dependencies of the layers.
 function(fxopt_export_inner)
   foreach(target IN LISTS ARGN)
     string(REPLACE "fxopt_" "" name "${target}")
@@ -32,7 +32,7 @@ function(fxopt_export_inner)
   endforeach()
 endfunction()
 
-# fxopt_install_package(): the rest, once all layers are there.
+# fxopt_install_package(): installs the rest. Call it after all layers are defined.
 function(fxopt_install_package)
   install(FILES "${PROJECT_BINARY_DIR}/generated/core/version.h" DESTINATION "${fxopt_header_dir}/core")
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/schemas/" DESTINATION "${CMAKE_INSTALL_DATADIR}/fxopt/schemas"

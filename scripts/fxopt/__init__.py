@@ -2,14 +2,15 @@
 
     import fxopt
 
-    fxopt.save(graph_module, "step.pb")                      # needs torch, as load, apply and run do
+    fxopt.save(graph_module, "step.pb")                      # needs torch, like load, apply, run
     fxopt.apply(graph_module, "canonicalize,cse,remat,dce")  # in place
     forward, backward = fxopt.partition(joint, num_fwd_outputs=1)
     torch.compile(model, backend="fxopt")
-    fxopt.measure(graph_module, *inputs, file="times.json")  # seconds of its calls, for --measurement
-    peaks = fxopt.mem("step.pb", "--device", "h100")         # what the program says, as data; needs no torch
+    fxopt.measure(graph_module, *inputs, file="times.json")  # seconds per call, for --measurement
+    peaks = fxopt.mem("step.pb", "--device", "h100")         # the report as data; needs no torch
 
-bridge.py has what needs torch, partition.py what AOTAutograd and Dynamo ask for, tool.py what runs the program; origins.py knows the makers of graphs.
+tool.py runs the program and needs no torch; bridge.py needs torch. partition.py has the functions
+for AOTAutograd and Dynamo, origins.py the roles that each maker of graphs records.
 """
 
 import importlib
@@ -45,6 +46,7 @@ def __getattr__(name: str) -> object:
         return getattr(bridge, name)
     if name in _OF_PARTITION:
         module = importlib.import_module("fxopt.partition")
-        globals().update({item: getattr(module, item) for item in _OF_PARTITION})  # the function, not the module of its name
+        # The name `partition` must lead to the function, not to its module.
+        globals().update({item: getattr(module, item) for item in _OF_PARTITION})
         return globals()[name]
     raise AttributeError(f"module 'fxopt' has no attribute {name!r}")

@@ -1,7 +1,6 @@
-"""torch.fx graphs and fxopt: save, load, apply, run.
+"""Save, load, transform and run torch.fx graphs with fxopt.
 
-    from fxopt import tool
-    from fxopt import bridge
+    import fxopt
 
     fxopt.save(graph_module, "step.pb", kind="forward_loss_backward", roles=["parameter", "input"])
     graph_module = fxopt.load("step.pb")
@@ -12,10 +11,13 @@
     python -m fxopt load step.pb
     python -m fxopt not-carried
 
-load(save(g)) equals g, in another process too: nodes, names, order, arguments, generated code, metadata by value and
-type, which tensors share a storage, subgraphs, constants, symbols with hints, ranges and guards, meshes and process
-groups. What is not carried is listed (not-carried); anything else that cannot be written is an error.
-No GPU is needed: values are fake tensors. The fxopt program is $FXOPT, else the one that the package carries, else fxopt on PATH.
+load(save(g)) equals g, also in another process: nodes, names, order, arguments, generated code,
+metadata by value and type, shared storages, subgraphs, constants, symbols with hints, ranges and
+guards, meshes and process groups. `python -m fxopt not-carried` lists the exceptions; anything else
+that cannot be written is an error.
+
+No GPU is needed: values are fake tensors. The fxopt program is $FXOPT, else the one in the package,
+else fxopt on PATH.
 """
 
 from __future__ import annotations
@@ -70,8 +72,8 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """A file that save() wrote: where it is, how many graphs it has, subgraphs included, how many nodes these, and how many tags and
-    marks of a first partition (ap_must_save) these."""
+    """A file that save() wrote: its path and its numbers of graphs (subgraphs included), nodes,
+    tags, and marks of a first partition (ap_must_save)."""
 
     path: str
     graphs: int
@@ -95,25 +97,32 @@ def save(
     drop: Collection[str] = (),
     fxopt: str | None = None,
 ) -> Written:
-    """Writes a graph to `path` and returns what was written, in numbers.
+    """Writes a graph to `path` and returns the numbers of graphs, nodes, tags and marks written.
 
-    graph: a GraphModule; or an ExportedProgram or JointWithDescriptors, which tell roles besides. For other makers of
-        graphs see fxopt.origins.
-    kind: forward_loss_backward, joint, forward, backward, inference or optimizer; when absent, joint if a placeholder
-        is a tangent (backward if all outputs are gradients), forward if AOTAutograd says that an output is saved for
-        backward, forward_loss_backward if nodes are marked as autograd's backward, else unspecified.
-    roles: of the placeholders, in order or by name; each a role such as "parameter", or the fields of the schema's
-        InputSpec, {"role": "parameter", "fqn": "layers.0.weight"}. Where absent, AOTAutograd's descriptors decide.
-    outputs: of the leaves of the output, likewise: "loss" or {"role": "gradient", "of": placeholder name}.
-    name: of the main graph; subgraphs are named <graph>.<attribute>.
+    graph: a GraphModule, an ExportedProgram or a JointWithDescriptors. The last two also give the
+        roles of inputs and outputs. fxopt.origins has functions for other makers of graphs.
+    kind: forward_loss_backward, joint, forward, backward, inference or optimizer. Default: joint if
+        a placeholder is a tangent (backward if all outputs are gradients); forward if AOTAutograd
+        records an output as saved for backward; forward_loss_backward if nodes are marked as
+        autograd's backward; else unspecified.
+    roles: the placeholders' roles, in order or by name. Each is a name such as "parameter", or the
+        fields of the schema's InputSpec: {"role": "parameter", "fqn": "layers.0.weight"}.
+        Default: AOTAutograd's descriptors.
+    outputs: the roles of the output's leaves, in order: "loss" or
+        {"role": "gradient", "of": placeholder name}.
+    num_forward_outputs: the number of leading outputs that belong to the forward function, for a
+        joint or forward graph.
+    name: the main graph's name. Subgraphs are named <graph>.<attribute>.
+    module_name: the module's name in the file. Default: `name`.
     recipe: the command that made the graph, for the record.
-    short_paths: cuts what names this machine from file names.
+    short_paths: cuts machine-specific folders from file names: the current directory, and the path
+        above the folder of installed packages.
     drop: metadata keys to leave out, besides those of NOT_CARRIED.
-    fxopt: the fxopt program that writes every form but .json (default: $FXOPT, else fxopt on PATH).
+    fxopt: the fxopt program, which writes every form except .json (default: see find_fxopt).
 
-    Tensors behind get_attr are written inline up to 1 KiB, larger ones to a file .safetensors of the same name beside
-    `path`, which needs the package safetensors. ExportError for what cannot be written, RuntimeError when the fxopt
-    program is missing or fails.
+    Tensors behind get_attr are stored inline up to 1 KiB. Larger ones go to a .safetensors file of
+    the same name beside `path`, which needs the package safetensors. Raises ExportError for an
+    object that cannot be written, RuntimeError if the fxopt program is missing or fails.
     """
     graph_module, known = origins.of(graph)
     told = {"kind": kind, "roles": roles, "outputs": outputs, "num_forward_outputs": num_forward_outputs}
@@ -135,8 +144,11 @@ def save(
 
 
 def read_module(path: str | os.PathLike[str], fxopt: str | None = None) -> Json:
-    """The JSON form of the module in a file of any form. RuntimeError when the fxopt program is missing or refuses it,
-    LoadError for a .json file that is none."""
+    """Returns the module of a file of any form, in JSON form.
+
+    Raises RuntimeError if the fxopt program is missing or refuses the file, LoadError for a .json
+    file that holds no module.
+    """
     source = pathlib.Path(path)
     if source.suffix == ".json":
         text = source.read_text(encoding="utf-8")
@@ -152,14 +164,15 @@ def read_module(path: str | os.PathLike[str], fxopt: str | None = None) -> Json:
 def load(
     path: str | os.PathLike[str], *, fake_mode: FakeTensorMode | None = None, fxopt: str | None = None
 ) -> GraphModule:
-    """The GraphModule in a file that save() or the fxopt program wrote.
+    """Returns the GraphModule in a file that save() or the fxopt program wrote.
 
-    fake_mode: the mode its values belong to, its ShapeEnv taking the symbols; a new one when absent.
+    fake_mode: the mode of its values, whose ShapeEnv receives the symbols. Default: a new one.
 
-    Operators and classes of other libraries than torch must have been imported. Device meshes have no communicators. Where
-    torch.distributed is initialized, process groups that a pass added are made, on all ranks in one order, so that every rank must
-    load its file; others are not: init_fake_groups(read_module(path)) makes fake ones. LoadError for what this process
-    cannot build, FxoptError for a file that the fxopt program refuses.
+    Import operators and classes of libraries other than torch first. Device meshes have no
+    communicators. If torch.distributed is initialized, load() creates the process groups that a
+    pass added, in one order on all ranks, so every rank must load its file. It creates no other
+    groups; init_fake_groups(read_module(path)) makes fake ones. Raises LoadError for an object that
+    this process cannot build, FxoptError for a file that the fxopt program refuses.
     """
     source = pathlib.Path(path)
     with _disable_current_modes(), form.no_collection():
@@ -177,15 +190,17 @@ def apply(
     fxopt: str | None = None,
     **told: Any,
 ) -> GraphModule:
-    """Runs passes of fxopt over `graph_module` in place and returns it, so that it can stand in any list of passes.
+    """Runs fxopt's passes over `graph_module` in place and returns it.
 
-    passes: a pipeline such as "cse,sac{policy=per-op},remat,dce" (default: fxopt's own; "" changes nothing).
+    passes: a pipeline such as "cse,sac{policy=per-op},remat,dce". Default: fxopt's own; "" changes
+        nothing.
     options: further options of `fxopt opt`, such as "--strict-tags".
-    told: kind, roles, outputs, num_forward_outputs as of save(), where the graph does not say them itself.
+    told: kind, roles, outputs and num_forward_outputs as in save(), if the graph lacks them.
 
-    Nodes that stay are the same objects with the same metadata, but for tags and phases that a pass wrote; copies have
-    metadata and a fake value of their own. FxoptWarning, after the module was changed, for what the program warns of and
-    for tags that had no effect. FxoptError, with the tool's code, when the program refuses; the module is then as it was.
+    Remaining nodes are the same objects with the same metadata, except for tags and phases that a
+    pass wrote. Copies have their own metadata and fake value. Issues FxoptWarning, after the module
+    was changed, for the program's warnings and for tags without effect. Raises FxoptError with the
+    program's error code if the program refuses; the module is then unchanged.
     """
     program = tool.require_fxopt(fxopt, "apply passes")
     with _disable_current_modes(), form.no_collection():
@@ -194,8 +209,8 @@ def apply(
 
 
 def graph_pass(passes: str | None = None, **told: Any) -> Callable[..., GraphModule]:
-    """apply() with these arguments as a function (graph_module, example_inputs=None) -> graph_module, which is what
-    trainers put in their lists of passes."""
+    """Returns apply() with these arguments as a function for a trainer's list of passes:
+    (graph_module, example_inputs=None) -> graph_module."""
 
     def run_passes(graph_module: GraphModule, example_inputs: object = None, **_: object) -> GraphModule:
         return apply(graph_module, passes, **told)
@@ -205,10 +220,13 @@ def graph_pass(passes: str | None = None, **told: Any) -> Callable[..., GraphMod
 
 
 def run(graph_module: GraphModule, inputs: Sequence[object] | Mapping[str, object]) -> Any:
-    """The outputs of the graph on these inputs, by position or by placeholder name. Its own arguments, such as the two lists of
-    AOTAutograd's joint graph, are taken as well.
+    """Runs the graph and returns its outputs.
 
-    Runs under no_grad: a traced step holds its own backward, and autograd would keep every intermediate of it alive.
+    inputs: one for each placeholder, in order or by placeholder name; or the arguments of the
+        graph's own calling convention, such as the two lists of AOTAutograd's joint graph.
+
+    Runs under no_grad: a traced step holds its own backward, and autograd would keep all its
+    intermediates alive.
     """
     placeholders = [node.target for node in graph_module.graph.nodes if node.op == "placeholder"]
     if isinstance(inputs, Mapping):
@@ -219,7 +237,7 @@ def run(graph_module: GraphModule, inputs: Sequence[object] | Mapping[str, objec
 
 
 def _arguments(graph_module: GraphModule, inputs: Sequence[object]) -> tuple[Sequence[object], dict[str, object]]:
-    """What forward takes in place of a value for each placeholder."""
+    """Returns the arguments of the module's forward for one value per placeholder."""
     codegen = graph_module.graph._codegen
     if not isinstance(codegen, _PyTreeCodeGen) or any(isinstance(value, (list, tuple)) for value in inputs):
         return inputs, {}
@@ -232,7 +250,7 @@ def _arguments(graph_module: GraphModule, inputs: Sequence[object]) -> tuple[Seq
 
 
 def load_function(text: str) -> Any:
-    """MODULE:FUNCTION, where MODULE is a module's name or a .py file."""
+    """Returns the function named MODULE:FUNCTION. MODULE is a module's name or a .py file."""
     module_name, _, function_name = text.partition(":")
     if not module_name or not function_name:
         raise argparse.ArgumentTypeError(f"{text!r} is not MODULE:FUNCTION")
@@ -240,7 +258,7 @@ def load_function(text: str) -> Any:
         if module_name.endswith(".py"):
             spec = importlib.util.spec_from_file_location(pathlib.Path(module_name).stem, module_name)
             module = importlib.util.module_from_spec(spec)
-            sys.modules[module.__name__] = module  # what it defines can be found again by name
+            sys.modules[module.__name__] = module  # makes its definitions importable by name
             spec.loader.exec_module(module)
         else:
             sys.path.insert(0, os.getcwd())
@@ -279,19 +297,19 @@ def _parser() -> argparse.ArgumentParser:
         "function",
         metavar="MODULE:FUNCTION",
         type=load_function,
-        help="MODULE is a name or a .py file; FUNCTION() returns what save takes: a graph, or (graph, arguments)",
+        help="MODULE is a name or a .py file; FUNCTION() returns a graph, or (graph, arguments of fxopt.save)",
     )
     saving.add_argument("-o", "--output", required=True, metavar="FILE", help="a .pb, .fxg or .json file")
-    saving.add_argument("--kind", choices=KINDS, help="of the graph, when the function does not say")
-    saving.add_argument("--short-paths", action="store_true", help="cut what names this machine from file names")
-    saving.add_argument("--drop", action="append", default=[], metavar="KEY", help="a metadata key to leave out")
+    saving.add_argument("--kind", choices=KINDS, help="the graph's kind, if FUNCTION gives none")
+    saving.add_argument("--short-paths", action="store_true", help="cut machine-specific folders from file names")
+    saving.add_argument("--drop", action="append", default=[], metavar="KEY", help="leave out this metadata key; repeatable")
     saving.set_defaults(act=_save)
     loading = commands.add_parser("load", help="read a graph and print the Python code that torch.fx generates for it")
     loading.add_argument("file", metavar="FILE")
     loading.set_defaults(act=_load)
     for command in (saving, loading):
         command.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else on PATH)")
-    listing = commands.add_parser("not-carried", help="list what save does not write, and why")
+    listing = commands.add_parser("not-carried", help="list the facts that save does not write, with reasons")
     listing.set_defaults(act=_not_carried)
     return parser
 

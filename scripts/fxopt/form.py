@@ -1,7 +1,7 @@
 """The JSON form of a module (schemas/README.md), as the exporters write it. Standard library only.
 
-Everything here takes and returns plain dicts that mirror the messages of schemas/fxgraph.proto: strings stand in
-place of indices, enumerators under their full names, numbers that a double cannot hold as strings.
+All functions use plain dicts that mirror the messages of schemas/fxgraph.proto. Strings replace
+indices, enumerators have their full names, and numbers that a double cannot hold are strings.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SYMBOL_TYPES = {"SymInt": "SYMBOL_TYPE_INT", "SymFloat": "SYMBOL_TYPE_FLOAT", "S
 
 
 class FormError(ValueError):
-    """Something that the JSON form cannot say."""
+    """An object that the JSON form cannot represent."""
 
 
 # ---- numbers and expressions
@@ -65,18 +65,18 @@ def is_int64(value: int) -> bool:
 
 
 def integer(value: int) -> int | str:
-    """A signed integer of 64 bits: a number where a double holds it exactly, else a string."""
+    """Returns a signed 64-bit integer: a number if a double holds it exactly, else a string."""
     if not is_int64(value):
-        raise FormError(f"the integer {value} cannot be written: a file has integers from -2**63 to 2**63 - 1")
+        raise FormError(f"the integer {value} cannot be written: integers in a file are from -2**63 to 2**63 - 1")
     return value if abs(value) < 2**53 else str(value)
 
 
 def number(value: int | str) -> Json:
-    """Message Int: a number, or the text of an expression."""
+    """Returns message Int for a number or the text of an expression."""
     return {"expr": expression(value)} if isinstance(value, str) else {"value": integer(value)}
 
 
-# Levels of the grammar in ir/graph/expr.h, from loosest to tightest.
+# Precedence levels of the grammar in ir/graph/expr.h, from loosest to tightest.
 _COMPARE, _SUM, _PRODUCT, _UNARY, _POWER, _ATOM = range(6)
 _BINARY = {
     ast.Add: ("+", _SUM),
@@ -87,7 +87,7 @@ _BINARY = {
     ast.Div: ("/", _PRODUCT),
 }
 _COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">"}
-# Functions of the framework that are operators here.
+# Functions of the framework that are operators in the grammar.
 _FUNCTION_OPERATORS = {
     "FloorDiv": ast.FloorDiv,
     "CleanDiv": ast.FloorDiv,
@@ -117,7 +117,8 @@ def _apply(operator: type, left: ast.expr, right: ast.expr) -> tuple[str, int]:
 
 
 def _float_text(value: float) -> str:
-    """As the fxopt program prints it: the fewest digits that read back, with an exponent where that is shorter."""
+    """Prints a float like the fxopt program: the fewest digits that read back, with an exponent if
+    that is shorter."""
     if not math.isfinite(value) or value == 0:
         return repr(value)
     shortest = decimal.Decimal(repr(value)).normalize()
@@ -135,14 +136,15 @@ def _call(function: str, arguments: Iterable[ast.expr]) -> tuple[str, int]:
 
 
 def _cases(cases: list[ast.expr], other: ast.expr) -> tuple[str, int]:
-    """Pairs of a value and the condition under which it is the one, and the value if none is."""
+    """Prints a Piecewise as nested Where calls. cases: (value, condition) pairs; other: the
+    default."""
     if not cases:
         return _expression_parts(other)
     match cases[0]:
         case ast.Tuple(elts=[value, condition]):
             parts = [_expression(condition, _COMPARE), _expression(value, _COMPARE), _cases(cases[1:], other)[0]]
             return f"Where({', '.join(parts)})", _ATOM
-    raise FormError(f"no expression of fxopt says {ast.unparse(cases[0])!r}")
+    raise FormError(f"fxopt has no expression for {ast.unparse(cases[0])!r}")
 
 
 def _expression_parts(tree: ast.expr) -> tuple[str, int]:
@@ -175,11 +177,12 @@ def _expression_parts(tree: ast.expr) -> tuple[str, int]:
             if tree.func.id in _FUNCTION_OPERATORS and len(tree.args) == 2:
                 return _apply(_FUNCTION_OPERATORS[tree.func.id], *tree.args)
             return _call(tree.func.id, tree.args)
-    raise FormError(f"no expression of fxopt says {ast.unparse(tree)!r}")
+    raise FormError(f"fxopt has no expression for {ast.unparse(tree)!r}")
 
 
 def expression(text: str) -> str:
-    """The framework's printed expression in the grammar of ir/graph/expr.h, canonical. FormError if it has none."""
+    """Converts the framework's printed expression to the canonical form of the grammar in
+    ir/graph/expr.h. Raises FormError if the grammar cannot represent it."""
     try:
         return _expression(ast.parse(text.strip(), mode="eval").body, _COMPARE)
     except (SyntaxError, RecursionError, ValueError) as error:
@@ -187,12 +190,12 @@ def expression(text: str) -> str:
 
 
 def symbols_of(text: str) -> list[str]:
-    """The symbols an expression reads, in order of appearance."""
+    """Returns the symbols of an expression, in order of appearance."""
     return list(dict.fromkeys(re.findall(r"\b([A-Za-z_]\w*)\b(?!\s*\()", text)))
 
 
 class SymbolTable:
-    """The symbols of a module, in the order in which its expressions first read them."""
+    """The symbols of a module, in order of first use."""
 
     def __init__(self) -> None:
         self.records: dict[str, Json] = {}
@@ -201,7 +204,7 @@ class SymbolTable:
         result = expression(text)
         for name in symbols_of(result):
             if name not in self.records:
-                # The framework's naming: u0 and zuf0 are unbacked, s0 and zf0 backed; zf and zuf are floats.
+                # Names by the framework: u0, zuf0 are unbacked, s0, zf0 backed; zf, zuf floats.
                 unbacked = re.fullmatch(r"(u|zuf)\d+", name) is not None
                 kind = "SYMBOL_KIND_UNBACKED" if unbacked else "SYMBOL_KIND_BACKED"
                 self.records[name] = {"name": name, "kind": kind}
@@ -222,7 +225,7 @@ def _bits(value: float) -> str:
 
 
 def sequence(value: Sequence[object], of: Callable[[object], Json], kind: str = "list", type_name: str = "") -> Json:
-    """A list, tuple or set of arguments; plain ints packed."""
+    """Returns a list, tuple or set of arguments. Plain ints are packed."""
     if value and not type_name and kind != "set" and all(type(item) is int and is_int64(item) for item in value):
         return {"ints" if kind == "list" else "int_tuple": {"values": [integer(item) for item in value]}}
     result: Json = {"items": [of(item) for item in value]} if value else {}
@@ -239,7 +242,7 @@ def mapping(value: dict, of: Callable[[object], Json], type_name: str = "") -> J
 
 
 def scalar(value: object) -> Json | None:
-    """The argument for a Python value without parts; None when it is not one of these."""
+    """Returns the argument for a Python scalar; None for other values."""
     match value:
         case None:
             return {"none": True}
@@ -261,7 +264,8 @@ def scalar(value: object) -> Json | None:
 
 
 def plain(value: object) -> Json:
-    """The typed tree of a value made of Python's own types, such as what a JSON file holds."""
+    """Returns the typed tree of a value of Python's built-in types, such as the contents of a JSON
+    file."""
     if (result := scalar(value)) is not None:
         return result
     match value:
@@ -271,7 +275,7 @@ def plain(value: object) -> Json:
             return sequence(value, plain, "tuple")
         case dict():
             return mapping(value, plain)
-    raise FormError(f"metadata of type {type(value).__name__} is not made of Python's own types")
+    raise FormError(f"metadata of type {type(value).__name__} is not of Python's built-in types")
 
 
 def dtype(name: str) -> str:
@@ -293,7 +297,7 @@ def memory_format(name: str) -> str:
 
 
 def dims(field: str, values: Sequence[int | str]) -> Json:
-    """Sizes or strides: numbers, and beside them the entries that are symbolic."""
+    """Returns sizes or strides as numbers, with the symbolic entries in a list beside them."""
     result: Json = {}
     if values:
         result[field] = [0 if isinstance(value, str) else integer(value) for value in values]
@@ -305,7 +309,7 @@ def dims(field: str, values: Sequence[int | str]) -> Json:
 
 
 def leaves(arg: Json) -> list[Json]:
-    """The leaves of an argument, in order: what an output specification counts."""
+    """Returns the leaves of an argument, in the order of output specifications."""
     for kind in ("list", "tuple", "slice"):
         if kind in arg:
             return [leaf for item in arg[kind].get("items", []) for leaf in leaves(item)]
@@ -322,7 +326,8 @@ def leaves(arg: Json) -> list[Json]:
 
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
-    """Pauses the cyclic garbage collector: a module in JSON form is millions of small objects, none of them garbage."""
+    """Pauses the cyclic garbage collector, which would scan a JSON form's millions of live
+    objects."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -336,14 +341,14 @@ _LIBRARY_FOLDER = re.compile(r"(?:/[^/\s\"':]+)*/(?=(?:site-packages|dist-packag
 
 
 def shorten_paths(text: str) -> str:
-    """Cuts what names a machine from file names: what stands before the folder of installed packages, and the current
-    directory."""
+    """Cuts machine-specific folders from file names: the current directory, and the path above the
+    folder of installed packages."""
     text = _LIBRARY_FOLDER.sub("", text)
     return text.replace(os.getcwd() + "/", "")
 
 
 def write_json(module: Json, path: str | os.PathLike[str]) -> None:
-    """Writes the JSON form; the file appears complete or not at all."""
+    """Writes the JSON form atomically."""
     target = pathlib.Path(path)
     partial = target.with_name(target.name + ".partial")
     file = {"version": 0, "module": module}

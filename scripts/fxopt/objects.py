@@ -1,8 +1,10 @@
-"""What torch graphs refer to by name (operators, functions, classes, enumerators) and objects made of named fields.
+"""Named objects of torch graphs (operators, functions, classes, enumerators) and objects made of
+fields.
 
-Names are those of targets in files: aten.mm.default, higher_order.flex_attention, operator.getitem, torch.nn.Linear.
-Nothing here unpickles or runs what a file says: a name is looked up in torch's registry of operators and in modules,
-and only modules of the framework are imported for it; others must have been imported by the caller.
+Names are spelled as in the targets of files: aten.mm.default, higher_order.flex_attention,
+operator.getitem, torch.nn.Linear. This module never unpickles or runs the contents of a file. It
+looks a name up in torch's operator registry and in modules. It imports only modules of the
+framework for that; the caller must have imported others.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from fxopt.form import FormError
 
 # Packages whose modules are imported when a name needs one.
 _FRAMEWORK = frozenset({"torch", "torchtitan", "builtins", "operator", "math", "collections"})
-# Where higher-order operators are defined that torch._higher_order_ops does not define.
+# Modules that define higher-order operators outside torch._higher_order_ops.
 _HIGHER_ORDER_MODULES = (
     "torch._prims.rng_prims",
     "torch._inductor.fx_passes.control_dependencies",
@@ -42,23 +44,25 @@ _INFINITIES = (sympy.oo, -sympy.oo, _INT_INFINITY, -_INT_INFINITY)
 
 
 def is_operator(value: object) -> bool:
-    """An operator of torch's registry, or a function of Python's `operator`."""
+    """Returns whether it is an operator of torch's registry or a function of Python's
+    `operator`."""
     operators = torch._ops.OpOverload | torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator
     return isinstance(value, operators) or getattr(value, "__module__", None) == "_operator"
 
 
 def is_named(value: object) -> bool:
-    """What a file says by name: an operator, a class, or a function."""
+    """Returns whether a file refers to it by name: an operator, a class or a function."""
     return is_operator(value) or isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__"))
 
 
 def is_return_type(kind: object) -> bool:
-    """Whether it is a class of tuples that functions of torch return, such as torch.return_types.max."""
+    """Returns whether it is a tuple class that torch's functions return, such as
+    torch.return_types.max."""
     return isinstance(kind, type) and kind.__module__ == "torch.return_types" and issubclass(kind, tuple)
 
 
 def holds_immutable(value: object) -> bool:
-    """Whether a node's value is or holds a list or dict as torch.fx makes them of what it records."""
+    """Returns whether a node's value is or holds one of torch.fx's immutable lists or dicts."""
     if isinstance(value, immutable_list | immutable_dict):
         return True
     if not isinstance(value, dict | list | tuple):
@@ -67,7 +71,7 @@ def holds_immutable(value: object) -> bool:
 
 
 def name_of(value: object) -> str:
-    """The name of an operator, class or function. FormError for what has none."""
+    """Returns the name of an operator, class or function. Raises FormError if it has none."""
     if isinstance(value, str):
         return value
     if isinstance(value, torch._ops.HigherOrderOperator):
@@ -81,8 +85,10 @@ def name_of(value: object) -> str:
     if module == "_operator":
         return "operator." + qualified
     if "<locals>" in qualified and getattr(sys.modules.get(module), value.__name__, None) is value:
-        return f"{module}.{value.__name__}"  # made by a function of the module, such as F.max_pool2d; torch.fx prints it so
-    if not isinstance(value, type | types.FunctionType):  # written in C: it may say no module, or one it is not found in
+        # Made by a function of the module, such as F.max_pool2d. torch.fx prints this name.
+        return f"{module}.{value.__name__}"
+    # A function written in C may have no module, or one that does not contain it.
+    if not isinstance(value, type | types.FunctionType):
         for owner, owner_name in ((torch, "torch"), (torch.nn.functional, "torch.nn.functional"), (torch.Tensor, "torch.Tensor")):
             if getattr(owner, value.__name__, None) is value:
                 return f"{owner_name}.{value.__name__}"
@@ -90,14 +96,15 @@ def name_of(value: object) -> str:
 
 
 def type_name(value: object) -> str:
-    """The name of an object's type; Python's own types without their module."""
+    """Returns the name of an object's type, without the module for Python's built-in types."""
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 @functools.cache
 def find(name: str) -> object:
-    """What `name` names. FormError if there is no such thing, or only in a module that nobody imported."""
+    """Returns the object called `name`. Raises FormError if it does not exist, or only in a module
+    that was not imported."""
     if name.startswith("higher_order."):
         return _higher_order(name.removeprefix("higher_order."))
     if (found := _registered(name.split("."))) is not None:
@@ -112,7 +119,7 @@ def find(name: str) -> object:
             found = getattr(found, part, None)
         if found is not None and not isinstance(found, types.ModuleType):
             return found
-    raise FormError(f"nothing here is called {name!r}; import the module that defines it first")
+    raise FormError(f"this process has no {name!r}; import the module that defines it first")
 
 
 def _registered(parts: list[str]) -> object | None:
@@ -135,33 +142,36 @@ def _higher_order(name: str) -> object:
             try:
                 importlib.import_module(module)
             except ImportError:
-                continue  # needs what is not installed, or is not in this version
+                continue  # a dependency or the module itself is missing
     if name not in known:
         raise FormError(f"torch {torch.__version__} has no higher-order operator {name!r}")
     return known[name]
 
 
 def defining_module(operator: torch._ops.OpOverload) -> str | None:
-    """The Python module that registers an operator; None where nobody says, as for what C++ registers."""
+    """Returns the Python module that registers an operator; None if unknown, as for C++
+    operators."""
     definition = getattr(torch._library.custom_ops, "OPDEFS", {}).get(operator.name())
     if definition is None:
         return _module_of_library(operator)
     function = getattr(definition, "_init_fn", None)
     module = getattr(function, "__module__", None)
-    # A function that another one made and registered, for whoever called it: what it has from its caller tells who.
+    # The function may be a closure that a helper registered on behalf of a caller. The module of an
+    # object in its closure may then be the caller's.
     givers = [getattr(given, "__module__", None) for given in _closure(function)]
     return next((giver for giver in (module, *givers) if giver in sys.modules and _holds(giver, operator)), module)
 
 
 def _closure(function: object) -> Iterator[object]:
-    """What a function has from the one that made it."""
+    """Yields the contents of a function's closure."""
     for cell in getattr(function, "__closure__", None) or ():
-        with contextlib.suppress(ValueError):  # an empty one
+        with contextlib.suppress(ValueError):  # an empty cell
             yield cell.cell_contents
 
 
 def _holds(module: str, operator: torch._ops.OpOverload) -> bool:
-    """Whether an operator, or what torch.library.custom_op made for it, is an object of the module."""
+    """Returns whether the module holds an operator, or its definition by
+    torch.library.custom_op."""
     for value in vars(sys.modules[module]).values():
         if isinstance(value, torch._library.custom_ops.CustomOpDef):
             value = value._opoverload
@@ -173,7 +183,8 @@ def _holds(module: str, operator: torch._ops.OpOverload) -> bool:
 
 
 def _module_of_library(operator: torch._ops.OpOverload) -> str | None:
-    """The module that made the torch.library.Library which defines an operator: the dispatcher keeps its file."""
+    """Returns the module whose torch.library.Library defines an operator, by the file that the
+    dispatcher records."""
     dump = torch._C._dispatch_dump(operator.name())
     registered = re.search(r"^debug: registered at (.*\.py):\d+$", dump, re.MULTILINE)
     if registered is None:
@@ -183,12 +194,12 @@ def _module_of_library(operator: torch._ops.OpOverload) -> str | None:
 
 
 def require(name: str, module: str) -> None:
-    """Imports the module that registers operator `name`, if it is of the framework. FormError if the operator is missing
-    then: its module is for the caller to import."""
+    """Imports the module that registers operator `name`, if it belongs to the framework. Raises
+    FormError if the operator is still missing: the caller must import its module."""
     if module.partition(".")[0] in _FRAMEWORK:
         _module(module)
     if _registered(name.split(".")) is None:
-        raise FormError(f"no operator {name!r} here; import {module} first, which registers it")
+        raise FormError(f"this process has no operator {name!r}; import {module} first, which registers it")
 
 
 def _module(name: str) -> types.ModuleType | None:
@@ -203,7 +214,7 @@ def _module(name: str) -> types.ModuleType | None:
 
 
 def names_itself(value: object) -> bool:
-    """Whether its name leads back to it: not so for lambdas and for what is defined inside a function."""
+    """Returns whether its name leads back to it. Names of lambdas and local definitions do not."""
     try:
         found = find(name_of(value))
         return found is value or isinstance(found, torch._ops.OperatorBase)
@@ -215,12 +226,12 @@ def names_itself(value: object) -> bool:
 
 
 def is_infinity(value: object) -> bool:
-    """An infinite bound of a symbol's range: an object without fields, the only one of its class."""
+    """Returns whether it is an infinite bound of a symbol's range: a singleton without fields."""
     return any(value is known for known in _INFINITIES)
 
 
 def fields_of(value: object) -> dict[str, object] | None:
-    """The fields of a dataclass's object or a named tuple; None for other objects."""
+    """Returns the fields of a dataclass's object or a named tuple; None for other objects."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return dict(zip(value._fields, value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -231,10 +242,11 @@ def fields_of(value: object) -> dict[str, object] | None:
 
 
 def build(name: str, fields: Mapping[str, object]) -> object:
-    """The object of class `name` with these fields, its constructor not called. FormError if it is no such class."""
+    """Returns an object of class `name` with these fields, without calling its constructor. Raises
+    FormError if `name` is not a class with these fields."""
     kind = find(name)
     if not isinstance(kind, type):
-        raise FormError(f"{name!r} is no class")
+        raise FormError(f"{name!r} is not a class")
     for known in _INFINITIES:
         if type(known) is kind:
             return known
@@ -243,7 +255,7 @@ def build(name: str, fields: Mapping[str, object]) -> object:
     if issubclass(kind, torch.fx.traceback.NodeSource):
         return kind._from_dict(fields)
     if not dataclasses.is_dataclass(kind) or not {field.name for field in dataclasses.fields(kind)}.issuperset(fields):
-        raise FormError(f"{name!r} has other fields here than in the file: {', '.join(fields)}")
+        raise FormError(f"{name!r} does not have the fields of the file here: {', '.join(fields)}")
     result = object.__new__(kind)
     for field, value in fields.items():
         object.__setattr__(result, field, value)
@@ -251,7 +263,7 @@ def build(name: str, fields: Mapping[str, object]) -> object:
 
 
 def enumerator(type_of: str, name: str) -> enum.Enum:
-    """A member of an enumeration. FormError if there is no such one."""
+    """Returns a member of an enumeration. Raises FormError if it does not exist."""
     kind = find(type_of)
     if not (isinstance(kind, type) and issubclass(kind, enum.Enum)) or name not in kind.__members__:
         raise FormError(f"{type_of!r} has no enumerator {name!r}")

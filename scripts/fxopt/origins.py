@@ -1,15 +1,16 @@
-"""What each maker of PyTorch graphs knows about a graph's inputs and outputs, as arguments of bridge.save().
+"""Roles of inputs and outputs as each maker of PyTorch graphs records them, for fxopt.save().
 
 Each function takes the framework's own object and returns (GraphModule, keyword arguments of save):
 
-    of(origin)                            what save() itself asks: one of those that need nothing besides
+    of(origin)                            any object that save() accepts
     exported(program)                     torch.export's ExportedProgram
     traced_step(traced, module)           TracedResult of torchtitan's graph_trainer
     joint(captured)                       AOTAutograd's joint graph with descriptors
-    pair(forward, backward, metadata)     AOTAutograd's forward and backward graph: two results
-    step(graph_module, ...)               a plain make_fx trace of a function of (state dict, inputs)
+    pair(forward, backward, metadata)     AOTAutograd's forward and backward graphs: two results
+    step(graph_module, ...)               a plain make_fx trace of step(state dict, inputs)
 
-Roles come from the framework's tables. Where it has none and convention decides, the record says "guessed".
+Roles come from the framework's tables. A role that follows only from convention is marked
+"guessed".
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def placeholders(graph_module: GraphModule) -> list[Node]:
 
 
 def output_leaves(graph_module: GraphModule) -> list[object]:
-    """What the graph returns, flattened, Nones included."""
+    """Returns the graph's outputs, flattened, including Nones."""
     return pytree.tree_leaves(_output(graph_module).args[0], is_leaf=lambda leaf: leaf is None)
 
 
@@ -45,29 +46,32 @@ def _output(graph_module: GraphModule) -> Node:
 
 
 def _known(**fields: object) -> Told:
-    """The fields that say something."""
+    """Returns the fields that are neither None nor False."""
     return {key: value for key, value in fields.items() if value is not None and value is not False}
 
 
 def _first_of_each(tensors: Iterable[object]) -> dict[int, int]:
-    """Positions of tensors that are an earlier one again, with the position of that one."""
+    """Maps the position of each repeated tensor to the position of its first occurrence."""
     first: dict[int, int] = {}
-    tensors = list(tensors)  # keeps them alive: an id is unique among living objects
+    tensors = list(tensors)  # keeps them alive, so ids stay unique
     positions = {i: first.setdefault(id(tensor), i) for i, tensor in enumerate(tensors) if tensor is not None}
     return {i: earlier for i, earlier in positions.items() if earlier != i}
 
 
 def of(origin: object) -> Saved:
-    """The graph of a GraphModule, an ExportedProgram or a JointWithDescriptors, with what its maker knows of it.
-    TypeError for other objects, which need more than themselves."""
+    """Returns the graph and roles of a GraphModule, an ExportedProgram or a JointWithDescriptors.
+
+    Raises TypeError for other objects; other functions of this module take them with more
+    arguments.
+    """
     if isinstance(origin, GraphModule):
         return origin, {}
     if isinstance(origin, torch.export.ExportedProgram):
         return exported(origin)
     if type(origin).__name__ == "JointWithDescriptors":
         return joint(origin)
-    hint = "; origins.traced_step takes it with its module" if type(origin).__name__ == "TracedResult" else ""
-    raise TypeError(f"no graph: an object of type {type(origin).__name__}{hint}")
+    hint = "; pass it with its module to fxopt.origins.traced_step" if type(origin).__name__ == "TracedResult" else ""
+    raise TypeError(f"not a graph: an object of type {type(origin).__name__}{hint}")
 
 
 # ---- torch.export
@@ -93,7 +97,7 @@ _EXPORT_OUTPUTS = {
 
 
 def exported(program: ExportedProgram) -> Saved:
-    """An exported program: its graph signature says everything."""
+    """Returns the graph and roles of an exported program, from its graph signature."""
     signature = program.graph_signature
     state = {**program.constants, **program.state_dict}
     aliases = _first_of_each(state.get(spec.target) for spec in signature.input_specs)
@@ -114,12 +118,13 @@ def exported(program: ExportedProgram) -> Saved:
                 spec["fqn"] = target
     told: Told = {"roles": roles, "outputs": outputs}
     if any(spec["role"] == "gradient" for spec in outputs):
-        told["kind"] = "forward_loss_backward"  # else nobody knows: autograd may run through an exported program
+        # Without gradients the kind is unknown: autograd may differentiate an exported program.
+        told["kind"] = "forward_loss_backward"
     return program.graph_module, told
 
 
 def _exported_outputs(signature: Any) -> tuple[list[Told], set[str]]:
-    """Roles of the outputs, still with their targets, and what is mutated."""
+    """Returns roles of the outputs, still with their targets, and the set of mutated targets."""
     outputs = [_known(role=_EXPORT_OUTPUTS[spec.kind.name], target=spec.target) for spec in signature.output_specs]
     return outputs, {spec["target"] for spec in outputs if spec["role"] == "mutation"}
 
@@ -134,17 +139,19 @@ def traced_step(
     *,
     is_forward_backward_step: bool = False,
 ) -> Saved:
-    """A step traced by minimal_fx_tracer over `module` and, where it was traced with one, `optimizer`.
+    """Returns the graph and roles of a step traced by minimal_fx_tracer.
 
-    is_forward_backward_step: the traced function is make_fwd_bwd_step's, which returns the loss and the gradients of
-    the parameters in order. Without it the same is taken from the number of outputs, and marked as guessed.
+    module, optimizer: the objects the step was traced with.
+    is_forward_backward_step: the traced function is make_fwd_bwd_step's, which returns the loss and
+        the gradients of the parameters in order. Otherwise these roles are inferred from the number
+        of outputs and marked as guessed.
     """
     flat = _traced_inputs(traced, module, optimizer)
     roles: list[Told] = []
     position = 0
-    firsts: dict[int, int] = {}  # of the framework's inputs, the first placeholder
+    firsts: dict[int, int] = {}  # the first placeholder of each of the framework's inputs
     names = [node.name for node in placeholders(traced.gm)]
-    first_names: dict[str, list[str]] = {}  # of a parameter, its placeholders
+    first_names: dict[str, list[str]] = {}  # the placeholders of each fqn
     for i, (spec, alias) in enumerate(flat):
         firsts[i] = position
         paths = _subclass_paths(traced.input_subclass_layouts.get(i))
@@ -164,7 +171,8 @@ def traced_step(
 def _traced_inputs(
     traced: Any, module: nn.Module | None, optimizer: torch.optim.Optimizer | None
 ) -> list[tuple[Told, int | None]]:
-    """The framework's inputs, before subclasses are taken apart: role, and the input that is the same tensor."""
+    """Returns the framework's inputs, with subclasses intact: the role of each, and the position of
+    an earlier input that is the same tensor."""
     parameters = dict(module.named_parameters(remove_duplicate=False)) if module is not None else {}
     buffers = dict(module.named_buffers(remove_duplicate=False)) if module is not None else {}
     persistent = _persistent_buffers(module) if module is not None else set()
@@ -180,7 +188,8 @@ def _traced_inputs(
 
 
 def _optimizer_inputs(optimizer: torch.optim.Optimizer | None, parameters: Sequence[str], count: int) -> list[Told]:
-    """The optimizer's state in the order of its state dict: {state: {parameter: {key: tensor}}, param_groups}."""
+    """Returns roles of the optimizer's state, in the order of its state dict:
+    {state: {parameter: {key: tensor}}, param_groups}."""
     if optimizer is None or count == 0:
         return [{"role": "optimizer_state"} for _ in range(count)]
     leaves, _ = pytree.tree_flatten_with_path(optimizer.state_dict())
@@ -195,7 +204,7 @@ def _optimizer_inputs(optimizer: torch.optim.Optimizer | None, parameters: Seque
 
 
 def _persistent_buffers(module: nn.Module) -> set[str]:
-    """Names of the buffers that belong to the state dict."""
+    """Returns the names of the buffers that belong to the state dict."""
     names = set()
     for prefix, owner in module.named_modules(remove_duplicate=False):
         for name in owner._buffers:
@@ -205,7 +214,8 @@ def _persistent_buffers(module: nn.Module) -> set[str]:
 
 
 def _subclass_paths(layout: Any) -> list[list[str]]:
-    """For each plain tensor of an input or output, the attributes that lead to it from the subclass."""
+    """Returns, for each plain tensor of an input or output, its path of attributes in the
+    subclass."""
 
     def paths(meta: Any) -> list[list[str]]:
         if meta is None:
@@ -218,7 +228,10 @@ def _subclass_paths(layout: Any) -> list[list[str]]:
 def _traced_outputs(
     traced: Any, module: nn.Module | None, inputs: Mapping[str, Sequence[str]], told: bool
 ) -> list[Told]:
-    """Loss and gradients; nothing when the outputs are neither told nor as many as these."""
+    """Returns roles of the loss and gradients; empty if the number of outputs does not match.
+
+    told: the caller knows that these are the outputs; otherwise the roles are guessed.
+    """
     if module is None:
         return []
     fqns = [fqn for fqn, p in module.named_parameters(remove_duplicate=False) if p.requires_grad]
@@ -239,11 +252,12 @@ def _traced_outputs(
 
 
 def joint(captured: Any, *, loss: int | None = None, module: nn.Module | None = None) -> Saved:
-    """A joint graph with descriptors (JointWithDescriptors of aot_export_joint_with_descriptors).
+    """Returns the graph and roles of a joint graph with descriptors (JointWithDescriptors of
+    aot_export_joint_with_descriptors).
 
-    loss: which of the user's outputs is the loss, when the caller knows; else one with a tangent and no dimensions is
-        called so, and marked as guessed.
-    module: the module captured, which knows the buffers that belong to the state dict.
+    loss: the index of the loss among the user's outputs. Default: an output with a tangent and no
+        dimensions, marked as guessed.
+    module: the captured module, which knows the buffers that belong to the state dict.
     """
     graph_module, metadata = captured.graph_module, captured._aot_state.fw_metadata
     nodes = placeholders(graph_module)
@@ -263,7 +277,8 @@ def joint(captured: Any, *, loss: int | None = None, module: nn.Module | None = 
 
 
 def _add_module_facts(roles: list[Told], module: nn.Module) -> None:
-    """Which buffers belong to the state dict, and which parameters are one tensor under two names."""
+    """Marks buffers that belong to the state dict, and inputs that are one tensor under two
+    names."""
     persistent = _persistent_buffers(module)
     state = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
     for role in roles:
@@ -281,10 +296,12 @@ def _add_module_facts(roles: list[Told], module: nn.Module) -> None:
 def pair(
     forward: GraphModule, backward: GraphModule, metadata: Any, *, loss: int | None = None
 ) -> tuple[Saved, Saved]:
-    """The graphs that AOTAutograd hands to the forward and to the backward compiler, and the metadata
-    (ViewAndMutationMeta) it has by then: that of TracingContext.get(), or of JointWithDescriptors._aot_state.
+    """Returns graph and roles of the graphs that AOTAutograd hands to the forward and backward
+    compilers.
 
-    loss: which of the user's outputs is the loss, when the caller knows.
+    metadata: AOTAutograd's ViewAndMutationMeta at that time, from TracingContext.get() or
+        JointWithDescriptors._aot_state.
+    loss: the index of the loss among the user's outputs, if known.
     """
     return _forward(forward, metadata, loss), _backward(forward, backward, metadata)
 
@@ -319,7 +336,7 @@ def _backward(forward: GraphModule, graph_module: GraphModule, metadata: Any) ->
         if i >= len(saved):
             roles.append(_described_input(node))
             continue
-        # The descriptor, where there is one, is that of the forward input that was saved.
+        # The descriptor, if any, is the saved forward input's.
         of_input = {k: v for k, v in _described_input(node).items() if k in ("fqn", "subclass_path", "desc")}
         told = _known(donated=i in donated, static_address=node.meta.get("is_static_input"))
         roles.append({"role": "saved_value", "saved_from_output": saved[i]} | of_input | told)
@@ -328,21 +345,26 @@ def _backward(forward: GraphModule, graph_module: GraphModule, metadata: Any) ->
 
 
 def _saved_positions(forward: GraphModule, metadata: Any) -> list[int]:
-    """For each saved value in the order of the backward graph's inputs, its position among the forward graph's
-    outputs. Those end in tensors, opaque objects, sizes; the backward graph's inputs begin with the sizes."""
+    """Returns the position among the forward graph's outputs of each saved value, in the order of
+    the backward graph's inputs.
+
+    The forward outputs end in tensors, opaque objects, sizes. The backward inputs begin with the
+    sizes.
+    """
     count, first = len(output_leaves(forward)), _forward_outputs(metadata)
     sizes = metadata.num_symints_saved_for_bw or 0
     return [*range(count - sizes, count), *range(first, count - sizes)]
 
 
 def _forward_outputs(metadata: Any) -> int:
-    """How many outputs of a joint or forward graph belong to the forward function, subclasses taken apart."""
+    """Returns the number of outputs that belong to the forward function, with subclasses
+    flattened."""
     plain = sum(len(positions) for positions in _flat_ranges(metadata.subclass_fw_graph_out_meta))
     return max(plain, metadata.num_forward_returns) + metadata.num_outputs_rng_offset
 
 
 def _described_input(node: Node) -> Told:
-    """Fields from a placeholder's descriptor, in the words of save()."""
+    """Returns fields from a placeholder's descriptor, spelled as in save()."""
     if (desc := node.meta.get("desc")) is None:
         return {"role": "rng_state"} if isinstance(node.meta.get("val"), torch.Generator) else {}
     return _spoken(input_spec(repr(desc)), "INPUT_ROLE_")
@@ -363,8 +385,11 @@ def _described_outputs(graph_module: GraphModule, nodes: Sequence[Node]) -> list
 
 
 def _counted_outputs(graph_module: GraphModule, roles: Sequence[Told], metadata: Any) -> list[Told]:
-    """Outputs of a forward graph by the metadata's counts: the partitioner leaves no descriptors where it inserts the
-    states of random number generators. Written inputs come first, then the user's outputs, bases of views, offset."""
+    """Returns roles of a forward graph's outputs from the metadata's counts. The partitioner drops
+    the descriptors if it inserts states of random number generators.
+
+    The order is mutated inputs, the user's outputs, bases of views, offset, saved values.
+    """
     names = [node.name for node in placeholders(graph_module)]
     inputs = _flat_ranges(metadata.subclass_inp_meta)
     outputs: list[Told] = []
@@ -381,7 +406,7 @@ def _counted_outputs(graph_module: GraphModule, roles: Sequence[Told], metadata:
 
 
 def _flat_ranges(metas: Sequence[Any]) -> list[range]:
-    """Positions of each input in the graph, which takes subclasses apart."""
+    """Returns the positions of each input in the graph, which has subclasses flattened."""
     ranges, start = [], 0
     for meta in metas:
         ranges.append(range(start, start + getattr(meta, "arg_count", 1)))
@@ -390,7 +415,7 @@ def _flat_ranges(metas: Sequence[Any]) -> list[range]:
 
 
 def _add_input_metadata(roles: list[Told], metadata: Any) -> None:
-    """What AOTAutograd found out about its inputs: which are written, and which keep their address."""
+    """Adds AOTAutograd's facts about inputs: mutated or not, with a static address or not."""
     tokens, static = len(metadata.tokens), set(metadata.static_input_indices)
     for i, positions in enumerate(_flat_ranges(metadata.subclass_inp_meta)):
         info = metadata.input_info[i]
@@ -400,10 +425,10 @@ def _add_input_metadata(roles: list[Told], metadata: Any) -> None:
 
 
 def _add_output_metadata(outputs: list[Told], metadata: Any) -> None:
-    """Which of the user's outputs are views of an input."""
+    """Marks the user's outputs that are inputs or views of inputs."""
     offset = len(metadata.tokens) + metadata.num_mutated_inp_runtime_indices
     if any(hasattr(meta, "attrs") for meta in metadata.subclass_fw_graph_out_meta):
-        return  # positions are those of subclasses, not of the graph's plain tensors
+        return  # positions count subclasses, not the graph's plain tensors
     for i, info in enumerate(metadata.output_info):
         if info.output_type.name in ("alias_of_input", "is_input") and offset + i < len(outputs):
             outputs[offset + i]["alias_of_input"] = info.base_idx + len(metadata.tokens)
@@ -424,7 +449,7 @@ def _mark_loss(
 
 
 def _mark_rng_states(roles: list[Told], metadata: Any) -> None:
-    """Generators come last, behind everything that has a descriptor."""
+    """Marks generators, which follow all inputs with a descriptor."""
     count = metadata.num_graphsafe_rng_states
     for role in roles[len(roles) - count :]:
         role["role"] = "rng_state"
@@ -441,11 +466,16 @@ def step(
     persistent: Iterable[str] | None = None,
     outputs: str = "loss_and_gradients",
 ) -> Saved:
-    """A trace of step({**parameters, **buffers}, *inputs).
+    """Returns the graph and roles of a make_fx trace of step({**parameters, **buffers}, *inputs).
 
-    make_fx keeps no table, so the caller, who wrote the step, tells: the names of the state in order, and what comes
-    out: "loss_and_gradients" (of all parameters, in order) or "user".
-    persistent: the buffers that belong to the state dict; all when absent.
+    make_fx records no roles, so the caller gives them.
+
+    parameters, buffers: the names of the state in order, or tensors by name. Tensors also reveal
+        aliases.
+    persistent: the buffers that belong to the state dict. Default: all.
+    outputs: "loss_and_gradients" (the loss, then gradients of all parameters in order) or "user".
+
+    Raises ValueError if the outputs are not a loss and these gradients.
     """
     names = [node.name for node in placeholders(graph_module)]
     state = [parameters[name] if isinstance(parameters, Mapping) else None for name in parameters]
@@ -462,7 +492,7 @@ def step(
         return graph_module, {"kind": "inference", "roles": roles, "outputs": ["user"] * len(leaves)}
     gradients = [{"role": "gradient", "of": of, "fqn": fqn} for of, fqn in zip(names, parameters)]
     if len(leaves) != 1 + len(gradients):
-        raise ValueError(f"{len(leaves)} outputs for a loss and {len(gradients)} gradients")
+        raise ValueError(f"the graph has {len(leaves)} outputs, not a loss and {len(gradients)} gradients")
     return graph_module, {
         "kind": "forward_loss_backward",
         "roles": roles,

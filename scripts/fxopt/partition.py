@@ -11,8 +11,10 @@ backward reads is saved. `fxopt passes partition` has the modes and the calling 
 
 from __future__ import annotations
 
+import collections
 import json
 import pathlib
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -29,6 +31,8 @@ from fxopt.reader import ArgReader
 from fxopt.writer import Exporter
 
 __all__ = ["backend", "extract_forward", "partition", "partitioner"]
+
+_saved: collections.Counter[str] = collections.Counter()  # graphs that this process saved, by folder
 
 
 def partition(
@@ -52,6 +56,8 @@ def partition(
     """
     if "inference" in cut:
         raise ValueError("partition gives two graphs; extract_forward() gives forward alone")
+    if cuts := re.search(r"(?:^|,)\s*(partition|join)\s*(?:[,{]|$)", passes or ""):
+        raise ValueError(f"passes must not contain {cuts[1]}: the graph is cut after them; options of the cut belong in cut=")
     told = {"kind": "joint", "num_forward_outputs": num_fwd_outputs, **told}
     program = tool.require_fxopt(fxopt, "partition")
     _put_inputs_first(joint)
@@ -175,8 +181,13 @@ def _mark_static_inputs(joint: GraphModule, places: Sequence[int]) -> dict[str, 
     return {node.name: {"static_address": True} for node in primals if node.meta["is_static_input"]}
 
 
-def partitioner(passes: str | None = None, *, cut: str = "", fxopt: str | None = None) -> Callable[..., tuple[GraphModule, GraphModule]]:
-    """partition() with these arguments as a `partition_fn` of aot_module, aot_function and the aot backends of Dynamo."""
+def partitioner(
+    passes: str | None = None, *, cut: str = "", save: str | None = None, fxopt: str | None = None
+) -> Callable[..., tuple[GraphModule, GraphModule]]:
+    """partition() with these arguments as a `partition_fn` of aot_module, aot_function and the aot backends of Dynamo.
+
+    save: a folder for the joint graphs as they arrive: joint_0.pb, joint_1.pb, ... in the order of compilation.
+    """
 
     def partition_fn(
         joint_module: GraphModule,
@@ -187,9 +198,25 @@ def partitioner(passes: str | None = None, *, cut: str = "", fxopt: str | None =
         **_: object,
     ) -> tuple[GraphModule, GraphModule]:
         roles = _mark_static_inputs(joint_module, static_lifetime_input_indices or ())
+        if save is not None:
+            _save(joint_module, save, kind="joint", num_forward_outputs=num_fwd_outputs, roles=roles, fxopt=fxopt)
         return partition(joint_module, num_fwd_outputs=num_fwd_outputs, passes=passes, cut=cut, fxopt=fxopt, roles=roles)
 
     return partition_fn
+
+
+def _save(joint: GraphModule, folder: str, roles: Mapping[str, Json], **told: Any) -> None:
+    """Inputs of one address are parameters and buffers: Dynamo hands them over as plain inputs."""
+    output = joint.graph.output_node()
+    described = zip(output.args[0], output.meta.get("desc", ()), strict=False)
+    trained = [desc.grad_of for leaf, desc in described if leaf is not None and hasattr(desc, "grad_of")]
+    found = {node.name: node.meta.get("desc") for node in joint.graph.find_nodes(op="placeholder")}
+    named = {name: {**role, "role": "parameter" if found[name] in trained else "buffer"} for name, role in roles.items()}
+    path = pathlib.Path(folder).absolute()
+    path.mkdir(parents=True, exist_ok=True)
+    with _disable_current_modes():
+        bridge.save(joint, path / f"joint_{_saved[str(path)]}.pb", roles=named, **told)
+    _saved[str(path)] += 1
 
 
 def backend(
@@ -197,13 +224,13 @@ def backend(
 ) -> Callable:
     """The Dynamo backend "fxopt": graphs cut by fxopt and run as they are, by PyTorch's eager operators.
 
-    options: "passes" and "cut", as of partition(). ValueError for another one.
+    options: "passes", "cut" and "save", as of partitioner(). ValueError for another one.
     """
     from torch._dynamo.backends.common import aot_autograd
     from functorch.compile import make_boxed_func
 
-    if unknown := set(options or {}) - {"passes", "cut"}:
-        raise ValueError(f"the backend fxopt has no option {', '.join(sorted(unknown))}; it has passes and cut")
+    if unknown := set(options or {}) - {"passes", "cut", "save"}:
+        raise ValueError(f"the backend fxopt has no option {', '.join(sorted(unknown))}; it has passes, cut and save")
     compiled = aot_autograd(
         fw_compiler=lambda found, _: make_boxed_func(found.forward), partition_fn=partitioner(**(options or {}))
     )

@@ -1,5 +1,7 @@
-"""Passes of fxopt on a GraphModule in place: the module goes out, its nodes come back moved, re-argued, erased, joined by
-new ones. Nodes are found by uid; whatever a pass did not touch stays the object it was.
+"""Run passes of fxopt on a GraphModule in place.
+
+The module is written for the program. Then its nodes are moved, changed, erased and created as in
+the result. Nodes are matched by uid; a node that no pass touched stays the same object.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from fxopt.training import TRAINING_FIELDS, TRAINING_KEYS
 from fxopt.values import ValueReader
 from fxopt.writer import REPLAY_KEYS, Exporter, Provenance
 
-_READ_FIELDS = ("name", "target", "args", "kwargs", *TRAINING_FIELDS)  # of a node's message: what a change is read from
+# Fields of a node's message that decide whether it changed.
+_READ_FIELDS = ("name", "target", "args", "kwargs", *TRAINING_FIELDS)
 
 
 def apply(
@@ -63,13 +66,13 @@ def _custom_of(message: Json) -> Json | None:
 
 
 def _without_replay(custom: object) -> dict[str, object]:
-    """The metadata `custom` less the mark of a first partition, which is the pass's to write."""
+    """Returns the metadata `custom` without a first partition's mark, which passes write."""
     return {key: value for key, value in custom.items() if key not in REPLAY_KEYS} if isinstance(custom, dict) else {}
 
 
 @dataclasses.dataclass
 class _Change:
-    """What is to become of a node. `dropped`: keys of its metadata."""
+    """The new state of a node. dropped: metadata keys to remove; meta: metadata to set."""
 
     node: Node
     name: str
@@ -97,7 +100,8 @@ class _Change:
 
 @dataclasses.dataclass
 class _Plan:
-    """What is to become of a graph: its nodes in order, subgraphs that its module gets, nodes that change, nodes that go."""
+    """The new state of a graph: new subgraphs of its module, nodes in order, changed and erased
+    nodes."""
 
     graph_module: GraphModule
     children: dict[str, GraphModule]
@@ -114,24 +118,26 @@ class _Patch:
         self._before = {graph["name"]: {node["uid"]: node for node in graph["nodes"]} for graph in before["graphs"]}
         self._nodes = {uid: node for node, uid in exporter.uids.items()}
         self._fields: dict[Node, Json] = {}
-        self._matched: set[Node] = set()  # of the graph at hand: what its messages name by uid
+        self._matched: set[Node] = set()  # nodes of the current graph that messages name by uid
         mode = _fake_mode(exporter)
         symbols = SymbolReader.over(exporter.values.symbols)
         values = None
         if mode is not None:
             values = ValueReader(after, symbols, mode)
             values.storages.update(exporter.values.held)
-        # Bound to no method of this object: a cycle would keep the messages alive until the collector runs.
+        # Not a bound method of this object: the cycle would keep the messages alive until the
+        # collector runs.
         self._graph_module = functools.partial(_module_named, self._modules)
         self._args = _KnownArgs(exporter, symbols, values, self._graph_module)
         self._args.nodes_of_uids.update(self._nodes)
 
     def run(self, graph_module: GraphModule) -> None:
-        """Patches the module; whatever this raises, the module is then as it was."""
+        """Patches the module. If this raises, the module is unchanged."""
         created: list[Node] = []
         env = self.exporter.values.symbols.shape_env
         try:
-            with contextlib.nullcontext() if env is None else env.suppress_guards():  # new values would ask it
+            # New values would add guards.
+            with contextlib.nullcontext() if env is None else env.suppress_guards():
                 plans = [self._plan(record, created) for record in self.after["graphs"]]
         except BaseException:
             for node in reversed(created):
@@ -145,7 +151,8 @@ class _Patch:
         Provenance(self.after, self._args.nodes_of_uids, self._fields, storages).attach(graph_module)
 
     def _plan(self, record: Json, created: list[Node]) -> _Plan:
-        """What is to become of a graph. New nodes stand in it already, without arguments; the others are untouched."""
+        """Plans a graph's changes. New nodes are created in it without arguments, the others
+        untouched."""
         graph_module = self._graph_module(record["name"])
         graph = graph_module.graph
         before = self._before.get(record["name"], {})
@@ -184,7 +191,8 @@ class _Patch:
         _order(graph, plan.nodes)
 
     def _find(self, message: Json, before: Mapping[int, Json], old: Mapping[str, Node]) -> Node | None:
-        """The node that the message says again: by uid, or by name where raising control dependencies drew a new uid."""
+        """Returns the existing node of a message: by uid, or by name if raising control
+        dependencies assigned a new uid."""
         if int(message["uid"]) in before:
             return self._nodes[int(message["uid"])]
         node = old.get(message["name"])
@@ -201,7 +209,7 @@ class _Patch:
             return create_node(graph, message, target)
 
     def _new_children(self, graph_module: GraphModule, record: Json) -> dict[str, GraphModule]:
-        """The subgraphs that the graph names and the module does not hold."""
+        """Returns the subgraphs that the graph names and the module lacks."""
         attributes = [attribute for attribute in record.get("attributes", ()) if "graph" in attribute]
         return {
             attribute["path"]: self._graph_module(attribute["graph"])
@@ -210,7 +218,7 @@ class _Patch:
         }
 
     def _change(self, node: Node, before: Json | None, after: Json, names: Mapping[str, Node]) -> _Change:
-        """What is to become of a node that was `before`, or is new."""
+        """Plans a node's change from message `before` to `after`. before: None for a new node."""
         args = tuple(self._args.argument(arg, names) for arg in after.get("args", ()))
         kwargs = {item["name"]: self._args.argument(item["arg"], names) for item in after.get("kwargs", ())}
         change = _Change(node, after["name"], node.target, args, kwargs, {}, [])
@@ -233,7 +241,8 @@ class _Patch:
         return change
 
     def _give_meta(self, node: Node, message: Json, names: Mapping[str, Node]) -> None:
-        """Metadata of a new node: that of the node it stands for, with what the pass says and a value of its own."""
+        """Sets a new node's metadata: its origin's, with the fields that the pass wrote and its own
+        value."""
         origins = [self._args.nodes_of_uids.get(int(origin.get("uid", 0))) for origin in message.get("origins", ())]
         origin = next((found for found in origins if found is not None), None)
         if origin is None:
@@ -284,14 +293,15 @@ class _KnownArgs(ArgReader):
 
 
 def _module_named(modules: dict[str, GraphModule], name: str) -> GraphModule:
-    """The GraphModule of that name, a new one where there is none yet."""
+    """Returns the GraphModule of that name, which is created if missing."""
     if name not in modules:
         modules[name] = GraphModule(torch.nn.Module(), Graph())
     return modules[name]
 
 
 def _is_untouched(node: Node, before: Json, after: Json, names: Mapping[str, Node]) -> bool:
-    """Whether nothing becomes of the node: its messages say the same, by names that mean the same nodes."""
+    """Returns whether a node is unchanged: both messages are equal, and their names mean the same
+    nodes."""
     if any(map(operator.ne, map(before.get, _READ_FIELDS), map(after.get, _READ_FIELDS))):
         return False
     if ("meta" in after or "meta" in before) and _custom_of(after) != _custom_of(before):
@@ -300,7 +310,8 @@ def _is_untouched(node: Node, before: Json, after: Json, names: Mapping[str, Nod
 
 
 def _recompile(graph_modules: Sequence[GraphModule]) -> None:
-    """Generates their code anew, once: GraphModule.recompile does it for the modules right below, too."""
+    """Regenerates the code of each module once: GraphModule.recompile includes its direct
+    children."""
     whole = [found for found in graph_modules if type(found).recompile is GraphModule.recompile]
     below = {child for found in whole for child in found.children()}
     for graph_module in graph_modules:
@@ -309,7 +320,7 @@ def _recompile(graph_modules: Sequence[GraphModule]) -> None:
 
 
 def _fake_mode(exporter: Exporter):
-    """The mode that new values enter."""
+    """Returns the fake mode of new values."""
     if exporter.values.mode is not None:
         return exporter.values.mode
     for _, graph_module, _ in exporter.graphs:
@@ -321,7 +332,7 @@ def _fake_mode(exporter: Exporter):
 
 
 def _same(a: object, b: object) -> bool:
-    """Whether two arguments are the same, without asking a ShapeEnv."""
+    """Returns whether two arguments are the same, without adding guards to a ShapeEnv."""
     if a is b:
         return True
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
@@ -339,7 +350,7 @@ def _same(a: object, b: object) -> bool:
 
 
 def _order(graph: Graph, nodes: Sequence[Node]) -> None:
-    """Moves the nodes of the graph into this order, touching those only that stand elsewhere."""
+    """Moves the graph's nodes into this order. Nodes that are in place are not touched."""
     current = graph._root
     for node in nodes:
         if current.next is not node:

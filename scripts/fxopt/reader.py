@@ -1,4 +1,4 @@
-"""The JSON form of a module -> GraphModule: what writer.py wrote, in any process."""
+"""The JSON form of a module, as writer.py writes it -> GraphModule, in any process."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ _OPS = {kind: op for op, kind in form.NODE_KINDS.items()}
 _LAYOUTS = {layout: name for name, layout in form.LAYOUTS.items()}
 _MEMORY_FORMATS = {memory_format: name for name, memory_format in form.MEMORY_FORMATS.items()}
 _CODEGENS = {kind.__name__: kind for kind in vars(torch.fx.graph).values() if isinstance(kind, type)}
-# Fields of a node that torch.fx has a place for; the others are kept in the Provenance.
+# Fields of a node that torch.fx can hold. The others are kept in the Provenance.
 _PLACED = frozenset(
     "kind name target args kwargs value uid phase phase_markers tag region module_path seq_nr source bucket meta".split()
 )
 
 
-# What torch raises when a file that nobody verified (.json) describes what cannot be.
+# Errors that torch raises for an unverified file (.json) that describes no valid graph.
 _DAMAGED = (ArithmeticError, AttributeError, LookupError, RuntimeError, SyntaxError, TypeError, ValueError)
 
 
 class LoadError(ValueError):
-    """The file says what this process cannot build; the message names graph and node."""
+    """This process cannot build an object of the file. The message names graph and node."""
 
 
 @contextlib.contextmanager
 def located(where: str) -> Iterator[None]:
-    """Turns what goes wrong inside into a LoadError that says where."""
+    """Turns an error of the body into a LoadError with the place `where`."""
     try:
         yield
     except LoadError:
@@ -56,7 +56,7 @@ def located(where: str) -> Iterator[None]:
     except _DAMAGED as error:
         reason = f"{type(error).__name__}: {error}"
         hint = "`fxopt verify` checks it"
-        raise LoadError(f"{where}: the file describes what cannot be built ({reason}); {hint}") from error
+        raise LoadError(f"{where}: the file describes no valid graph ({reason}); {hint}") from error
 
 
 class ArgReader:
@@ -72,8 +72,13 @@ class ArgReader:
         return self.values.value(message, self.graph, lambda scalar: self.read(scalar, {}))
 
     def read(self, arg: Json, names: Mapping[str, Node], *, is_stack: bool = False) -> Any:
-        """Message Arg. `names`: the graph's nodes. is_stack: an operator, class or function that nothing here is called
-        by is read as its name. FormError for what cannot be built here."""
+        """Reads message Arg.
+
+        names: the graph's nodes.
+        is_stack: an operator, class or function that does not exist here is read as its name.
+
+        Raises FormError for an object that cannot be built here.
+        """
 
         def inner(item: Json) -> Any:
             return self.read(item, names, is_stack=is_stack)
@@ -95,7 +100,7 @@ class ArgReader:
                 return base64.b64decode(data)
             case {"node": name}:
                 if name not in names:
-                    raise FormError(f"it reads %{name}, which is no node of this graph")
+                    raise FormError(f"it reads %{name}, which is not a node of this graph")
                 return names[name]
             case {"uid_ref": uid}:
                 return self.nodes_of_uids[int(uid)]
@@ -137,11 +142,11 @@ class ArgReader:
             case {"group": name}:
                 return torch.distributed.distributed_c10d._resolve_process_group(name)
             case {"opaque": opaque}:
-                raise FormError(f"an object of type {opaque.get('type')}, of which the file holds only the text")
-        raise FormError(f"an argument that this version does not know: {', '.join(arg)}")
+                raise FormError(f"an object of type {opaque.get('type')}; the file holds only its text")
+        raise FormError(f"an argument of unknown kind: {', '.join(arg)}")
 
     def argument(self, arg: Json, names: Mapping[str, Node]) -> Any:
-        """Like read(), of a node's argument: an expression in it is a symbolic number."""
+        """Like read(), for a node's argument: an expression is read as a symbolic number."""
         match arg:
             case {"expr": text}:
                 return self.values.symbols.size(text)
@@ -175,7 +180,7 @@ def _sequence(kind: str, items: list, type_name: str | None) -> object:
         return plain(items)
     found = torch.Size if type_name == "torch.Size" else find(type_name)
     if not (isinstance(found, type) and (issubclass(found, plain | frozenset) or found.__name__ == "OrderedSet")):
-        raise FormError(f"{type_name!r} is no class of {kind}s")
+        raise FormError(f"{type_name!r} is not a {kind} class")
     return found(items)
 
 
@@ -213,7 +218,8 @@ class Importer:
         self._fields: dict[Node, Json] = {}
 
     def load(self) -> GraphModule:
-        """The main graph's GraphModule. LoadError for what cannot be built here."""
+        """Returns the main graph's GraphModule. Raises LoadError for an object that cannot be built
+        here."""
         for operator, module in self._libraries.items():
             with located(f"operator {operator!r}"):
                 require(operator, module)
@@ -226,7 +232,7 @@ class Importer:
         return main
 
     def graph_module(self, name: str) -> GraphModule:
-        """The GraphModule of the graph of that name, without metadata until load() gives it."""
+        """Returns the GraphModule of the graph of that name. load() adds its metadata later."""
         if name not in self._built:
             record = self._records[name]
             attributes = self._attributes(record)
@@ -244,9 +250,9 @@ class Importer:
                 with located(f"graph {record['name']!r}: attribute {attribute['path']!r}"):
                     result[attribute["path"]] = self._constant(attribute["constant"])
             else:
-                kind = attribute.get("opaque", {}).get("type", "unknown type")
+                kind = attribute.get("opaque", {}).get("type", "unknown")
                 where = f"graph {record['name']!r}: attribute {attribute['path']!r}"
-                raise LoadError(f"{where}: an object of {kind}, which the file does not hold")
+                raise LoadError(f"{where}: the file does not hold this object of type {kind}")
         return result
 
     def _constant(self, name: str) -> torch.Tensor:
@@ -321,7 +327,8 @@ class Importer:
 
 
 def _check_names(message: Json) -> None:
-    """FormError for a node whose names are no names: they stand in the Python code that torch.fx generates and runs."""
+    """Raises FormError for a node whose names are not Python names: torch.fx generates and runs
+    code that contains them."""
     names = [message["name"], *(item["name"] for item in message.get("kwargs", ()))]
     kind, target = message["kind"], str(message.get("target", ""))
     if kind == "NODE_KIND_PLACEHOLDER":
@@ -330,26 +337,29 @@ def _check_names(message: Json) -> None:
         names.append(target)
     elif kind in ("NODE_KIND_GET_ATTR", "NODE_KIND_CALL_MODULE"):
         if not target.isprintable() or '"' in target or "\\" in target:
-            raise FormError(f"{target!r} is no path of an attribute")
+            raise FormError(f"{target!r} is not an attribute path")
     _check_identifiers(names)
 
 
 def _check_identifiers(names: Iterable[str]) -> None:
     for name in names:
         if not name.isidentifier():
-            raise FormError(f"{name!r} is no name that Python code can have")
+            raise FormError(f"{name!r} is not a Python name")
 
 
 def placed_elsewhere(message: Json) -> Json:
-    """The fields of a node that torch.fx has no place for."""
+    """Returns the fields of a node that torch.fx cannot hold."""
     if message.keys() <= _PLACED:
         return {}
     return {key: value for key, value in message.items() if key not in _PLACED}
 
 
 def create_node(graph: Graph, message: Json, target: object = None) -> Node:
-    """A node of that kind, target and name at the insertion point, without arguments. target: what the name stands for
-    where the caller knows."""
+    """Creates a node of the message's kind, target and name at the insertion point, without
+    arguments.
+
+    target: the function of a call_function node, if the caller knows it.
+    """
     op = _OPS[message["kind"]]
     if target is None or op != "call_function":
         target = find(message["target"]) if op == "call_function" else message["target"]
@@ -361,7 +371,7 @@ def create_node(graph: Graph, message: Json, target: object = None) -> Node:
 
 
 def marks_of(message: Json, custom: object) -> dict[str, object]:
-    """training_meta() with the recompute policy as torch's enumerator."""
+    """Returns training_meta() with the recompute policy as torch's enumerator."""
     marks = training_meta(message, custom)
     if "recompute" in marks:
         marks["recompute"] = torch.utils.checkpoint.CheckpointPolicy[str(marks["recompute"])]
@@ -369,7 +379,7 @@ def marks_of(message: Json, custom: object) -> dict[str, object]:
 
 
 def give_node_meta(node: Node, message: Json, args: ArgReader, names: Mapping[str, Node], *, derives: bool) -> None:
-    """Gives a node the metadata that its message says. derives: `tensor_meta` follows from the value."""
+    """Sets a node's metadata from its message. derives: `tensor_meta` follows from the value."""
     entries = {}
     for entry in message.get("meta", ()):
         key = entry["key"]
@@ -391,7 +401,7 @@ def give_node_meta(node: Node, message: Json, args: ArgReader, names: Mapping[st
 
 
 def _root(attributes: Mapping[str, object]) -> torch.nn.Module:
-    """A module that holds these objects at these paths, tensors as buffers."""
+    """Returns a module that holds these objects at these paths, tensors as buffers."""
     root = torch.nn.Module()
     for path, item in attributes.items():
         *folders, name = path.split(".")
@@ -423,7 +433,7 @@ def _codegen(record: Json, args: ArgReader) -> torch.fx.graph.CodeGen:
     told = args.read(meta[writer.CODEGEN], {}) if writer.CODEGEN in meta else {}
     kind = _CODEGENS.get(told.get("class", "CodeGen"))
     if kind is None or not issubclass(kind, torch.fx.graph.CodeGen):
-        raise LoadError(f"graph {record['name']!r}: no code generator {told.get('class')!r} in torch {torch.__version__}")
+        raise LoadError(f"graph {record['name']!r}: unknown code generator {told.get('class')!r} in torch {torch.__version__}")
     if "orig_args" not in told:
         return kind()
     with located(f"graph {record['name']!r}: its structure of arguments"):
@@ -433,7 +443,8 @@ def _codegen(record: Json, args: ArgReader) -> torch.fx.graph.CodeGen:
 
 
 def _tree_spec(text: str) -> torch.utils._pytree.TreeSpec:
-    """The structure that `text` says. FormError when torch would import a module for it that nobody imported."""
+    """Parses a pytree structure. Raises FormError if torch would import a module for it that this
+    process has not imported."""
 
     def check(context: Json) -> Json:
         if "__enum__" in context:
@@ -441,7 +452,7 @@ def _tree_spec(text: str) -> torch.utils._pytree.TreeSpec:
         return context
 
     def walk(spec: Json) -> None:
-        with contextlib.suppress(json.JSONDecodeError, TypeError):  # a class may have a form of its own
+        with contextlib.suppress(json.JSONDecodeError, TypeError):  # a class may have its own form
             json.loads(spec["context"], object_hook=check)
         for child in spec["children_spec"]:
             walk(child)
@@ -451,13 +462,18 @@ def _tree_spec(text: str) -> torch.utils._pytree.TreeSpec:
 
 
 def init_fake_groups(module: Json) -> None:
-    """Initializes torch.distributed with the fake backend, the rank of the file and its process groups, so that a graph
-    with collectives can be run or traced in one process. RuntimeError when it is initialized already."""
+    """Initializes torch.distributed with the fake backend and the file's rank and process groups.
+    One process can then run or trace a graph with collectives.
+
+    module: the module of a file, from read_module().
+
+    Raises RuntimeError if torch.distributed is already initialized.
+    """
     import torch.testing._internal.distributed.fake_pg as fake
 
     dist = torch.distributed
     if dist.is_initialized():
-        raise RuntimeError("torch.distributed is initialized already")
+        raise RuntimeError("torch.distributed is already initialized")
     rank = module.get("rank", {})
     size = int(rank.get("world_size", 1))
     dist.init_process_group("fake", rank=int(rank.get("rank", 0)), world_size=size, store=fake.FakeStore())
@@ -480,9 +496,13 @@ def init_fake_groups(module: Json) -> None:
 
 
 def make_groups(module: Json) -> list[str]:
-    """Makes the process groups that a pass added to the file and that this process lacks. Every rank of the default group must call
-    it for its own file: each group is made on all ranks, those that are the same for other ranks among them, in the order of the
-    file. Their names. Nothing happens where torch.distributed is not initialized."""
+    """Creates the process groups that a pass added to the file and that this process lacks, and
+    returns their names.
+
+    Every rank of the default group must call it for its own file: all ranks create each group and
+    its counterparts on other ranks, in the order of the file. Does nothing if torch.distributed is
+    not initialized.
+    """
     dist = torch.distributed
     if not dist.is_available() or not dist.is_initialized():
         return []
@@ -499,7 +519,8 @@ def make_groups(module: Json) -> list[str]:
 
 
 def _alike(module: Json, name: str | None, ranks: list[int]) -> list[list[int]]:
-    """The group, and what it is for every other rank, each once: the same coordinates on the file's mesh."""
+    """Returns the group and its counterparts for all other ranks, each once: the groups along the
+    same dimensions of the file's mesh."""
     for mesh in module.get("meshes", ()):
         if mesh.get("name") != name:
             continue
@@ -514,4 +535,4 @@ def _alike(module: Json, name: str | None, ranks: list[int]) -> list[list[int]]:
             [by_place[tuple(place_of[rank][dim] if does else other[dim] for dim, does in enumerate(varies))] for rank in ranks]
             for other in others
         ]
-    raise LoadError(f"no mesh of the file has the ranks {ranks} of a group that a pass made")
+    raise LoadError(f"a pass made a group with the ranks {ranks}, which no mesh of the file contains")

@@ -1,8 +1,8 @@
-"""Symbolic sizes: expressions and symbols of a ShapeEnv as the schema says them, and back.
+"""Symbolic sizes: expressions and symbols of a ShapeEnv in the schema's form, and back.
 
-The schema's grammar (ir/graph/expr.h) has one division where the framework has several classes. An expression whose
-text does not lead back to the same object is written besides as the framework prints it (`spelled`); where another
-expression has its text already, the text gets a zero added.
+The schema's grammar (ir/graph/expr.h) has one division, the framework several classes. If the text
+of an expression does not parse back to the same object, `spelled` also holds the framework's
+printed form. If another expression already has the same text, " + 0" is appended.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _COMPARISONS = {
 
 
 class _Printer(sympy.printing.str.StrPrinter):
-    """Prints what str() makes two things look alike by: floats with all digits, and exact division by its name."""
+    """Prints distinct expressions distinctly, unlike str(): all digits of floats, and CleanDiv by
+    name."""
 
     def _print(self, expr: object, **options: object) -> str:
         if isinstance(expr, torch_functions.CleanDiv):
@@ -47,7 +48,8 @@ class _Printer(sympy.printing.str.StrPrinter):
 
 
 def parse(text: str, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
-    """The expression that `text` says, in the schema's grammar or as the framework prints it. FormError if none."""
+    """Parses an expression in the schema's grammar or in the framework's printed form. Raises
+    FormError if it is neither."""
     try:
         return _build(ast.parse(text, mode="eval").body, symbols)
     except (SyntaxError, RecursionError, ValueError, TypeError) as error:
@@ -68,12 +70,12 @@ def _build(tree: ast.expr, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
         case ast.Name(id=name):
             if name in symbols:
                 return symbols[name]
-            raise FormError(f"no symbol {name!r}")
+            raise FormError(f"unknown symbol {name!r}")
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -inner(operand)
         case ast.UnaryOp(op=ast.Invert() | ast.Not(), operand=operand):
             return sympy.Not(inner(operand))
-        case ast.BinOp(op=ast.Mult() | ast.Add() as op):  # at once: a number times a sum would become a sum
+        case ast.BinOp(op=ast.Mult() | ast.Add() as op):  # whole chain: sympy expands number * sum
             return (sympy.Mul if isinstance(op, ast.Mult) else sympy.Add)(*map(inner, _operands(tree, type(op))))
         case ast.BinOp(left=left, op=op, right=right):
             return _binary(op, inner(left), inner(right))
@@ -87,11 +89,11 @@ def _build(tree: ast.expr, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
             return sympy.Piecewise(*(tuple(map(inner, case.elts)) for case in cases if isinstance(case, ast.Tuple)))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
             return _function(name)(*map(inner, args))
-    raise FormError(f"no expression: {ast.unparse(tree)[:80]!r}")
+    raise FormError(f"not an expression: {ast.unparse(tree)[:80]!r}")
 
 
 def _operands(tree: ast.expr, op: type) -> list[ast.expr]:
-    """The operands of a chain of one operator, from left to right."""
+    """Returns the operands of a chain of one operator, from left to right."""
     chain: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, op):
         chain.append(tree.right)
@@ -115,7 +117,7 @@ def _binary(op: ast.operator, a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
             return sympy.And(a, b)
         case ast.BitOr():
             return sympy.Or(a, b)
-    raise FormError(f"no operator {type(op).__name__}")
+    raise FormError(f"unknown operator {type(op).__name__}")
 
 
 def _function(name: str) -> type:
@@ -123,18 +125,18 @@ def _function(name: str) -> type:
         found = getattr(module, name, None)
         if isinstance(found, type) and issubclass(found, sympy.Basic):
             return found
-    raise FormError(f"no function {name!r}")
+    raise FormError(f"unknown function {name!r}")
 
 
 class SymbolWriter:
-    """Expressions on their way into a file, and the table of the symbols they read."""
+    """Writes expressions, and collects the table of symbols they use."""
 
     def __init__(self) -> None:
         self.table = form.SymbolTable()
         self.shape_env: ShapeEnv | None = None
         self.spelled: dict[str, str] = {}
         self._texts: dict[sympy.Basic, str] = {}
-        self._owners: dict[str, sympy.Basic] = {}  # of texts
+        self._owners: dict[str, sympy.Basic] = {}  # the expression of each text
         self.symbols: dict[str, sympy.Symbol] = {}
 
     def of(self, value: torch.SymInt | torch.SymFloat | torch.SymBool) -> str:
@@ -142,12 +144,12 @@ class SymbolWriter:
         return self.text(value.node.expr)
 
     def note(self, env: ShapeEnv | None) -> None:
-        """Takes the first environment that is met as that of the module."""
+        """Takes the first environment as that of the module."""
         if self.shape_env is None:
             self.shape_env = env
 
     def text(self, expr: sympy.Basic) -> str:
-        """The expression in the schema's grammar; its symbols enter the table."""
+        """Returns the expression in the schema's grammar and adds its symbols to the table."""
         if expr not in self._texts:
             self._texts[expr] = self._write(expr)
         return self._texts[expr]
@@ -155,22 +157,25 @@ class SymbolWriter:
     def _write(self, expr: sympy.Basic) -> str:
         printed = _Printer().doprint(expr)
         text = self.table.expression(printed)
-        while self._owners.setdefault(text, expr) != expr:  # s0**2 and PowByNatural(s0, 2) are one number
+        while self._owners.setdefault(text, expr) != expr:  # as for s0**2 and PowByNatural(s0, 2)
             text += " + 0"
         for symbol in expr.free_symbols:
             if self.symbols.setdefault(str(symbol), symbol) != symbol:
-                raise FormError(f"two symbols are called {symbol}, with other assumptions")
+                raise FormError(f"two symbols with different assumptions are both called {symbol}")
         for spelling in (text, printed):
             if parse(spelling, self.symbols) == expr:
                 break
         else:
-            raise FormError(f"the expression {printed!r} does not lead back to itself")
+            raise FormError(f"the expression {printed!r} does not parse back to itself")
         if spelling is not text:
             self.spelled[text] = printed
         return text
 
     def records(self, sites: Mapping[str, tuple[str, str, list[str]]]) -> list[Json]:
-        """The symbols that were read, with ranges, hints and where they are defined: graph, node, path."""
+        """Returns the symbols in use, with ranges, hints and definitions.
+
+        sites: graph, node and path of each symbol's definition.
+        """
         env = self.shape_env
         ranges = {str(s): r for s, r in env.var_to_range.items()} if env is not None else {}
         hints = {str(s): v for s, v in _hints(env).items()} if env is not None else {}
@@ -193,8 +198,11 @@ class SymbolWriter:
         return list(self.table.records.values())
 
     def assertions(self, shown: Callable[[str], str]) -> list[Json]:
-        """What the trace relied on: guards on backed symbols, run-time assertions on unbacked ones. `shown` is what to
-        write of a message."""
+        """Returns the trace's assumptions: guards on backed symbols, run-time assertions on
+        unbacked ones.
+
+        shown: maps a message to the text to write.
+        """
         env = self.shape_env
         if env is None:
             return []
@@ -204,13 +212,14 @@ class SymbolWriter:
         result = []
         for condition, message, source in conditions:
             if not condition.free_symbols:
-                continue  # true or false whatever the sizes
+                continue  # independent of sizes
             record = {"condition": self.text(condition), "message": shown(message), "source": source}
             result.append({key: value for key, value in record.items() if value})
         return result
 
     def extra(self) -> Json:
-        """What the tables have no field for: the assumptions of the symbols, and the expressions in `spelled`."""
+        """Returns facts that the tables have no field for: assumptions of symbols, `spelled`, and
+        ranges and hints of float symbols."""
         assumptions = {}
         for name in self.table.records:
             if (symbol := self.symbols.get(name)) is not None:
@@ -223,7 +232,7 @@ class SymbolWriter:
         return result
 
     def _float(self, symbol: sympy.Symbol) -> dict[str, float]:
-        """Range and hint of a symbol that is no integer."""
+        """Returns the range and hint of a symbol that is not an integer."""
         found = self.shape_env.var_to_range.get(symbol) if self.shape_env is not None else None
         told = {"lower": found.lower, "upper": found.upper} if found is not None else {}
         if symbol in _hints(self.shape_env):
@@ -232,13 +241,14 @@ class SymbolWriter:
 
 
 def _assumptions(symbol: sympy.Symbol) -> dict[str, bool]:
-    """What the symbol was made with; older versions of sympy keep only what follows from it."""
+    """Returns the assumptions that the symbol was created with. Older versions of sympy keep only
+    the derived ones."""
     made_with = getattr(symbol, "_assumptions_orig", None)
     return symbol.assumptions0 if made_with is None else made_with
 
 
 def _number_of(symbol: sympy.Symbol) -> tuple[int, str]:
-    """Orders symbols of run-time assertions as they were made: u2 before u10."""
+    """Returns a key that sorts symbols of run-time assertions by creation: u2 before u10."""
     return int("".join(filter(str.isdigit, symbol.name)) or 0), symbol.name
 
 
@@ -263,7 +273,7 @@ class SymbolReader:
 
     @classmethod
     def over(cls, writer: SymbolWriter) -> SymbolReader:
-        """Reads what `writer` wrote as expressions over the same symbols, in their ShapeEnv."""
+        """Returns a reader of `writer`'s texts, over the same symbols and ShapeEnv."""
         result = cls((), {"spelled": writer.spelled}, writer.shape_env)
         result.symbols = writer.symbols
         return result
@@ -303,7 +313,7 @@ class SymbolReader:
         return self.size(message["expr"]) if "expr" in message else int(message.get("value", 0))
 
     def size(self, text: str, kind: str = "SYMBOL_TYPE_INT") -> torch.SymInt | torch.SymFloat | torch.SymBool:
-        """The symbolic number that the expression is."""
+        """Returns the expression as a symbolic number."""
         if (text, kind) not in self._sizes:
             self._sizes[text, kind] = self._new_size(text, kind)
         return self._sizes[text, kind]
@@ -317,7 +327,8 @@ class SymbolReader:
         return _SYMBOL_CLASSES[python_type](SymNode(expr, self.env, python_type, hint))
 
     def assertions(self, records: Sequence[Json]) -> None:
-        """Enters guards and run-time assertions into the ShapeEnv, in place of those that reading added."""
+        """Enters guards and run-time assertions into the ShapeEnv. They replace guards that reading
+        added."""
         del self.env.guards[self._guards_before :]
         where = symbolic_shapes.SLoc(None, None)
         for record in records:

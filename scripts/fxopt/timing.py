@@ -1,4 +1,5 @@
-"""Seconds of the calls of a graph, by running it: a measurement, as schemas/profile.proto has it. Needs torch."""
+"""Measure the seconds of a graph's calls by running it. The result is a Measurement of
+schemas/profile.proto. Needs torch."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from torch.utils._dtype_abbrs import dtype_abbrs
 from fxopt.form import Json
 from fxopt.writer import Exporter
 
-_VERSION = 1  # of the schema
+_VERSION = 1  # the schema's version
 _COLLECTIVES = ("_c10d_functional", "_c10d_functional_autograd")
 
 
@@ -30,14 +31,16 @@ def measure(
     runs: int = 5,
     warmups: int = 2,
 ) -> Json:
-    """Runs a graph `warmups` + `runs` times, and returns the median seconds of each of its calls; writes them to `file`.
+    """Runs a graph `warmups` + `runs` times and returns the median seconds of each call.
 
-    inputs: real tensors, one for each placeholder. Inputs that the graph writes are written each time.
-    name: of the graph, as in save(); uids are those that save() gives.
+    inputs: real tensors, one for each placeholder. Each run writes to the inputs that the graph
+        mutates.
+    file: the JSON file to write the measurement to, if any.
+    name: the graph's name, as in save(). Uids are those that save() assigns.
 
-    On a GPU a call's seconds are between two events of its stream; a collective's are from its start to its end, with
-    nothing beside it. Calls that take no tensor and make none are left out. Several ranks run it together, each with a
-    file of its own.
+    On a GPU a call's seconds are the time between two events of its stream. A collective's are the
+    time from its start to its end with nothing running beside it. Calls without tensor operands and
+    results are left out. Several ranks run it together, each with its own file.
     """
     nodes = _numbered(graph_module, name)
     seconds: dict[Node, list[float]] = {}
@@ -72,7 +75,7 @@ def measure(
 
 
 def _numbered(graph_module: GraphModule, name: str) -> list[tuple[Node, Json]]:
-    """The calls of the main graph, with what save() writes of them."""
+    """Returns the main graph's calls, each with the message that save() writes for it."""
     exporter = Exporter(pathlib.Path("graph.json"))
     main = exporter.module(graph_module, name=name)["graphs"][0]
     return [
@@ -88,7 +91,7 @@ def _device_of(inputs: Sequence[object]) -> torch.device:
 
 
 class _Timer(Interpreter):
-    """One run, that notes each call's tensors and time."""
+    """One run that records each call's tensor types and seconds."""
 
     def __init__(self, graph_module: GraphModule, device: torch.device) -> None:
         super().__init__(graph_module)
@@ -149,7 +152,7 @@ def _is_collective(node: Node) -> bool:
 
 
 def _types(values: object) -> str:
-    """ "bf16[8,16], bf16[16,4]:1,16": strides follow what is not row-major."""
+    """Prints tensor types: "bf16[8,16], bf16[16,4]:1,16". Strides follow unless row-major."""
     return ", ".join(_type(leaf) for leaf in pytree.tree_leaves(list(values)) if isinstance(leaf, torch.Tensor))
 
 

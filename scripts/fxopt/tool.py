@@ -1,5 +1,6 @@
-"""The fxopt program: where it is, one call of it, what it warns of, and commands that need nothing else. Standard library
-only, but for graphs that are not in a file yet.
+"""Find and run the fxopt program, and return its reports as data.
+
+Needs the standard library only, except for a graph that is not in a file yet.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ from fxopt.form import Json
 
 
 class FxoptError(RuntimeError):
-    """The fxopt program refused: `code` is its error code (FX0306; `fxopt help FX0306` explains it), `exit_code` that of
-    the program, `errors` all it said, as in its JSON envelope."""
+    """The fxopt program refused.
+
+    code: the first error's code, such as FX0306; `fxopt help FX0306` explains it.
+    exit_code: the program's exit code.
+    errors: all errors, as in the program's JSON envelope.
+    """
 
     def __init__(self, message: str, code: str, exit_code: int, errors: Sequence[Json]) -> None:
         super().__init__(message)
@@ -31,19 +36,22 @@ class FxoptError(RuntimeError):
 
 
 class FxoptWarning(UserWarning):
-    """What the fxopt program warned of, with its code, or tags that it did not carry out."""
+    """A warning of the fxopt program with its code, or a count of tags without effect."""
 
 
 def run_fxopt(program: str, arguments: Sequence[str], folder: pathlib.Path) -> Json:
-    """The result in the JSON envelope of one call, whose warnings are issued as FxoptWarning. FxoptError when the program
-    does not exit with 0."""
+    """Runs the program and returns the result in its JSON envelope.
+
+    Issues the program's warnings as FxoptWarning. Raises FxoptError if the exit code is not 0.
+    """
     told = call(program, arguments, folder)
     warn_of(told)
     return told.get("result", {})
 
 
 def call(program: str, arguments: Sequence[str], folder: pathlib.Path) -> Json:
-    """The whole envelope."""
+    """Runs the program and returns its JSON envelope. Raises FxoptError if the exit code is not
+    0."""
     envelope = folder / "envelope.json"
     run = subprocess.run([program, *arguments, f"--json={envelope}"], capture_output=True, text=True)
     told = json.loads(envelope.read_text(encoding="utf-8")) if envelope.exists() else {}
@@ -67,7 +75,8 @@ def warn_of(told: Json) -> None:
 
 
 def decisions_in(module: Json) -> tuple[int, int]:
-    """How many tags the graphs of a module carry, and how many values are marked as saved by a first partition (ap_must_save)."""
+    """Counts a module's tags, and its values that a first partition marked as saved
+    (ap_must_save)."""
     tags, marked = 0, set()
     for graph in module["graphs"]:
         for node in graph["nodes"]:
@@ -78,7 +87,8 @@ def decisions_in(module: Json) -> tuple[int, int]:
 
 
 def _marked_by(node: Json, items: Sequence[Json]) -> list[tuple[str, int]]:
-    """The marked values that the items of `custom` name: by call, and by place where it has several results."""
+    """Returns the marked values that the items of `custom` name: (name of the call, index of its
+    result), with index -1 if the mark names no index."""
     custom = {item["key"].get("string"): item["value"] for item in items}
     mark = custom.get("ap_must_save", {})
     if node["kind"] != "NODE_KIND_CALL_FUNCTION" or mark.get("bool_value") is False or not mark or "none" in mark:
@@ -90,14 +100,15 @@ def _marked_by(node: Json, items: Sequence[Json]) -> list[tuple[str, int]]:
 
 
 def tell_decisions(what: str, module: Json) -> None:
-    """One line on the tags and marks that were seen, for whoever wonders whether theirs arrived."""
+    """Logs one line with the numbers of tags and marks seen, so that users can check theirs
+    arrived."""
     tags, marks = decisions_in(module)
     of_marks = f"{marks} {'mark' if marks == 1 else 'marks'} (ap_must_save)"
     _logger().info("%s: saw %d %s, %s", what, tags, "tag" if tags == 1 else "tags", of_marks)
 
 
 def _logger() -> logging.Logger:
-    """The logger "fxopt". Where nobody has set it up, its lines go to standard error."""
+    """Returns the logger "fxopt". Unless it is configured, its lines go to standard error."""
     logger = logging.getLogger("fxopt")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.INFO)
@@ -107,12 +118,12 @@ def _logger() -> logging.Logger:
 
 
 def warn(message: str) -> None:
-    """Says it once for each line that calls, as seen by whoever imports this package."""
+    """Issues an FxoptWarning that points at the caller's line outside this package."""
     warnings.warn(message, FxoptWarning, stacklevel=_frames_here())
 
 
 def _frames_here() -> int:
-    """The frames from warn() up to the first outside of this package."""
+    """Counts the frames from warn() up to the first one outside this package."""
     folder = str(pathlib.Path(__file__).resolve().parent)
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and str(pathlib.Path(frame.f_code.co_filename).resolve().parent) == folder:
@@ -121,8 +132,8 @@ def _frames_here() -> int:
 
 
 def find_fxopt(option: str | None = None) -> str | None:
-    """The fxopt program: the option, else the environment variable FXOPT, else the one that the package carries, else
-    `fxopt` on PATH."""
+    """Returns the path of the fxopt program: `option`, else the environment variable FXOPT, else
+    the program in the package, else `fxopt` on PATH. None if it does not exist."""
     if name := option or os.environ.get("FXOPT"):
         return shutil.which(name)
     carried = pathlib.Path(__file__).resolve().parent / "bin" / "fxopt"
@@ -130,7 +141,10 @@ def find_fxopt(option: str | None = None) -> str | None:
 
 
 def require_fxopt(option: str | None, purpose: str) -> str:
-    """The same. RuntimeError where there is none: it could not do what `purpose` says."""
+    """Like find_fxopt(), but raises RuntimeError if no program exists.
+
+    purpose: completes the error message "cannot ...".
+    """
     program = find_fxopt(option)
     if program is None:
         wanted = option or os.environ.get("FXOPT") or "fxopt on PATH"
@@ -139,9 +153,10 @@ def require_fxopt(option: str | None, purpose: str) -> str:
 
 
 def write_module(module: Json, path: str | os.PathLike[str], fxopt: str | None = None) -> None:
-    """Writes `module` in the form that the name's extension asks for: .json here, any other by the fxopt program.
+    """Writes `module` in the form that the path's extension names. The fxopt program writes every
+    form except .json.
 
-    RuntimeError when the program is missing or refuses the module.
+    Raises RuntimeError if the program is missing or refuses the module.
     """
     target = pathlib.Path(path)
     if target.suffix == ".json":
@@ -166,27 +181,32 @@ def write_module(module: Json, path: str | os.PathLike[str], fxopt: str | None =
 
 
 def mem(graph: object, *options: str, fxopt: str | None = None) -> Json:
-    """What `fxopt mem --json` says of a graph: its memory by graph and device.
+    """Returns the object of `fxopt mem --json`: a file's memory by graph and device.
 
-    graph: the path of a file, or what save() takes.
-    options: of the command, such as "--device", "h100". FxoptError where the program refuses or a gate fails.
+    graph: the path of a file, or a graph that save() accepts.
+    options: options of the command, such as "--device", "h100".
+
+    Raises FxoptError if the program refuses or a gate fails.
     """
     return _on_file("mem", graph, [], options, fxopt)
 
 
 def explain(graph: object, node: str, *options: str, fxopt: str | None = None) -> Json:
-    """What `fxopt explain --json` says of a node: why it is saved or recomputed, and what the other choice would do."""
+    """Returns the object of `fxopt explain --json` for a node: why it is saved or recomputed, and
+    the effect of the other choice. Arguments as in mem()."""
     return _on_file("explain", graph, [node], options, fxopt)
 
 
 def tags(graph: object, *options: str, fxopt: str | None = None) -> Json:
-    """What `fxopt tags --json` says: what became, or would become, of each tag."""
+    """Returns the object of `fxopt tags --json`: the verdict of each tag. Arguments as in mem()."""
     return _on_file("tags", graph, [], options, fxopt)
 
 
 def verify(graph: object, *options: str, fxopt: str | None = None) -> Json:
-    """What `fxopt verify --json` says of a well-formed graph. FxoptError, with all that is broken in `errors`, where it is
-    not."""
+    """Returns the object of `fxopt verify --json` for a well-formed graph. Arguments as in mem().
+
+    Raises FxoptError if the graph is not well-formed, with every violation in its `errors`.
+    """
     return _on_file("verify", graph, [], options, fxopt)
 
 

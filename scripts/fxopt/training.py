@@ -1,7 +1,7 @@
-"""What training frameworks write on nodes, inputs and outputs, as fields of the schema and back. Standard library only.
+"""Metadata of training frameworks on nodes, inputs and outputs, as fields of the schema and back.
 
-The keys, their writers and their traps: torch.fx's recompute and partitioner tags, torchtitan's annotations,
-AOTAutograd's descriptors of inputs and outputs.
+Standard library only. Covers torch.fx's recompute and partitioner tags, torchtitan's annotations,
+and AOTAutograd's descriptors of inputs and outputs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 from fxopt.form import Json, integer
 
-# ---- what training frameworks write on nodes
+# ---- metadata of nodes
 
 TAGS = {
     "MUST_SAVE": "TAG_MUST_SAVE",
@@ -55,7 +55,7 @@ def _region(meta: dict[str, object], custom: dict) -> Json:
 
 
 def _bucket(value: object) -> Json | None:
-    """`fsdp_bucket` as a Bucket, when it is exactly {plan_fqns, direction}."""
+    """Returns `fsdp_bucket` as a Bucket, if it is exactly {plan_fqns, direction}."""
     if not isinstance(value, dict) or list(value) != ["plan_fqns", "direction"]:
         return None
     fqns, direction = value["plan_fqns"], value["direction"]
@@ -64,13 +64,16 @@ def _bucket(value: object) -> Json | None:
     return {"plan_fqns": list(fqns), "direction": direction}
 
 
-_STACKS = ("nn_module_stack", "fwd_nn_module_stack")  # the second: of a backward node, that of the forward node it belongs to
-# Dynamo's name of the module that is compiled: a local or a global variable, an item of one, what a closure holds.
+# The second is on a backward node and holds the stack of its forward node.
+_STACKS = ("nn_module_stack", "fwd_nn_module_stack")
+# Dynamo's name of the compiled module: a local or global variable, or an item, attribute or closure
+# cell of one.
 _ROOT = re.compile(r"^([LG]\['[^']*'\](\[\d+\]|\.__\w+__|\.cell_contents)*|L__self__)\.?")
 
 
 def _module_path(meta: dict[str, object], custom: dict) -> tuple[str, str]:
-    """The path of the innermost module that a node was called in, and the key that says it; the key is empty for custom.module_fqn."""
+    """Returns the path of the innermost module that called a node, and the metadata key it came
+    from; the key is empty for custom.module_fqn."""
     if isinstance(custom.get("module_fqn"), str):
         return custom["module_fqn"], ""
     for key in _STACKS:
@@ -85,7 +88,8 @@ def _module_path(meta: dict[str, object], custom: dict) -> tuple[str, str]:
 
 
 def pair_by_seq_nr(nodes: list[Json]) -> None:
-    """Gives backward nodes without a module path that of the forward node whose sequence number of autograd they carry."""
+    """Gives each backward node without a module path the path of the forward node with the same
+    autograd sequence number."""
     paths: dict[object, str] = {}
     for node in nodes:
         if "seq_nr" in node and node.get("module_path") and node.get("phase") != "PHASE_BACKWARD":
@@ -97,12 +101,13 @@ def pair_by_seq_nr(nodes: list[Json]) -> None:
 
 
 def training_fields(meta: dict[str, object]) -> tuple[Json, set[str]]:
-    """The node fields that stand for metadata of known meaning, and the keys that need not be carried besides.
+    """Returns the node fields for metadata of known meaning, and the keys that these fields
+    replace.
 
-    `meta` maps keys to plain values; `recompute` is the policy's name. A phase is written only where a marker says it.
-    `custom` goes away only when {'module_fqn': path} is all it holds; otherwise the whole dict stays metadata, and the
-    path and the region id (custom.ac_region_id) are written besides. A value of another type than expected stays
-    metadata.
+    `meta` maps keys to plain values; `recompute` is the policy's name. A phase is written only if a
+    marker gives it. The fields replace `custom` only if it is exactly {'module_fqn': path}.
+    Otherwise the whole dict stays metadata, and the path and the region id (custom.ac_region_id)
+    are written as fields in addition. A value of an unexpected type stays metadata.
     """
     fields: Json = {}
     consumed: set[str] = set()
@@ -146,9 +151,9 @@ def training_fields(meta: dict[str, object]) -> tuple[Json, set[str]]:
     return fields, consumed
 
 
-# The metadata keys that training_meta() gives, apart from `custom`.
+# The metadata keys that training_meta() returns, except `custom`.
 TRAINING_KEYS = frozenset("autograd_backward partitioner_tag recompute ac_graph_id has_backward_hook seq_nr fsdp_bucket".split())
-# The fields of a node that training_meta() reads, and the phase, which is derived from them.
+# The fields of a node that training_meta() reads, and the phase, which follows from them.
 TRAINING_FIELDS = tuple("phase phase_markers tag region module_path module_path_source seq_nr bucket".split())
 _AS_META = {
     "PHASE_MARKER_AUTOGRAD_BACKWARD": ("autograd_backward", True),
@@ -157,8 +162,10 @@ _AS_META = {
 
 
 def training_meta(node: Json, custom: object) -> dict[str, object]:
-    """The metadata that the fields of a node stand for: what training_fields() consumed. `custom` is what the node's
-    metadata says under that key; the recompute policy is given by its name."""
+    """Returns the metadata that training_fields() replaced by fields.
+
+    custom: the node's metadata of that key. The recompute policy is returned by name.
+    """
     meta: dict[str, object] = {}
     for marker in node.get("phase_markers", ()):
         if marker in _AS_META:
@@ -215,7 +222,8 @@ _OUTPUTS = {
 
 
 def _descriptor(text: str) -> tuple[str, dict[str, ast.expr], list[str]] | None:
-    """Class, fields and subclass path (outermost first) of a printed descriptor; None when it does not parse."""
+    """Returns class, fields and subclass path (outermost first) of a printed descriptor; None if it
+    does not parse."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError):
@@ -231,7 +239,7 @@ def _descriptor(text: str) -> tuple[str, dict[str, ast.expr], list[str]] | None:
 
 
 def input_spec(descriptor: str) -> Json:
-    """InputSpec of a placeholder from the framework's descriptor (its repr)."""
+    """Returns a placeholder's InputSpec from the framework's descriptor (its repr)."""
     spec: Json = {}
     if (parsed := _descriptor(descriptor)) is not None:
         name, fields, path = parsed
@@ -248,7 +256,8 @@ def input_spec(descriptor: str) -> Json:
 
 
 def output_spec(descriptor: str, placeholders: dict[str, str]) -> Json:
-    """OutputSpec of an output leaf; `placeholders` maps the descriptors of placeholders to their names."""
+    """Returns an output leaf's OutputSpec. `placeholders` maps descriptors of placeholders to
+    names."""
     spec: Json = {}
     if (parsed := _descriptor(descriptor)) is not None:
         name, fields, path = parsed

@@ -1,4 +1,4 @@
-"""What nodes produce (fake tensors, symbols, meshes, groups) as messages of the schema, and back."""
+"""Node values (fake tensors, symbols, meshes, groups) as messages of the schema, and back."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ from fxopt.symbols import SymbolReader, SymbolWriter
 FAKE_SCRIPT_OBJECT = "torch._library.fake_class_registry.FakeScriptObject"
 _PARAMETER = "torch.nn.parameter.Parameter"
 _PLAIN_TENSORS = frozenset({"Tensor", "Parameter", "Buffer", "FakeTensor"})
-_UNKNOWN_STORAGE = "_fxopt_unknown_storage"  # attribute of a fake tensor: that its storage is its own says nothing
+# Attribute of a fake tensor from a file that does not record its storage: it may share one.
+_UNKNOWN_STORAGE = "_fxopt_unknown_storage"
 
 
 def is_plain_tensor(tensor: torch.Tensor) -> bool:
-    """Not of a subclass with an inside of its own, such as DTensor."""
+    """Returns whether a tensor is not of a subclass that wraps tensors, such as DTensor."""
     return type(tensor).__module__.startswith("torch") and type(tensor).__name__ in _PLAIN_TENSORS
 
 
 def is_symbolic(value: int | torch.SymInt) -> bool:
-    """Whether a size depends on symbols: a SymInt may be a number that a guard has fixed."""
+    """Returns whether a size depends on symbols. A SymInt may be a number that a guard has
+    fixed."""
     return isinstance(value, torch.SymInt) and not value.node.expr.is_Integer
 
 
 def tensors_of(value: object) -> Iterator[torch.Tensor]:
-    """The tensors of a node's value, those in its lists, tuples and dicts included."""
+    """Yields the tensors of a node's value, including those in lists, tuples and dicts."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict | list | tuple):
@@ -43,10 +45,11 @@ def tensors_of(value: object) -> Iterator[torch.Tensor]:
 
 
 def mode_of_record(values: Iterable[object]) -> FakeTensorMode | None:
-    """The fake mode in which most of these values were recorded; None where each has one of its own, or none has any.
+    """Returns the fake mode in which most of these values were recorded. None if no value has a
+    mode, or if each of several has a different one.
 
-    Which tensors share a storage is a fact among those of one fake mode. make_fx in real mode records each tensor in a mode
-    of its own, on a storage of its own, views too.
+    Shared storages are known only within one fake mode. make_fx in real mode records each tensor,
+    views included, in its own mode on its own storage.
     """
     tensors = (tensor for value in values for tensor in tensors_of(value))
     fake = (tensor for tensor in tensors if isinstance(tensor, FakeTensor) and not has_unknown_storage(tensor))
@@ -58,18 +61,20 @@ def mode_of_record(values: Iterable[object]) -> FakeTensorMode | None:
 
 
 def has_unknown_storage(tensor: torch.Tensor) -> bool:
-    """Whether a tensor was read from a file that does not say its storage."""
+    """Returns whether a tensor was read from a file that does not record its storage."""
     return getattr(tensor, _UNKNOWN_STORAGE, False)
 
 
 def was_emptied(tensor: torch.Tensor) -> bool:
-    """Whether the graph takes the memory of a tensor away (resize_storage_bytes_, as FSDP does), which tracing did as well."""
+    """Returns whether the graph frees the tensor's memory (resize_storage_bytes_, as FSDP does), so
+    that tracing did too."""
     storage = tensor.untyped_storage().nbytes()
     return type(storage) is int and storage == 0 and (tensor._has_symbolic_sizes_strides or tensor.numel() > 0)
 
 
 def find_group(name: str) -> object | None:
-    """The process group that collectives find under that name; None where this process has none, or knows no ranks of it."""
+    """Returns the process group that collectives find under that name. None if this process has no
+    such group or does not know its ranks."""
     dist = torch.distributed
     if not dist.is_available() or not dist.is_initialized():
         return None
@@ -81,27 +86,29 @@ def find_group(name: str) -> object | None:
 
 
 def group_name(value: object) -> str | None:
-    """The name of a process group; None for anything else."""
+    """Returns the name of a process group; None for anything else."""
     name = getattr(value, "group_name", None)
     return name if isinstance(name, str) and "ProcessGroup" in type(value).__name__ else None
 
 
 class ValueWriter:
-    """Values on their way into a file, and the tables of storages, symbols and meshes they refer to."""
+    """Writes values as messages, and collects the storages, symbols and meshes they refer to."""
 
     def __init__(self, *, is_lenient: bool = False) -> None:
         self.symbols = SymbolWriter()
-        self.mode: FakeTensorMode | None = None  # the one whose tensors' storages are written; see mode_of_record()
+        # Storages of its tensors are written; see mode_of_record().
+        self.mode: FakeTensorMode | None = None
         self.storages: list[Json] = []
         self.meshes: list[tuple[object, Json]] = []
-        self.held: dict[int, torch.UntypedStorage] = {}  # by id; alive, as the address of a freed one could come again
+        # By id. Kept alive, because a new storage could get the address of a freed one.
+        self.held: dict[int, torch.UntypedStorage] = {}
         self.next_storage = 0
         self._is_lenient = is_lenient
         self._storage_ids: dict[int, int] = {}
         self._shapes: dict[tuple[Sequence[int], Sequence[int]], Json] = {}
 
     def _dim(self, value: int | torch.SymInt) -> int | str:
-        """A number, or the text of an expression."""
+        """Returns a number, or the text of an expression."""
         if not isinstance(value, torch.SymInt):
             return int(value)
         text = self.symbols.of(value)
@@ -124,15 +131,18 @@ class ValueWriter:
         return self._storage_ids[key]
 
     def continue_from(self, records: Sequence[Json], held: Mapping[int, torch.UntypedStorage], next_storage: int) -> None:
-        """Starts with the storages of a file that the values were read from, and their ids."""
+        """Starts with the storages and ids of the file that the values were read from."""
         self.storages = list(records)
         self.held = dict(held)
         self._storage_ids = {storage._cdata: identity for identity, storage in held.items()}
         self.next_storage = next_storage
 
     def storage_records(self) -> list[Json]:
-        """The table of storages, once everything is written: those that were read from a file have their sizes as text
-        already, whose symbols and spelling must be known as well."""
+        """Returns the table of storages, once everything is written.
+
+        Storages from a file already have their sizes as text. The symbols and spelling of that text
+        are recorded here.
+        """
         for position, record in enumerate(self.storages):
             identity = int(record.get("id", position))
             if "expr" in record.get("bytes", {}) and identity in self.held:
@@ -140,15 +150,15 @@ class ValueWriter:
         return self.storages
 
     def tensor(self, tensor: torch.Tensor) -> Json:
-        """Message Tensor. FormError for a subclass, and, where a reader shall get the tensor back, for what has no strides
-        or no storage."""
+        """Returns message Tensor. Raises FormError for a tensor subclass and, unless lenient, for a
+        tensor without strides or with quantization."""
         if not is_plain_tensor(tensor):
             raise FormError(f"a tensor of type {type_name(tensor)}: trace the plain tensors inside it")
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             raise FormError("a tensor inside vmap or grad: decompose the operator first (run_decompositions)")
         if not self._is_lenient and (tensor.layout != torch.strided or tensor.is_quantized):
             kind = "quantized" if tensor.is_quantized else f"layout {tensor.layout}"
-            raise FormError(f"a tensor ({kind}) cannot be written: what it has besides sizes has no place")
+            raise FormError(f"a tensor ({kind}) cannot be written: a file can hold only strided, unquantized tensors")
         result: Json = {"dtype": dtype_name(tensor.dtype)}
         layout = tensor.layout
         strides = tensor.stride() if layout == torch.strided else ()
@@ -176,17 +186,17 @@ class ValueWriter:
         return result
 
     def _shape(self, sizes: Sequence[int | torch.SymInt], strides: Sequence[int | torch.SymInt]) -> Json:
-        """The sizes and strides of a tensor; no strides where it has none."""
+        """Returns the sizes and strides of a tensor; no strides if it has none."""
         return form.dims("sizes", list(map(self._dim, sizes))) | form.dims("strides", list(map(self._dim, strides)))
 
     def _fixed_shape(self, sizes: Sequence[int], strides: Sequence[int]) -> Json:
-        """The same without symbols. Many tensors share it."""
+        """Like _shape(), without symbols; cached, because many tensors share it."""
         if (sizes, strides) not in self._shapes:
             self._shapes[sizes, strides] = self._shape(sizes, strides)
         return self._shapes[sizes, strides]
 
     def value(self, value: object) -> Json:
-        """Message Value. FormError for an object that no message says."""
+        """Returns message Value. Raises FormError for an object that no message represents."""
         if value is None:
             return {"none": True}
         if isinstance(value, torch.Tensor):
@@ -210,8 +220,9 @@ class ValueWriter:
         return {"opaque": self.opaque(value)}
 
     def opaque(self, value: object) -> Json:
-        """Message OpaqueValue: a mesh, a group, a generator; in lenient writing any object, by its type."""
-        wrapped = getattr(value, "real_obj", value)  # a script object as fake tensors see it
+        """Returns message OpaqueValue: a mesh, a group or a generator; if lenient, any object by
+        its type."""
+        wrapped = getattr(value, "real_obj", value)  # unwraps a FakeScriptObject
         kind = {} if wrapped is value else {"type": type_name(value)}
         if (mesh := self.mesh(wrapped)) is not None:
             return {"type": "DeviceMesh", "mesh": mesh} | kind
@@ -224,7 +235,7 @@ class ValueWriter:
         raise FormError(f"a value of type {type_name(wrapped)} cannot be written")
 
     def mesh(self, value: object) -> str | None:
-        """The name of a device mesh, which enters the table; None for anything else."""
+        """Returns the name of a device mesh and adds it to the table; None for anything else."""
         if type(value).__name__ != "DeviceMesh" or not hasattr(value, "mesh_dim_names"):
             return None
         for known, record in self.meshes:
@@ -246,8 +257,11 @@ class ValueWriter:
 
 
 def process_groups(meshes: Sequence[tuple[object, Json]], used: Mapping[str, object]) -> tuple[list[Json], Json]:
-    """The process groups that this process has, with the mesh dimensions they serve, and the rank. used: by name, the groups
-    that the graph uses, under the names that it uses; a group may be registered under several."""
+    """Returns this process's groups, each with the mesh dimensions it serves, and the rank.
+
+    used: the groups that the graph uses, by the names that it uses. A group may be registered under
+        several names.
+    """
     dist = torch.distributed
     if not dist.is_available() or not dist.is_initialized():
         return [], {}
@@ -273,7 +287,8 @@ def process_groups(meshes: Sequence[tuple[object, Json]], used: Mapping[str, obj
 
 
 class ValueReader:
-    """The values of a file as fake tensors of one FakeTensorMode that share storages as the file says."""
+    """Reads a file's values as fake tensors of one FakeTensorMode that share storages as
+    recorded."""
 
     def __init__(self, module: Json, symbols: SymbolReader, mode: FakeTensorMode) -> None:
         self.symbols = symbols
@@ -284,8 +299,9 @@ class ValueReader:
         self._records = {}
         for position, record in enumerate(module.get("storages", ())):
             self._records[int(record.get("id", position))] = record
-        self.storages: dict[int, torch.UntypedStorage] = {}  # a caller's own may be put here first
-        self.held: dict[int, torch.UntypedStorage] = {}  # those of constants, which hold data
+        # A caller may enter existing ones first.
+        self.storages: dict[int, torch.UntypedStorage] = {}
+        self.held: dict[int, torch.UntypedStorage] = {}  # storages of constants, with data
 
     def _record(self, identity: int) -> Json:
         if identity not in self._records:
@@ -308,7 +324,8 @@ class ValueReader:
         return result
 
     def tensor(self, message: Json) -> torch.Tensor:
-        """The fake tensor that message Tensor describes. FormError for layouts without strides."""
+        """Returns the fake tensor of message Tensor. Raises FormError for layouts without
+        strides."""
         result = FakeTensor(self.mode, self._plain(message), torch.device(message["device"]))
         if "storage" not in message:
             setattr(result, _UNKNOWN_STORAGE, True)
@@ -319,7 +336,7 @@ class ValueReader:
         return result
 
     def _plain(self, message: Json) -> torch.Tensor:
-        """The tensor on the meta device that message Tensor describes."""
+        """Returns message Tensor as a tensor on the meta device."""
         if message.get("layout", "LAYOUT_STRIDED") != "LAYOUT_STRIDED":
             raise FormError(f"a tensor with layout {message['layout']} cannot be read back")
         dtype = dtype_of(message["dtype"])
@@ -335,9 +352,12 @@ class ValueReader:
             return _seen_through(plain, message)
 
     def constant(self, message: Json, data: torch.Tensor | None) -> torch.Tensor:
-        """The tensor that message Tensor describes, with these elements in row-major order; on the CPU where its device is
-        missing. Without elements a fake tensor, or one on the meta device. Constants that share a storage in the file
-        share one here."""
+        """Returns the tensor of message Tensor, on the CPU if its device is missing.
+
+        data: the elements in row-major order. None gives a fake tensor, or one on the meta device.
+
+        Constants that share a storage in the file share one here.
+        """
         if data is not None:
             result = self._with_data(message, data)
         elif message["device"] == "meta":
@@ -364,13 +384,13 @@ class ValueReader:
             result = once = _seen_through(plain, message)
             data = data.view(plain.dtype).reshape(sizes)
             for dim, stride in enumerate(strides):
-                if stride == 0 and sizes[dim] > 1:  # its elements are one
+                if stride == 0 and sizes[dim] > 1:  # its elements are one element
                     once, data = once.narrow(dim, 0, 1), data.narrow(dim, 0, 1)
             once.copy_(data)
         return result
 
     def value(self, message: Json, graph: Callable[[str], object], scalar: Callable[[Json], object]) -> object:
-        """What message Value says. `graph` finds subgraphs by name, `scalar` reads plain arguments."""
+        """Reads message Value. `graph` finds subgraphs by name, `scalar` reads plain arguments."""
 
         def inner(item: Json) -> object:
             return self.value(item, graph, scalar)
@@ -394,7 +414,7 @@ class ValueReader:
                 return graph(name)
             case {"opaque": opaque}:
                 return self._opaque(opaque)
-        raise FormError(f"a value that this version does not know: {', '.join(message)}")
+        raise FormError(f"a value of unknown kind: {', '.join(message)}")
 
     def _opaque(self, message: Json) -> object:
         if "mesh" in message:
@@ -410,7 +430,7 @@ class ValueReader:
         return find(FAKE_SCRIPT_OBJECT)(result, get_opaque_type_name(type(result)), result)
 
     def mesh(self, name: str) -> object:
-        """The device mesh of that name, without communicators."""
+        """Returns the device mesh of that name, without communicators."""
         if name not in self._meshes:
             from torch.distributed.device_mesh import DeviceMesh
 
@@ -430,7 +450,7 @@ class ValueReader:
 
 
 def _contiguous(sizes: list[int | torch.SymInt]) -> list[int | torch.SymInt]:
-    """The strides of a tensor of these sizes in row-major order."""
+    """Returns the strides of a row-major tensor of these sizes."""
     strides: list[int | torch.SymInt] = []
     step: int | torch.SymInt = 1
     for size in reversed(sizes):
@@ -442,7 +462,8 @@ def _contiguous(sizes: list[int | torch.SymInt]) -> list[int | torch.SymInt]:
 def _on_own_storage(
     sizes: list[int | torch.SymInt], strides: list[int | torch.SymInt], offset: int | torch.SymInt, dtype: torch.dtype
 ) -> torch.Tensor:
-    """A tensor on the meta device that begins `offset` elements after the start of a storage as long as it needs."""
+    """Returns a tensor on the meta device that begins at element `offset` of a storage of the
+    needed length."""
     plain = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
     if isinstance(offset, int) and offset == 0:
         return plain
@@ -452,19 +473,20 @@ def _on_own_storage(
 
 
 def _seen_through(tensor: torch.Tensor, message: Json) -> torch.Tensor:
-    """The tensor with the conjugate and negative bits of message Tensor."""
+    """Returns the tensor with the conjugate and negative bits of message Tensor."""
     result = torch._conj(tensor) if message.get("conjugate") else tensor
     return torch._neg_view(result) if message.get("negative") else result
 
 
 def _present(device: str) -> torch.device:
-    """That device; the CPU for a GPU that is not there."""
+    """Returns that device, or the CPU for a missing GPU."""
     found = torch.device(device)
     return torch.device("cpu") if found.type == "cuda" and not torch.cuda.is_available() else found
 
 
 class AbsentGenerator(torch.Generator):
-    """Stands for the generator of a device that this machine does not have; only its `device` is like that one's."""
+    """Stands in for the generator of a device that this machine lacks. Only its `device` is the
+    same."""
 
     def __new__(cls, device: str | torch.device) -> AbsentGenerator:
         result = super().__new__(cls)
@@ -480,7 +502,7 @@ class AbsentGenerator(torch.Generator):
 
 
 def _generator(device: str) -> torch.Generator:
-    """A generator of that device, or what stands for one."""
+    """Returns a generator of that device, or an AbsentGenerator."""
     try:
         return torch.Generator(device)
     except RuntimeError:
@@ -489,12 +511,13 @@ def _generator(device: str) -> torch.Generator:
 
 @functools.cache
 def dtype_name(dtype: torch.dtype) -> str:
-    """The enumerator of the schema. FormError if it has none."""
+    """Returns the schema's enumerator. Raises FormError if it has none."""
     return form.dtype(str(dtype).removeprefix("torch."))
 
 
 def dtype_of(name: str) -> torch.dtype:
-    """The dtype of an enumerator of the schema. FormError if this version of torch has none."""
+    """Returns the dtype of a schema's enumerator. Raises FormError if this version of torch has
+    none."""
     found = getattr(torch, name.removeprefix("DTYPE_").lower(), None)
     if not isinstance(found, torch.dtype):
         raise FormError(f"torch {torch.__version__} has no dtype {name}")

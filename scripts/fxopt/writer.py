@@ -1,5 +1,7 @@
-"""GraphModule -> the JSON form of a module. Nothing is lost but what NOT_CARRIED lists; what is neither carried nor listed
-is an error. reader.py is the way back, bridge.py the door.
+"""GraphModule -> the JSON form of a module.
+
+Nothing is lost except the facts that NOT_CARRIED and NOT_CARRIED_THINGS list. Anything else that
+cannot be written is an error. reader.py reads the form back; bridge.py is the public interface.
 """
 
 from __future__ import annotations
@@ -33,54 +35,54 @@ from fxopt.objects import (
 from fxopt.training import input_spec, output_spec, pair_by_seq_nr, training_fields
 from fxopt.values import ValueWriter, dtype_name, find_group, group_name, is_symbolic, mode_of_record, process_groups
 
-VERSION = "0.1.0"  # the project's, as CMakeLists.txt has it
+VERSION = "0.1.0"  # the project's version, as in CMakeLists.txt
 
-# What is not written, and why: keys of metadata first, then things by what they are.
+# Facts that are not written, with reasons: first by metadata key, then by description.
 NOT_CARRIED = {
-    "eager_input_vals": "the values of the node's inputs, which those nodes carry; it keeps live tensors",
-    "grapharg": "Dynamo's hold on the caller's live inputs; of no use outside the process that compiles",
-    "creation_timestamp": "the clock at which a pass made the node",
+    "eager_input_vals": "the values of the node's inputs, which those nodes carry; writing it would hold live tensors",
+    "grapharg": "Dynamo's reference to the caller's live inputs, useless outside the compiling process",
+    "creation_timestamp": "the time at which a pass made the node",
 }
 NOT_CARRIED_THINGS = {
-    "the data of a tensor in `val`, and that it is no fake tensor": "a value is what a tensor would be: dtype, sizes,"
-    " strides, offset, storage, device",
-    "the storages of values in another fake mode than most": "which tensors share a storage is a fact among those of one"
-    " FakeTensorMode; make_fx in real mode (its default) records each value in one of its own, on a storage of its own, views"
-    " too, so that its graphs have none: fake and symbolic mode tell them",
-    "sparse and quantized tensors": "an error where they stand, as what they have besides sizes has no place; apply() takes them"
-    " and leaves them alone. For a sparse one make_fx in real mode records None, and that is carried",
-    "integers that do not fit in 64 bits with a sign, as arguments": "an error where they stand; in metadata they are carried",
-    "that some lists and dicts of a value are plain ones beside immutable ones of torch.fx": "all are read back as immutable",
+    "the data of a tensor in `val`, and that it is not a fake tensor": "only its dtype, sizes, strides, offset, storage and"
+    " device are written",
+    "the storages of values in another fake mode than most": "shared storages are known only within one FakeTensorMode."
+    " make_fx in real mode (its default) records each value, views included, in a mode and on a storage of its own, so its"
+    " graphs carry no storages; trace in fake or symbolic mode to keep them",
+    "sparse and quantized tensors": "an error, because a file can hold only their sizes; apply() accepts them and leaves them"
+    " unchanged. make_fx in real mode records None for a sparse tensor, and None is carried",
+    "integers that do not fit in 64 bits with a sign, as arguments": "an error; in metadata they are carried",
+    "that a value mixes plain lists and dicts with torch.fx's immutable ones": "all are read back as immutable",
     "a value's constant (FakeTensor.constant) and memoized items": "the tracer's own cache",
     "classes and functions in nn_module_stack and source_fn_stack that no import finds": "read back as their names, as"
     " torch.export writes them",
-    "the certificate of a file that opt wrote": "it speaks of that file's graph, and a loaded one may be changed",
-    "attributes of the GraphModule that no node names": "no part of the graph",
-    "attributes of nodes that torch.fx.Node does not have, such as _dynamo_source": "bookkeeping of the tracer",
+    "the certificate of a file that opt wrote": "it certifies that file's graph, and a loaded graph may change",
+    "attributes of the GraphModule that no node names": "not part of the graph",
+    "attributes of nodes that torch.fx.Node does not define, such as _dynamo_source": "the tracer's bookkeeping",
     "settings and sources of the ShapeEnv": "symbols, ranges, hints, guards and run-time assertions are carried; a source"
     " is read back as its text",
     "that a size is a SymInt whose expression is a constant": "read back as the number",
     "that a number without symbols has no hint": "its value becomes its hint",
-    "symbols of the ShapeEnv that neither graph nor guards read": "no part of the graph",
-    "the state of a torch.Generator": "its device is carried; the caller brings the state. Where there is no such device, an"
-    " AbsentGenerator stands for it",
+    "symbols of the ShapeEnv that neither the graph nor its guards use": "not part of the graph",
+    "the state of a torch.Generator": "its device is carried; the caller must set the state. An AbsentGenerator stands in for"
+    " the generator of a missing device",
 }
-# Diagnostic metadata where a class that no import finds is read back as its name.
+# Diagnostic metadata, in which a class that no import finds is read back as its name.
 STACK_KEYS = frozenset({"nn_module_stack", "source_fn_stack", "fwd_nn_module_stack", "fwd_source_fn_stack", "torch_fn"})
-# Keys with which attributes of torch.fx objects stand among the metadata of nodes, graphs and modules.
+# Metadata keys for attributes of torch.fx nodes, graphs and modules.
 NODE_TYPE = "fx.type"  # Node.type
-VALUE_KEY = "fx.value_key"  # the metadata key of the node's value where it is not `val`
-VALUE_TYPE = "fx.value_type"  # the class of the node's value where it is one of torch.return_types
+VALUE_KEY = "fx.value_key"  # the metadata key of the node's value, unless it is `val`
+VALUE_TYPE = "fx.value_type"  # the class of the node's value, if it is one of torch.return_types
 IMMUTABLE = "fx.immutable"  # the lists and dicts of the node's value are torch.fx's immutable ones
-TENSOR_META = "fx.tensor_meta"  # of a graph: every tensor has the `tensor_meta` that follows from its value
-CODEGEN = "fx.codegen"  # of a graph: the code generator's class, and the names of the original arguments
-IS_EVAL = "fx.eval"  # of a graph: GraphModule.training is False
-ATTRIBUTE_KINDS = "fx.attributes"  # of a graph: tensors that are not persistent buffers, and what they are
-SYMBOLS = "fx.symbols"  # of the module: SymbolWriter.extra()
-LIBRARIES = "fx.libraries"  # of the module: the Python modules that register operators of its own libraries
+TENSOR_META = "fx.tensor_meta"  # per graph: every tensor has the `tensor_meta` of its value
+CODEGEN = "fx.codegen"  # per graph: the code generator's class, and the original arguments' names
+IS_EVAL = "fx.eval"  # per graph: GraphModule.training is False
+ATTRIBUTE_KINDS = "fx.attributes"  # per graph: kinds of the tensors that are not persistent buffers
+SYMBOLS = "fx.symbols"  # per module: SymbolWriter.extra()
+LIBRARIES = "fx.libraries"  # per module: the Python modules that register its custom operators
 
-INLINE_BYTES = 1024  # of a constant; larger ones go to a .safetensors file
-# Of the metadata `custom`: what a partition writes for a second one to read.
+INLINE_BYTES = 1024  # the largest constant that is stored inline; others go to a .safetensors file
+# Keys of the metadata `custom` that one partition writes and the next reads.
 REPLAY_KEYS = (
     "ap_must_save",
     "ap_must_save_getitem_indices",
@@ -88,7 +90,7 @@ REPLAY_KEYS = (
     "ap_must_save_of",
     "ap_must_save_also",
 )
-MAX_META_DEPTH = 64  # of a metadata tree
+MAX_META_DEPTH = 64  # the deepest metadata tree
 
 KINDS = ("forward_loss_backward", "joint", "forward", "backward", "inference", "optimizer")
 _INPUT_ROLES = (
@@ -101,13 +103,15 @@ Roles = Sequence[RoleSpec] | Mapping[str, RoleSpec] | None
 
 
 class ExportError(ValueError):
-    """The graph holds something that the schema cannot say; the message names the node."""
+    """The graph holds an object that the schema cannot represent. The message names the node."""
 
 
 class Provenance:
-    """What a file says of a module and torch.fx has no place for; read back with it, and written again with it.
+    """The facts of a file that torch.fx cannot hold. load() keeps them, and save() writes them
+    again.
 
-    It stands on the module's graph, which its nodes hold alive anyhow: a graph put in its place or a copy has none.
+    It is an attribute of the module's Graph, which the nodes keep alive anyway. A copy of the
+    graph, or another graph put in its place, has none.
     """
 
     def __init__(
@@ -119,7 +123,7 @@ class Provenance:
     ) -> None:
         self.module = {**module, "graphs": [_without(graph, "nodes") for graph in module["graphs"]]}
         self.uids = {node: uid for uid, node in uids.items()}
-        self.fields = dict(fields)  # of nodes: what passes wrote
+        self.fields = dict(fields)  # the fields that passes wrote, by node
         self.storages = dict(storages)
 
     @staticmethod
@@ -132,8 +136,8 @@ class Provenance:
         graph_module.graph._fxopt_provenance = self
 
     def convention(self, graph: Graph) -> Json:
-        """What the file says of the main graph as a whole and of its outputs, as far as it holds for what the graph has
-        now."""
+        """Returns the file's facts about the main graph and its outputs, as far as they still hold
+        for the graph's present inputs and outputs."""
         known = self.module["graphs"][0]
         result = {"kind": known["kind"]} if "kind" in known else {}
         inputs, leaves = _inputs_of(graph), _output_leaves(graph)
@@ -149,7 +153,7 @@ class Provenance:
         return result
 
     def fields_now(self, graph: Graph) -> dict[Node, Json]:
-        """For the nodes of a graph, the fields that torch.fx has no place for."""
+        """Returns the fields that torch.fx cannot hold, by node of the graph."""
         names = {self._names[node]: node.name for node in graph.nodes if node in self._names}
         inputs = _inputs_of(graph)
         result = {node: dict(self.fields[node]) for node in graph.nodes if node in self.fields}
@@ -161,7 +165,8 @@ class Provenance:
         return result
 
     def _moved(self, spec: Json, inputs: Sequence[Node], leaves: Sequence[object]) -> Json:
-        """A role with the positions and names that inputs and outputs have now, less those that are gone."""
+        """Returns a role with the present positions and names of inputs and outputs; removed ones
+        are left out."""
         result = dict(spec)
         for key, then, now in (("alias_of_input", self._inputs, inputs), ("alias_of_output", self._leaves, leaves)):
             if key in spec:
@@ -176,7 +181,7 @@ def _inputs_of(graph: Graph) -> list[Node]:
 
 
 def _output_leaves(graph: Graph) -> list[object]:
-    """What the graph returns, in the order in which output specifications count."""
+    """Returns the leaves of the graph's output, in the order of output specifications."""
     last = next(iter(reversed(graph.nodes)), None)
     return _leaves(last.args[0]) if last is not None and last.op == "output" and last.args else []
 
@@ -190,7 +195,7 @@ def _leaves(arg: object) -> list[object]:
 
 
 def _places(then: Sequence[object], now: Sequence[object]) -> list[int | None]:
-    """Where each leaf of `now` stands in `then`; each place is given once."""
+    """Returns the position of each leaf of `now` in `then`, each position at most once."""
     places: dict[object, list[int]] = {}
     for place, leaf in reversed(list(enumerate(then))):
         places.setdefault(leaf if isinstance(leaf, Node) else repr(leaf), []).append(place)
@@ -204,8 +209,8 @@ def _without(message: Json, key: str) -> Json:
 class Exporter:
     """One module on its way to the JSON form.
 
-    is_lenient: objects that have no form are written as their type, metadata that passes do not read is left out, and
-    constants have no data: for a file whose reader still has the GraphModule.
+    is_lenient: for a reader that still has the GraphModule. Objects without a form are written as
+        their type, metadata that passes do not read is left out, and constants have no data.
     """
 
     def __init__(
@@ -216,19 +221,19 @@ class Exporter:
         self.values = ValueWriter(is_lenient=is_lenient)
         self.graphs: list[tuple[str, GraphModule, str | None]] = []  # name, graph, owner
         self.uids: dict[Node, int] = {}
-        self.objects: dict[str, object] = {}  # lenient: what the text of an opaque argument stands for
-        self.named: dict[str, object] = {}  # what the names of targets, operators, groups and enumerators stand for
+        self.objects: dict[str, object] = {}  # if lenient: the opaque arguments, by their text
+        self.named: dict[str, object] = {}  # targets, operators, groups and enumerators, by name
         self._short_paths = short_paths
         self._drop = frozenset(drop) | NOT_CARRIED.keys()
         self._graph_names: dict[int, str] = {}  # by identity
         self._operators: dict[str, torch._ops.OpOverload] = {}
-        self._groups: dict[str, Node] = {}  # by name, the first node whose collective uses it
+        self._groups: dict[str, Node] = {}  # the first collective that uses a group, by its name
         self._constants: list[Json] = []
         self._constant_names: dict[torch.Tensor, str] = {}
         self._large: dict[str, torch.Tensor] = {}
         self._large_storages: set[int] = set()
         self._provenance: Provenance | None = None
-        self._known_fields: dict[Node, Json] = {}  # of the graph at hand
+        self._known_fields: dict[Node, Json] = {}  # for the current graph
         self._sources: dict[str, Json | None] = {}  # by stack trace, which many nodes share
 
     # ---- the module
@@ -243,13 +248,13 @@ class Exporter:
         outputs: Sequence[RoleSpec] | None = None,
         num_forward_outputs: int | None = None,
     ) -> Json:
-        """The whole module. ExportError for what cannot be written."""
+        """Returns the whole module. Raises ExportError for an object that cannot be written."""
         self._provenance = Provenance.of(graph_module)
         known = self._provenance.module if self._provenance is not None else {}
         if self._provenance is not None:
             next_storage = int(known.get("counters", {}).get("next_storage", 0))
             self.values.continue_from(known.get("storages", ()), self._provenance.storages, next_storage)
-        # Where guards have fixed every symbol, no value leads to them any more.
+        # If guards have fixed every symbol, no value leads to the ShapeEnv any more.
         self.values.symbols.note(getattr(graph_module, "shape_env", None))
         self._collect(graph_module, known["graphs"][0]["name"] if known else name, None)
         next_uid = self._number(int(known.get("counters", {}).get("next_uid", 0)))
@@ -263,7 +268,7 @@ class Exporter:
         module: Json = {"name": name, "producer": producer} | known | {"graphs": graphs}
         groups, rank = process_groups(self.values.meshes, self._used_groups(known.get("groups", ())))
         storages = self.values.storage_records()
-        assertions = self.values.symbols.assertions(self._text)  # first: they may read symbols that no value does
+        assertions = self.values.symbols.assertions(self._text)  # first: they may use more symbols
         module["symbols"] = self.values.symbols.records(self._symbol_sites(graphs[0]["name"]))
         module["assertions"] = assertions
         module["storages"] = storages
@@ -286,7 +291,7 @@ class Exporter:
         return {key: value for key, value in module.items() if value}
 
     def _collect(self, graph_module: GraphModule, name: str, owner: str | None) -> None:
-        """Gives every graph that is reached from `graph_module` its name; one reached twice is nobody's own."""
+        """Names every graph reachable from `graph_module`. A graph reached twice has no owner."""
         if id(graph_module) in self._graph_names:
             known = self._graph_names[id(graph_module)]
             self.graphs = [(n, g, None if n == known else o) for n, g, o in self.graphs]
@@ -298,13 +303,14 @@ class Exporter:
                 self._collect(child, f"{name}.{path}", name)
 
     def _recorded(self) -> Iterator[object]:
-        """The values of all nodes, and what their graphs hold."""
+        """Yields the values of all nodes, and the attributes of their graphs."""
         for _, graph_module, _ in self.graphs:
             yield from (node.meta.get(_value_key(node)) for node in graph_module.graph.nodes)
             yield from attributes_of(graph_module).values()
 
     def _number(self, first_new: int) -> int:
-        """Gives nodes their uids: those they were read with, new nodes the next ones. Returns the next uid."""
+        """Assigns uids: nodes from a file keep theirs, new nodes get the next ones. Returns the
+        next uid."""
         known = self._provenance.uids if self._provenance is not None else {}
         next_uid = max([first_new, *(uid + 1 for uid in known.values())])
         for _, graph, _ in self.graphs:
@@ -317,7 +323,8 @@ class Exporter:
         return next_uid
 
     def _symbol_sites(self, graph: str) -> dict[str, tuple[str, str, list[str]]]:
-        """Where symbols are defined in the main graph: a placeholder, one of its sizes, or the node that binds them."""
+        """Returns the definition of each symbol in the main graph as (graph, node, path): a
+        placeholder, one of its sizes, or the node that binds it."""
         sites: dict[str, tuple[str, str, list[str]]] = {}
         for node in self.graphs[0][1].graph.nodes:
             for symbol, keys in (node.meta.get("unbacked_bindings") or {}).items():
@@ -398,9 +405,9 @@ class Exporter:
             raise ExportError(f"graph {graph!r}: attribute {path!r}: {error}") from error
 
     def _constant(self, name: str, tensor: torch.Tensor) -> str:
-        """A tensor behind get_attr. Fake ones have no data."""
+        """Records a tensor behind get_attr and returns its name. Fake tensors have no data."""
         record: Json = {"name": name, "tensor": self.values.tensor(tensor)}
-        if not tensor.is_leaf:  # a buffer that was written in place: as a leaf that requires grad it could not be written again
+        if not tensor.is_leaf:  # a buffer written in place; a leaf that requires grad forbids that
             record["tensor"].pop("requires_grad", None)
         self._constants.append(record)
         if self.is_lenient or isinstance(tensor, torch._subclasses.FakeTensor) or tensor.is_meta:
@@ -410,9 +417,10 @@ class Exporter:
             raw = bytes(data.reshape(-1).view(torch.uint8).tolist())
             record["inline_data"] = form.plain(raw)["bytes_value"]
         else:
-            if data.dtype in (torch.complex32, torch.complex128):  # safetensors has no name for them
+            # The safetensors format has no names for these dtypes.
+            if data.dtype in (torch.complex32, torch.complex128):
                 data = data.reshape(-1).view(torch.uint8)
-            storage = data.untyped_storage()._cdata  # safetensors refuses tensors that share one
+            storage = data.untyped_storage()._cdata  # safetensors refuses shared storages
             self._large[name] = data.clone() if storage in self._large_storages else data
             self._large_storages.add(storage)
             record |= {"path": self._large_path().name, "key": name}
@@ -423,8 +431,8 @@ class Exporter:
 
     @contextlib.contextmanager
     def large_constants(self) -> Iterator[None]:
-        """Writes the constants above INLINE_BYTES: they appear beside the file once what happens inside, the writing of
-        the file, is done. If that fails, nothing has changed."""
+        """Writes the constants above INLINE_BYTES beside the file, once the body, which writes the
+        file, has succeeded. If the body fails, nothing changes."""
         if not self._large:
             yield
             return
@@ -445,23 +453,27 @@ class Exporter:
     # ---- process groups
 
     def _note_groups(self, node: Node) -> None:
-        """Remembers the process group that the call of an operator names."""
+        """Records the process group that an operator's call names."""
         names = (argument.name for argument in node.target._schema.arguments)
         for name, arg in [*zip(names, node.args), *node.kwargs.items()]:
             if name == "group_name" and isinstance(arg, str):
                 self._groups.setdefault(arg, node)
 
     def _used_groups(self, known: Sequence[Json]) -> dict[str, object]:
-        """The groups that the collectives use, by the names that they use. ExportError for a name that neither leads to a
-        group in this process nor to one of `known`, the groups of the file that the graph was read from."""
+        """Returns this process's groups that the collectives use, by the names that they use.
+
+        known: the groups of the file that the graph was read from.
+
+        Raises ExportError for a name that is neither a group of this process nor in `known`.
+        """
         from_file = {record["uid"] for record in known}
         result: dict[str, object] = {}
         for name, node in self._groups.items():
             if (group := find_group(name)) is not None:
                 result[name] = group
             elif name not in from_file and not self.is_lenient:
-                reason = f"its process group {name!r} is not known in this process, and so are not its ranks"
-                hint = "save where the group is: after init_process_group, which takes the backend 'fake' too, and new_group"
+                reason = f"its process group {name!r} is not known in this process, so its ranks are unknown"
+                hint = "save where the group exists: after init_process_group (the backend 'fake' suffices) and new_group"
                 raise ExportError(f"node %{node.name} ({_shown_target(node)}): {reason}; {hint}")
         return result
 
@@ -495,9 +507,10 @@ class Exporter:
         return name_of(node.target)
 
     def _noted(self, name: str, value: object) -> str:
-        """The name under which the object is known from here on: another object's name gets a number."""
+        """Returns a unique name for the object. A name that another object has gets a number."""
         if not self.is_lenient or isinstance(value, torch._ops.OperatorBase):
-            return name  # an operator may have several objects: the registry makes a new one after a change
+            # An operator may have several objects: the registry makes a new one after a change.
+            return name
         unique, number = name, 1
         while self.named.setdefault(unique, value) is not value:
             number += 1
@@ -513,21 +526,22 @@ class Exporter:
         return self.values.value(tuple(value) if is_return_type(type(value)) else value)
 
     def _note_operator(self, operator: object) -> bool:
-        """Remembers an operator whose schema the file shall say: one of another namespace than aten. Whether it is one."""
+        """Records an operator whose schema the file must hold, one outside the namespace aten.
+        Returns whether it is such an operator."""
         is_other = isinstance(operator, torch._ops.OpOverload) and operator.namespace != "aten"
         if is_other:
             self._operators.setdefault(str(operator), operator)
         return is_other
 
     def _argument(self, node: Node, place: int | str, value: object) -> Json:
-        """arg() of the argument at that position or of that name; FormError says which."""
+        """arg() of the argument at that position or of that name, which its FormError names."""
         try:
             return self.arg(value)
         except FormError as error:
             raise FormError(f"{_shown_argument(node, place)}: {error}") from error
 
     def arg(self, value: object) -> Json:
-        """Message Arg of a node's argument. FormError for what no argument can be."""
+        """Returns message Arg of a node's argument. Raises FormError for an unsupported type."""
         if isinstance(value, Node):
             return {"node": value.name}
         if self.is_lenient and type(value) is int and not form.is_int64(value):
@@ -548,13 +562,14 @@ class Exporter:
         raise FormError(f"an argument of type {type_name(value)} cannot be written")
 
     def _opaque(self, value: object) -> Json:
-        """The argument for an object that the caller keeps."""
+        """Returns the argument for an object that the caller keeps."""
         text = f"#{len(self.objects)}"
         self.objects[text] = value
         return {"opaque": {"type": type_name(value), "text": text}}
 
     def _leaf(self, value: object) -> Json | None:
-        """What arguments and metadata write alike; None for containers and unknown objects."""
+        """Returns the form that arguments and metadata share; None for containers and unknown
+        objects."""
         if isinstance(value, enum.Enum):
             return self._enumerator(value)
         if (result := form.scalar(value)) is not None:
@@ -637,7 +652,8 @@ class Exporter:
         return form.shorten_paths(value) if self._short_paths else value
 
     def _tree(self, value: object, depth: int = 0, *, is_stack: bool = False) -> Json:
-        """The typed tree of a metadata value. FormError for an object without a typed form."""
+        """Returns the typed tree of a metadata value. Raises FormError for an object that has
+        none."""
 
         def inner(item: object) -> Json:
             return self._tree(item, depth + 1, is_stack=is_stack)
@@ -650,11 +666,11 @@ class Exporter:
             return form.mapping({"decimal": str(value)}, inner, "int")
         if isinstance(value, Node):
             if value not in self.uids:
-                raise FormError(f"it refers to node {value.name}, which is in no graph of this module")
+                raise FormError(f"it refers to node {value.name}, which no graph of this module contains")
             return {"uid_ref": self.uids[value]}
         if isinstance(value, torch.Tensor):
             if not isinstance(value, torch._subclasses.FakeTensor) and not value.is_meta:
-                raise FormError("a tensor with data; metadata carries what a tensor would be")
+                raise FormError("a tensor with data; metadata can hold only fake and meta tensors")
             return {"value": self.values.value(value)}
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             return {"value": self.values.value(value)}
@@ -687,7 +703,7 @@ class Exporter:
                 raise FormError("a defaultdict, whose factory cannot be written")
             return form.mapping(value, inner, "" if type(value) is dict else _class_name(value))
         if isinstance(value, set | frozenset):
-            items = sorted(value, key=repr)  # a set's own order changes from run to run
+            items = sorted(value, key=repr)  # a set's order changes from run to run
             return form.sequence(items, inner, "set", "" if type(value) is set else _class_name(value))
         if type(value).__name__ == "OrderedSet":
             return form.sequence(list(value), inner, "set", _class_name(value))
@@ -705,7 +721,7 @@ class Exporter:
         roles: Roles,
         outputs: Sequence[RoleSpec] | None,
     ) -> None:
-        """Kind of the main graph, roles of its placeholders and of its outputs."""
+        """Sets the main graph's kind and the roles of its placeholders and outputs."""
         if self._provenance is not None:
             main |= self._provenance.convention(graph_module.graph)
         placeholders = [node for node in main["nodes"] if node["kind"] == "NODE_KIND_PLACEHOLDER"]
@@ -735,12 +751,12 @@ class Exporter:
 
 def _advice(item: object) -> str:
     if type(item).__name__ == "GuardsFn":
-        return "; ep.graph_module and ep.module(check_guards=False) do without it"
-    return "; trace through the module, so that its operators are nodes" if isinstance(item, torch.nn.Module) else ""
+        return "; use ep.graph_module or ep.module(check_guards=False), which have none"
+    return "; trace through the module, so that its operators become nodes" if isinstance(item, torch.nn.Module) else ""
 
 
 def _value_key(node: Node) -> str:
-    """The key of the node's metadata that holds its value."""
+    """Returns the metadata key that holds the node's value."""
     return "val" if "val" in node.meta or "example_value" not in node.meta else "example_value"
 
 
@@ -763,33 +779,34 @@ def _class_name(value: object) -> str:
 
 
 def _sequence_type(value: object) -> str:
-    """The type to write for a list or tuple that is not a plain one; fx's immutable list counts as plain."""
+    """Returns the type to write for a list or tuple, empty for a plain one. torch.fx's immutable
+    list counts as plain."""
     plain = type(value) in (list, tuple) or type(value).__module__ == "torch.fx.immutable_collections"
     return "" if plain else _class_name(value)
 
 
 def has_derivable_meta(value: object) -> bool:
-    """Whether `tensor_meta` of this value can be derived without asking a ShapeEnv, which would remember the question."""
+    """Returns whether the value's `tensor_meta` can be derived without a guard in a ShapeEnv."""
     if not isinstance(value, torch.Tensor) or not getattr(value, "_has_symbolic_sizes_strides", False):
         return isinstance(value, torch.Tensor)
     return not any(map(is_symbolic, (*value.shape, *value.stride(), value.storage_offset())))
 
 
 def _derives_meta(graph_module: GraphModule) -> bool:
-    """Whether all nodes with a tensor of plain sizes as value have `tensor_meta`: what follows from the value then need
-    not be written."""
+    """Returns whether all nodes whose value is a tensor of plain sizes have `tensor_meta`. The part
+    that follows from the value is then not written."""
     values = [node for node in graph_module.graph.nodes if has_derivable_meta(node.meta.get("val"))]
     return bool(values) and all(type(node.meta.get("tensor_meta")) is TensorMetadata for node in values)
 
 
 def _follows(meta: Mapping[str, object]) -> bool:
-    """Whether `tensor_meta` follows from `val`."""
+    """Returns whether `tensor_meta` follows from `val`."""
     value = meta.get("val")
     return has_derivable_meta(value) and meta["tensor_meta"] == _extract_tensor_metadata(value)
 
 
 def _attribute_kind(graph_module: GraphModule, path: str, item: object) -> str | None:
-    """What a tensor behind get_attr is, where it is neither a parameter nor a persistent buffer."""
+    """Returns the kind of a tensor behind get_attr; None for a parameter or persistent buffer."""
     if not isinstance(item, torch.Tensor) or isinstance(item, torch.nn.Parameter):
         return None
     folder, _, name = path.rpartition(".")
@@ -800,14 +817,14 @@ def _attribute_kind(graph_module: GraphModule, path: str, item: object) -> str |
 
 
 def _told(placeholders: list[Json], roles: Roles) -> Iterator[tuple[Json, RoleSpec]]:
-    """Placeholders with the roles given for them."""
+    """Yields placeholders with the roles given for them."""
     if roles is None:
         return
     if isinstance(roles, Mapping):
         names = {node["name"]: node for node in placeholders}
         for name, role in roles.items():
             if name not in names:
-                raise ExportError(f"a role for {name!r}, which is no placeholder")
+                raise ExportError(f"a role for {name!r}, which is not a placeholder")
             yield names[name], role
         return
     if len(roles) != len(placeholders):
@@ -825,7 +842,10 @@ def _role(role: RoleSpec, prefix: str, known: Sequence[str]) -> Json:
 
 
 def _kind(main: Json, placeholders: list[Json], outputs: list[Json], told: str | None) -> str | None:
-    """outputs: as AOTAutograd describes them; nothing where it does not."""
+    """Returns the main graph's kind, None if unknown.
+
+    outputs: as AOTAutograd's descriptors give them; empty without descriptors.
+    """
     if told is not None:
         if told not in KINDS:
             raise ExportError(f"unknown graph kind {told!r}: one of {', '.join(KINDS)}")
@@ -841,7 +861,7 @@ def _kind(main: Json, placeholders: list[Json], outputs: list[Json], told: str |
 
 
 def _described_outputs(graph_module: GraphModule, placeholders: list[Json], count: int) -> list[Json]:
-    """Output specifications from AOTAutograd's descriptors; nothing where there are none."""
+    """Returns output specifications from AOTAutograd's descriptors; empty without descriptors."""
     last = next(iter(reversed(graph_module.graph.nodes)), None)
     descriptors = last.meta.get("desc") if last is not None else None
     if not isinstance(descriptors, list | tuple) or len(descriptors) != count:
@@ -851,7 +871,7 @@ def _described_outputs(graph_module: GraphModule, placeholders: list[Json], coun
 
 
 def _find_loss(main: Json, placeholders: list[Json], leaves: list[Json], specs: list[Json]) -> None:
-    """Calls an output with a tangent and no dimensions the loss: a training step without another loss has this one."""
+    """Marks each output that has a tangent and no dimensions as the loss, guessed."""
     tangents = {str(node.get("input", {}).get("desc")) for node in placeholders}
     values = {node["name"]: node.get("value", {}) for node in main["nodes"]}
     for leaf, spec in zip(leaves, specs):
@@ -867,7 +887,7 @@ def _is_of_backward(spec: Json) -> bool:
 
 
 def attributes_of(graph_module: GraphModule) -> dict[str, object]:
-    """What the graph's get_attr nodes and called modules name, in order of first use."""
+    """Returns the targets of get_attr and call_module nodes, by path in order of first use."""
     result: dict[str, object] = {}
     for node in graph_module.graph.nodes:
         if node.op in ("get_attr", "call_module") and node.target not in result:
@@ -887,14 +907,14 @@ def _op_schema(name: str, operator: torch._ops.OpOverload) -> Json:
     try:
         effect = torch._higher_order_ops.effects._get_effect(operator)
     except (AttributeError, RuntimeError, ValueError):
-        return schema  # this version of torch keeps no register of effects for it
+        return schema  # this version of torch records no effects for it
     if effect is not None:
         schema["effectful"] = True
     return schema
 
 
 def last_frame(stack_trace: str) -> Json | None:
-    """Message Source of the innermost frame of a printed stack."""
+    """Returns message Source of the innermost frame of a printed stack, None if it has no frame."""
     frames = re.findall(r'File "([^"\n]+)", line (\d+), in ([^\n]+)(?:\n[ \t]+([^\n]+))?', stack_trace)
     if not frames:
         return None

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How long the stages of gpu_check.sh will take on an H100, estimated on a machine without one.
+"""Estimate the time of the stages of gpu_check.sh on an H100, on a machine without one.
 
     scripts/gpu_check/estimate.py [--fxopt PROGRAM]
 
-Measured here, on this CPU: what the program and Python do with each full-size graph before it runs. From `fxopt diff --device h100`:
-the roofline of one step, times two. Assumed: SECONDS. Needs torch. Exits with 1 when a stage, or all together, would be cut off.
+The work of the program and Python before each full-size graph runs is measured on this CPU. A step
+takes twice its roofline of `fxopt diff --device h100`. SECONDS are assumptions. Needs torch. Exits
+with 1 if a stage, or all stages together, would exceed the limit.
 """
 
 from __future__ import annotations
@@ -24,23 +25,24 @@ from stage import Context, all_stages
 from stages import memory
 
 SECONDS = {
-    "start": 10.0,  # of a process: import torch, a context, libraries at their first call
-    "node": 20e-6,  # from one call of Python to the next
+    "start": 10.0,  # per process: import torch, a context, first calls of libraries
+    "node": 20e-6,  # from one call in Python to the next
     "billed node": 120e-6,  # the same, with two readings of the allocator's counters
-    "inputs": 0.3,  # of a graph: random numbers, and memory from the driver
-    "snapshot": 0.5,  # of a billed run: reading its events
-    "model": 8.0,  # llama1b: building it twice
-    "trace": 25.0,  # llama1b: of 16 layers; 8 take 9 s on this CPU
-    "comparing": 1.5,  # llama1b: 2.5 GB of gradients to the card
+    "inputs": 0.3,  # per graph: random numbers, and memory from the driver
+    "snapshot": 0.5,  # per billed run: reading its events
+    "model": 8.0,  # llama1b: building the model twice
+    "trace": 25.0,  # llama1b: tracing 16 layers; 8 take 9 s on this CPU
+    "comparing": 1.5,  # llama1b: copying 2.5 GB of gradients to the card
     "profile": 20.0,
 }
 PROFILE = "h100,torch-2.11"
-LLAMA_STEP = 0.25  # roofline of forward and backward of 1.24 B parameters on 4096 tokens, and of launches, times two
+# Twice the roofline of forward and backward of 1.24 B parameters on 4096 tokens, and of launches.
+LLAMA_STEP = 0.25
 STEPS_OF_LLAMA = 6 * 4
 
 
 def of_memory(fxopt: Fxopt) -> tuple[float, float, float]:
-    """Seconds of the host before graphs run, of launching, and of the device."""
+    """Returns the seconds of the host before graphs run, of launching, and of the device."""
     import memory_runs
 
     context = Context(fxopt.program, False)

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Measures on a GPU what fxopt predicts.
+"""Checks fxopt's predictions on a GPU.
 
     scripts/gpu_check.sh [STAGE...] [--out FILE] [--fxopt PROGRAM] [--seconds N]
     scripts/gpu_check.sh --dry-run [STAGE...] [--no-limits]
     scripts/gpu_check.sh --pack FOLDER
     scripts/gpu_check.sh --list
 
-Runs the stages named, without any all of them, the most valuable first; each has a time limit. Every unit of work gives one row of
-FILE, a JSON list that is whole at any moment. A run goes on where an earlier one on the same machine stopped, and tries again
-what failed. A table for each stage is printed at the end.
+Runs the named stages (default: all), the most valuable first. Each stage has a time limit. Each
+unit of work adds one row to FILE, a JSON list that is complete at any moment. A run resumes an
+earlier one on the same machine and retries failed units. It prints a table for each stage at the
+end.
 
---dry-run needs no GPU: the same with small shapes, over fake tensors or on the CPU. The limits fit a card;
---no-limits lets a slow machine finish. For a machine that has Python and torch, --pack copies the rest, and says how large it is.
-Needs torch on the machine, for the stage llama1b transformers; no network, no compiler.
-Exits with 1 when a unit failed or was not reached.
+--dry-run needs no GPU: it uses small shapes, over fake tensors or on the CPU. The limits suit a
+GPU; --no-limits lets a slow machine finish. --pack copies everything except Python and torch to
+FOLDER, for another machine, and prints its size. Needs torch, and transformers for the stage
+llama1b; no network and no compiler. Exits with 1 if a unit failed or was not reached.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ from stage import ROOT, Context, Process, Stage, all_stages
 
 
 def machine_of(context: Context) -> Row:
-    """What a result holds for. Rows of other machines stay in the file and are not gone on with."""
+    """Returns the versions that a result is valid for. Rows of other machines stay in the file but
+    are not resumed."""
     card, driver = "no GPU", ""
     if not context.is_dry:
         query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
@@ -68,12 +70,12 @@ def find_program(option: str | None) -> str:
     packed = ROOT / "bin" / "fxopt"
     program = str(packed) if option is None and packed.exists() else tool.find_fxopt(option)
     if program is None:
-        raise RuntimeError("no fxopt program: build it, then give --fxopt or set FXOPT")
+        raise RuntimeError("no fxopt program: build it, then pass --fxopt or set FXOPT")
     return str(pathlib.Path(shutil.which(program) or program).resolve())
 
 
 def default_path(context: Context, machine: Row) -> pathlib.Path:
-    """Of a card the file in testdata/measured that is its own."""
+    """Returns the default file of results: a card has its own in testdata/measured."""
     if context.is_dry:
         return pathlib.Path("gpu_check.json")
     return ROOT / "testdata" / "measured" / f"{slug(machine['card'])}.json"
@@ -84,7 +86,7 @@ def default_path(context: Context, machine: Row) -> pathlib.Path:
 
 @dataclass
 class Progress:
-    """What became of one stage in this run."""
+    """The outcome of one stage in this run."""
 
     stage: Stage
     seconds: float = 0
@@ -93,7 +95,7 @@ class Progress:
 
 
 class Worker:
-    """A process that does units of one stage. It ends with this one, however this one ends."""
+    """A process that runs units of one stage. It ends whenever this process ends."""
 
     def __init__(self, stage: Stage, context: Context, process: Process, keys: list[str]) -> None:
         command = [sys.executable, str(HERE / "main.py"), "--worker", stage.name, "--fxopt", context.fxopt]
@@ -116,7 +118,8 @@ class Worker:
         self._lines.put(None)
 
     def next_line(self, seconds: float) -> str | None:
-        """None at its end. queue.Empty when it said nothing for so long."""
+        """Returns the next line, None at the end of output. Raises queue.Empty after `seconds`
+        without one."""
         return self._lines.get(timeout=max(seconds, 0.001))
 
     def stop(self) -> None:
@@ -133,7 +136,8 @@ class Worker:
 
 
 def run_process(stage: Stage, context: Context, process: Process, results: Results, machine: Row, finish: float) -> Progress:
-    """Its units that have no result yet; behind one that ends the process in another one."""
+    """Runs the process's units that have no result yet. If a unit ends the process, a new process
+    runs the rest."""
     progress = Progress(stage)
     done = results.done(stage.name, machine)
     todo = [key for key in process.keys if key not in done]
@@ -173,7 +177,8 @@ def enter(results: Results, stage: Stage, machine: Row, key: str, row: Row, seco
 
 
 def run_stage(stage: Stage, context: Context, results: Results, machine: Row, finish: float | None) -> Progress:
-    """`finish`: when all stages end, by time.monotonic(); None: neither they nor this one has a limit."""
+    """Runs one stage. finish: the end of all stages by time.monotonic(); None: no limits, for this
+    stage either."""
     start = time.monotonic()
     finish = start + threading.TIMEOUT_MAX / 2 if finish is None else min(finish, start + stage.seconds)
     progress = Progress(stage)
@@ -186,7 +191,8 @@ def run_stage(stage: Stage, context: Context, results: Results, machine: Row, fi
 
 
 def work(stage: Stage, context: Context, keys: list[str]) -> int:
-    """The other side of Worker. The results go to the standard output; whatever else is printed goes elsewhere."""
+    """Runs units in the worker process. Only results go to standard output; other output goes to
+    standard error."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -231,13 +237,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="gpu_check.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("stages", nargs="*", metavar="STAGE", help="see --list; without any: all")
-    parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="the results (default: testdata/measured/CARD.json)")
-    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: that of the pack, $FXOPT, PATH)")
-    parser.add_argument("--seconds", type=float, default=420, metavar="N", help="for all stages together (default: 420)")
-    parser.add_argument("--no-limits", action="store_true", help="let each stage take the time that it needs")
-    parser.add_argument("--dry-run", action="store_true", help="without a GPU, with small shapes")
-    parser.add_argument("--pack", type=pathlib.Path, metavar="FOLDER", help="copy what must travel there, and say its size")
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help="the stages to run, see --list (default: all)")
+    parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="results file (default: testdata/measured/CARD.json)")
+    parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: the pack's, $FXOPT, PATH)")
+    parser.add_argument("--seconds", type=float, default=420, metavar="N", help="limit for all stages together (default: 420)")
+    parser.add_argument("--no-limits", action="store_true", help="let each stage run to its end")
+    parser.add_argument("--dry-run", action="store_true", help="run without a GPU, with small shapes")
+    parser.add_argument("--pack", type=pathlib.Path, metavar="FOLDER", help="copy everything for another machine, print its size")
     parser.add_argument("--list", action="store_true", help="print the stages")
     parser.add_argument("--stages", dest="folder", type=pathlib.Path, default=HERE / "stages", help=argparse.SUPPRESS)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -248,7 +254,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(f"{stage.name:9} {stage.about}; at most {stage.seconds} s" for stage in stages))
         return 0
     if unknown := set(options.stages) - {stage.name for stage in stages}:
-        parser.error(f"unknown stages: {', '.join(sorted(unknown))}; there are {', '.join(stage.name for stage in stages)}")
+        parser.error(f"unknown stages: {', '.join(sorted(unknown))}; stages are {', '.join(stage.name for stage in stages)}")
     try:
         context = Context(find_program(options.fxopt), options.dry_run, options.folder)
         if options.worker:
@@ -257,7 +263,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(make_pack(options.pack, context.fxopt))
             return 0
         if not options.dry_run and shutil.which("nvidia-smi") is None:
-            raise RuntimeError("there is no GPU (no nvidia-smi); --dry-run needs none")
+            raise RuntimeError("no GPU found (no nvidia-smi); pass --dry-run to run without one")
         machine = machine_of(context)
         results = Results(options.out or default_path(context, machine))
     except (OSError, RuntimeError, ValueError, subprocess.CalledProcessError) as error:

@@ -1,4 +1,4 @@
-"""Copies the scripts, the graphs and the program to a machine that has Python and torch."""
+"""Copies scripts, graphs and the program for another machine that has Python and torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 
 from stage import ROOT
 
-# Of the repository. Tests and what belongs to other tools stay behind.
+# Paths in the repository. Tests and files of other tools are not copied.
 PARTS = (
     "scripts/gpu_check.sh", "scripts/gpu_check", "scripts/fxopt", "scripts/peers", "scripts/traces",
     "scripts/trace_gpu_free.py", "testdata/gpu", "ir/device/profiles",
@@ -18,7 +18,8 @@ LEFT_OUT = ("__pycache__", "differential_parts", "edit_parts", "allocator", "*.p
 
 
 def make_pack(folder: pathlib.Path, program: str) -> str:
-    """Returns a sentence with its size. FileExistsError where the folder holds something."""
+    """Fills the folder and returns a line with its size. Raises FileExistsError if it is not
+    empty."""
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder} is not empty")
     for part in PARTS:
@@ -38,5 +39,5 @@ def make_pack(folder: pathlib.Path, program: str) -> str:
         shutil.copy2(plugin, folder / "bin" / plugin.name)
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
-    lacking = "" if plugin.exists() else "; without the plugin for CUDA, which the stages bits and run need"
-    return f"{folder}: {len(files)} files, {size / 1e6:.1f} MB{lacking}; there: scripts/gpu_check.sh --out FILE"
+    lacking = "" if plugin.exists() else "; without the CUDA plugin, which the stages bits and run need"
+    return f"{folder}: {len(files)} files, {size / 1e6:.1f} MB{lacking}; run there: scripts/gpu_check.sh --out FILE"

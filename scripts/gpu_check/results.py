@@ -1,4 +1,5 @@
-"""The file of results: a JSON list with one row a line. It is whole at any moment, whatever stops the program."""
+"""The file of results: a JSON list with one row a line. It is complete even if the program is
+killed."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ Row = dict[str, object]
 
 
 class Results:
-    """Rows by stage, key and machine; a new row replaces the one of the same three."""
+    """Rows by stage, key and machine. A new row replaces an old one with the same three."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        """Reads the file if there is one, and removes the temporary files of a run that was killed. ValueError if the file holds
-        no results."""
+        """Reads the file if it exists, and removes the temporary files of a killed run. Raises
+        ValueError if the file holds no results."""
         self.path = path
         self.rows: list[Row] = []
         for left in path.parent.glob(f".{path.name}.*"):
@@ -24,7 +25,7 @@ class Results:
         if path.exists():
             self.rows = json.loads(path.read_text(encoding="utf-8"))
             if not isinstance(self.rows, list) or not all(isinstance(row, dict) for row in self.rows):
-                raise ValueError(f"{path} is no list of rows: give another file to --out")
+                raise ValueError(f"{path} is not a list of rows; pass another file to --out")
 
     def add(self, row: Row) -> None:
         self.rows = [other for other in self.rows if identity(other) != identity(row)] + [row]
@@ -34,11 +35,12 @@ class Results:
         return [row for row in self.rows if row["stage"] == stage and row["machine"] == machine]
 
     def done(self, stage: str, machine: Row) -> set[str]:
-        """The keys that have a result, errors left out: the next run tries those again."""
+        """Returns the keys with a result. Keys with an error are left out, so the next run retries
+        them."""
         return {str(row["key"]) for row in self.of(stage, machine) if "error" not in row}
 
     def write(self) -> None:
-        """By a temporary file that is renamed."""
+        """Writes the file by renaming a temporary one."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         with beside.open("w", encoding="utf-8") as file:
@@ -57,7 +59,7 @@ def lines_of(rows: Iterable[Row]) -> str:
 
 
 def table(heads: Iterable[str], cells: Iterable[Iterable[object]]) -> list[str]:
-    """Lines of a table in Markdown, whose columns line up."""
+    """Returns the lines of a Markdown table with aligned columns."""
     rows = [[str(head) for head in heads], *([str(cell) for cell in row] for row in cells)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
 
@@ -68,12 +70,12 @@ def table(heads: Iterable[str], cells: Iterable[Iterable[object]]) -> list[str]:
 
 
 def slug(card: object) -> str:
-    """The name of a card as file names have it."""
+    """Returns a card's name as used in file names."""
     return re.sub(r"[^a-z0-9]+", "-", str(card).lower()).strip("-")
 
 
 def gib(value: object) -> str:
-    """Bytes as GiB, small ones as MiB; "-" for what is no number."""
+    """Prints bytes as GiB, small numbers as MiB, and "-" for anything but a number."""
     if not isinstance(value, (int, float)):
         return "-"
     return f"{value / 2**30:.3f}" if value >= 2**26 else f"{value / 2**20:.3f} MiB"

@@ -1,4 +1,5 @@
-"""What a stage is: a file of `stages/` with a constant STAGE. The files' stages run in the order of their rank."""
+"""Stages. Each file of `stages/` defines one as the constant STAGE. Stages run in the order of
+their ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from results import Row
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPTS = HERE.parent
 ROOT = SCRIPTS.parent
-_CARDS = ("h200", "h100", "b200", "a100")  # that fxopt has a device profile of
+_CARDS = ("h200", "h100", "b200", "a100")  # cards with a device profile in fxopt
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Process:
-    """Units of work that one process does, in this order."""
+    """Units of work that one process runs, in this order."""
 
     keys: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -39,29 +40,31 @@ class Process:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage. A unit of work has a key and gives one row of results. `table` and `files` are given its rows without
-    an error, at least one."""
+    """One stage. A unit of work has a key and yields one row of results. `table` and `files`
+    receive the rows without an error, at least one."""
 
     name: str
     about: str
     rank: int  # the most valuable first
     seconds: int  # its limit
     processes: Callable[[Context], Sequence[Process]]
-    # Does the units with these keys, in a process of their own. Gives each key when it begins and its row when it ends. What
-    # ends the process is the error of the unit that has begun; another process does the rest.
+    # Runs the units with these keys in their own process. Yields (key, None) when a unit begins and
+    # (key, row) when it ends. If the process dies, the unit that has begun gets the error, and
+    # another process runs the rest.
     run: Callable[[Context, Sequence[str]], Iterator[tuple[str, Row | None]]]
     table: Callable[[Sequence[Row]], list[str]]
-    # Files that go beside the results, by what replaces their ending.
+    # Texts of files to write beside the results, by file name extension.
     files: Callable[[Sequence[Row]], Mapping[str, str]] = lambda rows: {}
 
 
 def profile_of_card(card: str) -> str | None:
-    """The device profile that fxopt has of a card."""
+    """Returns the name of fxopt's device profile for a card; None if it has none."""
     return next((name for name in _CARDS if name in card.lower()), None)
 
 
 def each_unit(keys: Sequence[str], unit: Callable[[str], Row]) -> Iterator[tuple[str, Row | None]]:
-    """The `run` of a stage whose units have nothing in common. What a unit raises is its row's error."""
+    """Implements `run` for a stage with independent units. An exception in a unit becomes its row's
+    error."""
     for key in keys:
         yield key, None
         try:
@@ -71,7 +74,7 @@ def each_unit(keys: Sequence[str], unit: Callable[[str], Row]) -> Iterator[tuple
 
 
 def all_stages(folder: pathlib.Path = HERE / "stages") -> list[Stage]:
-    """The stages of a folder, the most valuable first."""
+    """Returns the stages of a folder, the most valuable first."""
     stages = []
     for path in sorted(folder.glob("*.py")):
         spec = importlib.util.spec_from_file_location(f"stages.{path.stem}", path)

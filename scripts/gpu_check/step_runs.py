@@ -15,7 +15,7 @@ PASSES = {
 
 
 def prepared(fxopt: Fxopt, path: pathlib.Path, variant: str, folder: pathlib.Path) -> pathlib.Path:
-    """The graph itself, or a file in `folder` that the variant's passes make of it."""
+    """Returns the graph's path, or the path in `folder` of the graph after the variant's passes."""
     if variant not in PASSES:
         return path
     optimized = folder / f"{path.name.split('.')[0]}_{variant}.pb"
@@ -25,7 +25,8 @@ def prepared(fxopt: Fxopt, path: pathlib.Path, variant: str, folder: pathlib.Pat
 
 
 def run_step(program: str, path: pathlib.Path, *arguments: object) -> dict:
-    """The result of `fxopt run --json`, with made up inputs. RuntimeError with what it said where it fails."""
+    """Returns the result of `fxopt run --json` on random inputs. Raises RuntimeError with the
+    program's errors if it fails."""
     command = [program, "run", str(path), "--fill", "random", "--seed", "1", *map(str, arguments), "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     if not done.stdout:

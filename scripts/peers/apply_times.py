@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What bridge.apply costs on a real step, and how much of it is not the tool's.
+"""Measures the cost of bridge.apply on a real step, and the share of it that is not the tool's.
 
     scripts/peers/apply_times.py [--fxopt PROGRAM] [--passes PIPELINE] [--repeat N] [NAME...]
 
-Traces each graph of make_testdata.py (default: llama8b_flb) once, applies the pipeline to a copy each time, and prints
-medians in seconds of processor time: the whole call, the fxopt process, what fxopt itself says it worked, and the parts in
-Python (export, JSON, patch, and torch.fx's own recompile within it). Below them the passes of torchtitan and PyTorch that
-do the work of fxopt's default pipeline on the same graph. Figures, not checks. Needs torch and torchtitan; no GPU.
+Traces each graph of make_testdata.py (default: llama8b_flb) once and applies the pipeline to a copy
+each time. Prints medians in seconds of processor time: the whole call, the fxopt process, the work
+time that fxopt reports, and the parts in Python (export, JSON, patch, and the recompile of torch.fx
+within it). Below them are the passes of torchtitan and PyTorch that do the work of fxopt's default
+pipeline on the same graph. The times are figures, not checks. Needs torch and torchtitan; no GPU.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ PARTS = {
 
 
 def processor_seconds() -> float:
-    """Those of this process and of the processes it has waited for."""
+    """The processor seconds of this process and of the processes it has waited for."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
@@ -72,7 +73,7 @@ class Clock:
 
 
 def measure(clock: Clock, graph_module: GraphModule, passes: str | None, repeat: int) -> dict[str, float]:
-    """Medians by part, in seconds."""
+    """Medians of each part, in seconds."""
     rows = []
     for _ in range(repeat):
         work = copy.copy(graph_module)
@@ -87,15 +88,15 @@ def measure(clock: Clock, graph_module: GraphModule, passes: str | None, repeat:
 
 
 def framework_passes(graph_module: GraphModule, repeat: int) -> tuple[float, int]:
-    """The median of processor seconds that the framework's own passes take, as lists of passes call them, and how many
-    nodes they leave."""
+    """The median of processor seconds that the framework's own passes take, called as in their pass
+    lists, and the number of nodes that they leave."""
     times = []
     for _ in range(repeat):
         work = remat_sides.copy_of(graph_module)
         gc.collect()
         start = processor_seconds()
         work = canonicalize_graph_pass(work)
-        work.graph = fx_graph_cse(work.graph)  # which recompiles
+        work.graph = fx_graph_cse(work.graph)  # recompiles
         work = remat_sides.torch_remat(work)
         work.graph.eliminate_dead_code()
         work.recompile()
@@ -113,7 +114,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.fxopt:
         os.environ["FXOPT"] = options.fxopt
-    print("| graph | nodes | after | total s | fxopt process s | of it, fxopt's work s | export | JSON | patch | recompile |")
+    print("| graph | nodes | after | total s | fxopt process s | fxopt's work in it s | export | JSON | patch | recompile |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     clock = Clock()
     for name in options.names:

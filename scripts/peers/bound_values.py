@@ -1,4 +1,4 @@
-"""A graph's values with a number in the place of every symbol, so that fake kernels can run it at stated sizes."""
+"""A graph's values with a number in place of every symbol, so that fake kernels can run it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class BoundError(ValueError):
-    """A value that cannot be had at the stated sizes; the message names the symbol or the node."""
+    """A value that cannot be computed at the given sizes; the message names the symbol or the
+    node."""
 
 
 def _hints(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> Mapping[object, object]:
@@ -25,7 +26,8 @@ def _hints(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> Mapping[obje
 
 
 def symbols(graph_module: GraphModule) -> dict[str, int | None]:
-    """The symbols in sizes and numbers of the graph, sorted, with their hints; None for an unbacked one."""
+    """The symbols in sizes and numbers of the graph, sorted, with their hints; None for an unbacked
+    one."""
     result: dict[str, int | None] = {}
 
     def visit(value: object) -> None:
@@ -45,23 +47,24 @@ def symbols(graph_module: GraphModule) -> dict[str, int | None]:
 
 
 class BoundGraph:
-    """The inputs, constants and calls of a graph at stated sizes, all fake tensors of one mode without symbols.
+    """The inputs, constants and calls of a graph at given sizes, as fake tensors of one mode.
 
-    sizes: values of symbols by name; for others their hints are taken. What an op reads out of data (a count, a number of
-    elements) is what the graph's own value says of it at these sizes. Tensors that share a storage there share one here.
+    sizes: values of symbols by name; other symbols take their hints. If an op reads a result out of
+    data (a count, a number of elements), the value recorded in the graph at these sizes is used.
+    Tensors that share a storage there share one here.
     """
 
     def __init__(self, graph_module: GraphModule, sizes: Mapping[str, int] | None = None) -> None:
         self.graph_module = graph_module
         self.nodes = list(graph_module.graph.nodes)
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
-        self.mode.cache_enabled = False  # every call computes its own result, whatever an earlier one gave
+        self.mode.cache_enabled = False  # every call computes its own result, without a cache
         self._sizes = dict(sizes or {})
         self._storages: dict[int, torch.UntypedStorage] = {}
         self._given: dict[Node, object] = {}
 
     def number(self, value: object) -> object:
-        """A size, a number or a truth; what holds no symbol stays as it is."""
+        """A size, a number or a bool; values without symbols are unchanged."""
         if not isinstance(value, _SYMBOLIC):
             return value
         expr = value.node.expr
@@ -74,7 +77,7 @@ class BoundGraph:
         return kind(known)
 
     def value(self, value: object, *, is_fresh: bool = False) -> object:
-        """A value of the graph at the stated sizes. is_fresh: in storages of its own."""
+        """A value of the graph at the given sizes. is_fresh: in storages of its own."""
         storages = {} if is_fresh else self._storages
 
         def leaf(item: object) -> object:
@@ -95,7 +98,7 @@ class BoundGraph:
         return FakeTensor(self.mode, plain, tensor.device)
 
     def given(self, node: Node) -> object:
-        """What a placeholder or get_attr stands for, the same object each time."""
+        """The value of a placeholder or get_attr, the same object each time."""
         if node not in self._given:
             self._given[node] = self._new(node)
         return self._given[node]
@@ -111,7 +114,7 @@ class BoundGraph:
         return self.mode.from_tensor(item, static_shapes=True) if isinstance(item, torch.Tensor) else item
 
     def call(self, node: Node, args: tuple, kwargs: dict) -> object:
-        """What a call gives. BoundError, naming the node, where its fake kernel fails."""
+        """The result of a call. Raises BoundError, naming the node, if its fake kernel fails."""
         try:
             return node.target(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
@@ -123,7 +126,8 @@ class BoundGraph:
 
 
 class BoundInterpreter(Interpreter):
-    """Runs a graph over fake tensors at stated sizes; values are forgotten after their last use, those without use at once."""
+    """Runs a graph over fake tensors at given sizes; values are freed after their last use, unused
+    ones at once."""
 
     def __init__(self, bound: BoundGraph) -> None:
         super().__init__(bound.graph_module)

@@ -1,23 +1,31 @@
 #!/usr/bin/env python3
-"""`bucket` beside PyTorch's formers of buckets, and a check of what it writes, on sharded graphs.
+"""Compares `bucket` with PyTorch's bucket formers on sharded graphs, and checks the output.
 
     scripts/peers/buckets.py [--fxopt PROGRAM] [--caps MIB,...] [NAME...]
 
-NAME is a graph of testdata, or the path of a file of one. At each cap, for each kind of collective: the members of every bucket of
-bucket_fsdp_all_gather, bucket_fsdp_reduce_scatter and bucket_fsdp_all_reduce (torch/_inductor/fx_passes/fsdp.py of 2.15), which are
-to be those of `bucket{compat=torch}`, bucket by bucket; how many buckets and members our own choice has on all groups
-with `max-span=0,max-growth=-1`, as PyTorch's former knows neither span nor peak: of what its filters take, and of everything.
+NAME is a graph of testdata, or the path of a graph file. Two things are compared at each cap, for
+each kind of collective. First, the members of every bucket of bucket_fsdp_all_gather,
+bucket_fsdp_reduce_scatter and bucket_fsdp_all_reduce (torch/_inductor/fx_passes/fsdp.py of 2.15),
+which must be those of `bucket{compat=torch}`, bucket by bucket. Second, the numbers of buckets and
+members that fxopt chooses on all groups with `max-span=0,max-growth=-1`, since PyTorch's former
+knows neither span nor peak: among the collectives that its filters take, and among all.
 
-Forms: whether the graphs make the same calls, views, casts and clones aside: with `form=out` and PyTorch's mode "default", and with
-`form=coalesced` of reduce-scatters and its mode "coalesced". Not told of files that name no rank: there gathers stay functional.
+Forms: whether the graphs make the same calls, not counting views, casts and clones: with `form=out`
+and PyTorch's mode "default", and with `form=coalesced` for reduce-scatters and its mode
+"coalesced". Not reported for files without a rank: their gathers stay functional.
 
-Seconds: of PyTorch's formers and merges, which is what the pass does; of the pass; of the program with proof, reading and writing.
+Seconds: PyTorch's formers and merges, which do the work of the pass; the pass; and the program with
+proof, reading and writing.
 
-The checker reads the written graph and the bytes of the members in the graph before, and nothing that the pass says of itself but
-which collectives stand for which: no bucket above its cap; every member in one bucket, of one kind, group, reduction and dtype; every
-node before its readers; every start waited for before it is read; the bytes that go in and come out are those of the members.
+The checker reads the output graph and the bytes of the members in the input graph. It uses nothing
+that the pass reports about itself except which collectives each bucket replaces. No bucket may be
+above its cap. Every member is in one bucket, of one kind, group, reduction and dtype. Every node
+comes before its users. Every start is waited for before it is read. Bytes in and out are those of
+the members.
 
-Exits with 1 where members or calls differ, ours leaves more launches of what PyTorch's filters take (members less buckets are saved), or the checker finds something. Needs torch; no GPU.
+Exits with 1 if members or calls differ, if the checker finds something, or if fxopt leaves more
+launches among the collectives that PyTorch's filters take (members minus buckets are saved). Needs
+torch; no GPU.
 """
 
 from __future__ import annotations
@@ -57,7 +65,8 @@ ITEM_BYTES = {"FLOAT64": 8, "FLOAT32": 4, "BFLOAT16": 2, "FLOAT16": 2, "INT64": 
 
 
 def by_torch(graph_module: GraphModule, cap: float, mode: Any = "default") -> tuple[list[list[str]], set[str], float]:
-    """The members of every bucket, by name; all that its filters take; the seconds of forming and merging. Merges in place."""
+    """The members of every bucket, by name; all collectives that its filters take; the seconds of
+    forming and merging. Merges in place."""
     found: list[list[str]] = []
     taken: set[str] = set()
     former = bucketing.greedy_bucket_collective_by_mb
@@ -91,8 +100,9 @@ def calls_of_torch(graph_module: GraphModule) -> Counter[str]:
 
 
 def counted(targets: Iterator[str]) -> Counter[str]:
-    """Without views, which are written in more than one way; without casts, which PyTorch leaves to `copy_` where a gather alone reads
-    them; without clones, which it spares where results that the graph hands out come to share memory."""
+    """Leaves out three kinds of calls. Views are written in more than one way. PyTorch leaves a
+    cast to `copy_` if only a gather reads it. It omits clones where returned results come to share
+    memory."""
     aside = ("view", "_unsafe_view", "reshape", "slice", "narrow", "split", "split_with_sizes", "_to_copy", "clone")
     return Counter(target for target in targets if target.count(".") == 2 and target.split(".")[1] not in aside)
 
@@ -103,7 +113,7 @@ def counted(targets: Iterator[str]) -> Counter[str]:
 @dataclass
 class Ours:
     buckets: list[list[str]]  # members by name
-    seconds: float  # of the pass
+    seconds: float  # the pass alone
     program_seconds: float
     module: Json
 
@@ -141,7 +151,7 @@ def stands_for(node: Json) -> list[str]:
 
 
 def tensors_of(value: Json) -> Iterator[tuple[str, int]]:
-    """dtype and elements of each."""
+    """The dtype and number of elements of each tensor."""
     if "tensor" in value:
         elements = 1
         for size in value["tensor"].get("sizes", ()):
@@ -185,7 +195,7 @@ def given_to(node: Json) -> list[str]:
 
 
 def broken(before: Json, after: Json, cap_bytes: int) -> list[str]:
-    """What the written graph breaks, in words."""
+    """The errors in the output graph, in words."""
     old = {node["uid"]: node for node in main_nodes(before)}
     old_by_name = {node["name"]: node for node in old.values()}
     nodes = {node["name"]: node for node in main_nodes(after)}
@@ -194,7 +204,7 @@ def broken(before: Json, after: Json, cap_bytes: int) -> list[str]:
     for node in nodes.values():
         for name in read_of(node):
             if name not in seen:
-                lines.append(f"{node['name']} reads {name}, which stands after it")
+                lines.append(f"{node['name']} reads {name}, which comes after it")
             is_wait = "wait_tensor" in str(node.get("target"))
             source = nodes.get(name)
             is_part = source is not None and str(source.get("target")) == "operator.getitem" and bool(kind_of(nodes[read_of(source)[0]]))
@@ -219,14 +229,14 @@ def broken(before: Json, after: Json, cap_bytes: int) -> list[str]:
         if facts != {(kind, str(literals_of(node)), dtypes_of(node))}:
             lines.append(f"{name}: members of several kinds: {facts}")
         if bytes_of(node) != sum(map(bytes_of, members)):
-            lines.append(f"{name}: gives other bytes than its members")
+            lines.append(f"{name}: its output has other bytes than its members'")
         if sum(bytes_of(nodes[source]) for source in given_to(node)) != sum(map(bytes_of, given)):
-            lines.append(f"{name}: is given other bytes than its members")
+            lines.append(f"{name}: its input has other bytes than its members'")
         parts = [part["name"] for part in nodes.values() if str(part.get("target")) == "operator.getitem" and read_of(part)[0] == name]
         if "coalesced" in node["target"] and len(parts) != len(members):
             lines.append(f"{name}: {len(parts)} of {len(members)} results are taken")
         if not waits.issuperset(parts or [name]):
-            lines.append(f"{name}: nobody waits for it")
+            lines.append(f"{name}: it is never waited for")
         for member in members:
             if member["uid"] in where:
                 lines.append(f"{member['name']} is in {where[member['uid']]} and in {name}")
@@ -234,7 +244,7 @@ def broken(before: Json, after: Json, cap_bytes: int) -> list[str]:
     kept = {node["uid"] for node in nodes.values()}
     for uid, node in old.items():
         if kind_of(node) and (uid in kept) == (uid in where):
-            lines.append(f"{node['name']} is {'lost' if uid not in kept else 'in a bucket and there, too'}")
+            lines.append(f"{node['name']} is {'lost' if uid not in kept else 'both in a bucket and unbucketed'}")
     return lines
 
 
@@ -268,8 +278,8 @@ def rows(fxopt: Fxopt, name: str, caps: list[float], folder: pathlib.Path) -> It
         cells += [f"{len(found)} of {sum(map(len, found))}" for found in (theirs, twin.buckets)]
         is_same = sorted(map(sorted, theirs)) == sorted(map(sorted, twin.buckets))
         if "rank" not in module:
-            forms = []  # where a rank's part lies in a result is not known
-        told_forms = "not told: the file names no rank" if "rank" not in module else "same" if not forms else "; ".join(forms[:3])
+            forms = []  # the place of the rank's shard in a result is not known
+        told_forms = "unknown: the file names no rank" if "rank" not in module else "same" if not forms else "; ".join(forms[:3])
         cells += ["same" if is_same else "differ", told_forms]
         alike = [kept for bucket in ours.buckets if (kept := [member for member in bucket if member in taken])]
         cells += [f"{len(buckets)} of {sum(map(len, buckets))}" for buckets in (alike, ours.buckets)]
@@ -292,7 +302,7 @@ def main() -> int:
     options = parser.parse_args()
     fxopt = Fxopt(options.fxopt)
     print(
-        "| graph | MiB | PyTorch: buckets of members | compat=torch | members | forms | ours, of what PyTorch's filters take | ours | checker"
+        "| graph | MiB | PyTorch: buckets of members | compat=torch | members | forms | ours, within PyTorch's filters | ours | checker"
         " | s, PyTorch | s, the pass | s, fxopt | ratio, pass | ratio | launches saved, PyTorch and ours |"
     )
     print(f"|{'---|' * 15}")

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Prints what fxopt says that collectives take on an H100 beside the model of PyTorch's Inductor, and the ratio.
+"""Compares fxopt's estimated collective times on an H100 with those of PyTorch's Inductor.
 
   collective_times.py [--fxopt PROGRAM]
 
-Both are given the size that NCCL goes by: of an all-gather what all ranks have together, of a reduce-scatter what one rank
-gives. PyTorch's model knows the size of a group, takes one of more than eight ranks to fill nodes of eight, and a node to
-have one 400 Gb/s adapter; fxopt's profile has eight, so that it is asked a second time with one, and this is judged.
-All-to-all PyTorch takes for an all-reduce: printed, not judged. Exits with 1 when a time of at least 1 MiB is not within a
-factor of 2.
+Both get the size that NCCL uses: for an all-gather the total of all ranks, for a reduce-scatter the
+result of one rank. PyTorch's model knows the size of a group, assumes that a group of more than
+eight ranks fills nodes of eight, and gives a node one 400 Gb/s adapter. fxopt's profile has eight
+adapters, so it is asked a second time with one, and this time is checked. PyTorch treats all-to-all
+as an all-reduce: that ratio is printed, not checked. Exits with 1 if the time of a payload of at
+least 1 MiB is not within a factor of 2.
 """
 
 from __future__ import annotations
@@ -65,12 +66,12 @@ def main() -> int:
                     far += is_far
                     note = "  far" if is_far else ""
                     print(f"{kind:14} {ranks:6} {size:12} {full:11.1f} {ours:13.1f} {theirs:11.1f} {ours / theirs:7.2f}{note}")
-    print(f"{far} of the judged times are not within a factor of 2")
+    print(f"{far} of the checked times are not within a factor of 2")
     return 1 if far else 0
 
 
 def _ours(program: Fxopt, kind: str, ranks: int, size: int) -> list[float]:
-    """Microseconds as the profile has it, and with one adapter a node."""
+    """Microseconds with the profile as it is, and with one adapter a node."""
     with tempfile.TemporaryDirectory() as folder:
         path, one = pathlib.Path(folder) / "graph.fxg", pathlib.Path(folder) / "one.device"
         path.write_text(_graph(kind, ranks, size), encoding="utf-8")

@@ -1,6 +1,6 @@
-"""What the CUDA caching allocator of this process does: peaks, and every allocation and free in order.
+"""Records this process's CUDA caching allocator: peaks, and every allocation and free in order.
 
-FakeMeter stands in where there is no GPU: it sees the storages that operators make on fake tensors.
+FakeMeter replaces it if there is no GPU: it sees the storages that operators make on fake tensors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PEAKS = ("requested", "allocated", "active", "reserved")
 class Event:
     is_alloc: bool
     address: int
-    bytes: int  # as asked for
+    bytes: int  # as requested
 
 
 class CudaMeter:
@@ -41,12 +41,12 @@ class CudaMeter:
         self.stop()
 
     def reset(self) -> None:
-        """Peaks count from here."""
+        """Starts the peaks again from here."""
         torch.cuda.synchronize(self.device)
         torch.cuda.reset_peak_memory_stats(self.device)
 
     def empty_cache(self) -> None:
-        """Gives back what no tensor holds, and what cuBLAS keeps for its handles."""
+        """Releases memory that no tensor holds, including what cuBLAS keeps for its handles."""
         gc.collect()
         torch.cuda.synchronize(self.device)
         torch._C._cuda_clearCublasWorkspaces()
@@ -58,11 +58,11 @@ class CudaMeter:
         return {name: int(stats.get(f"{name}_bytes.all.peak", 0)) for name in PEAKS}
 
     def is_expandable(self) -> bool:
-        """Whether segments can grow, as the allocator itself says."""
+        """Whether segments can grow, as the allocator reports."""
         return bool(torch.cuda.memory._snapshot()["allocator_settings"]["expandable_segments"])
 
     def record(self) -> None:
-        """Events count from here."""
+        """Starts recording events."""
         self.stop()
         torch.cuda.memory._record_memory_history(enabled="all", context=None)
         self._allocs_before, self._frees_before = self._counted()
@@ -81,7 +81,7 @@ class CudaMeter:
         return int(counts["allocated"]), int(counts["freed"])
 
     def counts(self) -> tuple[int, int]:
-        """How many allocations and frees there were since record()."""
+        """The number of allocations and frees since record()."""
         allocs, frees = self._counted()
         return allocs - self._allocs_before, frees - self._frees_before
 
@@ -91,13 +91,14 @@ class CudaMeter:
 
 
 def read_trace(trace: Sequence[dict]) -> list[Event]:
-    """The events of one device of a memory snapshot. A free counts where it is asked for, as statistics do."""
+    """The events of one device of a memory snapshot. A free counts where it is requested, as in
+    statistics."""
     kinds = {"alloc": True, "free_requested": False}
     return [Event(kinds[entry["action"]], int(entry["addr"]), int(entry["size"])) for entry in trace if entry["action"] in kinds]
 
 
 def executed_bytes(func: object, args: tuple, kwargs: dict) -> list[int]:
-    """Bytes of the storages that the call gives where it is executed, over zeros on the CPU."""
+    """Bytes of the storages of the call's results when it is executed over zeros on the CPU."""
     with unset_fake_temporarily(), no_dispatch():
         real = tree_map_only(torch.Tensor, lambda x: torch.zeros(x.shape, dtype=x.dtype), (args, kwargs))
         leaves = tree_leaves(func(*real[0], **real[1]))
@@ -105,13 +106,13 @@ def executed_bytes(func: object, args: tuple, kwargs: dict) -> list[int]:
 
 
 class FakeMeter(TorchDispatchMode):
-    """Stands in for CudaMeter over fake tensors: a storage is an allocation where an operator first returns it and a free where
-    nobody holds it any more. Knows requested bytes alone."""
+    """Replaces CudaMeter over fake tensors. A storage is allocated when an operator first returns
+    it, and freed when its last holder releases it. Knows requested bytes only."""
 
     supports_higher_order_operators = True
 
     def __init__(self, device: torch.device, workspaces: dict[object, int] | None = None) -> None:
-        """workspaces: what operators take beside their results and give back at once."""
+        """workspaces: bytes that operators take besides their results and release at once."""
         super().__init__()
         self.device = device
         self._workspaces = workspaces or {}
@@ -119,24 +120,24 @@ class FakeMeter(TorchDispatchMode):
         self._events: list[Event] = []
         self._allocs = 0
         self._current = self._peak = 0
-        self._next = 1 << 40  # no storage lies there
+        self._next = 1 << 40  # an address without a storage
 
     def __torch_dispatch__(self, func: object, types: object, args: tuple = (), kwargs: dict | None = None) -> object:
         if func is torch.ops._c10d_functional.wait_tensor.default:
-            return args[0]  # its fake kernel gives a new tensor
+            return args[0]  # its fake kernel returns a new tensor
         result = func(*args, **(kwargs or {}))
         if (size := self._workspaces.get(func)) is not None:
             self._next += size
             self._add(Event(True, self._next, size))
             self._add(Event(False, self._next, size))
-        if func in LEAVES_ROOM:  # which fake kernels know nothing of
+        if func in LEAVES_ROOM:  # room that fake kernels do not know of
             for leaf, size in zip(tree_leaves(result), executed_bytes(func, args, kwargs or {})):
                 self._hold(leaf, size)
         self.hold_all(result)
         return result
 
     def hold_all(self, value: object) -> None:
-        """Enters the storages behind a value, those that are known left out."""
+        """Records the storages behind a value, except known ones."""
         for leaf in tree_leaves(value):
             if isinstance(leaf, torch.Tensor):
                 self._hold(leaf)

@@ -1,4 +1,4 @@
-"""Real arguments for a graph on a device, from the values of its placeholders alone."""
+"""Real arguments for a graph on a device, from the values of its placeholders."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.fx import Node
 from torch.utils._pytree import tree_map
 
-_TOKENS = 64  # a vocabulary that every model of testdata has
-_SCALE = 0.02  # of random floats: small enough that products of a deep model stay finite
+_TOKENS = 64  # a vocabulary size that every model of testdata has
+_SCALE = 0.02  # scale of random floats, so small that products of a deep model stay finite
 
-# Ops that read an index: where it stands among the arguments, and the size that bounds it.
+# Ops that read an index: its position among the arguments, and the size that bounds it.
 _INDEXED = {
     "aten::embedding": (1, lambda args: args[0].shape[0]),
     "aten::embedding_dense_backward": (1, lambda args: args[2]),
@@ -34,8 +34,8 @@ def _schema_name(node: Node) -> str:
 
 
 def index_limit(node: Node, bound: BoundGraph) -> int:
-    """All numbers of an integer input below this are valid indices wherever the graph is seen to use them as such; 1 where it
-    is seen nowhere, so that zero is left."""
+    """All numbers below this are valid indices for an integer input, as far as its uses in the
+    graph show; 1 if no use shows it, which leaves only zero."""
     limits: list[int] = []
     todo, seen = [node], {node}
     while todo:
@@ -53,8 +53,9 @@ def index_limit(node: Node, bound: BoundGraph) -> int:
 
 
 def make_inputs(bound: BoundGraph, seed: int = 0) -> list[object]:
-    """What to call the graph with: tensors on their own devices that share storages as the placeholders do, floats small and
-    random, integers valid indices, truths false. Nothing else is left allocated."""
+    """Arguments for the graph: tensors on their own devices that share storages as the placeholders
+    do; floats are small and random, integers valid indices, bools false. Nothing else stays
+    allocated."""
     storages: dict[int, torch.UntypedStorage] = {}
     torch.manual_seed(seed)
     made = []
@@ -66,8 +67,9 @@ def make_inputs(bound: BoundGraph, seed: int = 0) -> list[object]:
 
 
 def enliven(values: list[object], seed: int = 0) -> list[object]:
-    """In place of inputs that are zero throughout, by which no result would tell of what comes before: tokens of a small vocabulary,
-    phases, counts of which there is one. In place. A graph may be one that they are no valid inputs for."""
+    """Replaces, in place, inputs that are zero throughout, whose results would not depend on
+    anything before them: by tokens of a small vocabulary, phases, or counts of one. They may be
+    invalid inputs for some graphs."""
     generator = torch.Generator().manual_seed(seed)
     for value in values:
         if not isinstance(value, Tensor) or value.any():
@@ -78,12 +80,12 @@ def enliven(values: list[object], seed: int = 0) -> list[object]:
         elif value.dtype == torch.int64 and value.numel() > 1:
             value.random_(0, _TOKENS, generator=generator)
         elif value.dtype != torch.bool and (value.numel() == 1 or (value.dtype == torch.int32 and value.dim() == 3)):
-            value.fill_(1)  # of int32: how many blocks flex_attention looks at
+            value.fill_(1)  # an int32 count: how many blocks flex_attention looks at
     return values
 
 
 def is_telling(value: object) -> bool:
-    """Finite numbers, not all of them zero."""
+    """Whether all numbers are finite and some are not zero."""
     return isinstance(value, Tensor) and bool(value.any()) and bool(value.isfinite().all())
 
 

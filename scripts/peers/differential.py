@@ -1,33 +1,41 @@
 #!/usr/bin/env python3
-"""Runs random programs before and after fxopt and compares, bit by bit, what their caller can see.
+"""Runs random programs before and after fxopt and compares, bit by bit, all that a caller can see.
 
-    scripts/peers/differential.py [--runs N] [--seeds A:B] [--jobs N] [--pipelines N] [--stop-at-first] [--ignore-objects]
-                                  [--family NAME] [--json FILE]
-    scripts/peers/differential.py --reproduce SEED [--family NAME] --passes PIPELINE [--apply] [--write FILE.fxg] [--reduce FILE.fxg]
+    scripts/peers/differential.py [--runs N] [--seeds A:B] [--jobs N] [--pipelines N]
+                                  [--stop-at-first] [--ignore-objects] [--family NAME] [--json FILE]
+    scripts/peers/differential.py --reproduce SEED [--family NAME] --passes PIPELINE [--apply]
+                                  [--write FILE.fxg] [--reduce FILE.fxg]
     scripts/peers/differential.py --judge FILE --passes PIPELINE [--apply] [--values FILE.pt]
 
-A seed gives a program (in the same version of PyTorch: the same graph, inputs and pipelines), traced by make_fx, torch.export,
-Dynamo or AOTAutograd. The graph is executed on the CPU before and after each of its pipelines. Compared: outputs and mutated
-inputs and attributes (values, dtype, sizes, strides, offset, bytes of the storage), which of them share memory or are one object,
-the state of the generator, what is raised; and where autograd runs through a graph, gradients, within a tolerance of 1e-4, as
-the order in which autograd adds the gradients of one value is not kept. A program whose own runs differ is skipped and counted.
-What the proof stops is executed without it: WRONG where it differs, ALARM where it agrees.
+A seed decides a program: in the same version of PyTorch, the same graph, inputs and pipelines. The
+graph is traced by make_fx, torch.export, Dynamo or AOTAutograd and executed on the CPU before and
+after each of its pipelines. The comparison covers outputs and mutated inputs and attributes
+(values, dtype, sizes, strides, offset, bytes of the storage), which tensors share memory or are one
+object, the state of the generator, and exceptions. If autograd runs through a graph, gradients are
+compared within a tolerance of 1e-4, since the order in which autograd adds the gradients of one
+value is not kept. A program whose own runs differ is skipped and counted. If the proof stops a
+pipeline, its result is executed without the proof: WRONG if it differs, ALARM if it agrees.
 
---judge makes inputs like the values that the file records, and asks for gradients where the file may be differentiated. --reduce
-needs a difference that --judge sees; it gives a placeholder the value that its name had in the whole program.
+--judge makes inputs like the values that the file records, and asks for gradients if the file may
+be differentiated. --reduce needs a difference that --judge sees; it gives a placeholder the value
+that its name had in the whole program.
 
-Forward and backward graphs are executed one after the other; new values of inputs that forward returns are written in between, as
-PyTorch's runtime does, so that backward would read them.
+Forward and backward graphs are executed one after the other. In between, the new values of inputs
+that forward returns are written, as PyTorch's runtime does, so that backward would read them.
 
-Left out, because another result is their purpose: `compat` of every pass but of `partition`, dce{random=remove}, dce{assertions=remove},
-dce{collectives=remove}, dedup-unshards{reductions=merge}, and passes that are not of class exact. Every other option of a pass is
-drawn, numbers at times from behind the end of their range; buckets of sums run with --numerics reorders-reductions, as the simulated
-ranks add up one element after the other. Collectives are simulated: what other ranks hold differs from what this one holds, and a
-result is there only after its wait. Sends and receives are simulated, too: no option may drop, repeat, exchange or change a message,
-move it past another one with the same rank, or write what is on its way. Strides of dimensions of size 1 are not compared.
+Left out, because another result is their purpose: `compat` of every pass except `partition`,
+dce{random=remove}, dce{assertions=remove}, dce{collectives=remove},
+dedup-unshards{reductions=merge}, and passes that are not of class exact. Every other option of a
+pass is drawn, with numbers sometimes beyond the end of their range. Buckets of sums run with
+--numerics reorders-reductions, as the simulated ranks add up one element after the other.
+Collectives are simulated: the other ranks hold other values, and a result is there only after its
+wait. Sends and receives are simulated likewise: no option may drop, repeat, exchange or change a
+message, move it past another one with the same rank, or write a buffer that is being sent or
+received. Strides of dimensions of size 1 are not compared.
 
-One line for each disagreement, then tables by pass and by feature. Exits with 1 when anything is wrong. --judge loads one file
-and exits with 1 when the two executions differ, 0 when they are equal, 2 when it cannot be run. Needs torch; no GPU.
+Prints one line for each disagreement, then tables by pass and by feature. Exits with 1 if anything
+is wrong. --judge loads one file and exits with 1 if the two executions differ, 0 if they are equal,
+2 if it cannot be run. Needs torch; no GPU.
 """
 
 from __future__ import annotations
@@ -73,7 +81,7 @@ def run_campaign(options: argparse.Namespace) -> int:
 
 
 def reproduce(options: argparse.Namespace) -> int:
-    """Shows one program, what a pipeline makes of it, and both results."""
+    """Prints one program, the pipeline's output graph, and both results."""
     with tempfile.TemporaryDirectory() as name:
         subject = campaign.Subject(options.reproduce, options.fxopt, pathlib.Path(name), options.family)
         graph_module = subject.program.graph_module
@@ -98,7 +106,8 @@ def reproduce(options: argparse.Namespace) -> int:
 
 
 def reduce(source: pathlib.Path, options: argparse.Namespace) -> int:
-    """Lets fxopt shrink a failing file and its pipeline; what judges as --judge does is loaded once."""
+    """Lets fxopt shrink a failing file and its pipeline; a server that checks as --judge does is
+    loaded once."""
     values = source.with_name(VALUES)
     told = ["--fxopt", options.fxopt, "--values", str(values), *(["--apply"] if options.apply else [])]
     if judge_file(source, options.passes, options, torch.load(values)) != 1:
@@ -149,17 +158,17 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes (default: 1)")
     result.add_argument("--pipelines", type=positive, default=6, metavar="N", help="pipelines for each program (default: 6)")
     result.add_argument("--family", choices=list(families.FAMILIES), help="programs of this kind only")
-    result.add_argument("--passes", metavar="PIPELINE", help="this one in place of random ones")
+    result.add_argument("--passes", metavar="PIPELINE", help="run this pipeline instead of random ones")
     result.add_argument("--stop-at-first", action="store_true", help="stop at the first program that is wrong")
     result.add_argument(
         "--ignore-objects",
         action="store_true",
-        help="count, but do not call wrong, where only the objects differ: two results on the same memory, of the same sizes,"
+        help="count, but do not call wrong, if only the objects differ: two results on the same memory, of the same sizes,"
         " that are one object afterwards",
     )
     result.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write counts and disagreements here")
-    result.add_argument("--reproduce", type=int, metavar="SEED", help="show one program and what --passes makes of it")
-    result.add_argument("--apply", action="store_true", help="with --reproduce or --judge: by bridge.apply, in place of a file")
+    result.add_argument("--reproduce", type=int, metavar="SEED", help="print one program, before and after --passes")
+    result.add_argument("--apply", action="store_true", help="with --reproduce or --judge: by bridge.apply, not on a file")
     result.add_argument("--write", type=pathlib.Path, metavar="FILE", help="with --reproduce: write the program as a graph file")
     result.add_argument("--reduce", type=pathlib.Path, metavar="FILE", help="with --reproduce: write it shrunk by fxopt reduce")
     result.add_argument("--serve", metavar="SOCKET", help="judge the files that clients of this socket name (judging.py)")

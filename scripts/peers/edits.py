@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Wrong edits of training graphs: `fxopt verify --against` must not prove one that PyTorch executes otherwise.
+"""Makes wrong edits of training graphs, which `fxopt verify --against` must not prove.
 
-    scripts/peers/edits.py [--fxopt PROGRAM] [--edits N] [--seeds A:B] [--each N] [--only CLASS]... [--pairs] [GRAPH...]
+    scripts/peers/edits.py [--fxopt PROGRAM] [--edits N] [--seeds A:B] [--each N] [--only CLASS]...
+                           [--pairs] [GRAPH...]
 
-Edits of about thirty classes (edit_parts/classes.py) are made on random programs (those of differential.py, a seed each) or on
-graph files, one place at a time. Each edited graph is written with what was recorded of the one before, compared by the prover,
-and executed on the CPU as differential.py does. Printed by class: how many edits; of those that change a result how many were
-not proved; of those that change nothing how many were proved all the same; undecided. MISSED: proved, and differs when
-executed (what a call raises that nobody reads does not count); a wrong proof, which --keep FOLDER keeps as before.json and after.json. Exits with 1 when there is one. Needs torch; no GPU.
+Edits of about thirty classes (edit_parts/classes.py) change random programs (those of
+differential.py, a seed each) or graph files, one place at a time. Each edited graph is written with
+the metadata of the original, compared by the prover, and executed on the CPU as differential.py
+does. The table counts by class: the edits; how many of those that change a result were not proved;
+how many of those that change nothing were proved; and the undecided ones. MISSED: proved, but
+differs when executed (an exception of an unused call does not count). This is a wrong proof, and
+--keep FOLDER keeps it as before.json and after.json. Exits with 1 if there is one. Needs torch; no
+GPU.
 
-With --pairs the programs are joint graphs (of files: those that are), each cut in a random mode, and the edits those of
-edit_parts/pairs.py: of one place of the forward and the backward graph, which are compared with the joint graph and executed one
-after the other. The pair as it was cut must be proved, too.
+With --pairs the programs are joint graphs (other files are skipped), each cut in a random mode.
+The edits are those of edit_parts/pairs.py: each changes one place of the forward and the backward
+graph, which are compared with the joint graph and executed one after the other. The unedited pair
+must be proved.
 """
 
 from __future__ import annotations
@@ -47,18 +52,18 @@ from fxopt.writer import ExportError  # noqa: E402
 from fxopt_program import Fxopt  # noqa: E402
 
 CUTS = (*pipelines.CUTS, *pipelines.MARKING, f"fsdp-gathers,{pipelines.CUTS[0]}", *(f"{pipelines.MARKING[0]},join,{again}" for again in pipelines.AGAIN))
-EXECUTION_LIMIT = 4  # times that the original is executed before a result is called another one
+EXECUTION_LIMIT = 4  # runs of the original before a result counts as different
 
 
 class _Surviving(torch.fx.Interpreter):
-    """Executes a graph past calls that raise, as if they were not there, with what is made of what they would have given or
-    written; raises at the end where any of that can be seen."""
+    """Executes a graph past calls that raise: skips them and all that depends on their results or
+    writes. Raises at the end if the caller can see any of that."""
 
     def __init__(self, graph_module: torch.fx.GraphModule) -> None:
         super().__init__(graph_module, garbage_collect_values=False)
         self.lost: dict[Node, Exception] = {}
-        self.reach: dict[Node, set[object]] = {}  # the storages that a lost value may lie on
-        self.spoiled: dict[object, Exception] = {}  # by storage: what a call that raised would have written
+        self.reach: dict[Node, set[object]] = {}  # the storages that a lost value may alias
+        self.spoiled: dict[object, Exception] = {}  # by storage: the error of the lost write
         self.pending: set[object] = set()  # the storages that a collective may still fill
 
     def run_node(self, node: Node) -> object:
@@ -93,7 +98,8 @@ class _Surviving(torch.fx.Interpreter):
         self.reach[node] = set() if is_new else {item for source in node.all_input_nodes for item in self._storages(source)}
         if writes(node):
             for source in self._written(node):
-                # What has no value of its own may lie on what it was to be a view of, which only bytes can spoil.
+                # A lost source has no value of its own; it may alias its inputs, which only a write
+                # of bytes can spoil.
                 if source not in self.lost or op_name(node) not in METADATA_CHANGES:
                     self.spoiled |= dict.fromkeys(self._storages(source), error)
         return None
@@ -123,9 +129,9 @@ class _Surviving(torch.fx.Interpreter):
 
 
 class Subject:
-    """A graph to be edited, with its file and how it ends."""
+    """A graph to be edited, with its file and its results."""
 
-    flags: tuple[str, ...] = ()  # of verify
+    flags: tuple[str, ...] = ()  # flags of verify
 
     def __init__(self, name: str, program: Program, fxopt: str, folder: pathlib.Path) -> None:
         self.name, self.program, self.fxopt, self.folder = name, program, fxopt, folder
@@ -140,7 +146,8 @@ class Subject:
         return bool(observe.differences(self.seen, campaign.run_graph(self.program, self.program.graph_module)))
 
     def judge(self, name: str, dice: Dice) -> tuple[str, list[str]] | None:
-        """What the prover says of one edit, and what PyTorch finds different; None where there is no place for it."""
+        """The prover's verdict on one edit, and the differences that PyTorch finds; None if the
+        graph has no place for the edit."""
         edited = optimize.copy_of(self.program.graph_module)
         if not EDITS[name](edited, dice):
             return None
@@ -155,7 +162,8 @@ class Subject:
     def _judged(self, after: pathlib.Path, edited: torch.fx.GraphModule) -> tuple[str, list[str]] | None:
         verdict = self._verdict(after)
         differences = observe.differences(self.seen, campaign.run_graph(self.program, edited))
-        if differences and differences[0].startswith("raises"):  # perhaps in a call that nobody reads: that is not proved
+        # perhaps in an unused call, which is outside the proof
+        if differences and differences[0].startswith("raises"):
             differences = observe.differences(self.seen, campaign.run_graph(self.program, edited, _Surviving(edited).run))
         if differences and any(self.is_unsteady() for _ in range(EXECUTION_LIMIT)):
             return None
@@ -206,7 +214,7 @@ class PairSubject(Subject):
 
 
 def subjects(options: argparse.Namespace, folder: pathlib.Path) -> Iterator[Subject | str]:
-    """A text in place of one that cannot be used."""
+    """Yields the reason as text for a subject that cannot be used."""
     make = PairSubject if options.pairs else Subject
     for path in options.graphs:
         with _no_crash() as reason:
@@ -239,7 +247,7 @@ class Table:
         self.missed: list[str] = []
 
     def add(self, subject: Subject | PairSubject, name: str, verdict: str, differences: list[str]) -> bool:
-        """True for a wrong proof, and where what nobody edited is not proved."""
+        """True for a wrong proof, or if the unedited pair is not proved."""
         if name == UNCHANGED:
             self.rows[f"  {re.sub('partition|mode=', '', subject.passes) or 'default'}"][f"{'other' if differences else 'equal'} {verdict.split()[0]}"] += 1
         how = "other" if differences else "equal"
@@ -282,7 +290,7 @@ def run(options: argparse.Namespace) -> int:
                 continue
             rare = sorted(options.only or classes, key=lambda each: (each != UNCHANGED, table.rows[each].total(), dice.random()))
             done = 0
-            for each in rare:  # none, then those made least often so far
+            for each in rare:  # the unedited pair, then the classes made least often so far
                 judged = subject.judge(each, dice)
                 if judged is None:
                     continue
@@ -317,8 +325,8 @@ def seed_range(text: str) -> tuple[int, int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fxopt", default=None)
-    parser.add_argument("--edits", type=int, default=2500, metavar="N", help="edits in all (default: 2500)")
-    parser.add_argument("--seeds", type=seed_range, default=(0, 10**9), metavar="A:B", help="of random programs (default: from 0)")
+    parser.add_argument("--edits", type=int, default=2500, metavar="N", help="number of edits (default: 2500)")
+    parser.add_argument("--seeds", type=seed_range, default=(0, 10**9), metavar="A:B", help="random programs (default: from 0)")
     parser.add_argument("--each", type=int, default=8, metavar="N", help="edits of each graph, rare classes first (default: 8)")
     parser.add_argument("--only", action="append", choices=sorted(EDITS | PAIR_EDITS), metavar="CLASS", help="edits of this class, repeatable")
     parser.add_argument("--pairs", action="store_true", help="edit the forward and the backward graph of joint programs")

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 
 def mem_tracker(bound: BoundGraph) -> dict[str, int]:
-    """What MemTracker counts at the peak of each device, inputs and constants registered with it."""
+    """The peak of each device as MemTracker counts it, with inputs and constants registered."""
     given = {node: bound.given(node) for node in bound.nodes if node.op in ("placeholder", "get_attr")}
     tracker = MemTracker()
     tracker.supports_higher_order_operators = True
@@ -21,8 +21,8 @@ def mem_tracker(bound: BoundGraph) -> dict[str, int]:
 
 
 def inductor(graph_module: GraphModule) -> int:
-    """The peak by Inductor's estimator over all devices but CPUs, from the values as the graph carries them: inputs counted,
-    nothing donated, unbacked sizes as its own configuration has them."""
+    """The peak by Inductor's estimator over all devices but CPUs, from the values recorded in the
+    graph: inputs counted, nothing donated, unbacked sizes as in its own configuration."""
     from torch._inductor.fx_passes.memory_estimator import build_memory_profile
 
     given = {node for node in graph_module.graph.nodes if node.op in ("placeholder", "get_attr")}

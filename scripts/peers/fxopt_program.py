@@ -1,4 +1,5 @@
-"""The fxopt program as a Python caller sees it, and the JSON form of what it writes. Standard library only."""
+"""Runs the fxopt program from Python and reads the JSON form of its output. Standard library
+only."""
 
 from __future__ import annotations
 
@@ -16,15 +17,16 @@ _ALL = "1000000000"  # more storages than any graph has
 
 @dataclass
 class Requested:
-    """The bytes that one device's storages take, as fxopt predicts."""
+    """The bytes of one device's storages, as fxopt predicts."""
 
-    peaks: list[tuple[int, str]]  # bytes and node, one entry unless the ways to run segments disagree
-    live: list[tuple[str, int]]  # the storages at the ideal peak: who makes them, bytes
+    # bytes and node; one entry unless the ways to run segments disagree
+    peaks: list[tuple[int, str]]
+    live: list[tuple[str, int]]  # the storages at the ideal peak: the node that makes each, bytes
     unknown: list[str]  # nodes whose storages have no known size, on any device
 
 
 class Fxopt:
-    """Runs the program; RuntimeError with its message where it fails."""
+    """Runs the program; raises RuntimeError with its message if it fails."""
 
     def __init__(self, option: str | None) -> None:
         program = tool.find_fxopt(option)
@@ -41,16 +43,18 @@ class Fxopt:
         return json.loads(done.stdout)["result"]
 
     def opt(self, source: pathlib.Path, target: pathlib.Path, passes: str, *flags: str) -> Json:
-        """The report on the one file."""
+        """The report on the single file."""
         return self.run("opt", str(source), "-o", str(target), "--passes", passes, *flags)["files"][0]
 
     def seconds(self, source: pathlib.Path, target: pathlib.Path, passes: str) -> dict[str, float]:
-        """The time of each pass of a pipeline without verification in between, and that of loading and writing."""
+        """The time of each pass of a pipeline without verification in between, and of loading and
+        writing."""
         report = self.opt(source, target, passes, "--timing", "--no-verify")
         return {step["pass"]: step["seconds"] for step in report["passes"]} | report["seconds"]
 
     def peaks(self, path: pathlib.Path) -> dict[str, tuple[int, str, int]]:
-        """The ideal peak of each device, the node that reaches it, and how many storages are live there."""
+        """The ideal peak of each device, the node that reaches it, and the number of storages live
+        there."""
         graph = self.run("mem", str(path))["files"][0]["graphs"][0]
         if graph["unknown_storages"]:
             raise RuntimeError(f"{path}: {graph['unknown_storages']} storages of unknown size")
@@ -59,16 +63,17 @@ class Fxopt:
 
 
     def requested(self, path: pathlib.Path, sizes: Mapping[str, int]) -> dict[str, Requested]:
-        """What the main graph requests on each device without workspaces, symbols bound to `sizes`."""
+        """The bytes that the main graph requests on each device without workspaces, symbols bound
+        to `sizes`."""
         graph = self._memory(path, sizes, "--top", _ALL)
         return {device["device"]: _requested(device, graph["unknown_nodes"]) for device in graph["devices"]}
 
     def allocator_peaks(
         self, path: pathlib.Path, sizes: Mapping[str, int], profile: str | None = None
     ) -> dict[str, dict[str, dict[str, int]]]:
-        """What the main graph takes of the caching allocator: device, way to run segments, kind of peak, bytes.
+        """The main graph's use of the allocator: device, way to run segments, kind of peak, bytes.
 
-        profile: tells what operators take beside their results; without one, nothing.
+        profile: a device profile with the workspaces of operators; without one they count as zero.
         """
         flags = ["--device", profile] if profile is not None else []
         kinds = ("requested", "allocated", "active", "reserved")
@@ -85,7 +90,8 @@ class Fxopt:
 
 
 def _requested(device: Json, unknown: list[str]) -> Requested:
-    rows = [row["requested"] for row in device["allocator"]] or [device]  # no allocator is modelled for a CPU
+    # the CPU has no allocator model
+    rows = [row["requested"] for row in device["allocator"]] or [device]
     peaks = sorted({(row["peak_bytes"], row["node"]) for row in rows})
     return Requested(peaks, [(item["node"], item["bytes"]) for item in device["top"]], unknown)
 
@@ -96,6 +102,6 @@ def read_main(path: pathlib.Path) -> Json:
 
 
 def recompute_origin(node: Json) -> int | None:
-    """The uid of the node that this one repeats; None for a node that is no recomputed copy."""
+    """The uid of the node that this one repeats; None if the node is no recomputed copy."""
     kinds = {origin["kind"]: int(origin.get("uid", 0)) for origin in node.get("origins", ())}
     return kinds.get("ORIGIN_RECOMPUTED")

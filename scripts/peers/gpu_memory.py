@@ -1,23 +1,26 @@
 #!/usr/bin/env python3
-"""What `fxopt mem` predicts of a graph's memory and what a GPU measures, side by side.
+"""Prints the memory that `fxopt mem` predicts for a graph beside the memory measured on a GPU.
 
-    scripts/peers/gpu_memory.py FILE [--fxopt PROGRAM] [--profile PROFILE] [--steps N] [--json OUT.json]
-                                [--snapshots FOLDER] [--dry-run]
+    scripts/peers/gpu_memory.py FILE [--fxopt PROGRAM] [--profile PROFILE] [--steps N]
+                                [--json OUT.json] [--snapshots FOLDER] [--dry-run]
 
-Runs the graph on the CUDA device that it names, with random inputs of the right sizes, under no_grad, as the code that torch.fx
-generates. For classic and for expandable segments a process of its own starts with an empty allocator and notes the peaks of
-the first step and of step N, inputs included: requested, allocated, active, reserved bytes.
+Runs the graph on the CUDA device that it names, with random inputs of the right sizes, under
+no_grad, as the code that torch.fx generates. One process for classic and one for expandable
+segments each start with an empty allocator. They record the peaks of the first step and of step N,
+inputs included: requested, allocated, active and reserved bytes.
 
-Another process runs the graph node by node, twice, and bills every allocation to a node. Printed is where the allocations first
-differ from those the graph shows, and what each operator takes beside its results: the workspaces and temporaries that a
-device profile needs. --json writes them, node by node.
+Another process runs the graph node by node, twice, and bills every allocation to a node. It prints
+the first difference between the allocations and those in the graph, and the memory that each
+operator takes besides its results: the workspaces and temporaries that a device profile needs.
+--json writes them, node by node.
 
-Collectives run in process groups of ranks that are not there: they allocate, and move nothing. Graphs whose sizes depend on
-data, and graphs that hold nothing on CUDA, are skipped with the reason. Inputs belong to the caller, donated or not; what is
-known to make the run another than the prediction means is printed.
+Collectives run in process groups without other ranks: they allocate, and move nothing. Graphs whose
+sizes depend on data, and graphs without memory on CUDA, are skipped with the reason. Inputs belong
+to the caller, donated or not. Known reasons why the run may differ from the prediction are printed.
 
---dry-run needs no GPU: all but the measuring is done over fake tensors, with a stand-in for the allocator that knows requested
-bytes alone. --snapshots leaves PyTorch's memory snapshots of step 1. Exits with 1 when nothing could be measured.
+--dry-run needs no GPU: everything but the measurement runs over fake tensors, with a replacement
+for the allocator that knows requested bytes only. --snapshots keeps PyTorch's memory snapshots of
+step 1. Exits with 1 if nothing could be measured.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ SEGMENTS = {"classic": "expandable_segments:False", "expandable": "expandable_se
 
 
 def task(options: argparse.Namespace, fxopt: Fxopt) -> Json:
-    """What a process of its own gives: {"error": what} where it could not."""
+    """The result of a process of its own: {"error": text} if it failed."""
     try:
         subject = prepare(options.file, fxopt)
         if options.task == "bill":
@@ -71,7 +74,7 @@ def task_apart(kind: str, segments: str, options: argparse.Namespace) -> Json:
 
 
 def peak_lines(segments: str, measured: Json, predicted: dict[str, int]) -> list[str]:
-    """Rows of the table: one for each kind of peak."""
+    """Rows of the table, one for each kind of peak."""
     lines = []
     for kind in PEAKS:
         cells = [segments, kind, str(predicted[kind])]
@@ -111,7 +114,7 @@ def report(result: Json, steps: int) -> list[str]:
 
 
 def collect(options: argparse.Namespace, fxopt: Fxopt) -> Json:
-    """Everything that is known of one graph. Skip for one that cannot be measured."""
+    """All results for one graph. Raises Skip for one that cannot be measured."""
     subject = prepare(options.file, fxopt)
     if not options.dry_run and not torch.cuda.is_available():
         raise Skip("there is no GPU; --dry-run needs none")
@@ -144,7 +147,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--steps takes 2 or more")
     try:
         fxopt = Fxopt(options.fxopt)
-        os.environ["FXOPT"] = str(pathlib.Path(fxopt.program).resolve())  # for the loader and the processes below
+        # for the loader and the processes below
+        os.environ["FXOPT"] = str(pathlib.Path(fxopt.program).resolve())
         if options.task:
             print(json.dumps(task(options, fxopt)))
             return 0

@@ -1,7 +1,8 @@
-"""Everything that makes a GraphModule what it is, as plain JSON by value and type: to compare two of them, in two processes.
+"""Describes a GraphModule completely, as plain JSON by value and type, to compare two processes.
 
-Written without the exporter's code: it walks torch's own objects. Objects have no address in it; storages and graphs are
-numbered in order of appearance; what no rule here describes stands as its type and repr.
+Written without the exporter's code: it walks torch's own objects. The description has no object
+addresses; storages and graphs are numbered in order of appearance. Objects without a rule here
+appear as their type and repr.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Describer:
         self.held: list[object] = []
         self.graphs: dict[int, str] = {}
         self.envs: list[object] = []
-        self.symbols: set[str] = set()  # that something described reads
+        self.symbols: set[str] = set()  # symbols that a described value reads
 
     def number(self, value: object) -> object:
         if not isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
@@ -42,7 +43,8 @@ class Describer:
         self.symbols |= {str(symbol) for symbol in expr.free_symbols}
         if env is not None and not any(env is known for known in self.envs):
             self.envs.append(env)
-        hint = repr(value.node._hint) if expr.free_symbols else str(expr)  # what a guard fixed has its value
+        # a symbol that a guard fixed has its value
+        hint = repr(value.node._hint) if expr.free_symbols else str(expr)
         return [type_of(value), str(expr), type_of(expr), hint]
 
     def tensor(self, tensor: torch.Tensor) -> dict:
@@ -159,7 +161,7 @@ class Describer:
         return result
 
     def graph(self, name: str, graph_module: GraphModule, result: dict) -> None:
-        """Describes the graph and those it holds, by name."""
+        """Describes the graph and its subgraphs, by name."""
         if id(graph_module) in self.graphs:
             return
         self.graphs[id(graph_module)] = name
@@ -226,14 +228,16 @@ def describe(graph_module: GraphModule) -> dict:
     """The description of a module: graphs, symbols, process groups."""
     describer = Describer()
     graphs: dict = {}
-    with _disable_current_modes():  # AOTAutograd leaves its modes on: they would fake the ranks of meshes
+    # AOTAutograd leaves its modes on: they would fake the ranks of meshes
+    with _disable_current_modes():
         describer.graph("main", graph_module, graphs)
         symbols = [describer.environment(env) for env in describer.envs]
     return {"graphs": graphs, "symbols": symbols, "groups": process_groups()}
 
 
 def differences(a: object, b: object, where: str = "") -> list[str]:
-    """Where two descriptions differ: paths with both sides, at most one per differing leaf."""
+    """The differences of two descriptions: paths with both sides, at most one per differing
+    leaf."""
     if type(a) is not type(b):
         return [f"{where}: {str(a)[:120]} | {str(b)[:120]}"]
     if isinstance(a, dict):

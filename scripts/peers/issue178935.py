@@ -3,11 +3,12 @@
 
     scripts/peers/issue178935.py [--fxopt PROGRAM] [--testdata FOLDER]
 
-selective: PyTorch's trace tags a product for recompute and recomputes nothing: 5 products. After infer-phase,remat,dce there are
-6, and gelu_backward reads, through any aliases, a copy of the tagged product.
-vanilla: PyTorch's trace has the recomputation in it already: 6 products, and 6 they stay, also when cse runs.
+selective: PyTorch's trace tags a product for recompute and recomputes nothing: 5 products. After
+infer-phase,remat,dce there are 6, and gelu_backward reads, through any aliases, a copy of the
+tagged product. vanilla: PyTorch's trace contains the recomputation already: 6 products, which stay
+6 even after cse.
 
-Exits with 1 when one of these does not hold. Needs no torch.
+Exits with 1 if one of these does not hold. Needs no torch.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Checks:
         return read_main(target)
 
     def count(self, before: int, after: int, path: pathlib.Path, passes: str) -> Json:
-        """Runs the passes and checks the number of products; returns the graph they leave."""
+        """Runs the passes and checks the number of products; returns the output graph."""
         was, result = products(self.read(path)), self.after(path, passes)
         found = products(result)
         self.check((was, found) == (before, after), f"{passes}: {was} mm -> {found} mm (expected {before} -> {after})")

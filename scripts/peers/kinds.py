@@ -1,24 +1,28 @@
 #!/usr/bin/env python3
-"""Graphs of 25 kinds, a few of each, as PyTorch executes them before and after pipelines, bit by bit; and their peaks by a count.
+"""Executes graphs of 25 kinds before and after pipelines, bit by bit, and checks their ideal peaks.
 
-    scripts/peers/kinds.py [--fxopt PROGRAM] [--kind NAME]... [--graph NAME]... [--pipelines N] [--write FOLDER] [--notes]
-                           [--every-node] [--list]
+    scripts/peers/kinds.py [--fxopt PROGRAM] [--kind NAME]... [--graph NAME]... [--pipelines N]
+                           [--write FOLDER] [--notes] [--every-node] [--list]
 
-The graphs are written by hand, not drawn (differential.py draws): each has what makes its kind difficult. They are made by make_fx,
-torch.export, Dynamo or AOTAutograd. Each is saved and loaded again, and goes through 13 pipelines, joint graphs also through cuts
-into forward and backward. Of each run:
+The graphs are written by hand, not drawn as in differential.py: each has the difficulties of its
+kind. They are made by make_fx, torch.export, Dynamo or AOTAutograd. Each is saved, loaded again,
+and put through 13 pipelines; joint graphs are also cut into forward and backward. Each run is
+checked so:
 
-  - the graph afterwards is loaded and executed on the CPU with the same seed and inputs: outputs, inputs, attributes, who shares
-    memory, which are one object, and the generator must be as the graph before leaves them, to the bit. Forward and backward are
-    executed one after the other, new values of inputs written in between, as PyTorch's runtime does
-  - `fxopt verify --against` must call it proved; what it cannot tell is counted
-  - the ideal peak that `fxopt mem` tells must be, to the byte, what is counted while PyTorch executes the graph node by node, or a
-    reason is given: the report itself calls it a lower bound, or PyTorch's kernel makes another storage than its trace recorded
+  - The output graph is loaded and executed on the CPU with the same seed and inputs. Outputs,
+    inputs, attributes, shared memory, object identity and the generator must equal those of the
+    input graph, bit by bit. Forward and backward are executed one after the other, with new values
+    of inputs written in between, as PyTorch's runtime does.
+  - `fxopt verify --against` must report it as proved; undecided runs are counted.
+  - The ideal peak of `fxopt mem` must be, to the byte, the peak counted while PyTorch executes the
+    graph node by node. Otherwise a reason is printed: the report calls the peak a lower bound, or
+    PyTorch's kernel makes another storage than its trace recorded.
 
-    With --every-node the bytes at each node are compared besides, without reasons
+--every-node also compares the bytes at each node, without reasons.
 
-Prints a line for each thing that is wrong: kind, graph, pipeline, what differs; with --notes also what was refused, undecided, or
-has a reason. Then a table by kind. Exits with 1 when anything is wrong. Needs torch; no GPU.
+Prints a line for each error: kind, graph, pipeline, difference. --notes adds refused and undecided
+runs, and reasons. Then prints a table by kind. Exits with 1 if anything is wrong. Needs torch; no
+GPU.
 """
 
 from __future__ import annotations
@@ -62,8 +66,8 @@ def asked(arguments: list[str] | None) -> tuple[argparse.Namespace, list[Case]]:
     )
     parser.add_argument("--graph", action="append", metavar="NAME", help="this graph only; repeatable")
     parser.add_argument("--pipelines", type=int, metavar="N", help="the first N pipelines only")
-    parser.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="put files of what is wrong here, before and after")
-    parser.add_argument("--notes", action="store_true", help="print also what was refused, undecided, or has a reason")
+    parser.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="write files of errors here, before and after")
+    parser.add_argument("--notes", action="store_true", help="also print refused and undecided runs, and reasons")
     parser.add_argument("--every-node", action="store_true", help="compare the live bytes at every node, not only the peak")
     parser.add_argument("--list", action="store_true", help="print kinds and graphs, and run nothing")
     options = parser.parse_args(arguments)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Operators whose results lie in memory as fake tensors say, and those of which they say something else.
+"""Finds operators whose results have another memory layout than fake tensors record.
 
     scripts/peers/layouts.py [--only NAME] [--samples N] [--json FILE]
 
-Takes the sample inputs that PyTorch's own tests have for its operators (op_db), lays the tensors out in five ways (contiguous,
-transposed, channels last, expanded, sliced), executes each call on the CPU, and runs every operator that it reaches once more over fake
-tensors of the same layout. Printed: operators with a result of other strides, of another offset, or that shares memory with an argument
-in the one and not in the other; and those whose result holds more bytes than its sizes and strides need. Compared with the op table:
-each such operator must be marked there (`chooses_layout`; `holds` or `clones_storage`). Exits with 1 when one is not. Needs torch.
+Takes the sample inputs of PyTorch's own operator tests (op_db) and lays the tensors out in five
+ways (contiguous, transposed, channels last, expanded, sliced). Executes each call on the CPU, and
+repeats every operator that it reaches over fake tensors of the same layout. Prints operators whose
+real and fake results differ in strides, offset, or memory shared with an argument, and operators
+whose result holds more bytes than its sizes and strides need. Each must be marked in the op table
+(`chooses_layout`; `holds` or `clones_storage`). Exits with 1 if one is not. Needs torch.
 """
 
 from __future__ import annotations
@@ -61,14 +62,15 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass
 class Found:
-    """Of one operator: how many calls, and the first difference of each kind."""
+    """The number of calls of one operator, and the first difference of each kind."""
 
     calls: int = 0
     differences: dict[str, str] = field(default_factory=dict)
 
 
 def facts(values: object, given: object) -> list[tuple[tuple[int, ...], tuple[int, ...], int, int, int]]:
-    """Of each tensor: sizes, strides, offset, which argument it shares memory with (-1: none), bytes of its storage."""
+    """For each tensor: sizes, strides, offset, the argument that it shares memory with (-1: none),
+    bytes of its storage."""
     storages = [leaf.untyped_storage()._cdata for leaf in pytree.tree_leaves(given) if isinstance(leaf, Tensor)]
     result = []
     for leaf in pytree.tree_leaves(values):
@@ -80,7 +82,8 @@ def facts(values: object, given: object) -> list[tuple[tuple[int, ...], tuple[in
 
 
 def matters(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides that decide where elements lie: none of a dimension of one element, none where there are no elements."""
+    """The strides that decide where elements are stored: none for a dimension of one element, and
+    none without elements."""
     return () if 0 in sizes else tuple(stride for size, stride in zip(sizes, strides) if size > 1)
 
 
@@ -91,7 +94,7 @@ def needed(sizes: tuple[int, ...], strides: tuple[int, ...], width: int) -> int:
 
 
 class Recorder(TorchDispatchMode):
-    """Runs each operator again over fake tensors that lie as its arguments do."""
+    """Repeats each operator over fake tensors laid out as its arguments are."""
 
     def __init__(self, found: dict[str, Found], layout: str) -> None:
         super().__init__()
@@ -122,7 +125,7 @@ class Recorder(TorchDispatchMode):
                 return facts(result, (fake_args, fake_kwargs)), [
                     leaf.element_size() for leaf in pytree.tree_leaves(result) if isinstance(leaf, Tensor) and leaf.layout == torch.strided
                 ]
-        except Exception:  # sizes that depend on data, what has no fake kernel
+        except Exception:  # sizes that depend on data, or no fake kernel
             return None
 
     def compare(self, func: object, real: list, fake: list, widths: list[int]) -> None:
@@ -184,7 +187,7 @@ MARKS = {"strides": (".chooses_layout = true",), "bytes": (".holds = ", ".clones
 
 
 def marked(kind: str) -> set[str]:
-    """The operators of the table whose rows tell of such differences."""
+    """The operators whose table rows are marked for such differences."""
     text = "".join((ROOT / "ir" / "ops" / name).read_text(encoding="utf-8") for name in ("aten.inc", "extra.inc", "libraries.inc"))
     return {line.split('"')[1] for line in text.splitlines() if any(mark in line for mark in MARKS[kind])}
 
@@ -192,11 +195,11 @@ def marked(kind: str) -> set[str]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="NAME", help="one operator of op_db")
-    parser.add_argument("--samples", type=int, default=4, metavar="N", help="of each operator (default: 4)")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write what was found there")
+    parser.add_argument("--samples", type=int, default=4, metavar="N", help="samples of each operator (default: 4)")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the findings there")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)  # what has no fake kernel says so at length
+    logging.disable(logging.CRITICAL)  # operators without a fake kernel log at length
     torch.manual_seed(0)
     found: dict[str, Found] = {}
     for info, sample in samples(options.only, options.samples):

@@ -1,4 +1,4 @@
-"""Counts what is live while PyTorch runs a graph on real tensors."""
+"""Counts live bytes while PyTorch runs a graph on real tensors."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from torch.utils._pytree import tree_leaves
 
 
 class Counted:
-    """A graph as a function of its inputs that notes how many bytes are live at most: inputs throughout, outputs to the end, other values
-    to their last reader."""
+    """A graph as a function of its inputs that records the peak of live bytes: inputs throughout,
+    outputs to the end, other values to their last user."""
 
     def __init__(self, graph_module: GraphModule) -> None:
         self.interpreter = Interpreter(graph_module, garbage_collect_values=False)
         self.nodes = list(graph_module.graph.nodes)
         self.peak = 0
-        self.holders: dict[int, list[Node]] = {}  # at the peak, of each storage, in the graph's order
+        self.holders: dict[int, list[Node]] = {}  # at the peak, by storage, in the graph's order
         self.held: dict[int, int] = {}  # its bytes
 
     def __call__(self, *inputs: object) -> object:

@@ -1,26 +1,33 @@
 #!/usr/bin/env python3
-"""Whatever passes stand in front of it, partition{mode=save-all} saves what a first partition marked.
+"""Checks that partition{mode=save-all} saves the values that a first partition marks.
 
     scripts/peers/marks.py [--fxopt PROGRAM] [--first PASSES] [--jobs N] [--quick] [GRAPH...]
     scripts/peers/marks.py --count [--fxopt PROGRAM] [GRAPH...]
 
-GRAPH: joint graphs (default: llama8b_joint, gpt2_joint and resnet50_joint of testdata). Each is cut by a first partition that marks what
-it saves, and joined. Then save-all runs on it alone, and behind each pass with each choice of its options, behind each pair of passes
-(--quick leaves these out), and behind each pipeline that README.md shows.
+GRAPH: joint graphs (default: llama8b_joint, gpt2_joint and resnet50_joint of testdata). A first
+partition cuts each and marks its saved values; then the graph is joined. save-all runs on it alone,
+after each pass with each choice of its options, after each pair of passes (not with --quick), and
+after each pipeline in README.md.
 
-Compared with save-all alone, by the names that values had in the first partition: the values that forward saves; a value that became
-an input by a pass, such as an identity view of one, is that input. Also calls, which must not be more: gathers, attention, products. Passes of
-EXACT must give the same values; behind others each value that is missing must have a mark with a verdict that names the rule, and a
-value that is saved besides is a difference in any case. Last, --strict-tags accepts each policy followed by remat, and no marked value is
+The results are compared with save-all alone, by the names of values in the first partition.
+Compared are the values that forward saves; if a pass turned a value into an input, such as an
+identity view of one, that input counts. The numbers of gathers, attention calls and products must
+not rise. Passes of EXACT must give the same values. After other passes each missing value must have
+a mark with a verdict that names the rule, and an additional saved value is a difference in any
+case. Last, --strict-tags must accept each policy followed by remat, and no marked value may be
 recomputed.
 
-Left out: partition{mark-saved=true}, which marks anew, and mode=inference, after which there is no backward. Pipelines that are told not to
-keep marks are listed and do not fail: partition{compat=torch}, as PyTorch's partitioners read none, and marked=override of a policy.
+Left out: partition{mark-saved=true}, which marks again, and mode=inference, after which there is no
+backward. Pipelines with an option that drops marks are listed and do not fail:
+partition{compat=torch}, since PyTorch's partitioners read no marks, and marked=override of a
+policy.
 
---count runs each README pipeline, alone and with bucket behind it, on whatever graphs (default: all of testdata, its dumps among them) and
-compares what `fxopt tags` lists before and after: as many tags of the author and marks, each with a verdict.
+--count runs each README pipeline, alone and followed by bucket, on any graphs (default: all of
+testdata, including its dumps). It compares the output of `fxopt tags` before and after: the numbers
+of the author's tags and of marks must stay the same, and each must have a verdict.
 
-One line for each pipeline that differs, one table for each graph. Exits with 1 when a difference has no rule. Needs no torch, no GPU.
+Prints one line for each pipeline that differs, and one table for each graph. Exits with 1 if a
+difference has no rule. Needs no torch, no GPU.
 """
 
 from __future__ import annotations
@@ -48,11 +55,11 @@ Json = dict[str, Any]
 NAMES = ("llama8b_joint", "gpt2_joint", "resnet50_joint")
 FIRST = "partition{mode=min-cut,mark-saved=true}"
 SECOND = "partition{mode=save-all}"
-# Passes that must not change what is saved.
+# Passes that must not change the saved values.
 EXACT = frozenset(
     "canonicalize cse dce raise-getitems infer-phase bucket dedup-unshards fuse-gathers compute-cap alias-round-trips".split()
 )
-# Values of options that are no choices; of others every choice is tried.
+# Values of options without a list of choices; every choice of the others is tried.
 VALUES = {
     "bucket": ("all-gather=50MiB", "reduce-scatter=200MiB", "all-reduce=200MiB", "max-growth=-1", "max-growth=0"),
     "compute-cap": ("max-consecutive=0", "max-consecutive=2", "max-live=500MiB"),
@@ -66,13 +73,13 @@ COSTLY = re.compile(r"all_gather|attention|aten\.(mm|bmm|addmm|baddbmm|convoluti
 POLICIES = ("sac{policy=full}", "sac", "fsdp-gathers", "sac{policy=full},fsdp-gathers", "")
 
 
-# ---- what a pair of graphs saves
+# ---- saved values of a pair of graphs
 
 
 @dataclass
 class Saved:
-    """`values`: names in the first partition, and "input NAME" for inputs. `calls`: of both graphs, by operator. `inputs_of`: marked
-    values that became an input."""
+    """`values`: names in the first partition, and "input NAME" for inputs. `calls`: both graphs'
+    calls, by operator. `inputs_of`: marked values that became an input."""
 
     values: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
@@ -92,7 +99,7 @@ def custom_of(node: Json) -> dict[str, Any]:
 
 
 def names_of(node: Json, nodes: dict[str, Json]) -> list[str]:
-    """What the saved value was called, with all those that were merged into it."""
+    """The names of the saved value in the first partition, including all values merged into it."""
     if node["kind"] == "NODE_KIND_PLACEHOLDER":
         return [f"input {node['name']}"]
     whole = node
@@ -154,7 +161,8 @@ def with_options(known: list[Json]) -> Iterator[str]:
 
 
 def of_readme() -> list[str]:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = [ROOT / "README.md", *sorted((ROOT / "cli/topics").glob("*.md"))]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     return list(dict.fromkeys(re.findall(r"--passes '([^']+)'", text))) + ["infer-phase,canonicalize,cse,remat,dce"]
 
 
@@ -171,7 +179,8 @@ def passes_of(text: str) -> list[str]:
 
 
 def is_told_otherwise(text: str) -> bool:
-    """PyTorch's partitioners read no mark, and a policy may be told to override them."""
+    """Whether an option drops marks: PyTorch's partitioners read none, and a policy may override
+    them."""
     return "compat=torch" in text and "partition" in text or "marked=override" in text
 
 
@@ -182,7 +191,7 @@ def is_told_otherwise(text: str) -> bool:
 class Outcome:
     pipeline: str
     refused: str = ""
-    missing: list[str] = field(default_factory=list)  # with no rule
+    missing: list[str] = field(default_factory=list)  # without a rule
     by_rule: Counter[str] = field(default_factory=Counter)
     added: list[str] = field(default_factory=list)
     more: dict[str, tuple[int, int]] = field(default_factory=dict)  # calls before and now
@@ -191,7 +200,7 @@ class Outcome:
     @property
     def is_wrong(self) -> bool:
         is_exact = set(passes_of(self.pipeline)) <= EXACT
-        # What is recomputed in place of a saved value may read inputs.
+        # Values recomputed in place of a saved value may read inputs.
         added = [name for name in self.added if is_exact or not self.by_rule or not name.startswith("input ")]
         wrong = self.missing or added or (is_exact and (self.by_rule or self.more))
         return bool(wrong) and not is_told_otherwise(self.pipeline)
@@ -229,7 +238,8 @@ def judge(program: str, marked: pathlib.Path, alone: Saved, text: str) -> Outcom
 
 
 def compare(outcome: Outcome, alone: Saved, now: Saved) -> None:
-    """An input stands for the marked values that became it, in the one as in the other."""
+    """Compares the saved values. On both sides, an input replaces the marked values that became
+    it."""
     there = set(now.values)
     wanted = set(alone.values)
     resolved = {name: now.inputs_of.get(name, name) for name in wanted}
@@ -318,14 +328,15 @@ def listed(program: str, path: pathlib.Path) -> list[Json]:
 
 
 def counted(rows: list[Json]) -> Counter[str]:
-    """The tags of the author and the marks, by kind; those without a verdict apart."""
+    """The author's tags and the marks, by kind; those without a verdict count separately."""
     own = [row for row in rows if not row["written_by"]]
     return Counter(f"{row['kind']} without a verdict" if row["outcome"] == "not judged" else row["kind"] for row in own)
 
 
 @dataclass
 class Counts:
-    """Pipelines that ran, what is listed before, of the graph and of the pair it is cut into, and pipelines that list something else."""
+    """The pipelines that ran, the listed tags of the graph and of its pair before them, and the
+    pipelines after which other tags are listed."""
 
     before: list[Counter[str]] = field(default_factory=list)
     ran: int = 0
@@ -344,10 +355,11 @@ def count_one(program: str, path: pathlib.Path) -> Counts:
             for text, more in itertools.product(of_readme(), ("", ",bucket")):
                 code, _ = run(program, source, text + more, target)
                 if code:
-                    continue  # the graph is not joint, say
+                    continue  # for example, the graph is not joint
                 counts.ran += 1
                 after = counted(listed(program, target))
-                adds = "mark-saved=true" in text or "recompute=" in text  # tags that the caller selects are the author's
+                # tags that the caller selects count as the author's
+                adds = "mark-saved=true" in text or "recompute=" in text
                 if after != before and not (adds and all(after[kind] >= number for kind, number in before.items())):
                     counts.wrong.append(f"{text}{more}: {dict(before)} before, {dict(after)} after")
     return counts

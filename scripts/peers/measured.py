@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Peaks that `fxopt mem` predicts now, beside those that a GPU was measured to reach.
+"""Prints peaks that `fxopt mem` predicts now beside peaks measured on a GPU.
 
     scripts/peers/measured.py [--fxopt PROGRAM] [FILE...]
 
-FILE: results of scripts/gpu_check.sh (default: all of testdata/measured). Prints the table of README.md: of each graph of
-testdata/gpu the allocated bytes, classic segments, of the first step, as traced and behind two policies of `sac`, predicted with the
-profiles h100 and torch-2.11; and measured, "not measured" where no file has it. Behind it a line for each measured peak, of either
-kind of segments, with the ratio, and the stages llama1b and profile as gpu_check prints them. Needs no torch, no GPU.
+FILE: results of scripts/gpu_check.sh (default: all of testdata/measured). Prints the table of
+cli/topics/memory.md: for each graph of testdata/gpu, the allocated bytes in classic segments of the
+first step, as traced and after two policies of `sac`, predicted with the profiles h100 and
+torch-2.11. Measured values are beside them, "not measured" if no file has them. Then prints a line
+for each measured peak, for both kinds of segments, with the ratio, and the stages llama1b and
+profile as gpu_check prints them. Needs no torch, no GPU.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Whether the bytes that `fxopt mem` says a graph requests are those that PyTorch would ask for, on every graph of testdata.
+"""Checks that `fxopt mem` counts the bytes that PyTorch would request, on every graph of testdata.
 
     scripts/peers/memory.py [--fxopt PROGRAM] [--only NAME]... [--no-peers] [--plant]
 
-The judge is a replay: the graph is loaded and run over fake tensors on the devices it names, and untyped storages are counted
-node by node (peak_counter.py). The requested bytes without workspaces must be equal, and so must the node of the peak, on each
-device; on a CPU, which has no allocator model, the ideal peak. Symbols are bound to stated values on both sides. Beside it
-stand two estimators of PyTorch, which are figures, not checks.
+The reference is a replay: the graph is loaded and run over fake tensors on its devices, and untyped
+storages are counted node by node (peak_counter.py). The requested bytes without workspaces and the
+node of the peak must be equal on each device; on a CPU, which has no allocator model, the ideal
+peak. Symbols are bound to given values on both sides. Two estimators of PyTorch are printed beside
+it, as figures, not checks.
 
-A graph of EXCEPTIONS must differ by exactly the bytes stated there. --plant makes one storage of each graph larger by one
-element in the file that fxopt reads: then every graph must fail. Exits with 1 when a check does not hold, with 2 when a planted
-element goes unseen. Needs torch, for some graphs torchtitan; no GPU. One process for each graph.
+A graph of EXCEPTIONS must differ by exactly the bytes given there. --plant makes one storage of
+each graph larger by one element in the file that fxopt reads: then every graph must fail. Exits
+with 1 if a check does not hold, with 2 if a planted element is not seen. Needs torch, for some
+graphs torchtitan; no GPU. One process for each graph.
 """
 
 from __future__ import annotations
@@ -42,19 +44,21 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATTERNS = ("*.pb", "*.pb.zst", "gpu/*.pb.zst", "dumps/*.fxg.zst")
 MAX_SHOWN = 6
 
-# Where sizes depend on data: each symbol without a hint. The rows that a rank's tokens take, evenly over the ranks of its experts.
+# Graphs whose sizes depend on data: the value of each symbol without a hint. It is the number of
+# rows that a rank's tokens take, spread evenly over the ranks of its experts.
 UNBACKED = {"deepseek16b_twin": 384, "deepseek": 6144, "d_deepseek": 6144}
 
-# Graphs on which fxopt and the replay may differ: by how many bytes fxopt is above, and why.
+# Graphs on which fxopt and the replay may differ: the bytes of fxopt above the replay, and the
+# reason.
 EXCEPTIONS: dict[str, tuple[int, str]] = {
     "g_debug_dp4_tp2_overlap": (
         -2097152,
-        "run eagerly, control_deps holds what it is only ordered after until it runs (%mm_30 at the peak); in Inductor, which"
+        "run eagerly, control_deps holds values that it is only ordered after until it runs (%mm_30 at the peak); in Inductor, which"
         " such graphs are made for, these are weak dependencies that extend no lifetime (_inductor/scheduler.py), and so in fxopt",
     ),
 }
 
-# What registers operators that graphs name.
+# Modules that register operators of the graphs.
 _OPERATOR_MODULES = ("torch._inductor.fx_passes.bucketing", "torchtitan.ops.scatter_add")
 
 
@@ -63,7 +67,7 @@ def name_of(path: pathlib.Path) -> str:
 
 
 def find_graphs(folder: pathlib.Path, only: list[str]) -> list[pathlib.Path]:
-    """The graphs of testdata, or those named. ValueError for a name that none has."""
+    """The graphs of testdata, or the named ones. Raises ValueError for a name without a graph."""
     paths = [path for pattern in PATTERNS for path in sorted(folder.glob(pattern))]
     if unknown := set(only) - {name_of(path) for path in paths}:
         raise ValueError(f"no graph in {folder} is called {', '.join(sorted(unknown))}")
@@ -74,7 +78,8 @@ def find_graphs(folder: pathlib.Path, only: list[str]) -> list[pathlib.Path]:
 
 
 def forget_bare_objects(value: object) -> None:
-    """Turns values recorded by type alone into none: dumps hold meshes so. They take no memory."""
+    """Turns values recorded by type alone into none: dumps hold meshes in this form. They take no
+    memory."""
     if isinstance(value, dict):
         if "opaque" in value and not value["opaque"].keys() & {"mesh", "text"}:
             del value["opaque"]
@@ -99,12 +104,12 @@ def load(module: Json, folder: pathlib.Path) -> GraphModule:
 
 
 def donated(module: Json) -> set[str]:
-    """The placeholders whose values the caller gives away."""
+    """The placeholders whose values the caller donates."""
     return {node["name"] for node in module["graphs"][0]["nodes"] if node.get("input", {}).get("donated")}
 
 
 def stated_sizes(name: str, graph_module: GraphModule) -> dict[str, int]:
-    """A value for every symbol: its hint, else as UNBACKED says."""
+    """A value for every symbol: its hint, otherwise the one in UNBACKED."""
     found = symbols(graph_module)
     unbacked = next((size for prefix, size in UNBACKED.items() if name.startswith(prefix)), None)
     if unbacked is None and None in found.values():
@@ -121,7 +126,7 @@ def shown_sizes(name: str, sizes: dict[str, int]) -> str:
 
 
 def plant(path: pathlib.Path, name: str, device: str, result: Replay, folder: pathlib.Path) -> pathlib.Path:
-    """A copy of the file in which a storage that is live at the peak is larger by one element."""
+    """A copy of the file in which one storage that is live at the peak is larger by one element."""
     victim = next(storage.node for storage in reversed(result.live(device)))
     module = bridge.read_module(path)
     (value,) = (node["value"] for node in module["graphs"][0]["nodes"] if node["name"] == victim)
@@ -142,7 +147,7 @@ def plant(path: pathlib.Path, name: str, device: str, result: Replay, folder: pa
 
 
 def difference(name: str, replayed: Replay, device: str, ours: Requested | None) -> list[str]:
-    """What does not hold on one device; nothing when all does."""
+    """The failed checks on one device; empty if all hold."""
     peak = replayed.peaks.get(device)
     if peak is None or ours is None:
         missing = "the replay" if peak is None else "fxopt"
@@ -164,7 +169,7 @@ def difference(name: str, replayed: Replay, device: str, ours: Requested | None)
 
 
 def first_words(error: Exception) -> str:
-    """Of an error's message, fit for a table."""
+    """The first words of an error's message, for a table."""
     words = " ".join(str(error).split()).replace("|", "/")
     return f"{type(error).__name__}: {words}"[:60]
 
@@ -184,7 +189,7 @@ def peers(graph_module: GraphModule, sizes: dict[str, int]) -> dict[str, object]
 
 
 def judge(path: pathlib.Path, fxopt: Fxopt, options: argparse.Namespace) -> Json:
-    """Rows of the table and what does not hold, for one graph."""
+    """Rows of the table and failed checks for one graph."""
     name = name_of(path)
     with tempfile.TemporaryDirectory() as made:
         folder = pathlib.Path(made)
@@ -232,7 +237,8 @@ def judge_apart(path: pathlib.Path, flags: list[str]) -> Json:
 
 
 def table(paths: list[pathlib.Path], flags: list[str], failed: dict[str, list[str]]) -> Iterator[str]:
-    """The lines of the table, each as soon as it is known. What does not hold goes to `failed`, by graph."""
+    """The lines of the table, each as soon as it is known. Failed checks are added to `failed`, by
+    graph."""
     yield "| graph | device | sizes | replay | at | fxopt | MemTracker | Inductor |"
     yield "|---|---|---|---|---|---|---|---|"
     for number, path in enumerate(paths, 1):
@@ -252,7 +258,7 @@ def conclude(failed: dict[str, list[str]], is_planted: bool) -> int:
     differ = [name for name, lines in failed.items() if lines]
     if is_planted:
         unseen = sorted(failed.keys() - set(differ))
-        print(f"a planted element goes unseen in {', '.join(unseen)}" if unseen else "every planted element is seen")
+        print(f"a planted element is not seen in {', '.join(unseen)}" if unseen else "every planted element is seen")
         return 2 if unseen else 1
     print(f"{len(differ)} of {len(failed)} graphs differ" if differ else f"all {len(failed)} graphs hold")
     return 1 if differ else 0
@@ -263,13 +269,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "testdata", help="default: testdata")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a graph; repeatable (default: all)")
-    parser.add_argument("--no-peers", action="store_true", help="leave the estimators of PyTorch out")
+    parser.add_argument("--no-peers", action="store_true", help="omit PyTorch's estimators")
     parser.add_argument("--plant", action="store_true", help="plant an element: every graph must then fail")
     parser.add_argument("--task", type=pathlib.Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     try:
         fxopt = Fxopt(options.fxopt)
-        os.environ["FXOPT"] = str(pathlib.Path(fxopt.program).resolve())  # for the loader and the processes below
+        # for the loader and the processes below
+        os.environ["FXOPT"] = str(pathlib.Path(fxopt.program).resolve())
         if options.task:
             print(json.dumps(judge(options.task, fxopt, options)))
             return 0

@@ -1,6 +1,7 @@
-"""A graph of a file executed on its device: the allocator's peaks, and every allocation billed to a node.
+"""Executes a graph on its device, finds the allocator's peaks, and bills allocations to nodes.
 
-With `is_dry` no device is needed: it runs over fake tensors, and a stand-in for the allocator counts requested bytes alone.
+With `is_dry` no device is needed: it runs over fake tensors, and a replacement for the allocator
+counts requested bytes only.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from torch.fx import GraphModule
 
 
 class Skip(ValueError):
-    """A graph that cannot be measured; the message says why."""
+    """A graph that cannot be measured; the message gives the reason."""
 
 
 @dataclass
 class Subject:
-    """A graph that can be run, and what it will be run with."""
+    """A runnable graph, and its inputs and device."""
 
     graph_module: GraphModule
     bound: BoundGraph
@@ -40,12 +41,12 @@ class Subject:
 
 
 def prepare(path: pathlib.Path, fxopt: Fxopt) -> Subject:
-    """The graph of a file; joins process groups where it has any. Skip for one that cannot be measured."""
+    """The graph of a file; joins its process groups. Raises Skip if it cannot be measured."""
     return subject_of(bridge.read_module(path, fxopt.program))
 
 
 def subject_of(module: Json) -> Subject:
-    """The same of a module that is read already."""
+    """The same for a module that is already read."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             graph_module = memory.load(module, pathlib.Path(folder))
@@ -62,12 +63,12 @@ def subject_of(module: Json) -> Subject:
 
 
 def remarks(subject: Subject, module: Json) -> list[str]:
-    """Why what is measured may be other than what is predicted, by no fault of either."""
+    """Known reasons why the measurement may differ from the prediction, neither being wrong."""
     result = []
     if any(getattr(node.target, "_name", "").startswith("flex_attention") for node in subject.bound.nodes):
-        result.append("flex_attention runs unfused here: it takes the scores that a compiled one never holds")
+        result.append("flex_attention runs unfused here: it allocates the scores, which a compiled one never holds")
     if memory.donated(module):
-        result.append("inputs are donated, which the prediction takes for freed, and are kept here")
+        result.append("inputs are donated: the prediction frees them, and this run keeps them")
     if module.get("groups"):
         result.append("collectives run without other ranks, on one stream")
     return result
@@ -81,7 +82,7 @@ def cuda_device(module: Json) -> torch.device:
     return torch.device(devices[0])
 
 
-# ---- what is measured
+# ---- measurement
 
 
 def run_steps(step: Callable[[], object], meter: CudaMeter | FakeMeter, steps: int) -> Iterator[tuple[int, dict[str, int]]]:
@@ -96,7 +97,7 @@ def run_steps(step: Callable[[], object], meter: CudaMeter | FakeMeter, steps: i
 
 @contextlib.contextmanager
 def allocator(subject: Subject, is_dry: bool) -> Iterator[tuple[CudaMeter | FakeMeter, list[object]]]:
-    """The meter, and what to call the graph with, allocated after everything else is given back."""
+    """The meter, and the graph's inputs, allocated after everything else is released."""
     if is_dry:
         inputs = [subject.bound.given(node) for node in subject.bound.nodes if node.op == "placeholder"]
         with subject.bound.mode, torch.no_grad(), FakeMeter(subject.device) as meter:
@@ -111,7 +112,8 @@ def allocator(subject: Subject, is_dry: bool) -> Iterator[tuple[CudaMeter | Fake
 
 
 def measure(subject: Subject, steps: int, is_dry: bool, snapshot: pathlib.Path | None = None) -> Json:
-    """The peaks of the first step and of the last, by number. snapshot: where PyTorch's of the first step goes, on a device."""
+    """The peaks of the first step and of the last, by number. snapshot: the file for PyTorch's
+    snapshot of the first step, on a device."""
     result: Json = {}
     with allocator(subject, is_dry) as (meter, inputs):
 
@@ -132,7 +134,7 @@ def measure(subject: Subject, steps: int, is_dry: bool, snapshot: pathlib.Path |
 
 
 def bill(subject: Subject, is_dry: bool) -> Json:
-    """The bills of the first run and of the second, and what the graph shows."""
+    """The bills of the first run and of the second, and the allocations in the graph."""
     bound = subject.bound if is_dry else None
     with allocator(subject, is_dry) as (meter, inputs):
         first, second = (workspaces.bill(subject.graph_module, inputs, meter, bound) for _ in range(2))

@@ -1,29 +1,36 @@
 #!/usr/bin/env python3
-"""Training steps in whose forward autograd runs too: what fxopt takes for backward, what it recomputes there, and what that saves.
+"""Checks training steps with autograd inside forward: phases, recomputed copies, values and peaks.
 
     scripts/peers/nested_autograd.py [--fxopt PROGRAM] [--keep FOLDER] models [NAME...]
     scripts/peers/nested_autograd.py [--fxopt PROGRAM] files FILE...
     scripts/peers/nested_autograd.py [--fxopt PROGRAM] compile [NAME...]
 
-models: each model of nested_models.py is traced whole by make_fx with the marks of backward that PyTorch writes ("marked"), which nested
-calls of autograd write in forward too, and with these taken off ("bare"); some also as AOTAutograd's joint graph. files: graphs that
-have roles of outputs, as those that --keep wrote. Of each:
+models: each model of nested_models.py is traced whole by make_fx, with the backward marks of
+PyTorch ("marked"), which nested autograd calls also write in forward, and without them ("bare");
+some also as AOTAutograd's joint graph. files: graphs with roles of outputs, such as those that
+--keep wrote. Each is checked so:
 
-  phases   A node that the loss or another output of forward needs is forward, whatever its mark says. Another one that needs the
-           gradient of a loss is backward. Another one that is marked backward stays so; what is neither may be either. Compared with
-           the phases that `infer-phase` writes.
-  copies   After `sac{policy=full}` and `policy=per-op` with `remat,dce`, with and without `canonicalize,cse` in front: no output of
-           forward needs a recomputed copy; a copy stands after the loss (of several the first) in whose backward it is read.
-  values   Both graphs executed by PyTorch: outputs equal to the bit, and each tells (finite, not zero throughout).
-  peaks    Beside the same pipeline without sac and remat: full lowers the ideal peak where that lies in backward and a tenth of
-           it or more was made by forward. Else a line says where it lies and what fxopt remarks, as where per-op raises it. Each ideal
-           peak is what the storages of live values hold as PyTorch runs the graph.
+  phases   A node that the loss or another output of forward needs is forward, whatever its mark.
+           Any other node that needs the gradient of a loss is backward. Any other node that is
+           marked backward stays so; the rest may be either. Compared with the phases that
+           `infer-phase` writes.
+  copies   After `sac{policy=full}` and `policy=per-op` with `remat,dce`, with and without
+           `canonicalize,cse` in front: no output of forward needs a recomputed copy; a copy comes
+           after the loss (the first of several) in whose backward it is read.
+  values   PyTorch executes both graphs: outputs are equal to the bit, and each is finite and not
+           zero throughout.
+  peaks    Compared with the same pipeline without sac and remat: full lowers the ideal peak if the
+           peak is in backward and at least a tenth of it was made by forward. Otherwise a line
+           reports where the peak is and fxopt's remarks, also if per-op raises it. Each ideal peak
+           equals the bytes of live storages while PyTorch runs the graph.
 
-compile: torch.compile(model, backend="fxopt", options={"passes": "sac{policy=full}"}) on models of transformers, timm and torchvision:
-the ideal peak of the step, of forward and backward graph, falls beside no passes; loss and gradients are those of "aot_eager" to the bit.
+compile: torch.compile(model, backend="fxopt", options={"passes": "sac{policy=full}"}) on models of
+transformers, timm and torchvision. The ideal peak of the step, forward and backward graph, must be
+lower than without passes; loss and gradients must equal those of "aot_eager" to the bit.
 
-What is needed by what is found here by walking edges; where backward of a loss begins is noted while tracing. One line for each thing that
-is wrong, then a table. Exits with 1 when anything is wrong. Needs torch 2.15, transformers, timm, torchvision; no GPU.
+Needs are found here by walking edges; the start of each loss's backward is recorded while tracing.
+Prints one line for each error, then a table. Exits with 1 if anything is wrong. Needs torch 2.15,
+transformers, timm, torchvision; no GPU.
 """
 
 from __future__ import annotations
@@ -58,18 +65,19 @@ from torch.utils._pytree import tree_leaves  # noqa: E402
 
 QUIET = "--no-reproducer"
 POLICIES = ("full", "per-op")
-# What stands in front of sac, and the pipeline without sac and remat.
+# The passes before sac, and the pipeline without sac and remat.
 CLEAN = {"": "dce", "canonicalize,cse,": "canonicalize,cse,dce"}
-SHARE = 0.1  # of a peak in backward, made by forward: less is no matter of what is recomputed
-MUTE = 0.2  # of the outputs may be zero: gradients of biases that a derivative does not see
-LOUD = 25.0  # inputs are made small; these steps bear numbers about one half, by which more bits tell
+# least share of a backward peak made by forward for which recomputation must lower the peak
+SHARE = 0.1
+MUTE = 0.2  # share of outputs that may be zero: gradients of biases that a derivative does not see
+LOUD = 25.0  # inputs are made small; these steps need numbers near 0.5, which use more bits
 
 
-# ---- what needs what
+# ---- dependencies
 
 
 def reached(start: Iterable[Node], step: Callable[[Node], Iterable[Node]], without: set[Node] = frozenset()) -> set[Node]:
-    """Those nodes and what is reached from them, but what is in `without`, which is not passed."""
+    """The start nodes and all nodes reached from them, without crossing nodes of `without`."""
     pending, seen = [node for node in start if node not in without], set()
     while pending:
         if (node := pending.pop()) not in seen:
@@ -79,16 +87,17 @@ def reached(start: Iterable[Node], step: Callable[[Node], Iterable[Node]], witho
 
 
 class Needs:
-    """A graph, and what is forward and backward by what needs what."""
+    """A graph, and its forward and backward nodes as found from its dependencies."""
 
     def __init__(self, graph_module: GraphModule, main: Json, seeds: list[str]) -> None:
-        """seeds: for each loss, the node where its backward begins; empty where there is none any more."""
+        """seeds: for each loss, the node where its backward starts; empty if it no longer
+        exists."""
         self.graph_module, self.main = graph_module, main
         self.nodes = {node.name: node for node in graph_module.graph.nodes}
         self.seeds = [self.nodes.get(seed) for seed in seeds]
         self.place = {node: i for i, node in enumerate(self.nodes.values())}
         self.records = {record["name"]: record for record in self.main["nodes"]}
-        # Where a joint graph has no gradient for an input, its output has no role.
+        # If a joint graph has no gradient for an input, its output has no role.
         kinds = [spec.get("role", "OUTPUT_ROLE_GRADIENT").removeprefix("OUTPUT_ROLE_") for spec in main["outputs"]]
         leaves = list(zip(origins.output_leaves(self.graph_module), kinds, strict=True))
         self.losses = [leaf for leaf, kind in leaves if kind == "LOSS"]
@@ -103,14 +112,14 @@ class Needs:
         return (node for node in self.nodes.values() if node.op == "call_function")
 
     def is_behind(self, node: Node) -> bool:
-        """Whether it stands in backward of some loss."""
+        """Whether it is in backward of some loss."""
         return (
             node in self.backward or node not in self.forward and self.place[node] > min(self.place[loss] for loss in self.losses)
         )
 
 
 def seeds_of_file(graph_module: GraphModule, main: Json) -> list[str]:
-    """Tangents, or what takes the shape of a loss and is no output of forward."""
+    """Tangents, or else calls that take the shape of a loss and are no output of forward."""
     records = zip(origins.placeholders(graph_module), main["nodes"])
     if tangents := [node.name for node, record in records if record.get("input", {}).get("role") == "INPUT_ROLE_TANGENT"]:
         return tangents
@@ -120,7 +129,8 @@ def seeds_of_file(graph_module: GraphModule, main: Json) -> list[str]:
 
 
 def followed(before: Needs, main: Json) -> list[str]:
-    """What became of the seeds: nodes of the same uid, or into which those were merged, or that are copies in their place."""
+    """The nodes that the seeds became: nodes of the same uid, nodes merged from them, or copies in
+    their place."""
     wanted = [int(before.records[seed.name].get("uid", 0)) for seed in before.seeds if seed is not None]
     now = {int(record.get("uid", 0)): record["name"] for record in main["nodes"]}
     for kind in ("ORIGIN_MERGED", "ORIGIN_RECOMPUTED"):
@@ -132,7 +142,7 @@ def followed(before: Needs, main: Json) -> list[str]:
 
 
 def written_phase(needs: Needs, node: Node) -> str:
-    """What the file says; a getitem of which it says nothing goes with what it takes from."""
+    """The phase in the file; a getitem without one has the phase of its operand."""
     record = needs.records[node.name]
     if "phase" not in record and record["target"] == "operator.getitem" and node.args[0].op == "call_function":
         return written_phase(needs, node.args[0])
@@ -146,8 +156,8 @@ def written_phase(needs: Needs, node: Node) -> str:
 class Row:
     name: str
     nodes: int = 0
-    marks: int = 0  # that are wrong
-    phases: int = 0  # that differ
+    marks: int = 0  # wrong ones
+    phases: int = 0  # different ones
     peaks: dict[str, str] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -158,7 +168,7 @@ class Row:
 
 
 def said(report: Json) -> str:
-    """What passes remark."""
+    """The remarks of the passes."""
     found = [f"{step['pass']}: {kind} ({n})" for step in report["passes"] for kind, n in step["remarks"].items()]
     found += [f"{step['pass']}: {step['notes']}" for step in report["passes"] if step["pass"] == "remat"]
     return ", ".join(found) or "nothing"
@@ -188,11 +198,11 @@ def check_phases(row: Row, fxopt: Fxopt, before: Needs, path: pathlib.Path, fold
         if nodes:
             row.wrong.append(f"{len(nodes)} phases: {listed(nodes)} {words}")
     if false:
-        row.notes.append(f"{len(false)} marks are wrong ({listed(false)}); infer-phase says {said(report)}")
+        row.notes.append(f"{len(false)} marks are wrong ({listed(false)}); infer-phase reports {said(report)}")
 
 
 def read(fxopt: Fxopt, path: pathlib.Path, before: Needs) -> Needs:
-    """What a pass made of a graph."""
+    """The output graph of a pass."""
     result = read_result(fxopt, path)
     return Needs(result.graph_module, result.main, followed(before, result.main))
 
@@ -204,7 +214,7 @@ def check_copies(row: Row, how: str, before: Needs, after: Needs) -> None:
     early, unread = [], []
     all_of_seeds = set().union(*after.of_seed)
     for copy in set(copies).difference(in_forward):
-        # On the way to what needs a gradient; that is where it is read.
+        # Follow the copy to nodes that need a gradient; there it is read.
         way = reached([copy], lambda node: () if node in all_of_seeds else node.users)
         losses = [loss for loss, of_seed in zip(after.losses, after.of_seed) if way & of_seed]
         if not losses:
@@ -213,11 +223,11 @@ def check_copies(row: Row, how: str, before: Needs, after: Needs) -> None:
             early.append(copy)
     for nodes, words in ((early, "before the loss that they serve"), (unread, "in no backward")):
         if nodes:
-            row.wrong.append(f"{how}: {len(nodes)} copies stand {words}: {listed(sorted(nodes, key=after.place.get))}")
+            row.wrong.append(f"{how}: {len(nodes)} copies are {words}: {listed(sorted(nodes, key=after.place.get))}")
 
 
 def saved(counted: Counted, needs: Needs) -> int:
-    """How many bytes at the peak forward made that are no outputs of it."""
+    """Bytes at the peak that forward made and that are not its outputs."""
     return sum(
         counted.held[key]
         for key, nodes in counted.holders.items()
@@ -226,17 +236,17 @@ def saved(counted: Counted, needs: Needs) -> int:
 
 
 def execute(graph_module: GraphModule, inputs: list[object]) -> tuple[observe.Seen, Counted]:
-    """What a caller sees, and what was live."""
+    """The results that a caller sees, and the live bytes."""
     own, counted = [value.clone() if isinstance(value, Tensor) else value for value in inputs], Counted(graph_module)
     return observe.execute(counted, own, observe.attributes_of(graph_module)), counted
 
 
 def check_peak(row: Row, fxopt: Fxopt, path: pathlib.Path, needs: Needs, counted: Counted) -> tuple[int, Node]:
-    """The ideal peak and where it is."""
+    """The ideal peak and its node."""
     graph = fxopt.run("mem", str(path))["files"][0]["graphs"][0]
     device = next(device for device in graph["devices"] if device["device"] == "cpu")
     if graph["unknown_storages"]:
-        row.notes.append(f"{path.stem}: of unknown size {graph['unknown_nodes'][:3]}")
+        row.notes.append(f"{path.stem}: unknown sizes of {graph['unknown_nodes'][:3]}")
     if counted.peak != device["peak_bytes"]:
         row.wrong.append(f"{path.stem}: peak {device['peak_bytes']} at %{device['node']}, counted {counted.peak}")
     return device["peak_bytes"], needs.nodes[device["node"]]
@@ -260,7 +270,7 @@ def judge(row: Row, path: pathlib.Path, seeds: list[str] | None, fxopt: Fxopt, f
     expected, counted = execute(graph_module, inputs)
     results = [leaf for leaf in tree_leaves(bridge.run(graph_module, inputs)) if isinstance(leaf, Tensor)]
     if (mute := sum(not is_telling(value) for value in results)) > MUTE * len(results):
-        row.wrong.append(f"{mute} of {len(results)} outputs are zero or not finite, and tell nothing")
+        row.wrong.append(f"{mute} of {len(results)} outputs are zero or not finite, and show nothing")
     size, at = check_peak(row, fxopt, path, before, counted)
     row.peaks["before"] = f"{size} at %{at.name}"
     for front, plain in CLEAN.items():
@@ -280,14 +290,14 @@ def judge(row: Row, path: pathlib.Path, seeds: list[str] | None, fxopt: Fxopt, f
                 report = fxopt.opt(path, target, how, QUIET)
                 after = read(fxopt, target, before)
                 if None in after.seeds:
-                    row.notes.append(f"{how}: where backward begins is lost")
+                    row.notes.append(f"{how}: the start of backward is lost")
                 check_copies(row, how, before, after)
                 found, seen = execute(after.graph_module, inputs)
                 row.wrong.extend(f"{how}: {line}" for line in observe.differences(expected, found))
                 now, then = check_peak(row, fxopt, target, after, seen)
                 row.peaks[how] = f"{now} ({100 * (now / size - 1):+.0f} %)"
                 if now > size or policy == "full" and now == size:
-                    words = f"{how}: the peak {size} at %{at.name} in {where} is {now} at %{then.name}; fxopt says {said(report)}"
+                    words = f"{how}: the peak {size} at %{at.name} in {where} is {now} at %{then.name}; fxopt: {said(report)}"
                     is_wrong = policy == "full" and where == "backward" and share >= SHARE
                     (row.wrong if is_wrong else row.notes).append(words)
 
@@ -313,7 +323,7 @@ def check_compiled(name: str, fxopt: Fxopt, folder: pathlib.Path) -> Row:
         found, pairs = run_compiled(make, size, "fxopt", {"passes": passes} if passes else {})
         wrong = [i for i, (a, b) in enumerate(zip(expected, found, strict=True)) if not torch.equal(a, b)]
         if wrong:
-            row.wrong.append(f"{passes or 'no passes'}: of loss and {len(expected) - 1} gradients differ {wrong[:5]}")
+            row.wrong.append(f"{passes or 'no passes'}: {wrong[:5]} differ, of loss and {len(expected) - 1} gradients")
         if len(pairs) != 1:
             row.wrong.append(f"{passes or 'no passes'}: {len(pairs)} pairs of graphs")
             return row
@@ -352,7 +362,7 @@ def rows(options: argparse.Namespace, fxopt: Fxopt, folder: pathlib.Path) -> Ite
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fxopt", metavar="PROGRAM")
-    parser.add_argument("--keep", metavar="FOLDER", type=pathlib.Path, help="for the graphs of models")
+    parser.add_argument("--keep", metavar="FOLDER", type=pathlib.Path, help="write the graphs of models there")
     parser.add_argument("what", choices=tuple(HEADS))
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Models of libraries, small but whole, and one step of them under torch.compile."""
+"""Small but complete models of libraries, and one step of each under torch.compile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _transformers(kind: str, config: dict[str, object]) -> nn.Module:
 
 
 def gpt2() -> nn.Module:
-    """With dropout, whose draws are saved."""
+    """GPT-2 with dropout, whose draws are saved."""
     return _transformers(
         "GPT2LMHeadModel",
         {"config": "GPT2Config", "vocab_size": WORDS, "n_positions": 64, "n_embd": 32, "n_layer": 8, "n_head": 4, "use_cache": False,

@@ -1,8 +1,9 @@
-"""Models of repeated blocks in whose forward autograd runs too, as functions of (model, inputs) that yield losses.
+"""Models of repeated blocks with autograd inside forward, as functions that yield losses.
 
-A step is a generator: it yields each loss at the place where the program calls backward, is sent the gradients of all parameters by name
-(None where there is none), and returns what else forward gives. What stands behind a `yield` runs after that backward. Blocks are named
-`layers.0`, `layers.1`, ... in every network. Activations are large beside parameters.
+A step is a generator, called with (model, inputs). It yields each loss at the place where the program calls backward, is sent
+the gradients of all parameters by name (None for a missing one), and returns the other results of
+forward. Code after a `yield` runs after that backward. Blocks are named `layers.0`, `layers.1`, ...
+in every network. Activations are large compared with parameters.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ Step = Generator[Tensor, Gradients, tuple[Tensor, ...]]
 class Case:
     model: Callable[[], nn.Module]
     step: Callable[..., Step]
-    sizes: tuple[tuple[int, ...], ...]  # of its inputs
-    by: str = "grad"  # how its losses are differentiated: torch.autograd.grad, or `backward` into .grad
-    is_joint: bool = False  # also as AOTAutograd's joint graph
+    sizes: tuple[tuple[int, ...], ...]  # sizes of its inputs
+    # how its losses are differentiated: torch.autograd.grad, or `backward` into .grad
+    by: str = "grad"
+    is_joint: bool = False  # also traced as AOTAutograd's joint graph
 
 
 # ---- networks
@@ -44,7 +46,7 @@ class Block(nn.Module):
 
 
 class Net(nn.Module):
-    """From `entering` numbers to `leaving`."""
+    """A network from `entering` numbers to `leaving` numbers."""
 
     def __init__(self, entering: int = WIDTH, leaving: int = 1, norm: Callable[[int], nn.Module] = nn.LayerNorm) -> None:
         super().__init__()
@@ -69,7 +71,8 @@ class Attention(nn.Module):
         parts = self.qkv(self.norm(x)).unflatten(-1, (3, HEADS, WIDTH // HEADS)).permute(2, 0, 3, 1, 4)
         q, k, v = parts.unbind()
         mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, LENGTH, LENGTH, device="cpu")
-        with mock.patch("torch.nn.attention.flex_attention._validate_device"):  # on the CPU it refuses to be differentiated
+        # on the CPU it refuses to be differentiated
+        with mock.patch("torch.nn.attention.flex_attention._validate_device"):
             y = flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s - 0.1 * (i - j).abs(), block_mask=mask)
         return self.block(x + self.out(y.transpose(1, 2).flatten(-2)))
 
@@ -137,7 +140,8 @@ def r1(model: nn.Module, real: Tensor, fake: Tensor) -> Step:
 
 
 def flex_adversarial(model: nn.Module, x: Tensor, target: Tensor) -> Step:
-    """Adversarial training: the input moves along the sign of its gradient, through flex attention."""
+    """Adversarial training: the input moves along the sign of its gradient, through flex
+    attention."""
     x = x.detach().requires_grad_(True)
     (slope,) = grad(F.mse_loss(model(x), target), x, again=False)
     yield F.mse_loss(model(x.detach() + 0.1 * slope.sign()), target)
@@ -156,7 +160,7 @@ def physics(model: nn.Module, x: Tensor, t: Tensor) -> Step:
 
 
 def maml(model: nn.Module, support: Tensor, labels: Tensor, query: Tensor, answers: Tensor) -> Step:
-    """One inner step of gradient descent, through which the outer loss is differentiated."""
+    """One inner step of gradient descent; the outer loss is differentiated through it."""
     parameters = dict(model.named_parameters())
     inner = F.mse_loss(model(support), labels)
     slopes = grad(inner, list(parameters.values()))
@@ -166,7 +170,7 @@ def maml(model: nn.Module, support: Tensor, labels: Tensor, query: Tensor, answe
 
 
 def hessian(model: nn.Module, x: Tensor, target: Tensor) -> Step:
-    """A loss and how sharp it is along its own gradient: a Hessian-vector product."""
+    """A loss and its sharpness along its own gradient: a Hessian-vector product."""
     parameters = list(model.parameters())
     loss = F.mse_loss(model(x), target)
     slopes = grad(loss, parameters)
@@ -191,7 +195,7 @@ def microbatches(model: nn.Module, first: Tensor, second: Tensor) -> Step:
 
 
 def implicit(model: nn.Module, x: Tensor, target: Tensor) -> Step:
-    """A layer that gives what minimizes an energy, by three steps of descent."""
+    """A layer whose output minimizes an energy, found by three steps of descent."""
     z = torch.zeros_like(x).requires_grad_(True)
     for _ in range(3):
         energy = model(z * x).sum() + 0.5 * (z - x).square().sum()
@@ -257,7 +261,8 @@ def adversaries(model: nn.Module, real: Tensor, noise: Tensor) -> Step:
 
 
 def adversaries_in_turn(model: nn.Module, real: Tensor, noise: Tensor) -> Step:
-    """The same with a step of the critic in between: the generator's loss needs the first backward."""
+    """The same with a step of the critic in between: the generator's loss needs the first
+    backward."""
     fake = model.generator(noise)
     slopes = yield F.softplus(-model.critic(real)).mean() + F.softplus(model.critic(fake.detach())).mean()
     moved = {n: p - 0.1 * slopes[f"critic.{n}"] for n, p in model.critic.named_parameters()}
@@ -272,14 +277,16 @@ def func_grad(model: nn.Module, x: Tensor, target: Tensor) -> Step:
 
 
 def func_jvp(model: nn.Module, x: Tensor, v: Tensor, target: Tensor) -> Step:
-    """Forward mode: no backward runs inside forward. Two norms in a row cannot be traced so (torch 2.15)."""
+    """Forward mode: no backward runs inside forward. Two norms in a row cannot be traced so (torch
+    2.15)."""
     value, push = torch.func.jvp(model, (x,), (v,))
     yield F.mse_loss(value, target) + push.square().mean()
     return ()
 
 
 def saliency(model: nn.Module, x: Tensor, target: Tensor) -> Step:
-    """The loss weighs each row by a gradient that is not differentiated; the loss before scaling is returned, as is a scaled one."""
+    """Weights each row of the loss by a gradient that is not differentiated; returns the loss
+    before scaling and a scaled one."""
     x = x.detach().requires_grad_(True)
     y = model(x)
     weights = grad(y.sum(), x, again=False)[0].abs().mean(1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Traces of the steps in nested_models.py, and where in them backward of each loss begins."""
+"""Traces of the steps in nested_models.py, and the node where backward of each loss starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MARKS = ("autograd_backward", "partitioner_tag")
 class Traced:
     graph_module: GraphModule
     told: dict[str, object]  # for save()
-    seeds: list[str]  # for each loss, the node that begins its backward
+    seeds: list[str]  # for each loss, the node that starts its backward
 
 
 def differentiate(case: Case, loss: Tensor, state: dict[str, Tensor]) -> dict[str, Tensor | None]:
@@ -37,7 +37,7 @@ def differentiate(case: Case, loss: Tensor, state: dict[str, Tensor]) -> dict[st
 
 @dataclass
 class Run:
-    """A step as it is traced."""
+    """Runs a step while it is traced."""
 
     case: Case
     model: nn.Module
@@ -100,7 +100,7 @@ def trace_joint(case: Case) -> Traced:
 
 
 def files_of(name: str, folder: pathlib.Path, program: str) -> Iterator[tuple[str, pathlib.Path, list[str]]]:
-    """Each graph of a model: name, file, seeds."""
+    """Yields each graph of a model: name, file, seeds."""
     case = CASES[name]
     for route, trace in (("", trace_whole), ("_joint", trace_joint))[: 1 + case.is_joint]:
         with contextlib.redirect_stderr(None), warnings.catch_warnings(action="ignore"):

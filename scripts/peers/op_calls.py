@@ -1,6 +1,6 @@
-"""Calls of operators to try: what the samples of PyTorch's OpInfo database call, their in-place and out variants, other values of
-the arguments that decide between view and copy, and calls by hand. Deterministic.
-"""
+"""Calls of operators to try. They come from the samples of PyTorch's OpInfo database, their
+in-place and out variants, other values of the arguments that decide between view and copy, and
+calls by hand. Deterministic."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 DTYPES = (torch.float32, torch.int64, torch.complex64, torch.bool)
-SAMPLES = {torch.float32: 12}  # of one operator and dtype; of other dtypes:
+SAMPLES = {torch.float32: 12}  # samples per operator and dtype; for other dtypes:
 SAMPLES_OF_OTHERS = 4
-RECORDED = 12  # calls kept of one overload as recorded
-VARIED = 2  # of which the arguments are varied
-FAMILY = 8  # calls of which the other overloads of the same family are made
-DERIVED = 24  # calls of one overload made from those of others
+RECORDED = 12  # recorded calls kept per overload
+VARIED = 2  # recorded calls whose arguments are varied
+FAMILY = 8  # calls from which other overloads of the same family are made
+DERIVED = 24  # calls per overload made from those of other overloads
 
 
 def target_name(target: Callable[..., Any]) -> str:
@@ -36,7 +36,7 @@ def overload(name: str) -> torch._ops.OpOverload | None:
 
 
 def _kind(leaf: Any, first: torch.Tensor | None) -> Any:
-    """What about an argument may decide what a call does."""
+    """The properties of an argument that may decide the effects of a call."""
     if isinstance(leaf, torch.Tensor):
         bits = leaf.is_contiguous(), leaf.is_conj(), leaf.is_neg(), leaf.storage_offset() != 0
         alike = first is not None and (leaf.shape == first.shape, leaf.dtype == first.dtype)
@@ -51,14 +51,15 @@ def _kind(leaf: Any, first: torch.Tensor | None) -> Any:
 
 
 def _has_tensor_for_number(target: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Where a number is asked for, a tensor of one element is taken too; graphs have an item() there."""
+    """Whether a tensor of one element is passed as a number, which is accepted; graphs have an
+    item() there."""
     arguments = target._schema.arguments
     given = [*zip(arguments, args, strict=False), *((a, kwargs[a.name]) for a in arguments if a.name in kwargs)]
     return any("Tensor" not in str(a.type) and any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(value)) for a, value in given)
 
 
 class CallBook:
-    """Calls by overload, each kind of arguments once, at most so many of an overload."""
+    """Calls by overload: each kind of arguments once, and limited in number per overload."""
 
     def __init__(self) -> None:
         self.calls: dict[str, dict[Any, Call]] = {}
@@ -82,7 +83,7 @@ class CallBook:
         return list(self.calls.get(name, {}).values())
 
 
-# ---- what OpInfo's samples call
+# ---- calls of OpInfo's samples
 
 
 class _Recorder(TorchDispatchMode):
@@ -96,13 +97,15 @@ class _Recorder(TorchDispatchMode):
 
 
 def _packets(op: Any) -> list[str]:
-    """Names under which the registry may know an operator of OpInfo: nn.functional.pad is aten::pad, linalg.norm aten::linalg_norm."""
+    """Names that the registry may have for an operator of OpInfo: nn.functional.pad is aten::pad,
+    linalg.norm aten::linalg_norm."""
     names = {op.aten_name, op.name.split(".")[-1], op.name.replace(".", "_")} | {a.name.split(".")[-1] for a in op.aliases}
     return sorted(name + tail for name in names if name for tail in ("", "_"))
 
 
 def _add_packet(book: CallBook, packet: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """The overload that the framework would choose, which decomposes before a dispatch mode sees it."""
+    """Adds the overload that the framework would choose. The dispatch mode does not see it, since
+    it decomposes before."""
     found = getattr(torch.ops.aten, packet, None)
     if found is None:
         return
@@ -118,7 +121,7 @@ def _samples(op: Any) -> Iterator[Any]:
     for dtype in dtypes:
         try:
             yield from itertools.islice(op.sample_inputs("cpu", dtype), SAMPLES.get(dtype, SAMPLES_OF_OTHERS))
-        except Exception:  # a sample that needs a package or a device which is not here
+        except Exception:  # a sample that needs a missing package or device
             continue
 
 
@@ -139,7 +142,7 @@ def add_opinfo(book: CallBook) -> int:
     return len(op_db)
 
 
-# ---- other overloads of the same family, by the names of their arguments
+# ---- other overloads of the same family, by argument names
 
 
 def bound(call: Call) -> dict[str, Any]:
@@ -190,7 +193,7 @@ def _outs(target: torch._ops.OpOverload, values: dict[str, Any], outputs: list[t
 
 
 def add_families(book: CallBook, table: list[str]) -> None:
-    """In-place, out, functional and copy variants, and the other overloads, of what is known."""
+    """Adds in-place, out, functional and copy variants, and other overloads, of the known calls."""
     family: dict[str, list[str]] = {}
     for name in table:
         if name.startswith(("aten.", "prims.")):
@@ -223,7 +226,7 @@ def _add_relatives(book: CallBook, call: Call, names: list[str]) -> None:
                 book.add(target, *arguments, DERIVED)
 
 
-# ---- other values of what decides
+# ---- other values of deciding arguments
 
 
 def _values(argument: Any, first: torch.Tensor | None) -> list[Any]:
@@ -249,7 +252,7 @@ def _values(argument: Any, first: torch.Tensor | None) -> list[Any]:
 
 
 def add_variations(book: CallBook) -> None:
-    """One argument changed at a time: flags, dtypes, sizes, and how the tensors lie in memory."""
+    """Changes one argument at a time: flags, dtypes, sizes, and the memory layout of tensors."""
     for name in sorted(book.calls):
         if name.count(".") != 2 or "out" in name.split(".")[-1]:
             continue
@@ -276,12 +279,12 @@ def gapped(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def turned(tensor: torch.Tensor) -> torch.Tensor:
-    """The same elements, the first dimension innermost."""
+    """The same elements, with the first dimension innermost."""
     return tensor.movedim(0, -1).contiguous().movedim(-1, 0) if tensor.dim() > 1 else gapped(tensor)
 
 
 def shifted(tensor: torch.Tensor) -> torch.Tensor:
-    """The same elements behind a few others."""
+    """The same elements after a few others."""
     flat = torch.cat([torch.zeros(3, dtype=tensor.dtype), tensor.resolve_conj().resolve_neg().reshape(-1)])
     return flat[3:].view(tensor.shape)
 
@@ -302,7 +305,7 @@ def _vary_tensors(book: CallBook, call: Call) -> None:
         book.add(call.target, *call.with_tensors(changed).arguments())
 
 
-# ---- calls made up from a schema alone
+# ---- calls made from a schema alone
 
 _NUMBERS = {"int": 1, "SymInt": 1, "float": 0.5, "bool": False, "number": 2, "Scalar": 2, "str": "none"}
 
@@ -324,7 +327,7 @@ def _numbers(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
 
 
 def add_made_up(book: CallBook, table: list[str]) -> None:
-    """For overloads that nothing above reached: arguments of the types that the schema asks for."""
+    """Adds calls of overloads that nothing above reached, with arguments of the schema's types."""
     for name in table:
         target = overload(name) if name.count(".") == 2 and not book.calls.get(name) else None
         if target is None or not name.startswith(("aten.", "prims.")):

@@ -1,6 +1,5 @@
-"""Calls that no sample of OpInfo makes: changes of a tensor's own sizes and storage, arguments that leave nothing to do, indexing
-by operator.getitem, collectives of one rank.
-"""
+"""Calls that no sample of OpInfo makes: changes of a tensor's own sizes and storage, arguments that
+leave nothing to do, indexing by operator.getitem, collectives of one rank."""
 
 from __future__ import annotations
 
@@ -188,11 +187,12 @@ def _too_long(given: torch.Tensor, index: Any) -> bool:
     return False
 
 
-GROUP = "0"  # the name of the one group
+GROUP = "0"  # the name of the only group
 
 
 def start_group() -> None:
-    """Makes the group of one rank, over Gloo. Its threads do not survive a fork: for the process that runs collectives."""
+    """Creates the group of one rank, over Gloo. Its threads do not survive a fork: call it in the
+    process that runs collectives."""
     import torch.distributed as dist
 
     if not dist.is_initialized():

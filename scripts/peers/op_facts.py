@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Executes calls of operators on the CPU and writes what they did: which outputs share memory with which argument or are it, what
-is written, resized, moved, drawn, and whose data is read.
+"""Executes calls of operators on the CPU and records their effects.
+
+The effects: which outputs share memory with which argument or are that argument, and which
+arguments are written, resized, moved, drawn, or read.
 
     scripts/peers/op_facts.py [-o tests/ir/data/op_facts.fxg.zst] [--fxopt PROGRAM] [--only NAME]
 
-The calls are those that the samples of PyTorch's OpInfo database make, their in-place and out variants, variations of flags, dtypes,
-sizes and strides, and some by hand; of the operators in ir/ops/*.inc. Each is one graph: placeholders without storages, the call with
-its facts as metadata `executed`, the output. tests/ir/ops/op_facts_test.cpp holds the op table to them. The same torch gives the same file.
+The calls are those of the samples of PyTorch's OpInfo database, their in-place and out variants,
+variations of flags, dtypes, sizes and strides, and some by hand, for the operators in ir/ops/*.inc.
+Each call is one graph: placeholders without storages, the call with its facts as metadata
+`executed`, the output. tests/ir/ops/op_facts_test.cpp compares the op table with them. The same
+torch gives the same file.
 
 Needs torch and expecttest (which OpInfo imports).
 """
@@ -42,7 +46,7 @@ from op_calls_by_hand import add_by_hand, start_group
 from op_run import Call, Facts, is_ordinary, observe, shape_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SECONDS = 5  # that one call may take, run as often as it takes
+SECONDS = 5  # limit for one call with all its repetitions
 
 Seen = tuple[Facts, str]  # the facts and the text of the graph, without its name
 
@@ -72,7 +76,7 @@ def _dims(values: Any) -> str:
 
 
 def type_text(value: Any) -> str:
-    """The recorded value; "" where there is none to record."""
+    """The recorded value; "" if it has none."""
     if isinstance(value, torch.Tensor):
         if not is_ordinary(value):
             raise ValueError("no dense tensor of the CPU")
@@ -88,7 +92,7 @@ def type_text(value: Any) -> str:
 
 
 def arg_text(value: Any, names: Iterator[str]) -> str:
-    """An argument; each tensor takes the next name."""
+    """An argument as text; each tensor takes the next name."""
     if isinstance(value, torch.Tensor):
         return "%" + next(names)
     if value is None or isinstance(value, bool | int):
@@ -125,7 +129,7 @@ def _enum_text(value: Any) -> str:
 
 
 def graph_text(name: str, call: Call, result: Any, facts: Facts) -> str:
-    """The body of a graph of this one call."""
+    """The body of a graph with this one call."""
     args, kwargs = call.arguments()
     if call.target is operator.getitem and not isinstance(args[0], torch.Tensor):
         inputs, given = [args[0]], ["%a0", *(arg_text(x, iter(())) for x in args[1:])]
@@ -149,7 +153,7 @@ def _observe_all(name: str, calls: Iterable[Call]) -> list[Seen]:
         try:
             facts, outcome = observe(call)
             text = graph_text(name, call, outcome.result, facts)
-        except Exception:  # not a call that the operator takes
+        except Exception:  # the operator does not take such a call
             continue
         key = _class_of(call, facts, outcome.outputs)
         if key not in seen or len(facts.reads) > seen[key][0]:
@@ -158,7 +162,8 @@ def _observe_all(name: str, calls: Iterable[Call]) -> list[Seen]:
 
 
 def _class_of(call: Call, facts: Facts, outputs: list[Any]) -> Any:
-    """Calls of one class teach the same. Where nothing is shared, moved or resized the facts alone make the class, reads aside."""
+    """The class of a call; one call per class is kept. If nothing is shared, moved or resized, the
+    facts alone, without reads, make the class."""
     effects = (facts.shares, facts.same, facts.joined, facts.writes, facts.bumps, facts.resizes, facts.moves, facts.draws)
     if call.target is operator.getitem:
         return effects, str(call.spec), tuple(_kind_of_index(leaf) for leaf in call.leaves[1:])
@@ -178,13 +183,14 @@ def _kind_of_index(leaf: Any) -> Any:
 
 
 class Stage:
-    """Runs the calls of many overloads in child processes. A call that kills or holds up its process is left out."""
+    """Runs the calls of many overloads in child processes. A call that kills or blocks its process
+    is left out."""
 
     def __init__(self, book: CallBook, names: list[str]) -> None:
         self.calls = {name: book.of(name) for name in names}
         self.seen: dict[str, list[Seen]] = {}
         self.deadly: collections.Counter[str] = collections.Counter()
-        self.at = mmap.mmap(-1, 8)  # the call at hand, seen by both processes
+        self.at = mmap.mmap(-1, 8)  # the current call, seen by both processes
 
     def run(self) -> None:
         waiting = collections.deque(self.calls)
@@ -234,7 +240,7 @@ class Stage:
 
 def make_repeatable() -> None:
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True, warn_only=True)  # fills what is not initialized, too
+    torch.use_deterministic_algorithms(True, warn_only=True)  # also fills uninitialized memory
     for seed in (torch.manual_seed, random.seed, numpy.random.seed):
         seed(0)
 
@@ -259,7 +265,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=pathlib.Path, default=ROOT / "tests/ir/data/op_facts.fxg.zst", help="default: %(default)s")
     parser.add_argument("--fxopt", help="the program that converts (default: FXOPT, or fxopt on PATH)")
-    parser.add_argument("--only", help="nothing but targets that match this regular expression; prints their facts")
+    parser.add_argument("--only", help="only targets that match this regular expression; prints their facts")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     make_repeatable()

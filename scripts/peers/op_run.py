@@ -1,6 +1,5 @@
-"""One call of an operator, executed: what it shares, writes, moves, draws and reads, told by addresses, bytes, version counters
-and the generator's state. Nothing here asks a schema.
-"""
+"""Executes one call of an operator and finds its sharing, writes, moves, draws and reads. The
+evidence is addresses, bytes, version counters and the generator's state. No schema is used."""
 
 from __future__ import annotations
 
@@ -12,21 +11,24 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-MAX_BYTES = 1 << 18  # of a tensor's storage; calls on larger ones teach nothing more
+MAX_BYTES = 1 << 18  # limit of a tensor's storage; larger calls show nothing more
 SEED = 20
 
 
 @dataclass(frozen=True, order=True)
 class Facts:
-    """What one call did. Arguments are numbered by the tensors among them, depth first; outputs likewise."""
+    """The effects of one call. Arguments are numbered by the tensors among them, depth first;
+    outputs likewise."""
 
-    shares: tuple[tuple[int, int], ...] = ()  # (output, argument): on one storage, that of before or of after the call
+    # (output, argument): on one storage, the argument's before or after the call
+    shares: tuple[tuple[int, int], ...] = ()
     same: tuple[tuple[int, int], ...] = ()  # (output, argument): the argument object itself
-    joined: tuple[tuple[int, int], ...] = ()  # (output, later output): on one storage that is no argument's
-    writes: tuple[int, ...] = ()  # the bytes of its storage changed, or how many there are
-    bumps: tuple[int, ...] = ()  # its version changed and nothing else
+    # (output, later output): on one storage that is no argument's
+    joined: tuple[tuple[int, int], ...] = ()
+    writes: tuple[int, ...] = ()  # the bytes of its storage changed, or their number
+    bumps: tuple[int, ...] = ()  # only its version changed
     resizes: tuple[int, ...] = ()  # sizes, strides, offset or bits changed, its storage did not
-    moves: tuple[int, ...] = ()  # it stands on another storage
+    moves: tuple[int, ...] = ()  # it is on another storage
     reads: tuple[int, ...] = ()  # other data there gave other results
     draws: bool = False
 
@@ -43,7 +45,7 @@ class Facts:
 
 @dataclass
 class Call:
-    """A target and what it is called with; its tensors are its own."""
+    """A target and its arguments; it owns its tensors."""
 
     target: Callable[..., Any]
     leaves: list[Any]
@@ -69,10 +71,11 @@ class Call:
 class Outcome:
     """One execution."""
 
-    before: list[torch.Tensor]  # the arguments as they were
-    tensors: list[torch.Tensor]  # the arguments as they are
-    versions: list[int]  # of before
-    addresses: list[int]  # of the storages of before; those stay alive, so that no other has their address
+    before: list[torch.Tensor]  # the arguments before the call
+    tensors: list[torch.Tensor]  # the arguments after the call
+    versions: list[int]  # versions of `before`
+    # addresses of the storages of `before`, which stay alive so that no other storage takes them
+    addresses: list[int]
     result: Any
     outputs: list[Any]  # the leaves of the result
     draws: bool
@@ -89,7 +92,7 @@ class Outcome:
 
 
 def copy_of(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy with the same strides and offset on a storage of its own."""
+    """A copy with the same strides and offset on its own storage."""
     plain = tensor.detach()
     is_conj, is_neg = plain.is_conj(), plain.is_neg()
     plain = torch._conj(plain) if is_conj else plain
@@ -121,13 +124,13 @@ def shape_of(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def bytes_of(tensor: torch.Tensor) -> bytes:
-    """All of its storage."""
+    """All bytes of its storage."""
     storage = tensor.untyped_storage()
     return ctypes.string_at(storage.data_ptr(), storage.nbytes()) if storage.nbytes() else b""
 
 
 def content_of(tensor: torch.Tensor) -> bytes:
-    """Its elements, whatever the strides; nothing where its storage was cut down."""
+    """Its elements in order, whatever the strides; empty if its storage was cut down."""
     reach = sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride(), strict=True))
     if tensor.numel() and (tensor.storage_offset() + reach + 1) * tensor.itemsize > tensor.untyped_storage().nbytes():
         return b""
@@ -135,7 +138,8 @@ def content_of(tensor: torch.Tensor) -> bytes:
 
 
 def execute(call: Call) -> Outcome:
-    """Runs a call on copies of its tensors, each on a storage of its own. Raises what the call raises."""
+    """Runs a call on copies of its tensors, each on its own storage. Passes on exceptions of the
+    call."""
     tensors = [copy_of(tensor) for tensor in call.tensors()]
     storages = [tensor.untyped_storage() for tensor in tensors]
     versions = [tensor._version for tensor in tensors]
@@ -157,8 +161,9 @@ def _finish(target: Callable[..., Any], result: Any) -> None:
 
 
 def results_of(outcome: Outcome, written: set[int]) -> list[Any]:
-    """What a reader sees: of an output that shares an argument's storage, and of an argument, only where it is, not the bytes,
-    unless they are written."""
+    """The results that a reader sees. An output that shares an argument's storage counts by shape
+    and argument, other outputs by shape and content. An argument's content counts only if it is
+    written."""
     owned = {at: i for i, at in enumerate(outcome.addresses)} | {address(t): i for i, t in enumerate(outcome.tensors)}
     seen: list[Any] = []
     for value in outcome.outputs:
@@ -175,7 +180,8 @@ def results_of(outcome: Outcome, written: set[int]) -> list[Any]:
 
 
 def other_data(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
-    """The same tensor with other data: moved by one, reversed, in part zeros, other numbers; what is valid is likely to stay so."""
+    """The same tensor with other data: moved by one, reversed, partly zeros, other numbers; valid
+    data is likely to stay valid."""
     for change in (_roll, _flip, _clear, _renew):
         made = copy_of(tensor)
         base = torch.empty(0, dtype=made.dtype).set_(made.untyped_storage())
@@ -209,11 +215,13 @@ def _renew(base: torch.Tensor) -> None:
 
 
 def reads_of(call: Call, first: Outcome) -> tuple[int, ...]:
-    """The arguments whose data the results depend on. A failure that other data brings is a result."""
+    """The arguments whose data the results depend on. A failure caused by other data counts as a
+    result."""
     again = execute(call)
     written = {i for i in range(len(first.tensors)) if first.rewritten(i)}
     expected = results_of(first, written)
-    steady = [a == b for a, b in zip(expected, results_of(again, written), strict=True)]  # not so: uninitialized
+    # False: uninitialized
+    steady = [a == b for a, b in zip(expected, results_of(again, written), strict=True)]
     tensors, reads = call.tensors(), []
     for number, tensor in enumerate(tensors):
         for other in other_data(tensor):
@@ -228,7 +236,7 @@ def reads_of(call: Call, first: Outcome) -> tuple[int, ...]:
 
 
 def observe(call: Call) -> tuple[Facts, Outcome]:
-    """Executes a call as often as it takes to know. Raises what the call raises."""
+    """Executes a call as often as needed to find its facts. Passes on exceptions of the call."""
     first = execute(call)
     numbers = range(len(first.tensors))
     outputs = [(i, x, address(x)) for i, x in enumerate(first.outputs) if isinstance(x, torch.Tensor) and is_ordinary(x)]

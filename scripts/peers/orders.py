@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Executes graphs in other orders that `fxopt show --dependences` permits, and in some that it forbids.
+"""Executes graphs in other orders, permitted and forbidden ones by `fxopt show --dependences`.
 
     scripts/peers/orders.py [--fxopt PROGRAM] [--seeds A:B] [--orders N] [--jobs N] [GRAPH...]
 
-Without GRAPH, the random programs of differential.py; else graph files, executed on the CPU with random inputs. Permitted orders
-are drawn here, from the listed dependences alone: each must give bit by bit what the original gives, and issue the same
-collectives on each group. Then neighbours without a data edge are swapped, one pair at a time: how many of them fxopt permits,
-why it refuses the others, and in what share of those refusals the swap changes nothing that PyTorch shows. A swap that
-changes something and is not refused is an error. Needs torch. Exits with 1 when an order was wrong.
+Without GRAPH, runs the random programs of differential.py; otherwise graph files, executed on the
+CPU with random inputs. Permitted orders are drawn here, from the listed dependences alone: each
+must give the original's results bit by bit, and issue the same collectives on each group. Then
+neighbours without a data edge are swapped, one pair at a time. The script counts how many swaps
+fxopt permits, why it refuses the others, and how many refused swaps change nothing that PyTorch
+shows. A swap that changes something and is not refused is an error. Needs torch. Exits with 1 if an
+order was wrong.
 """
 
 from __future__ import annotations
@@ -36,11 +38,12 @@ from torch.fx import Graph, GraphModule  # noqa: E402
 from torch.fx.graph import CodeGen  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
-Dependences = dict[str, dict[str, str]]  # node -> what it must follow -> why
+Dependences = dict[str, dict[str, str]]  # node -> the nodes that it must follow -> why
 CHUNK = 25  # seeds of one process, which an odd program may end
 SECONDS = 1200
-SWAPS_OF_A_REASON = 6  # of one program
-# Refused for what one execution cannot show: other ranks, streams, what else an operator may do or write.
+SWAPS_OF_A_REASON = 6  # per program
+# Reasons that one execution cannot show: other ranks, streams, other effects or writes of an
+# operator.
 UNSEEN = ("opaque", "collective", "effect", "event", "control", "mode")
 
 
@@ -61,7 +64,8 @@ def in_order(graph_module: GraphModule, names: Sequence[str]) -> GraphModule:
 
 
 def random_order(names: Sequence[str], inputs: Sequence[str], follows: Dependences, dice: random.Random) -> list[str]:
-    """Placeholders first, the output last, between them any node that may stand there; mostly far from where it was."""
+    """Placeholders first, the output last, in between any permitted node; mostly far from its
+    original place."""
     waits = {name: len(follows[name]) for name in names}
     followed = collections.defaultdict(list)
     for name in names:
@@ -87,7 +91,7 @@ def random_order(names: Sequence[str], inputs: Sequence[str], follows: Dependenc
 
 
 def by_group(seen: Seen) -> dict[str, list[str]]:
-    """What is launched on each group, in order."""
+    """The collectives launched on each group, in order."""
     groups = collections.defaultdict(list)
     for call in seen.collectives:
         groups[call.rsplit("'", 2)[-2] if "'" in call else ""].append(call)
@@ -102,7 +106,7 @@ def compare(before: Seen, after: Seen) -> list[str]:
 
 
 class Recorder(torch.fx.Interpreter):
-    """Executes a graph and keeps what each node gives when it runs."""
+    """Executes a graph and keeps each node's result when it runs."""
 
     def __init__(self, graph_module: GraphModule) -> None:
         super().__init__(graph_module, garbage_collect_values=False)
@@ -117,7 +121,7 @@ class Recorder(torch.fx.Interpreter):
 
 
 class Judge:
-    """Orders of one program."""
+    """Checks orders of one program."""
 
     def __init__(self, name: str, program: Program, seen: Seen, follows: Dependences) -> None:
         self.name, self.program, self.seen = name, program, seen
@@ -131,7 +135,7 @@ class Judge:
         return compare(self.seen, campaign.run_graph(self.program, in_order(self.graph_module, order)))
 
     def watched(self, order: Sequence[str]) -> tuple[Seen, dict[str, object]]:
-        """Also what every node gives when it runs."""
+        """Executes an order; returns each node's result as well."""
         recorder = Recorder(in_order(self.graph_module, order))
         seen = campaign.run_graph(self.program, recorder.graph_module, recorder.run)
         return seen, recorder.results
@@ -150,7 +154,8 @@ class Judge:
         return {"orders": orders, "distinct": len(distinct), "wrong": wrong, **self.swaps(dice)}
 
     def swaps(self, dice: random.Random) -> dict[str, object]:
-        """Neighbours whose second does not read the first: permitted, refused, and what comes of those that are tried."""
+        """Neighbours whose second does not read the first: permitted, refused, and the results of
+        tried swaps."""
         pairs: dict[str, list[int]] = collections.defaultdict(list)
         for at in range(len(self.names) - 2):
             first, second = self.names[at : at + 2]
@@ -176,7 +181,7 @@ class Judge:
         return {"pairs": {why: len(places) for why, places in pairs.items()}, "tried": tried, "same": same, "unchanged": unchanged, "wrong swaps": wrong}
 
     def is_opaque(self, *names: str) -> bool:
-        """Whether one of them is a call of which nobody says what it writes."""
+        """Whether one of the calls is no operator with a schema, so that its writes are unknown."""
         return any(not isinstance(self.nodes[name].target, torch._ops.OpOverload) for name in names)
 
     def target(self, at: int) -> str:
@@ -209,7 +214,8 @@ def of_file(path: pathlib.Path, fxopt: Fxopt, orders: int) -> dict[str, object]:
         except Unusable as error:
             return {"skipped": f"{path.name}: {error}"}
         graph_module = program.graph_module
-        graph_module.graph.set_codegen(CodeGen())  # inputs are given as placeholders are, one after the other
+        # inputs are passed as placeholders are, one after the other
+        graph_module.graph.set_codegen(CodeGen())
         graph_module.recompile()
         seen = campaign.run_graph(program, graph_module)
         if seen.error is not None:
@@ -221,7 +227,7 @@ def of_file(path: pathlib.Path, fxopt: Fxopt, orders: int) -> dict[str, object]:
 
 
 def children(options: argparse.Namespace) -> Iterator[dict[str, object]]:
-    """Results of processes of a few seeds each, or of one file each."""
+    """Results of processes, each for a few seeds or for one file."""
     first, last = options.seeds
     tasks = [[str(path)] for path in options.graphs] or [
         ["--seeds", f"{at}:{min(at + CHUNK, last)}"] for at in range(first, last, CHUNK)

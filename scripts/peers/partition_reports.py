@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""Programs that users reported of PyTorch's partitioners: run eagerly, cut by PyTorch's partitioners, and cut by fxopt.
+"""Runs programs from user reports on PyTorch's partitioners: eagerly, and cut by PyTorch and fxopt.
 
     scripts/peers/partition_reports.py [--fxopt PROGRAM] [NAME...]
 
-Each program runs eagerly, without checkpointing, and through AOTAutograd, from the same inputs. Compared, bit by bit,
-are its outputs before and after backward, the gradients, and what is in inputs and buffers at the end. Both graphs of a
-pair are run by eager operators on the CPU: a difference comes from the capture or the cut, not from a code generator.
-"saves" names what is saved and no input. An error says where it was: in the capture, before the partitioner is called;
-in the partition; or when the pair ran.
+Each program runs eagerly, without checkpointing, and through AOTAutograd, from the same inputs. Its
+outputs before and after backward, the gradients, and the final inputs and buffers are compared bit
+by bit. Both graphs of a pair are run by eager operators on the CPU: a difference comes from the
+capture or the cut, not from a code generator. "saves" lists saved values that are no inputs. An
+error reports its place: in the capture, before the partitioner is called; in the partition; or in
+the run of the pair.
 
-"(between)": the caller writes a tensor between forward and backward. No graph shows it, so a minimal cut may read what
-is written then; there fxopt is held to what PyTorch's partitioner of the same kind gives.
+"(between)": the caller writes a tensor between forward and backward. No graph shows the write, so a
+minimal cut may read the written tensor. There fxopt must give the results of PyTorch's partitioner
+of the same kind.
 
-NAME is a part of a report or program (default: all). Exits with 1 where fxopt gives another result than eager execution
-or fails, unless PyTorch's capture fails, or both of PyTorch's partitioners do at the same place. Needs torch; no GPU.
+NAME is a part of a report or program (default: all). Exits with 1 if fxopt fails or gives another
+result than eager execution, unless PyTorch's capture fails, or both of PyTorch's partitioners do at
+the same place. Needs torch; no GPU.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ SHAPE = (4, 4)
 THEIRS: dict[str, Partition] = {
     "PyTorch default": default_partition, "PyTorch min-cut": min_cut_rematerialization_partition,
 }  # fmt: skip
-CUTS = {  # beside each of ours, whose kind it is
+CUTS = {  # for each of ours, PyTorch's of the same kind
     "fxopt default": ("", "PyTorch default"),
     "fxopt min-cut": ("mode=min-cut", "PyTorch min-cut"),
     "fxopt min-cut, compat=torch": ("mode=min-cut,compat=torch", "PyTorch min-cut"),
@@ -54,7 +57,7 @@ CUTS = {  # beside each of ours, whose kind it is
 EQUAL = "equal"
 
 
-# ---- operators that write an argument, as a kernel of a user does
+# ---- operators that write an argument, as a user's kernel does
 
 
 def _add_into(total: Tensor, x: Tensor) -> None:
@@ -72,11 +75,12 @@ _library.impl("add_into", _add_into, "CompositeExplicitAutograd")
 _library.impl("sin_into", _sin_into, "CompositeExplicitAutograd")
 
 
-# ---- pytorch 197039: min-cut recomputes, in backward, a read of memory that was written after the read
+# ---- pytorch 197039: min-cut recomputes in backward a read of memory written after the read
 
 
 def reads_before_write(weight: Tensor, state: Tensor) -> Tensors:
-    """The state is read, then written. Backward needs what was read; made again of the state, it is another value."""
+    """The state is read, then written. Backward needs the value read; recomputed from the state it
+    differs."""
     scale = state.exp()
     out = weight.sin() * scale
     state.mul_(0.5)
@@ -84,7 +88,8 @@ def reads_before_write(weight: Tensor, state: Tensor) -> Tensors:
 
 
 def reads_view_before_write(weight: Tensor, state: Tensor) -> Tensors:
-    """The same through a view: what has to be saved is not the view, which shows the write, but what is made of it."""
+    """The same through a view: the result computed from the view must be saved, not the view, which
+    shows the write."""
     scale = state[1:].t().exp()
     out = weight[:, 1:].sin() * scale
     state.mul_(0.5)
@@ -92,7 +97,8 @@ def reads_view_before_write(weight: Tensor, state: Tensor) -> Tensors:
 
 
 def copies_before_write(weight: Tensor, state: Tensor) -> Tensors:
-    """The read is a copy: who takes it for the state itself reads what was written."""
+    """The read is a copy: a partitioner that takes the state itself for it reads the written
+    value."""
     kept = state.clone()
     out = weight * kept
     state.add_(1.0)
@@ -100,7 +106,7 @@ def copies_before_write(weight: Tensor, state: Tensor) -> Tensors:
 
 
 def reads_what_it_wrote(weight: Tensor, state: Tensor) -> Tensors:
-    """What is written is also read; made again of the state, it is written twice over."""
+    """The written state is also read; recomputed from the state, it is written twice."""
     state.mul_(0.5)
     return (weight.sin() * state.exp(),)
 
@@ -115,7 +121,7 @@ def reads_on_both_sides(weight: Tensor, state: Tensor) -> Tensors:
 
 
 def reads(weight: Tensor, state: Tensor) -> Tensors:
-    """Nothing in the program writes the state; whoever calls it does so between forward and backward."""
+    """Nothing in the program writes the state; the caller does, between forward and backward."""
     return (weight.sin() * state.exp(),)
 
 
@@ -150,19 +156,19 @@ class _AddsInBackward(torch.autograd.Function):
 
 
 def returns_what_backward_writes(weight: Tensor) -> Tensors:
-    """The tensor is made in forward and returned; backward adds the gradient to it."""
+    """Forward makes and returns the tensor; backward adds the gradient to it."""
     total = weight.detach().cos()
     return _AddsInBackward.apply(weight, total, False, False).sin(), total
 
 
 def returns_what_a_kernel_writes(weight: Tensor) -> Tensors:
-    """An operator of the user's writes it. In the report it is a Triton kernel, which needs a GPU."""
+    """The user's operator writes it. In the report it is a Triton kernel, which needs a GPU."""
     total = weight.detach().cos()
     return _AddsInBackward.apply(weight, total, True, False).sin(), total
 
 
 def returns_what_backward_counts_in(weight: Tensor) -> Tensors:
-    """What is added depends on no gradient, so that nothing keeps it from being added in forward."""
+    """The added value depends on no gradient, so nothing prevents the addition in forward."""
     total = weight.detach().cos()
     return _AddsInBackward.apply(weight, total, False, True).sin(), total
 
@@ -174,13 +180,14 @@ def keeps_what_backward_writes(weight: Tensor) -> Tensors:
 
 
 def writes_a_buffer_in_backward(weight: Tensor, state: Tensor) -> Tensors:
-    """The tensor is a buffer, not made in forward, such as the largest values that training in eight bits keeps."""
+    """The tensor is a buffer, not made in forward, such as the maxima that 8-bit training keeps."""
     return (_AddsInBackward.apply(weight, state, False, False).sin(),)
 
 
-# ---- pytorch 113737: in-place operators in a selectively checkpointed region. Eager execution with the checkpoint is
-# no measure of them: it keeps what is to be saved, lets the region write over it, and reads that when it runs the
-# region again (or refuses, by default). What they must give is what the same functions give without checkpointing.
+# ---- pytorch 113737: in-place operators in a selectively checkpointed region. Eager execution with
+# the checkpoint is no reference: it keeps the value to be saved, lets the region overwrite it, and
+# reads it when it runs the region again (or refuses, by default). The reference is the same
+# functions without checkpointing.
 
 
 def _saves_products(context: object, op: object, *args: object, **kwargs: object) -> CheckpointPolicy:
@@ -211,26 +218,26 @@ def _multiplies(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def saves_what_is_written(x: Tensor, weight: Tensor) -> Tensors:
-    """The product is to be saved and is the one that selu_ writes over."""
+    """The product must be saved, and selu_ overwrites it."""
     return (_region(_activates, _saves_products, x, weight).cos(),)
 
 
 def saves_writes(x: Tensor, weight: Tensor) -> Tensors:
-    """The in-place operators are to be saved, the products computed again."""
+    """The in-place operators must be saved, the products recomputed."""
     return (_region(_activates, _saves_activations, x, weight).cos(),)
 
 
 def saves_what_is_written_twice(x: Tensor, weight: Tensor) -> Tensors:
-    """Two layers, three writes, one of them over what an earlier one wrote."""
+    """Two layers and three writes; one overwrites the result of an earlier one."""
     return (_region(_activates_twice, _saves_products, x, weight).cos(),)
 
 
 def writes_the_result(x: Tensor, weight: Tensor) -> Tensors:
-    """What the region returns is to be saved, and is written outside it."""
+    """The region's result must be saved, and is written outside the region."""
     return (torch.selu_(_region(_multiplies, _saves_products, x, weight)).cos(),)
 
 
-# ---- pytorch 171966 (and 170160): a factory whose tensor is written is saved, not made again
+# ---- pytorch 171966 (and 170160): a factory whose tensor is written is saved, not recomputed
 
 
 class _WritesIntoOnes(torch.autograd.Function):
@@ -250,9 +257,9 @@ class _WritesIntoOnes(torch.autograd.Function):
 
 
 def writes_into_ones(weight: Tensor) -> Tensors:
-    """Forward and backward each make a tensor of ones and let an operator write it. Merged, one lives all the time
-    between. The report is about what Inductor then writes in place; here "saves" shows whether more than the result is
-    saved."""
+    """Forward and backward each make a tensor of ones, and an operator writes it. If they are
+    merged, one tensor lives throughout. The report is about Inductor's later in-place writes; here
+    "saves" shows whether more than the result is saved."""
     return (_WritesIntoOnes.apply(weight),)
 
 
@@ -264,7 +271,8 @@ def fills_a_mask(weight: Tensor) -> Tensors:
     return (weight.sin() * mask,)
 
 
-# ---- beside pytorch 174124: what a Function keeps on ctx, and not by save_for_backward, may be written before backward
+# ---- related to pytorch 174124: a tensor kept on ctx, not by save_for_backward, may be written
+# before backward
 
 
 class _Keeps(torch.autograd.Function):
@@ -282,8 +290,8 @@ class _Keeps(torch.autograd.Function):
 
 
 def keeps_and_saves(weight: Tensor) -> Tensors:
-    """One tensor is kept and returned, a later one saved. AOTAutograd checks the first of the saved tensors for writes,
-    and not the last: a partitioner has to put them so."""
+    """One tensor is kept and returned, a later one saved. AOTAutograd checks the first of the saved
+    tensors for writes, but not the last: a partitioner must order them so."""
     return _Keeps.apply(weight)
 
 
@@ -291,7 +299,7 @@ def overwrite_output(outputs: Tensors, _: Tensor) -> None:
     outputs[1].detach().mul_(0.5)
 
 
-# ---- pytorch 146693: what backward computes of no gradient is moved to forward
+# ---- pytorch 146693: backward calls that need no gradient are moved to forward
 
 
 class _DrawsInBackward(torch.autograd.Function):
@@ -305,8 +313,8 @@ class _DrawsInBackward(torch.autograd.Function):
 
 
 def draws_in_backward(weight: Tensor) -> Tensors:
-    """Drawn in forward, it is not what backward draws after the caller has drawn. AOTAutograd marks no phase of what it
-    traces of the Function's backward."""
+    """A draw in forward differs from backward's own draw after the caller has drawn. AOTAutograd
+    marks no phase on nodes traced from the Function's backward."""
     return (_DrawsInBackward.apply(weight).cos(),)
 
 
@@ -316,16 +324,18 @@ def draw(outputs: Tensors, _: Tensor) -> None:
 
 @dataclass(frozen=True)
 class Program:
-    """forward(*parameters, *state) -> outputs, the first of them with a gradient."""
+    """forward(*parameters, *state) -> outputs; the first output has a gradient."""
 
     report: str
     forward: Callable[..., Tensors]
     parameters: int = 1
     has_state: bool = False
-    between: Callable[[Tensors, Tensor], None] | None = None  # what the caller writes: outputs, or the last input
-    writes_kept: bool = False  # writes to inputs are in the graph, else AOTAutograd makes them after forward
+    # the caller's writes: outputs, or the last input
+    between: Callable[[Tensors, Tensor], None] | None = None
+    # writes to inputs are in the graph; otherwise AOTAutograd makes them after forward
+    writes_kept: bool = False
     by_dynamo: bool = False
-    decomposes: bool = False  # by Inductor's table: what makes a full() of ones_like()
+    decomposes: bool = False  # by Inductor's table, which turns ones_like() into full()
 
     @property
     def name(self) -> str:
@@ -345,7 +355,7 @@ class Program:
         return aot_function(self.forward, **told)
 
     def run(self, forward: Callable[..., Tensors]) -> dict[str, Tensor]:
-        """What a caller sees."""
+        """The values that a caller sees."""
         torch.manual_seed(0)
         generator = torch.Generator().manual_seed(1)
         inputs = [torch.randn(SHAPE, generator=generator) for _ in range(self.parameters + self.has_state)]
@@ -381,7 +391,7 @@ PROGRAMS = (
 
 
 class Watched:
-    """A partitioner that notes how far it came and what it saves."""
+    """A partitioner that records how far it came and its saved values."""
 
     def __init__(self, partition_fn: Partition) -> None:
         self.partition_fn, self.place, self.saved = partition_fn, "capture", []
@@ -445,7 +455,7 @@ def result_of(program: Program, partition_fn: Partition, expected: dict[str, Ten
 
 
 def judged(program: Program, executable: str | None) -> Iterator[tuple[str, Result, bool]]:
-    """Each partitioner, what came of it, and whether that is wrong and fxopt's."""
+    """Yields each partitioner, its outcome, and whether the outcome is fxopt's error."""
     expected = expected_of(program)
     theirs = {name: result_of(program, partition_fn, expected) for name, partition_fn in THEIRS.items()}
     for name, result in theirs.items():

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""How long the minimal cut takes on joint graphs of Llama-3 70B, by number of layers.
+"""Measures how long the minimal cut takes on joint graphs of Llama-3 70B, by number of layers.
 
-    scripts/peers/partition_scaling.py [--fxopt PROGRAM] [--layers N]... [--repeat N] [--keep FOLDER]
+    scripts/peers/partition_scaling.py [--fxopt PROGRAM] [--layers N]... [--repeat N]
+                                       [--keep FOLDER]
 
-Each graph is traced as llama8b_joint of testdata is (FSDP over 16 and tensor parallelism over 8 ranks that are not there, batch 2,
-sequence 8192), in a process of its own; --keep leaves them in FOLDER, and takes those that are there. Printed for fxopt's cut and
-for PyTorch's (compat=torch): the median of seconds of the pass alone, and of the program with the proof, and the exponent by which
-the pass grows from the fewest layers to the most. Exits with 1 where the pass takes half a second or more, or grows by more than
+Each graph is traced like llama8b_joint of testdata (FSDP over 16 and tensor parallelism over 8 fake
+ranks, batch 2, sequence 8192), in a process of its own. --keep stores them in FOLDER, and reuses
+those in it. Prints for fxopt's cut and for PyTorch's (compat=torch) the median seconds of the pass
+alone and of the program with the proof, and the exponent of the pass's growth from the fewest
+layers to the most. Exits with 1 if the pass takes half a second or more, or the exponent is above
 1.2. Needs torch and torchtitan; no GPU.
 """
 
@@ -42,7 +44,7 @@ def trace(layers: int, target: str, program: str | None) -> None:
 
 
 def timed(fxopt: Fxopt, source: pathlib.Path, passes: str, repeat: int) -> tuple[float, float, dict[str, object]]:
-    """Seconds of the pass and of the program, and what the pass reports."""
+    """Seconds of the pass and of the program, and the pass's report."""
     alone, whole = [], []
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(repeat):
@@ -58,7 +60,7 @@ def main() -> int:
     parser.add_argument("--fxopt", metavar="PROGRAM")
     parser.add_argument("--layers", type=int, action="append", metavar="N", help="repeatable (default: 10, 20, 40, 80)")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="runs of each (default: 5)")
-    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="where the graphs are, or go")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="the folder to read and keep graphs in")
     options = parser.parse_args()
     fxopt = Fxopt(options.fxopt)
     is_wrong = False

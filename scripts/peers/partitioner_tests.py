@@ -1,21 +1,26 @@
 #!/usr/bin/env python3
-"""PyTorch's own tests of its partitioners, run with fxopt's in their place.
+"""Runs PyTorch's own partitioner tests with fxopt's partitioners in place of PyTorch's.
 
-    scripts/peers/partitioner_tests.py FOLDER [--fxopt PROGRAM] [--only TEXT] [--all] [--json FILE] [FILE...]
+    scripts/peers/partitioner_tests.py FOLDER [--fxopt PROGRAM] [--only TEXT] [--all] [--json FILE]
+                                       [FILE...]
 
-FOLDER holds test files of PyTorch's repository, of the version that is installed, with what they import: by default
-`test_aotdispatch.py` and `test_ac.py` of `test/functorch`, and `common_utils.py` beside them. Each file runs twice, in
-a process of its own: as it is, and with the code of `default_partition` and `min_cut_rematerialization_partition`
-replaced by calls of `fxopt.partitioner()`, with `mode=default` and `mode=min-cut,compat=torch`. So all call fxopt who
-hold one of these functions, by whatever name or as a default argument. Every test counts the calls: one without a call
-is "not reached", and no evidence. What backward computes again has the names that PyTorch gives it, as tests read code.
+FOLDER holds test files of PyTorch's repository, of the installed version, with the modules that
+they import: by default `test_aotdispatch.py` and `test_ac.py` of `test/functorch`, and
+`common_utils.py`. Each file runs twice, in a process of its own: unchanged, and with the code of
+`default_partition` and `min_cut_rematerialization_partition` replaced by calls of
+`fxopt.partitioner()`, with `mode=default` and `mode=min-cut,compat=torch`. So every holder of these
+functions calls fxopt, by any name or as a default argument. Every test counts the calls: one
+without a call is "not reached", and no evidence. Recomputed calls of backward have PyTorch's names,
+since tests read code.
 
-Tests that fxopt need not pass are listed below with a reason. They run all the same, and a row says where one passes.
-Where there is no accelerator, `test_ac.py` runs on the CPU, and the profiler counts its bytes.
+Tests that fxopt need not pass are listed below with a reason. They run all the same, and a row
+reports each that passes. Without an accelerator, `test_ac.py` runs on the CPU, and the profiler
+counts its bytes.
 
-The table has a row for each test that did not pass both times, with --all for each test, then counts by class. --only
-takes tests whose name has that text. Exits with 1 where fxopt fails a test that PyTorch's partitioner passes and that
-is not listed, or a run breaks off. Needs torch and what the tests import; no GPU.
+The table has a row for each test that did not pass both times, with --all for each test, then
+counts by class. --only selects tests whose name contains that text. Exits with 1 if fxopt fails a
+test that PyTorch's partitioner passes and that is not listed, or if a run breaks off. Needs torch
+and the tests' imports; no GPU.
 """
 
 from __future__ import annotations
@@ -51,7 +56,7 @@ NOT_PORTABLE = {
     "MemoryBudgetTest.test_profile": BUDGET,
     "MemoryBudgetTest.test_rematerializes_cheap": BUDGET,
 }
-# What PyTorch's functions do instead. The names of their module are looked up there.
+# Replacements of the code of PyTorch's functions. Names are looked up in their module.
 STAND_INS: dict[str, Callable] = {
     "default_partition": lambda *args, **kwargs: globals()["fxopt_by_name"]["default_partition"](*args, **kwargs),
     "min_cut_rematerialization_partition": lambda *args, **kwargs: globals()["fxopt_by_name"][
@@ -63,7 +68,7 @@ Json = dict[str, Any]
 
 
 def use_names_of_originals(backward: Any) -> None:
-    """Calls what backward computes again as PyTorch does: by the name that it has in forward."""
+    """Renames backward's recomputed calls as PyTorch does: by their names in forward."""
     names = {node.name for node in backward.graph.nodes}
     for node in backward.graph.nodes:
         name = re.sub(r"_recomputed(_\d+)?$", "", node.name)
@@ -74,7 +79,8 @@ def use_names_of_originals(backward: Any) -> None:
 
 
 def replace_partitioners(calls: collections.Counter[str]) -> None:
-    """From here on PyTorch's two functions are fxopt's, for all who hold them; their calls are counted by name."""
+    """Replaces PyTorch's two functions by fxopt's for every holder; their calls are counted by
+    name."""
     import fxopt
     from torch._functorch import partitioners
 
@@ -97,7 +103,7 @@ def replace_partitioners(calls: collections.Counter[str]) -> None:
 
 
 def activation_megabytes(function: Callable) -> float:
-    """What `get_act_mem` of test_ac.py counts, on a CPU."""
+    """The same count as `get_act_mem` of test_ac.py, on a CPU."""
     from torch.profiler import ProfilerActivity, profile
 
     function().backward()
@@ -108,7 +114,7 @@ def activation_megabytes(function: Callable) -> float:
 
 
 def use_cpu(module: Any) -> None:
-    """Lets test_ac.py run without an accelerator."""
+    """Makes test_ac.py run without an accelerator."""
     import torch
 
     if hasattr(module, "get_act_mem") and not torch.accelerator.is_available():
@@ -116,7 +122,8 @@ def use_cpu(module: Any) -> None:
 
 
 class Recorder(unittest.TestResult):
-    """One line of JSON for each test that ended: outcome, reason, calls of fxopt's partitioners."""
+    """Writes one line of JSON for each test that ended: outcome, reason, calls of fxopt's
+    partitioners."""
 
     def __init__(self, target: Any, calls: collections.Counter[str]) -> None:
         super().__init__()
@@ -158,7 +165,7 @@ class Recorder(unittest.TestResult):
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
         super().addUnexpectedSuccess(test)
-        self.note("failed", "passed, which the test expects not")
+        self.note("failed", "passed unexpectedly")
 
 
 def tests_of(suite: unittest.TestSuite, only: str) -> Iterator[unittest.TestCase]:
@@ -170,7 +177,7 @@ def tests_of(suite: unittest.TestSuite, only: str) -> Iterator[unittest.TestCase
 
 
 def run_here(file: pathlib.Path, *, is_ours: bool, only: str, target: pathlib.Path) -> None:
-    """Runs the tests of the file and writes how each ended."""
+    """Runs the tests of the file and writes the outcome of each."""
     calls: collections.Counter[str] = collections.Counter()
     sys.path.insert(0, str(file.parent))
     module = importlib.import_module(file.stem)
@@ -183,7 +190,8 @@ def run_here(file: pathlib.Path, *, is_ours: bool, only: str, target: pathlib.Pa
 
 
 def run_apart(file: pathlib.Path, who: str, options: argparse.Namespace) -> tuple[dict[str, Json], bool]:
-    """The same in a process of its own: how each test ended, by name, and whether the run broke off."""
+    """The same in a process of its own: the outcome of each test, by name, and whether the run
+    broke off."""
     with tempfile.TemporaryDirectory(prefix="fxopt-tests-") as folder:
         target = pathlib.Path(folder) / "tests.jsonl"
         script = str(pathlib.Path(__file__).resolve())
@@ -191,9 +199,9 @@ def run_apart(file: pathlib.Path, who: str, options: argparse.Namespace) -> tupl
         command += ["--run", who, str(target)]
         program = options.fxopt or os.environ.get("FXOPT")
         program = {"FXOPT": str(pathlib.Path(program).resolve())} if program else {}
-        # Caches on disk would hand out what another partitioner cut.
+        # Caches on disk would return the cuts of another partitioner.
         apart = {"TORCHINDUCTOR_CACHE_DIR": folder}
-        # Programs that fail leave reproducers where they run.
+        # Failing programs leave reproducers in the current folder.
         done = subprocess.run(command, env=os.environ | program | apart, cwd=folder, capture_output=True, text=True)
         lines = target.read_text(encoding="utf-8").splitlines() if target.exists() else []
         found = {record["test"]: record for record in map(json.loads, lines)}
@@ -203,7 +211,7 @@ def run_apart(file: pathlib.Path, who: str, options: argparse.Namespace) -> tupl
 
 
 def judged(test: str, theirs: Json, ours: Json | None) -> tuple[str, str]:
-    """What becomes of the test with fxopt's partitioner, in a word, and why."""
+    """The verdict on the test with fxopt's partitioner, in a word, and the reason."""
     if ours is None:
         return "failed", "did not end"
     if theirs["outcome"] == "skipped":
@@ -233,8 +241,8 @@ def main() -> int:
     parser.add_argument("files", nargs="*", default=list(FILES), metavar="FILE", help=f"default: {' '.join(FILES)}")
     parser.add_argument("--fxopt", metavar="PROGRAM")
     parser.add_argument("--only", default="", metavar="TEXT")
-    parser.add_argument("--all", action="store_true", help="a row for each test")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="writes both outcomes of every test there")
+    parser.add_argument("--all", action="store_true", help="print a row for each test")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write both outcomes of every test there")
     parser.add_argument("--run", nargs=2, metavar=("WHO", "TARGET"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:

@@ -1,24 +1,32 @@
 #!/usr/bin/env python3
-"""`partition` beside PyTorch's partitioners on joint graphs: what is saved, what the two graphs compute, what the cut costs.
+"""Compares `partition` with PyTorch's partitioners on joint graphs: saved values, results, cost.
 
     scripts/peers/partitions.py [--fxopt PROGRAM] [--table] [NAME...]
 
-NAME is a joint graph of testdata, or the path of a file of one. default_partition is compared with `partition{compat=torch}`,
-min_cut_rematerialization_partition with `partition{mode=min-cut,compat=torch}`, by name and in order: what forward returns, what
-backward takes; also the value of the minimal cut, and whether both graphs make the same calls in the same order. Seconds are those of PyTorch's function, of fxopt with the start of the program
-and the proof, of the pass alone; the ratio is of the first two. Of fxopt: join(partition(graph)) and partition of that, by the same
-mode or, where the first marked what it saves, by save-all, give the same lists. `partition{mode=inference}` is compared with what forward's outputs and the primals reach, as in autoparallel's
-extract_forward_graph: that, and what has effects besides. Graphs called NAME_twin run on the CPU: forward, then backward on what it saves, against the joint graph with the same
-generator state; outputs and gradients bit by bit, and how many of them are finite and not zero. A graph that cannot run on made inputs, or whose own runs differ, is not
-compared, and its row says why.
+NAME is a joint graph of testdata, or the path of a graph file. default_partition is compared with
+`partition{compat=torch}`, min_cut_rematerialization_partition with
+`partition{mode=min-cut,compat=torch}`. Forward's outputs and backward's inputs must be equal by
+name and in order. The value of the minimal cut, and the calls of both graphs in order, are compared
+as well. Seconds are those of PyTorch's function, of fxopt with program start and proof, and of the
+pass alone; the ratio is that of the first two.
 
---table compares by cost instead, and has fxopt's own minimal cut: bytes of the storages that are saved and no inputs; FLOPs,
-calls and seconds of both graphs less those of the joint graph; peaks of the step. Less than nothing is computed again where a
-partitioner merges equal calls or drops unread ones; default_partition leaves in backward, unread, what draws in forward. FLOPs,
-seconds (the least that an H100 takes, collectives included) and peaks are what `fxopt diff --step` says, of PyTorch's pairs too.
+For fxopt, join(partition(graph)) is partitioned again, by the same mode, or by save-all if the
+first marked its saved values; both must give the same lists. `partition{mode=inference}` is
+compared with the nodes that forward's outputs need, as in autoparallel's extract_forward_graph;
+nodes with effects are added. Graphs called NAME_twin run on the CPU: forward, then backward on its
+saved values, compared with the joint graph from the same generator state. Outputs and gradients are
+compared bit by bit, and the finite, non-zero ones are counted. A graph that cannot run on made
+inputs, or whose own runs differ, is not compared, and its row gives the reason.
 
-Exits with 1 where something differs, or fxopt's minimal cut has a higher ideal peak or more FLOPs than PyTorch's. Needs torch;
-no GPU.
+--table compares by cost instead, and includes fxopt's own minimal cut: bytes of the storages that
+are saved and are no inputs; FLOPs, calls and seconds of both graphs minus those of the joint graph;
+peaks of the step. The difference is negative if a partitioner merges equal calls or drops unused
+ones; default_partition leaves forward's draws in backward, unused. FLOPs, seconds (the least that
+an H100 takes, collectives included) and peaks are those of `fxopt diff --step`, for PyTorch's pairs
+too.
+
+Exits with 1 if something differs, or if fxopt's minimal cut has a higher ideal peak or more FLOPs
+than PyTorch's. Needs torch; no GPU.
 """
 
 from __future__ import annotations
@@ -66,7 +74,8 @@ GIB = 1 << 30
 
 
 def known_as(name: str, folder: pathlib.Path) -> str:
-    """What with_groups() takes: a name of testdata, or a path without the ending, here of a link to the file."""
+    """A name that with_groups() accepts: one of testdata, or a path without the ending, here of a
+    link to the file."""
     if name in NAMES:
         return name
     source = pathlib.Path(name)
@@ -80,7 +89,7 @@ def file_of(name: str) -> pathlib.Path:
 
 
 def half(module: Json, kind: str, folder: pathlib.Path) -> GraphModule:
-    """That graph of a pair."""
+    """The graph of that kind in a pair."""
     own = copy.deepcopy(module)
     own["graphs"].sort(key=lambda graph: graph.get("kind") != f"GRAPH_KIND_{kind}")
     return load(own, folder)
@@ -92,20 +101,21 @@ def lists(forward: GraphModule, backward: GraphModule) -> Lists:
 
 
 def without_unread(of: Lists, backward: GraphModule, count: int) -> Lists:
-    """Less what is saved and not read: PyTorch keeps what tagged collectives read, and takes those out of backward afterwards."""
+    """The lists without saved values that backward does not read: PyTorch keeps operands of tagged
+    collectives, and removes these collectives from backward afterwards."""
     unread = {node.name for node in inputs_of(backward) if not node.users} & set(of[0][count:])
     return of[0][:count] + [item for item in of[0][count:] if item not in unread], [item for item in of[1] if item not in unread]
 
 
 @dataclass
 class Ours:
-    """A pair that fxopt makes."""
+    """A pair of graphs that fxopt made."""
 
     forward: GraphModule
     backward: GraphModule
     path: pathlib.Path
-    seconds: float  # of the program
-    first_pass: Json  # what the report says of it
+    seconds: float  # the whole program
+    first_pass: Json  # the report on the first pass
 
 
 def by_fxopt(fxopt: Fxopt, name: str, passes: str, folder: pathlib.Path) -> Ours:
@@ -118,7 +128,8 @@ def by_fxopt(fxopt: Fxopt, name: str, passes: str, folder: pathlib.Path) -> Ours
 
 
 def static_inputs(module: Json) -> list[int]:
-    """Places of the primals that AOTAutograd calls static: parameters, buffers, inputs of one address."""
+    """Places of the primals that AOTAutograd calls static: parameters, buffers, inputs with a fixed
+    address."""
     inputs = [node.get("input", {}) for node in module["graphs"][0]["nodes"] if node["kind"] == "NODE_KIND_PLACEHOLDER"]
     primals = [spec for spec in inputs if spec.get("role") != "INPUT_ROLE_TANGENT"]
     roles = ("INPUT_ROLE_PARAMETER", "INPUT_ROLE_BUFFER")
@@ -126,7 +137,7 @@ def static_inputs(module: Json) -> list[int]:
 
 
 def order(graph_module: GraphModule) -> list[str]:
-    """Its calls, but for getitems, which PyTorch moves."""
+    """Its calls in order, except getitems, which PyTorch moves."""
     return [str(node.target) for node in graph_module.graph.nodes if node.op == "call_function" and node.target is not operator.getitem]
 
 
@@ -137,7 +148,7 @@ def compared_calls(theirs: GraphModule, ours: GraphModule) -> str:
 
 
 def by_torch(partition: Partition, joint: GraphModule, count: int) -> tuple[tuple[GraphModule, GraphModule], int | None, float]:
-    """The pair, the value of the minimal cut where there is one, the seconds."""
+    """The pair, the value of the minimal cut if there is one, the seconds."""
     solve, cuts = partitioners.minimum_cut, []
 
     def noted(*args: object) -> object:
@@ -168,7 +179,7 @@ Run = Callable[[dict[str, object]], list[object]]  # on inputs by name
 
 
 def executed(joint: GraphModule, ours: Run) -> str:
-    """What ours gives, beside what the joint graph returns first."""
+    """Compares the results of `ours` with the first outputs of the joint graph."""
     names = [node.name for node in inputs_of(joint)]
     made = make_inputs(BoundGraph(joint))
     lively = enliven(make_inputs(BoundGraph(joint)))
@@ -184,17 +195,18 @@ def executed(joint: GraphModule, ours: Run) -> str:
                 torch.manual_seed(0)
                 runs.append(run(joint, list(fresh().values())))
             break
-        except Exception as error:  # noqa: BLE001  # inputs that are valid for no such graph: whatever an operator raises
+        # any error of an operator on inputs that are invalid for this graph
+        except Exception as error:  # noqa: BLE001
             runs, failure = [], f"cannot run: {first_words(error)}"
     if not runs:
         return failure
     if not all(map(is_same, *runs)):
-        return "own runs differ"
+        return "its own runs differ"
     torch.manual_seed(0)
     found = ours(fresh())
     wrong = [i for i, (a, b) in enumerate(zip(runs[0], found)) if not is_same(a, b)]
     telling = sum(map(is_telling, found))
-    return f"{len(found)} equal, {telling} tell" if not wrong else f"WRONG: outputs {wrong[:5]}"
+    return f"{len(found)} equal, {telling} finite and non-zero" if not wrong else f"WRONG: outputs {wrong[:5]}"
 
 
 def executed_pair(joint: GraphModule, forward: GraphModule, backward: GraphModule, count: int) -> str:
@@ -209,7 +221,7 @@ def executed_pair(joint: GraphModule, forward: GraphModule, backward: GraphModul
 
 
 def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Iterator[tuple[str, bool]]:
-    """A row for each mode, and whether something differs."""
+    """Yields a row for each mode, and whether something differs."""
     module = with_groups(fxopt, name, folder)
     count = int(module["graphs"][0]["num_forward_outputs"])
     joint = load(copy.deepcopy(module), folder)
@@ -228,7 +240,7 @@ def compared(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Iterator[tuple[st
         only = sorted(set(theirs[0][count:]) ^ set(ours[0][count:]))
         same = "same lists" if ours == theirs else "another order"
         if only:
-            same = f"{len(only)} saved by one ({', '.join(only[:6])})"
+            same = f"{len(only)} saved by one side only ({', '.join(only[:6])})"
         if num_unread > 0:
             same += f"; PyTorch saves {num_unread} more that backward does not read"
         result = executed_pair(joint, pair.forward, pair.backward, count) if name.endswith("_twin") else "-"
@@ -264,8 +276,8 @@ def inference_row(fxopt: Fxopt, name: str, joint: GraphModule, count: int, folde
 
 
 def lists_table(fxopt: Fxopt, names: list[str]) -> bool:
-    """Prints it. Whether something differs."""
-    with tempfile.TemporaryDirectory() as folder:  # PyTorch imports what it needs at its first cut
+    """Prints the table of saved values. Returns whether something differs."""
+    with tempfile.TemporaryDirectory() as folder:  # PyTorch imports modules at its first cut
         list(compared(fxopt, NAMES[-1], pathlib.Path(folder)))
     print(
         "| graph | mode | nodes | saved, PyTorch | saved, fxopt | saved values and order"
@@ -290,7 +302,7 @@ def calls(*graphs: GraphModule) -> int:
 
 
 def saved_bytes(pair: Pair) -> int:
-    """Of the storages of saved values that no input of forward has."""
+    """Bytes of the storages of saved values that no input of forward has."""
     bound, leaves = BoundGraph(pair.forward), outputs_of(pair.forward)
 
     def storages(nodes: list[Node]) -> dict[int, int]:
@@ -304,13 +316,13 @@ def saved_bytes(pair: Pair) -> int:
 
 @dataclass
 class Cost:
-    """Of one step: a joint graph, or a pair."""
+    """The cost of one step: a joint graph, or a pair."""
 
     calls: int
     flops: int
     seconds: float
-    ideal: int  # peaks, of the device with the highest
-    allocated: int  # 0 where there is no allocator
+    ideal: int  # peak of the device with the highest
+    allocated: int  # 0 without an allocator
     saved: int = 0
 
 
@@ -324,7 +336,7 @@ def cost(fxopt: Fxopt, paths: list[pathlib.Path], graphs: list[GraphModule], sav
 
 
 def costs(fxopt: Fxopt, name: str, folder: pathlib.Path) -> tuple[Cost, dict[str, Cost]]:
-    """Of the joint graph, and of what each partitioner makes of it."""
+    """The costs of the joint graph, and of each partitioner's pair."""
     module = with_groups(fxopt, name, folder)
     static = static_inputs(module)
     joint = load(module, folder)
@@ -341,14 +353,14 @@ def costs(fxopt: Fxopt, name: str, folder: pathlib.Path) -> tuple[Cost, dict[str
 
 
 def verdict(name: str, theirs: Cost, ours: Cost) -> tuple[str, bool]:
-    """A line, and whether fxopt is above PyTorch."""
+    """A line of text, and whether fxopt is above PyTorch."""
     sides = {"peak": (ours.ideal, theirs.ideal), "FLOPs": (ours.flops, theirs.flops)}
     texts = [f"{what} {'below' if a < b else 'equal' if a == b else f'ABOVE ({a} > {b})'}" for what, (a, b) in sides.items()]
     return f"{name}: fxopt's min-cut beside PyTorch's: {', '.join(texts)}", any(a > b for a, b in sides.values())
 
 
 def cost_table(fxopt: Fxopt, names: list[str]) -> bool:
-    """Prints it. Whether fxopt's minimal cut is above PyTorch's."""
+    """Prints the table of costs. Returns whether fxopt's minimal cut is above PyTorch's."""
     print("| graph | cut by | saved, GiB | GFLOP again | calls again | ms again | ideal peak, GiB | allocated peak, GiB |")
     print(f"|---|---{'|--:' * 6}|")
     lines, is_above = [], False

@@ -1,4 +1,5 @@
-"""Times of fxopt's passes and of the passes of PyTorch (and torchtitan, where installed) that do the same work."""
+"""Times fxopt's passes and the passes of PyTorch (and torchtitan, if installed) that do the same
+work."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from torch.fx import GraphModule
 
 
 def _seconds(work: Callable[[GraphModule], object], graph_module: GraphModule, repeat: int) -> float:
-    """The median over fresh copies of the graph. Making the copy is not counted, and no garbage is collected meanwhile."""
+    """The median over fresh copies of the graph. Copying is not timed, and no garbage is collected
+    meanwhile."""
     times = []
     for _ in range(repeat):
         subject = remat_sides.copy_of(graph_module)
@@ -35,7 +37,8 @@ def _fxopt_seconds(fxopt: Fxopt, source: pathlib.Path, passes: str, repeat: int)
 
 
 def _titan_canonicalize() -> Callable[[GraphModule], object] | None:
-    """torchtitan's canonicalize_graph_pass; None where it is not installed. PyTorch itself has no such pass."""
+    """torchtitan's canonicalize_graph_pass; None if torchtitan is not installed. PyTorch has no
+    such pass."""
     try:
         module = importlib.import_module("torchtitan.experiments.graph_trainer.remove_noop_passes")
     except ImportError:
@@ -50,7 +53,8 @@ def _line(twin: str, theirs: float, passes: str, ours: float) -> None:
 def print_times(
     fxopt: Fxopt, live: GraphModule, saved: pathlib.Path, tagged: dict[str, tuple[GraphModule, pathlib.Path]], repeat: int
 ) -> None:
-    """live and saved are the untagged graph, `tagged` the tagged ones by policy; both live and as files."""
+    """live, saved: the untagged graph, in memory and as a file. tagged: the tagged ones by policy,
+    both ways."""
     print(f"times, median of {repeat}: PyTorch's pass, fxopt's, ratio")
     ours = _fxopt_seconds(fxopt, saved, "canonicalize,cse,dce,raise-getitems", repeat)
     twins: dict[str, tuple[str, Callable[[GraphModule], object]]] = {

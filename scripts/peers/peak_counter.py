@@ -1,9 +1,12 @@
-"""Counts the ideal peak of a torch.fx graph by running it over fake tensors. Knows nothing of fxopt and reads none of its files.
+"""Counts the ideal peak of a torch.fx graph by running it over fake tensors.
 
-The model: unrounded bytes of the storages that are live, node by node in schedule order. Inputs and constants are live
-throughout, outputs to the end; a node's inputs and its outputs coexist; a value dies after its last reader. A donated input
-dies so too. A wait hands back its input, and what a collective reads is held until the last wait on it. control_deps stands for
-the one call of its subgraph; it reads what it depends on, as any call reads its arguments.
+Knows nothing of fxopt and reads none of its files.
+
+The model: unrounded bytes of the live storages, node by node in schedule order. Inputs and
+constants are live throughout, outputs to the end. A node's inputs and its outputs coexist, and a
+value dies after its last user. A donated input dies so too. A wait returns its input, and a
+collective's inputs are held until the last wait on it. control_deps represents the single call of
+its subgraph; it reads its dependencies, as any call reads its arguments.
 """
 
 from __future__ import annotations
@@ -26,9 +29,10 @@ CountError = BoundError
 
 @dataclass
 class Storage:
-    """The bytes behind one or more values, live from position `first` to `last` of the schedule, both included."""
+    """The bytes behind one or more values, live from position `first` to `last` of the schedule,
+    both included."""
 
-    node: str  # that made it
+    node: str  # the node that made it
     device: str
     bytes: int
     first: int
@@ -38,9 +42,9 @@ class Storage:
 @dataclass
 class Peak:
     bytes: int = 0
-    node: str = ""  # the first at which the peak is reached
+    node: str = ""  # the first node that reaches the peak
     position: int = 0
-    storages: int = 0  # live there, empty ones left out
+    storages: int = 0  # number live there, without empty ones
 
 
 @dataclass
@@ -64,7 +68,7 @@ class _Live:
                 yield storage._cdata, str(leaf.device), storage.nbytes()
 
     def hold(self, node: Node, position: int, value: object, room: Mapping[int, int] | None = None) -> None:
-        """room: by address of a storage, what it holds at least."""
+        """room: the least bytes of a storage, by its address."""
         for key, device, recorded in self.storages(value):
             size = max(recorded, (room or {}).get(key, 0))
             if key not in self.holders:
@@ -101,7 +105,7 @@ class Replay:
     storages: list[Storage]
 
     def live(self, device: str) -> list[Storage]:
-        """The storages that make up a device's peak, empty ones left out."""
+        """The storages that make up a device's peak, without empty ones."""
         at = self.peaks[device].position
         return [s for s in self.storages if s.device == device and s.first <= at <= s.last and s.bytes > 0]
 
@@ -111,7 +115,8 @@ def _schema_name(target: object) -> str:
 
 
 def _is_ordered(node: Node) -> bool:
-    """Whether the node is a control_deps: (what it waits for), a subgraph of one call, the arguments of the call."""
+    """Whether the node is a control_deps: (its dependencies), a subgraph of one call, the call's
+    arguments."""
     return isinstance(node.target, torch._ops.HigherOrderOperator) and node.target._name == "control_deps"
 
 
@@ -125,11 +130,12 @@ class _Counter:
         self.donated = donated
         self.values: dict[Node, object] = {}
         self.live = _Live() if live is None else live
-        self.given = given or {}  # by placeholder, what the bound graph does not make
+        self.given = given or {}  # values by placeholder that the bound graph does not make
         self.peaks: dict[str, Peak] = {}
 
     def _name(self, node: Node) -> str:
-        """The schema's name of what a node calls, also behind control_deps; empty for what has none."""
+        """The schema's name of a node's callee, or of the call inside control_deps; empty if it has
+        none."""
         if not _is_ordered(node):
             return _schema_name(node.target)
         calls = [inner for inner in self._body(node).graph.nodes if inner.op == "call_function"]
@@ -139,7 +145,7 @@ class _Counter:
         return operator.attrgetter(node.args[1].target)(self.bound.graph_module)
 
     def _waits(self, node: Node) -> Iterator[Node]:
-        """The waits on what a collective gives, also behind getitems."""
+        """The waits on a collective's result, also through getitems."""
         for user in node.users:
             if self._name(user) == _WAIT:
                 yield user
@@ -147,7 +153,8 @@ class _Counter:
                 yield from self._waits(user)
 
     def _deaths(self) -> dict[Node, list[Node]]:
-        """After each node, the nodes whose values die there. Outputs never do, nor inputs that are not donated."""
+        """After each node, the nodes whose values die there. Outputs never do, nor inputs that are
+        not donated."""
         nodes = self.bound.nodes
         position = {node: i for i, node in enumerate(nodes)}
         last = dict(position)
@@ -190,7 +197,8 @@ class _Counter:
                 self.live.hold(node, 0, self.values[node])
 
     def run(self) -> None:
-        """Leaves live what the caller has when the graph has returned, and what it returns in `values`."""
+        """Runs the graph. Its inputs and outputs stay live for the caller; `values` keeps the
+        outputs."""
         deaths = self._deaths()
         for position, node in enumerate(self.bound.nodes):
             if node.op not in (*_GIVEN, "output"):
@@ -201,7 +209,7 @@ class _Counter:
 
 
 def replay(bound: BoundGraph, donated: Collection[str] = ()) -> Replay:
-    """Runs the graph node by node. Takes as long as running it over fake tensors. CountError for what cannot be run so.
+    """Runs the graph node by node over fake tensors. Raises CountError if that is impossible.
 
     donated: placeholders whose values the caller does not keep.
     """
@@ -215,10 +223,12 @@ def replay(bound: BoundGraph, donated: Collection[str] = ()) -> Replay:
 def replay_pair(forward: BoundGraph, backward: BoundGraph, saved: Mapping[str, int], mutated: Collection[int]) -> dict[str, int]:
     """The ideal peaks of both graphs in one process: PyTorch's runtime between them, by hand.
 
-    The forward graph runs. The new values of mutated inputs are copied and go; what backward takes moves to it, and ends after its
-    last reader there; the caller keeps the other outputs. Then the backward graph runs, on these and on tangents of its own.
+    The forward graph runs. The new values of mutated inputs are copied and freed. Saved values move
+    to backward and die after their last user there; the caller keeps the other outputs. Then the
+    backward graph runs, on these and on its own tangents.
 
-    saved: by input of the backward graph, the forward graph's output. mutated: outputs that are new values of inputs.
+    saved: by input of the backward graph, the forward graph's output. mutated: outputs that are new
+    values of inputs.
     """
     backward.mode = forward.mode
     with forward.mode, torch.no_grad():
@@ -241,5 +251,6 @@ def replay_pair(forward: BoundGraph, backward: BoundGraph, saved: Mapping[str, i
 
 
 def count_peaks(graph_module: GraphModule) -> dict[str, Peak]:
-    """The ideal peak of each device. Placeholders carry fake tensors in meta['val']; every other value is computed anew."""
+    """The ideal peak of each device. Placeholders carry fake tensors in meta['val']; every other
+    value is recomputed."""
     return replay(BoundGraph(graph_module)).peaks

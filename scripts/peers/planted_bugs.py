@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
-"""Plants known mistakes in a copy of fxopt, one at a time, and asks whether differential.py finds them, or the proof alone.
+"""Plants known mistakes in a copy of fxopt, one at a time, and checks whether they are found.
 
-    scripts/peers/planted_bugs.py --build FOLDER                   copy the sources, build one program with all of them
-    scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt [--runs N] [--jobs N] [--only NAME] [--json FILE]
-    scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt --proof [--runs N] [--only NAME] [--json FILE]
-    scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt --choices [--only NAME] [--json FILE]
+    scripts/peers/planted_bugs.py --build FOLDER             copy the sources and build the program
+    scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt [--runs N] [--jobs N] [--only NAME]
+                                  [--json FILE]
+    scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt --proof [--runs N] [--only NAME]
+                                  [--json FILE]
+    scripts/peers/planted_bugs.py --fxopt FOLDER/build/gcc/fxopt --choices [--only NAME]
+                                  [--json FILE]
 
-The mistakes are those of differential_parts/planted.py, each of them a legality rule that no longer holds. The program makes the
-one whose number FXOPT_PLANTED gives, and none without it. Each campaign stops at its first find, whose graph and pipeline
-`fxopt reduce` then shrinks. Prints a row for each mistake; exits with 1 when one was not found. --build needs what
-scripts/setup.sh installs; the rest needs torch.
+The mistakes are those of differential_parts/planted.py: each turns off one legality rule. One
+program has all mistakes. FXOPT_PLANTED selects one by number; without it the program is correct. By
+default, differential.py must find each mistake. Each campaign stops at its first find, and `fxopt
+reduce` shrinks the graph and pipeline. Prints a row for each mistake; exits with 1 if one was not
+found. --build needs the packages of scripts/setup.sh; the rest needs torch.
 
-With --proof nothing is executed: the same programs go through `fxopt opt`, one after another through every mistake that is left.
-A mistake is stopped when the proof refuses (FX0420) what the program without the mistake lets pass. Printed: the runs up to
-there, in how many of them the mistake changed the end, and where it was not stopped, what else was said (unproved: a warning).
+--proof executes nothing: the same programs go through `fxopt opt`, each with every mistake that is
+not stopped yet. A mistake is stopped when the proof refuses (FX0420) a result that the program
+without the mistake accepts. Prints the runs up to there, the number of runs in which the mistake
+changed the end, and, if it was not stopped, the other reports (unproved: a warning).
 
-With --choices the mistakes are those that no execution shows, but what is saved. Found: a case of tests/cases/passes whose pipeline
-writes another file, or is refused otherwise, than without the mistake.
+--choices uses mistakes that no execution shows, but the saved values do. Found: a case of
+tests/cases/passes whose pipeline writes another file, or is refused otherwise, than without the
+mistake.
 """
 
 from __future__ import annotations
@@ -74,7 +80,8 @@ def build(folder: pathlib.Path) -> int:
 
 
 def plant(text: str, edits: list[tuple[int, Edit]]) -> str:
-    """The source with `is_planted(n) ? instead : expression` for each edit. ValueError where one does not fit it."""
+    """The source with `is_planted(n) ? instead : expression` for each edit. Raises ValueError if an
+    edit does not fit."""
     found: dict[tuple[int, int], list[tuple[int, str]]] = {}
     for number, edit in edits:
         before, _, rest = edit.code.partition("«")
@@ -96,7 +103,7 @@ def plant(text: str, edits: list[tuple[int, Edit]]) -> str:
 
 
 def hunt(planted: Planted, options: argparse.Namespace, folder: pathlib.Path) -> dict[str, object]:
-    """One campaign with the mistake, and its find reduced."""
+    """Runs one campaign with the mistake, and reduces its find."""
     script = [sys.executable, str(pathlib.Path(__file__).resolve().parent / "differential.py"), "--fxopt", options.fxopt]
     environment = {**os.environ, "FXOPT_PLANTED": str(ALL.index(planted) + 1)}
     script += ["--family", planted.family] if planted.family else []
@@ -134,7 +141,7 @@ def shown_proof(row: proving.Row) -> str:
 
 
 def ask_proof(chosen: list[Planted], options: argparse.Namespace) -> int:
-    """What the proof alone stops."""
+    """Finds the mistakes that the proof alone stops."""
     sys.path[:0] = [str(ROOT / "scripts")]
     from differential_parts import proving
 
@@ -149,7 +156,7 @@ def ask_proof(chosen: list[Planted], options: argparse.Namespace) -> int:
 
 
 def ask_cases(chosen: list[Planted], options: argparse.Namespace, folder: pathlib.Path) -> int:
-    """Which cases tell."""
+    """Finds the cases that show each mistake."""
     cases: list[tuple[str, pathlib.Path, str]] = []
     for source in sorted(CASES.glob("*/*.fxg")):
         text = source.read_text(encoding="utf-8").partition("\n=====")[0]
@@ -180,8 +187,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Asks whether differential.py finds mistakes that are planted in fxopt.")
     parser.add_argument("--build", type=pathlib.Path, metavar="FOLDER", help="build the program with the mistakes here")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the program with the mistakes")
-    parser.add_argument("--proof", action="store_true", help="execute nothing: what does the proof stop?")
-    parser.add_argument("--choices", action="store_true", help="the mistakes that no execution shows: do the cases?")
+    parser.add_argument("--proof", action="store_true", help="execute nothing; count the mistakes that the proof stops")
+    parser.add_argument("--choices", action="store_true", help="the mistakes that no execution shows: find cases that do")
     parser.add_argument("--runs", type=int, default=2000, metavar="N", help="at most, for each mistake (default: 2000)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes of a campaign (default: 1)")
     parser.add_argument("--only", metavar="NAME", help="only the mistakes whose name holds this")
@@ -207,7 +214,7 @@ def main() -> int:
             options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     found = sum(bool(row["found"]) for row in rows)
     small = sum(isinstance(row.get("nodes"), int) and row["nodes"] <= ENOUGH_NODES for row in rows)
-    print(f"{found} of {len(rows)} found, {small} of them reduced to at most {ENOUGH_NODES} nodes")
+    print(f"{found} of {len(rows)} found, {small} reduced to at most {ENOUGH_NODES} nodes")
     return 0 if found == len(rows) else 1
 
 

@@ -1,4 +1,5 @@
-"""Random recompute tags on a traced step: what no policy would write, for comparing what passes make of it."""
+"""Random recompute tags on a traced step, unlike any policy's, for comparing the results of
+passes."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ _SAVE = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
 def tag_randomly(graph_module: GraphModule, seed: int) -> GraphModule:
-    """A copy whose calls carry random tags, with or without explicit regions, in places also on backward nodes. The seed decides
-    how dense they are; the same seed gives the same tags."""
+    """A copy whose calls carry random tags, with or without explicit regions, sometimes also on
+    backward nodes. The seed decides how dense they are; the same seed gives the same tags."""
     source = random.Random(seed)
     untagged, recomputed = source.choice([0, 0.2, 0.5]), source.choice([0.2, 0.5, 0.8, 0.95, 1])
     on_backward, has_regions = source.choice([0, 0, 0.1]), source.choice([False, True])

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Whether `fxopt ranks` finds what makes ranks diverge, and nothing else.
+"""Checks that `fxopt ranks` finds edits that make ranks diverge, and raises no false alarm.
 
     scripts/peers/rank_edits.py [--fxopt PROGRAM] [--edits N] [--seed N] [--world N] [NAME...]
 
-NAME is a sharded twin of testdata, traced for one rank. A file is made of it for each rank: its groups become those of that rank
-(the same, shifted), it says its rank, and from rank to rank some nodes have other names. Then one rank's file is edited in one place.
-Either what it issues changes: two calls of a group exchanged, a call left out, another type, number of elements, reduction or group;
-every such set must be found, by exit code 6. Or it does not: other names, a node more, the same elements under other sizes; no such
-set must. --world N also times N files, and one.
+NAME is a sharded twin of testdata, traced for one rank. One file is made from it for each rank: its
+groups become those of that rank (the same, shifted), it names its rank, and some nodes have other
+names. Then one rank's file is edited in one place. Either the edit changes the issued collectives:
+two calls of a group exchanged, a call left out, another type, number of elements, reduction or
+group. Every such set must be found, by exit code 6. Or it does not change them: other names, an
+additional node, the same elements under other sizes. No such set may be reported. --world N also
+times N files, and one.
 
-Exits with 1 where an edit is missed or a correct set is not. Needs no torch.
+Exits with 1 if an edit is missed or a correct set is reported. Needs no torch.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ KINDS = ("exchange", "omit", "type", "elements", "reduction", "group")
 
 
 def shifted(ranks: list[int], rank: int) -> list[int]:
-    """The group of that rank among the same group shifted."""
+    """The group of that rank among the shifted copies of the group."""
     covered: set[int] = set()
     for first in range(rank + 1):
         if first in covered:
@@ -56,7 +58,7 @@ def elements_of(sizes: str) -> int:
 
 
 class Source:
-    """A rank's graph as lines of text, without what certificates and spans of metadata hold."""
+    """A rank's graph as lines of text, without certificates and spans of metadata."""
 
     def __init__(self, fxopt: str, name: str, folder: pathlib.Path) -> None:
         self.name = name
@@ -70,7 +72,7 @@ class Source:
         self.used = {uid: [int(rank) for rank in self.groups[uid].split(",")] for uid in sorted(uids & set(self.groups))}
 
     def of(self, rank: int, world: int = 0) -> list[str]:
-        """That rank's lines, in a world of as many ranks as the file has, or more."""
+        """That rank's lines, in a world of the file's size, or a larger one."""
         lines = []
         for line in self.lines:
             match = GROUP.match(line)
@@ -87,14 +89,14 @@ def starts(lines: list[str]) -> list[tuple[int, re.Match[str]]]:
 
 
 def renamed(lines: list[str], dice: random.Random) -> list[str]:
-    """Other names of some starts."""
+    """Renames some starts."""
     for _, match in dice.sample(found := starts(lines), min(3, len(found))):
         lines = [re.sub(rf"%{re.escape(match[1])}\b(?!_)", f"%{match[1]}_other", line) for line in lines]
     return lines
 
 
 def edited(lines: list[str], kind: str, groups: dict[str, list[int]], dice: random.Random) -> list[str] | None:
-    """The lines with one edit of that kind; nothing where there is no place for it."""
+    """The lines with one edit of that kind; None if the graph has no place for it."""
     lines, found = list(lines), starts(lines)
     dice.shuffle(found)
     for i, match in found:
@@ -159,9 +161,9 @@ def judged(fxopt: str, files: list[pathlib.Path]) -> tuple[int, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fxopt", metavar="PROGRAM")
-    parser.add_argument("--edits", type=int, default=1000, metavar="N", help="in all (default: 1000)")
+    parser.add_argument("--edits", type=int, default=1000, metavar="N", help="number of edits (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument("--world", type=int, default=0, metavar="N", help="time as many files")
+    parser.add_argument("--world", type=int, default=0, metavar="N", help="also time N files")
     parser.add_argument("names", nargs="*", default=list(NAMES), metavar="NAME")
     options = parser.parse_args()
     fxopt = tool.find_fxopt(options.fxopt)
@@ -171,7 +173,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
         sources = [Source(fxopt, name, folder) for name in options.names]
-        sets = []  # of each source: the lines of each rank, and the files
+        sets = []  # for each source: the lines of each rank, and the files
         for source in sources:
             texts = [renamed(source.of(rank), dice) for rank in range(source.world)]
             files = [folder / f"{source.name}_rank{rank}.fxg" for rank in range(source.world)]

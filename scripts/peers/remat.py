@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Compares fxopt's remat with PyTorch's remat_using_tags_for_fwd_loss_bwd_graph on a real training step, in one run.
+"""Compares fxopt's remat with remat_using_tags_for_fwd_loss_bwd_graph on a real training step.
 
-    scripts/peers/remat.py [--fxopt PROGRAM] [--policy POLICY]... [--random N] [--repeat N] [--keep FOLDER]
+    scripts/peers/remat.py [--fxopt PROGRAM] [--policy POLICY]... [--random N] [--repeat N]
+                           [--keep FOLDER]
 
-The step (graph llama1b of make_testdata.py) is traced here, saved, and tagged by fxopt's `sac` or at random; PyTorch gets the
-same tags.
+The step (graph llama1b of make_testdata.py) is traced here, saved, and tagged by fxopt's `sac` or
+at random. PyTorch gets the same tags.
 
-1. Copies. With compat=torch, the same originals are copied and each copy has the same readers.
-2. Peaks. For every graph, `fxopt mem` equals to the byte what peak_counter.py counts by running it over fake tensors, at the same
-   node, with as many storages live; and with tags of `sac` fxopt's default peak is no higher than that of PyTorch's result.
-3. Times of PyTorch's passes and fxopt's, medians. PyTorch's remat and raise_getitems also make the module's Python code anew.
+  1. Copies. With compat=torch, the same originals are copied and each copy has the same users.
+  2. Peaks. For every graph, `fxopt mem` equals to the byte the count of peak_counter.py over fake
+     tensors, at the same node, with as many live storages. With tags of `sac`, fxopt's default peak
+     is no higher than that of PyTorch's result.
+  3. Median times of PyTorch's passes and fxopt's. PyTorch's remat and raise_getitems also
+     regenerate the module's Python code.
 
-Exits with 1 when 1 or 2 does not hold. Times are figures, not checks. Needs torch; no GPU.
+Exits with 1 if 1 or 2 does not hold. Times are figures, not checks. Needs torch; no GPU.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from remat_sides import FxoptResult, fxopt_result
 from torch.fx import GraphModule
 
 POLICIES = ("per-op", "full")
-# PyTorch's function is these three.
+# PyTorch's function does the work of these three passes.
 SAME_WORK = "remat{compat=torch},dce,raise-getitems"
 MAX_SHOWN = 20
 
@@ -70,7 +73,7 @@ def compare_copies(report: Report, torch_result: GraphModule, ours: FxoptResult,
 
 
 def compare_peak(report: Report, fxopt: Fxopt, title: str, graph_module: GraphModule, path: pathlib.Path) -> int:
-    """Returns the largest device's peak as counted."""
+    """Compares one peak. Returns the largest device's peak as counted."""
     counted = {device: (peak.bytes, peak.node, peak.storages) for device, peak in count_peaks(graph_module).items()}
     measured = fxopt.peaks(path)
     for device in sorted(counted.keys() | measured.keys()):
@@ -81,8 +84,8 @@ def compare_peak(report: Report, fxopt: Fxopt, title: str, graph_module: GraphMo
 
 
 def compare_sides(report: Report, fxopt: Fxopt, file: FxoptResult, live: GraphModule) -> tuple[GraphModule, int, FxoptResult]:
-    """Both sides' remat of the tagged `file`, side by side. Returns the tagged graph, the peak of PyTorch's result, and what
-    fxopt makes of the same tags by default."""
+    """Compares both sides' remat of the tagged `file`. Returns the tagged graph, the peak of
+    PyTorch's result, and fxopt's default result for the same tags."""
     tagged = remat_sides.tagged(live, file.main)
     theirs = remat_sides.torch_remat(remat_sides.copy_of(tagged))
     ours = fxopt_result(fxopt, file.path, SAME_WORK, file.path.with_name("compat_torch.pb"))
@@ -98,7 +101,7 @@ def compare_sides(report: Report, fxopt: Fxopt, file: FxoptResult, live: GraphMo
 def compare_policy(
     report: Report, fxopt: Fxopt, policy: str, live: GraphModule, saved: pathlib.Path
 ) -> tuple[GraphModule, pathlib.Path]:
-    """Returns the tagged graph, live and as a file."""
+    """Returns the tagged graph, in memory and as a file."""
     folder = saved.parent / policy
     folder.mkdir(exist_ok=True)
     sac = f"sac{{policy={policy}}}"
@@ -113,7 +116,8 @@ def compare_policy(
 
 
 def compare_random(report: Report, fxopt: Fxopt, seed: int, live: GraphModule, folder: pathlib.Path) -> None:
-    """The same copies and correct peaks for tags no policy would write. Which default peak is lower is a matter of luck then."""
+    """Checks equal copies and correct peaks for tags unlike any policy's. Either default peak may
+    be lower."""
     print(f"random tags, seed {seed}")
     path = folder / f"random{seed}" / "tagged.pb"
     path.parent.mkdir(exist_ok=True)
@@ -146,9 +150,9 @@ def main(arguments: list[str] | None = None) -> int:
         description="Compares fxopt's remat with PyTorch's on a Llama training step: copies, peaks, times."
     )
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
-    parser.add_argument("--policy", action="append", choices=POLICIES, help="of sac; repeatable (default: both)")
-    parser.add_argument("--random", type=int, default=2, metavar="N", help="compare also N random taggings (default: 2)")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="times each pass is timed (default: 3)")
+    parser.add_argument("--policy", action="append", choices=POLICIES, help="sac policy; repeatable (default: both)")
+    parser.add_argument("--random", type=int, default=2, metavar="N", help="also compare N random taggings (default: 2)")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each timed pass (default: 3)")
     parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="leave all graphs here (default: delete them)")
     options = parser.parse_args(arguments)
     if options.repeat < 1:

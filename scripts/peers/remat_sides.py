@@ -1,4 +1,4 @@
-"""Rematerialisation of one tagged graph by PyTorch and by fxopt, and the results in one form that can be compared."""
+"""Remat of one tagged graph by PyTorch and by fxopt, with both results in one comparable form."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from torch.utils.checkpoint import CheckpointPolicy
 _POLICIES = {tag: CheckpointPolicy[name] for name, tag in training.TAGS.items()}
 _MARK = "peer_original"  # the name before PyTorch's pass, which renames nodes
 
-# A node of either result: the name it had in the tagged graph, and whether this is the copy of it.
+# A node of either result: its name in the tagged graph, and whether it is the copy.
 Identity = tuple[str, bool]
 
 
 @dataclass
 class Wiring:
-    """A result: what every node reads, in schedule order."""
+    """A result: the inputs of every node, in schedule order."""
 
     inputs: dict[Identity, tuple[Identity, ...]]
 
@@ -32,7 +32,7 @@ class Wiring:
         return {name for name, is_copy in self.inputs if is_copy}
 
     def readers(self) -> dict[str, set[Identity]]:
-        """For each original that was copied, who reads the copy."""
+        """For each copied original, the users of the copy."""
         result: dict[str, set[Identity]] = {name: set() for name in self.copied()}
         for reader, read in self.inputs.items():
             for name, is_copy in read:
@@ -42,12 +42,13 @@ class Wiring:
 
 
 def copy_of(graph_module: GraphModule) -> GraphModule:
-    """The same graph with nodes and metadata dicts of its own; values and attributes are shared."""
+    """The same graph with its own nodes and metadata dicts; values and attributes are shared."""
     return GraphModule(graph_module, copy.deepcopy(graph_module.graph))
 
 
 def tagged(graph_module: GraphModule, main: Json) -> GraphModule:
-    """A copy of `graph_module` with the tags and explicit regions that fxopt wrote on the nodes of the same names."""
+    """A copy of `graph_module` with the tags and explicit regions that fxopt wrote on nodes of the
+    same name."""
     result = copy_of(graph_module)
     records = {record["name"]: record for record in main["nodes"]}
     for node in result.graph.nodes:
@@ -58,7 +59,7 @@ def tagged(graph_module: GraphModule, main: Json) -> GraphModule:
             node.meta["ac_graph_id"] = int(record["region"]["id"])
         node.meta[_MARK] = node.name
     if records:
-        raise ValueError(f"fxopt has nodes that the trace has not: {', '.join(sorted(records)[:10])}")
+        raise ValueError(f"fxopt has nodes that are missing in the trace: {', '.join(sorted(records)[:10])}")
     return result
 
 
@@ -76,7 +77,8 @@ def torch_wiring(result: GraphModule) -> Wiring:
 
 
 def fxopt_wiring(result: Json, before: Json, graph_module: GraphModule) -> Wiring:
-    """result, before: what fxopt wrote and the tagged graph it read. graph_module: `result` as a torch.fx graph."""
+    """result, before: fxopt's output, and the tagged graph it read. graph_module: `result` as a
+    torch.fx graph."""
     names = {int(record.get("uid", 0)): record["name"] for record in before["nodes"]}
     identities: dict[str, Identity] = {}
     for record in result["nodes"]:
@@ -91,7 +93,8 @@ def fxopt_wiring(result: Json, before: Json, graph_module: GraphModule) -> Wirin
 
 @dataclass
 class FxoptResult:
-    """A graph that fxopt wrote: the binary file, its first graph as JSON, and as a torch.fx graph."""
+    """A graph that fxopt wrote: the binary file, its first graph as JSON, and as a torch.fx
+    graph."""
 
     path: pathlib.Path
     main: Json
@@ -99,7 +102,7 @@ class FxoptResult:
 
 
 def fxopt_result(fxopt: Fxopt, source: pathlib.Path, passes: str, path: pathlib.Path) -> FxoptResult:
-    """Runs `passes` over the file `source` and reads what they give."""
+    """Runs `passes` over the file `source` and reads the result."""
     fxopt.opt(source, path, passes)
     return read_result(fxopt, path)
 
@@ -111,7 +114,7 @@ def read_result(fxopt: Fxopt, path: pathlib.Path) -> FxoptResult:
 
 
 def differences(torch_side: Wiring, fxopt_side: Wiring) -> list[str]:
-    """Where the two disagree about which originals are copied, or about who reads a copy."""
+    """Differences in the copied originals, or in the users of a copy."""
     lines = [f"only PyTorch copies {name}" for name in sorted(torch_side.copied() - fxopt_side.copied())]
     lines += [f"only fxopt copies {name}" for name in sorted(fxopt_side.copied() - torch_side.copied())]
     readers = fxopt_side.readers()

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Tries what `fxopt run --dry-run` advises about operators without a row, with the first call of each as the file has it.
+"""Tries the advice of `fxopt run --dry-run` for operators without a row, on the first call of each.
 
     scripts/peers/remedies.py FILE... [--fxopt PROGRAM] [--import MODULE]...
 
-decompose        the call is traced with PyTorch's decomposition: the operator must be gone
-trace its body   the same with the operator's Python function
-other attention  scaled_dot_product_attention is traced on the call's query, key and value: PyTorch must have kernels of all it calls
-PyTorch          a kernel that the list says PyTorch has must be registered for the CPU, or listed by torchgen for CUDA
+  decompose        the call is traced with PyTorch's decomposition: the operator must be gone
+  trace its body   the same with the operator's Python function
+  other attention  scaled_dot_product_attention is traced on the call's query, key and value:
+                   PyTorch must have kernels for all its calls
+  PyTorch          if the list names PyTorch as provider, the kernel must be registered for the
+                   CPU, or listed by torchgen for CUDA
 
-Printed for each operator: the advice, and what it leads to. Exits with 1 when one does not hold. Needs torch, and the libraries whose
-operators the file calls.
+Prints for each operator the advice and its result. Exits with 1 if one does not hold. Needs torch,
+and the libraries whose operators the file calls.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ def has_kernel(target: torch._ops.OpOverload, key: str) -> bool:
 
 
 def values_of(node: Node) -> tuple[list, dict]:
-    """The arguments of a call, nodes replaced by what is recorded of them."""
+    """The arguments of a call, with nodes replaced by their recorded values."""
     return torch.fx.map_arg((list(node.args), dict(node.kwargs)), lambda n: n.meta["val"])
 
 
@@ -49,7 +51,7 @@ def traced(call: Callable, tensors: list[torch.Tensor], table: dict) -> set[str]
 
 
 def retrace(node: Node, table: dict) -> set[str]:
-    """The operators of the one call, traced with the table."""
+    """The operators of the single call, traced with the table."""
     args, kwargs = values_of(node)
     leaves, spec = torch.utils._pytree.tree_flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
@@ -84,7 +86,7 @@ def try_remedy(node: Node, remedy: str) -> tuple[bool, str]:
 
 
 def check_kernel(target: object, provider: str, operand_is_cuda: bool, cuda: set[str]) -> bool:
-    """Whether `provider` says of PyTorch what its registry says."""
+    """Whether `provider` agrees with PyTorch's registry."""
     if not str(target).startswith("aten."):
         return provider == "none"
     there = str(target) not in cuda if operand_is_cuda else has_kernel(target, "CPU")
@@ -117,7 +119,7 @@ def check_file(path: str, program: str, cuda: set[str]) -> int:
             continue
         try:
             held, after = try_remedy(node, row["remedy"])
-        except Exception as error:  # noqa: BLE001 (an advice that fails is what is looked for)
+        except Exception as error:  # noqa: BLE001 (the script looks for advice that fails)
             held, after = False, f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
         value = node.meta.get("val")
         first = value[0] if isinstance(value, (tuple, list)) else value

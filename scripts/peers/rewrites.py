@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""PyTorch's own rewrites of real graphs, judged by the proof of `fxopt verify --against`.
+"""Runs PyTorch's own rewrites on real graphs, and judges them by `fxopt verify --against`.
 
     scripts/peers/rewrites.py [--fxopt PROGRAM] [--only REWRITE]... [NAME...]
 
-Of joint graphs of testdata: the two graphs that the default and the min-cut partitioner make, as one step; of every graph: CSE as
-AOTAutograd does it, dead code, remat on the tags of each policy, and Inductor's joint-graph passes; and remat of a small step with an
-activation in place, which PyTorch 2.15 gets wrong: it is executed as well. Printed for each: nodes, the verdict, what differs first, seconds of the fxopt program. A verdict other than "proved" is read by hand: `differs` may be an
-algebraic law, or a mistake in PyTorch's pass. Needs torch; no GPU.
+Joint graphs of testdata are cut by the default and the min-cut partitioner; both graphs are
+compared as one step. Every graph goes through AOTAutograd's CSE, dead code, remat on the tags of
+each policy, and Inductor's joint-graph passes. A small step with an in-place activation, which
+PyTorch 2.15 gets wrong, goes through remat; it is executed as well. Prints for each: nodes, the
+verdict, the first difference, seconds of the fxopt program. Read any verdict other than "proved" by
+hand: `differs` may be an algebraic rewrite rule, or a mistake in PyTorch's pass. Needs torch; no
+GPU.
 """
 
 from __future__ import annotations
@@ -55,7 +58,7 @@ def dead_code(graph_module: GraphModule) -> GraphModule:
 
 
 class OnCpu(TorchDispatchMode):
-    """Makes on the CPU what is asked for on another device."""
+    """Makes tensors on the CPU that are requested on another device."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # noqa: ANN001, ANN204, ARG002  # as PyTorch has it
         told = dict(kwargs or {})
@@ -65,7 +68,8 @@ class OnCpu(TorchDispatchMode):
 
 
 class Folder(joint_graph.UniformValueConstantFolder):
-    """Inductor's constant folding, which calculates constants of one element: here on the CPU; new nodes keep their device."""
+    """Inductor's constant folding, which calculates constants of one element, on the CPU; new nodes
+    keep their device."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         with OnCpu():
@@ -88,7 +92,8 @@ REWRITES: dict[str, Callable[[GraphModule], GraphModule]] = {
 
 
 def in_place_activation(inputs: list[torch.Tensor]) -> GraphModule:
-    """A step whose product is saved and whose sigmoid, in place, is to be recomputed: which writes into what was saved."""
+    """A step whose product is saved and whose in-place sigmoid is recomputed: it writes into the
+    saved product."""
 
     def step(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         hidden = torch.ops.aten.sigmoid_.default(x @ weight)
@@ -121,7 +126,7 @@ def made_row(fxopt: Fxopt, folder: pathlib.Path) -> tuple[int, str, float]:
 
 
 def judge(fxopt: Fxopt, before: pathlib.Path, after: list[pathlib.Path], *more: str) -> tuple[str, float]:
-    """What the program says, in one line."""
+    """The program's verdict and first message, in one line."""
     start = time.perf_counter()
     run = subprocess.run(
         [fxopt.program, "verify", *map(str, after), "--against", str(before), "--json", *more], capture_output=True, text=True
@@ -160,7 +165,7 @@ def whole(fxopt: Fxopt, path: pathlib.Path, rewrite: Callable[[GraphModule], Gra
     bridge.save(graph_module, source, fxopt=fxopt.program)
     try:
         result = rewrite(graph_module)
-    except Exception as error:  # noqa: BLE001  # whatever PyTorch's pass raises is its result
+    except Exception as error:  # noqa: BLE001  # any exception of PyTorch's pass is its result
         return len(graph_module.graph.nodes), f"the pass raises {type(error).__name__}: {str(error).splitlines()[0][:80]}", 0.0
     bridge.save(result, target, fxopt=fxopt.program)
     return len(result.graph.nodes), *judge(fxopt, source, [target])
@@ -170,7 +175,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fxopt", default=None)
     parser.add_argument("--only", action="append", choices=[*PARTITIONS, *REWRITES], metavar="REWRITE", help="repeatable")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of testdata (default: {' '.join((*JOINT, *WHOLE))})")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"graphs (default: {' '.join((*JOINT, *WHOLE))})")
     options = parser.parse_args()
     fxopt = Fxopt(options.fxopt)
     warnings.simplefilter("ignore")

@@ -1,5 +1,6 @@
-"""The room that kernels leave in the storages of what they return: they make it larger first and shrink it then. Fake kernels know
-nothing of it. Measured by layouts.py; written down a second time here, so that fxopt's table is compared with something."""
+"""The room that kernels leave in the storages of their results: they allocate more and shrink the
+tensor. Fake kernels do not know of it. Measured by layouts.py, and repeated here independently of
+fxopt's table, so that the table is compared with something."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def _argument(name: str, place: int, args: tuple, kwargs: dict, default: object)
 
 
 def left_room(target: object, args: tuple, kwargs: dict, result: object) -> list[int]:
-    """Bytes that the storage of each tensor of the result has room for, 0 where its own sizes say it."""
+    """Bytes of room in the storage of each tensor of the result, 0 if its own sizes determine
+    them."""
     leaves = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     room = [0] * len(leaves)
     if target in _LOSSES and _argument("reduction", _LOSSES[target], args, kwargs, 1) != 0:

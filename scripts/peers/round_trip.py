@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Whether load(save(graph)) is the graph: for every graph of make_testdata.py, read back in a fresh process.
+"""Checks, in fresh processes, that load(save(graph)) equals every graph of make_testdata.py.
 
     scripts/peers/round_trip.py [--fxopt PROGRAM] [--plant] [NAME...]
 
-For each graph one process traces it, describes it (graph_description.py, which shares no code with the exporter) and saves
-it; a second loads the file, describes what it got, compares, and saves again: the bytes must be the same. A third runs the
-twins, which fit a CPU, on real inputs: as traced, as loaded, and as loaded and put through canonicalize,cse,dce in place; the
-outputs must be equal to the bit.
+For each graph one process traces it, describes it (graph_description.py, which shares no code with
+the exporter) and saves it. A second loads the file, describes and compares the result, and saves it
+again: the bytes must be the same. A third runs the twins, which fit a CPU, on real inputs: as
+traced, as loaded, and as loaded and put through canonicalize,cse,dce in place. The outputs must be
+equal to the bit.
 
---plant writes one more metadata key on a node behind the exporter's back, into the description only: the comparison must then
-fail, or it would not see a loss. Exits with 1 when a check does not hold. Needs torch and what the graphs need; no GPU.
+--plant adds a metadata key on a node to the description only, without the exporter's knowledge: the
+comparison must then fail, or it would miss a loss. Exits with 1 if a check does not hold. Needs
+torch and the libraries of the graphs; no GPU.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ MAX_SHOWN = 8
 
 
 def save(name: str, folder: pathlib.Path, plant: bool) -> dict:
-    """First process: traces, describes, saves."""
+    """Runs the first process: traces, describes, saves."""
     graph_module, told = make_testdata.trace(name)
     start = time.perf_counter()
     bridge.save(graph_module, folder / f"{name}.pb", **told)
@@ -52,7 +54,7 @@ def save(name: str, folder: pathlib.Path, plant: bool) -> dict:
 
 
 def load(name: str, folder: pathlib.Path) -> dict:
-    """Second process: loads, describes, compares, saves again."""
+    """Runs the second process: loads, describes, compares, saves again."""
     path = folder / f"{name}.pb"
     start = time.perf_counter()
     graph_module = bridge.load(path)
@@ -84,9 +86,9 @@ def _outputs(graph_module: torch.fx.GraphModule, name: str) -> list[object]:
 
 
 def execute(name: str, folder: pathlib.Path) -> dict:
-    """Third process: runs the graph as traced, as loaded, and after passes."""
+    """Runs the third process: executes the graph as traced, as loaded, and after passes."""
     traced, _ = make_testdata.trace(name)
-    traces.close()  # what AOTAutograd left on would make the inputs fake
+    traces.close()  # modes that AOTAutograd left on would make the inputs fake
     before = _outputs(traced, name)
     loaded = bridge.load(folder / f"{name}.pb")
     after = _outputs(loaded, name)
@@ -117,7 +119,7 @@ def _read_seconds(program: str, path: pathlib.Path) -> float:
 
 
 def check(name: str, program: str, plant: bool) -> list[str]:
-    """Prints the line of one graph. Returns what does not hold."""
+    """Prints the line of one graph. Returns the failed checks."""
     with tempfile.TemporaryDirectory() as made:
         folder = pathlib.Path(made)
         saved = _process("save", name, folder, *(["--plant"] if plant else []))
@@ -132,7 +134,7 @@ def check(name: str, program: str, plant: bool) -> list[str]:
         run = execute_if_twin(name, folder)
     failed = [f"{name}: {line}" for line in loaded["shown"]]
     if not loaded["same_bytes"]:
-        failed.append(f"{name}: saved again, the bytes differ")
+        failed.append(f"{name}: the bytes differ when saved again")
     text = f"| {name} | {' | '.join(map(str, figures))} | {' | '.join(f'{s:.2f}' for s in seconds)} "
     print(f"{text}| {loaded['differences']} | {run_text(run)} |", flush=True)
     if run is not None and not (run.get("loaded_equal") and run.get("passed_equal")):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Seconds of training steps by `fxopt run` in exact mode and by PyTorch's eager kernels, with as many threads, in one call.
+"""Times training steps by `fxopt run` in exact mode and by PyTorch eager, with as many threads.
 
     scripts/peers/run_speed.py [--fxopt PROGRAM] [--threads N] [--repeat N]
 
-The twin of GPT-2 (2 layers, width 32), and GPT-2 with 6 layers (width 768, batch 2, length 256): forward, loss and backward, the graph of
-each executed node by node; and a product of two matrices of 1024 x 1024 beside numpy's OpenBLAS. Medians; PyTorch's include what its
-interpreter takes. Needs torch, transformers, numpy and safetensors.
+The graphs are the twin of GPT-2 (2 layers, width 32), and GPT-2 with 6 layers (width 768, batch 2,
+length 256): forward, loss and backward, executed node by node. A product of two matrices of 1024 x
+1024 is compared with numpy's OpenBLAS. Prints medians; PyTorch's include the time of its
+interpreter. Needs torch, transformers, numpy and safetensors.
 """
 
 from __future__ import annotations

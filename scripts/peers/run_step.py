@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs training steps by `fxopt run` and by PyTorch, on the same inputs and with the same random numbers, and compares their outputs.
+"""Runs training steps by `fxopt run` and by PyTorch on equal inputs and draws; compares outputs.
 
     scripts/peers/run_step.py FILE... [--fxopt PROGRAM] [--seed N] [--write FOLDER]
 
-Inputs are made up as `--fill random` makes them: this script repeats the generator. Masks of dropout are taken from fxopt's run. PyTorch
-executes the graph in the file node by node. Its outputs are handed to `fxopt run --expect`, under `--tolerance auto`; printed beside it:
-the largest distance of both from the step in float64, by PyTorch. Exits with 1 when one differs. --write keeps PyTorch's outputs as
+Inputs are generated as by `--fill random`: this script repeats the generator. Dropout masks are
+taken from fxopt's run. PyTorch executes the graph in the file node by node. Its outputs are passed
+to `fxopt run --expect`, under `--tolerance auto`. The largest distance of both from PyTorch's step
+in float64 is printed beside it. Exits with 1 if one differs. --write keeps PyTorch's outputs as
 FOLDER/NAME.safetensors. Needs torch, numpy and safetensors.
 """
 
@@ -47,7 +48,7 @@ def words(seed: int, slot: int, count: int) -> np.ndarray:
 
 
 def index_bound(node: Node) -> int:
-    """The rows of the smallest table that the elements of a node index, through views and copies."""
+    """The rows of the smallest table that a node's elements index, through views and copies."""
     bound = 1 << 62
     for user in node.users:
         name = str(user.target)
@@ -88,7 +89,7 @@ def make_up(node: Node, name: str, role: str, seed: int) -> torch.Tensor:
 
 
 class WithMasks(Interpreter):
-    """Dropout takes its mask from a table; everything runs on the CPU, in float64 if asked for."""
+    """Takes dropout masks from a table; runs everything on the CPU, in float64 if requested."""
 
     def __init__(self, graph: GraphModule, masks: dict[str, torch.Tensor], *, wide: bool) -> None:
         super().__init__(graph)
@@ -122,14 +123,14 @@ def execute(graph: GraphModule, inputs: list[torch.Tensor], masks: dict[str, tor
 
 
 def specs_of(path: str, program: str) -> dict[str, tuple[str, str]]:
-    """By placeholder: the role that the file records, and the model's name of it."""
+    """By placeholder: the role in the file, and the model's name for it."""
     graph = fxopt.read_module(path, fxopt=program)["graphs"][0]
     specs = {node["name"]: node["input"] for node in graph["nodes"] if node.get("input")}
     return {name: (spec.get("role", "").lower().removeprefix("input_role_"), spec.get("fqn", "")) for name, spec in specs.items()}
 
 
 def make_up_all(graph: GraphModule, path: str, program: str, seed: int) -> list[torch.Tensor]:
-    """Inputs on one storage are one tensor: the first."""
+    """Generates inputs; inputs on one storage are one tensor: the first."""
     specs = specs_of(path, program)
     made: dict[int, torch.Tensor] = {}
     inputs = []
@@ -187,7 +188,7 @@ def check_file(path: str, program: str, seed: int, write: pathlib.Path | None) -
 
 
 def output_names(path: str, program: str) -> list[str]:
-    """Of all outputs, as `fxopt run` calls them in files."""
+    """The names of all outputs, as `fxopt run` writes them in files."""
     return run(program, path, "--dry-run")[1]["output_names"]
 
 

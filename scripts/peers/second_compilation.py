@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""A module that is compiled twice saves the same values twice: save-all beside PyTorch's partitioners.
+"""Checks that a module compiled twice with save-all saves the same values twice.
 
     scripts/peers/second_compilation.py [--fxopt PROGRAM] [--first PASSES] [GRAPH]
 
-The first compilation: GRAPH (default: llama8b_joint of testdata, 128 ranks), by PASSES, which end in partition. The pair becomes
-an autograd function, as autoparallel wraps the module that it has compiled, and AOTAutograd traces a step of it on fake tensors, nodes'
-metadata kept: so the gathers of the first backward are in the second joint graph. The second compilation cuts that joint graph: by
+The first compilation cuts GRAPH (default: llama8b_joint of testdata, 128 ranks) by PASSES, which
+end in partition. The pair becomes an autograd function, as autoparallel wraps its compiled module.
+AOTAutograd traces a step of it on fake tensors and keeps nodes' metadata, so the gathers of the
+first backward are in the second joint graph. The second compilation cuts that joint graph by
 partition{mode=save-all}, as a file and by fxopt.partition, and by PyTorch's two partitioners.
 
-For each: gathers in forward and in backward, values saved, those of them that the first compilation did not save, those that are gone, by the
-names they had there; ideal peaks of both graphs. Exits with 1 where save-all saves another set, gathers more often, or has a peak that is more
-than 0.1 % higher; the storages that make the difference are named. Needs torch; no GPU.
+Prints for each: gathers in forward and in backward; saved values, those that the first compilation
+did not save, and those that are gone, by their names there; ideal peaks of both graphs. Exits with
+1 if save-all saves another set, gathers more often, or has a peak that is more than 0.1 % higher;
+the storages that make the difference are named. Needs torch; no GPU.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ def is_saved(node: object) -> bool:
 
 
 def saved_names(forward: GraphModule, count: int) -> list[str]:
-    """What the values that forward saves were called in the first compilation; parameters and other inputs left out."""
+    """The names in the first compilation of the values that forward saves, without parameters and
+    inputs."""
     names = []
     for node in outputs_of(forward)[count:]:
         if not is_saved(node) or not isinstance(node.meta.get("val"), Tensor):
@@ -69,12 +72,12 @@ def gathers(graph_module: GraphModule) -> int:
 class Pair:
     forward: GraphModule
     backward: GraphModule
-    count: int  # of forward's outputs that are the user's
-    gradients: dict[str, int]  # of these inputs: the output of backward
+    count: int  # number of forward's outputs that are the user's
+    gradients: dict[str, int]  # by input: the backward output that is its gradient
 
 
 class Wrapped(nn.Module):
-    """The pair as one differentiable function of its tensors; other inputs are what they are."""
+    """The pair as one differentiable function of its tensors; other inputs are constants."""
 
     def __init__(self, pair: Pair) -> None:
         super().__init__()
@@ -164,7 +167,7 @@ class Row:
     def wrong(self, first: Row) -> list[str]:
         found = []
         if set(self.saved) != set(first.saved):
-            found.append("other values are saved")
+            found.append("the saved values differ")
         if any(now > then for now, then in zip(self.gathers, first.gathers, strict=True)):
             found.append("more gathers")
         for kind, now, then, live, known in zip(("forward", "backward"), self.peaks, first.peaks, self.live, first.live, strict=True):
@@ -178,7 +181,8 @@ def row(fxopt: Fxopt, name: str, forward: GraphModule, backward: GraphModule, co
     peaks, live = [], []
     for kind, half_of in (("forward", forward), ("backward", backward)):
         path = folder / f"{kind}.json"
-        vars(half_of.graph).pop("_fxopt_provenance", None)  # of the pair that it was read from
+        # provenance of the pair that it was read from
+        vars(half_of.graph).pop("_fxopt_provenance", None)
         bridge.save(half_of, path, kind=kind)
         graph = fxopt.run("mem", str(path), "--top", "40")["files"][0]["graphs"][0]
         device = max(graph["devices"], key=lambda each: each["ideal"]["peak_bytes"])

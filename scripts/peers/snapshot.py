@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Reads the memory snapshot that `fxopt mem --snapshot` writes as PyTorch and its viewer do, and checks it.
+"""Reads the memory snapshot of `fxopt mem --snapshot` as PyTorch and its viewer do, and checks it.
 
   snapshot.py GRAPH [OPTION...]     options of `fxopt mem`; FXOPT names the program
 
-Pickle: loads in Python, with no opcode that the viewer (MemoryViz.js of 2.15) does not understand, in batches it can take.
-Events: run backwards from the segments at the end, as the viewer does, each is about memory that is there. Figures: the
-largest sums of allocated and reserved bytes on the way are the peaks that the report gives. PyTorch: where torch can be
-imported, its own torch.cuda._memory_viz reads the file.
+Pickle: loads in Python, uses only opcodes that the viewer (MemoryViz.js of 2.15) supports, and
+batches of a size that it accepts. Events: run backwards from the final segments, as the viewer
+does; each refers to existing memory. Figures: the largest sums of allocated and reserved bytes on
+the way are the peaks of the report. PyTorch: if torch can be imported, its own
+torch.cuda._memory_viz reads the file.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 from fxopt_program import Fxopt  # noqa: E402
 
-# What MemoryViz.js understands.
+# Opcodes that MemoryViz.js supports.
 OPCODES = set(
     "PROTO FRAME STOP NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT BINUNICODE SHORT_BINUNICODE EMPTY_DICT "
     "EMPTY_LIST EMPTY_TUPLE MARK TUPLE TUPLE1 TUPLE2 TUPLE3 APPEND APPENDS SETITEM SETITEMS LIST DICT MEMOIZE BINPUT "
@@ -33,11 +34,11 @@ MAX_NUMBER = 2**53
 
 
 class SnapshotError(ValueError):
-    """A snapshot that PyTorch or its viewer would not read; the message says what is wrong."""
+    """A snapshot that PyTorch or its viewer would not read; the message gives the error."""
 
 
 class _Batches(pickle._Unpickler):
-    """Python's own unpickler, that notes how much stands between a mark and its end."""
+    """Python's own unpickler, extended to record the number of items between a mark and its end."""
 
     largest = 0
 
@@ -48,7 +49,7 @@ class _Batches(pickle._Unpickler):
 
 
 def read_pickle(data: bytes) -> dict:
-    """The snapshot; opcodes, sizes of batches and of numbers checked."""
+    """The snapshot; checks opcodes, sizes of batches and of numbers."""
     for opcode, argument, position in pickletools.genops(data):
         if opcode.name not in OPCODES:
             raise SnapshotError(f"opcode {opcode.name} at byte {position}")
@@ -56,28 +57,28 @@ def read_pickle(data: bytes) -> dict:
             raise SnapshotError(f"number {argument} at byte {position}")
     reader = _Batches(io.BytesIO(data))
     snapshot = reader.load()
-    if reader.largest > 2 * MAX_BATCH:  # of a dict two items are one entry
+    if reader.largest > 2 * MAX_BATCH:  # a dict entry is two items
         raise SnapshotError(f"a batch of {reader.largest} items")
     return snapshot
 
 
 def check_segments(snapshot: dict) -> None:
-    """Blocks tile their segments, and sums are those of the blocks."""
+    """Checks that blocks tile their segments, and that sums are those of the blocks."""
     for segment in snapshot["segments"]:
         at = segment["address"]
         for block in segment["blocks"]:
             if block["address"] != at:
-                raise SnapshotError(f"a block at {block['address']:#x} where {at:#x} goes on")
+                raise SnapshotError(f"a block at {block['address']:#x}, expected at {at:#x}")
             at += block["size"]
         if at != segment["address"] + segment["total_size"]:
             raise SnapshotError(f"the blocks of segment {segment['address']:#x} do not fill it")
         active = sum(block["size"] for block in segment["blocks"] if block["state"] != "inactive")
         if active != segment["active_size"]:
-            raise SnapshotError(f"segment {segment['address']:#x} has {active} active bytes and says otherwise")
+            raise SnapshotError(f"segment {segment['address']:#x} has {active} active bytes, but records another sum")
 
 
 class Backwards:
-    """What is there before each event of one device, from the last to the first."""
+    """The blocks and ranges before each event of one device, from the last event to the first."""
 
     def __init__(self, snapshot: dict, device: int) -> None:
         segments = [segment for segment in snapshot["segments"] if segment["device"] == device]
@@ -96,7 +97,7 @@ class Backwards:
         return sum(self.ranges.values())
 
     def _take_range(self, address: int, size: int) -> None:
-        """Takes a mapped range back: a whole segment, or a part of an expandable one."""
+        """Undoes the mapping of a range: a whole segment, or a part of an expandable one."""
         for start, length in list(self.ranges.items()):
             if start <= address and address + size <= start + length:
                 del self.ranges[start]
@@ -105,18 +106,18 @@ class Backwards:
                 if address + size < start + length:
                     self.ranges[address + size] = start + length - address - size
                 return
-        raise SnapshotError(f"a segment at {address:#x} is made that is not there later")
+        raise SnapshotError(f"a segment is made at {address:#x}, but is missing later")
 
     def undo(self, event: dict) -> None:
         action, address, size = event["action"], event.get("addr"), event["size"]
         if action == "alloc":
             if self.blocks.pop(address, (0, None))[1] != size:
-                raise SnapshotError(f"{size} bytes are allocated at {address:#x} that are not there later")
+                raise SnapshotError(f"{size} bytes are allocated at {address:#x}, but are missing later")
         elif action == "free_completed":
             if address in self.blocks:
-                raise SnapshotError(f"what is freed at {address:#x} is there later")
+                raise SnapshotError(f"a block is freed at {address:#x}, but exists later")
             if not any(start <= address < start + length for start, length in self.ranges.items()):
-                raise SnapshotError(f"what is freed at {address:#x} lies in no segment")
+                raise SnapshotError(f"a block is freed at {address:#x}, which is in no segment")
             self.blocks[address] = (size, size)
         elif action in ("segment_alloc", "segment_map"):
             self._take_range(address, size)
@@ -125,23 +126,25 @@ class Backwards:
 
 
 def check_frees(snapshot: dict, device: int) -> None:
-    """What is requested to be freed is freed before its address is taken again, or pending at the end."""
+    """Checks that a requested free completes before its address is used again, or is pending at the
+    end."""
     requested = set()
     for event in snapshot["device_traces"][device]:
         address = event.get("addr")
         if event["action"] == "free_completed":
             requested.discard(address)
         elif address in requested and event["action"] in ("alloc", "free_requested"):
-            raise SnapshotError(f"free_requested at {address:#x} without free_completed behind it")
+            raise SnapshotError(f"free_requested at {address:#x} without free_completed after it")
         elif event["action"] == "free_requested":
             requested.add(address)
     blocks = [block for segment in snapshot["segments"] if segment["device"] == device for block in segment["blocks"]]
     for address in sorted(requested - {block["address"] for block in blocks if block["state"] == "active_pending_free"}):
-        raise SnapshotError(f"what is to be freed at {address:#x} is not pending at the end")
+        raise SnapshotError(f"the free requested at {address:#x} is not pending at the end")
 
 
 def check_events(snapshot: dict) -> list[tuple[int, int]]:
-    """Runs each device's events backwards. Gives the largest sums of requested and of reserved bytes, by device."""
+    """Runs each device's events backwards. Returns the largest sums of requested and reserved
+    bytes, by device."""
     peaks = []
     for device, events in enumerate(snapshot["device_traces"]):
         state = Backwards(snapshot, device)
@@ -160,7 +163,7 @@ def check_events(snapshot: dict) -> list[tuple[int, int]]:
 
 
 def check_with_torch(snapshot: dict) -> str:
-    """Lets PyTorch's own reader work on it; says so, or why not."""
+    """Runs PyTorch's own reader on it. Returns a line with the result, or why it did not run."""
     try:
         from torch.cuda import _memory_viz
     except ImportError as error:
@@ -170,7 +173,8 @@ def check_with_torch(snapshot: dict) -> str:
 
 
 def check(path: str, report: dict, expandable: bool) -> str:
-    """All checks of the file at `path`, against the report of the same call. SnapshotError where one does not hold."""
+    """Runs all checks of the file at `path`, against the report of the same call. Raises
+    SnapshotError if one fails."""
     data = Path(path).read_bytes()
     snapshot = read_pickle(data)
     check_segments(snapshot)
@@ -183,18 +187,18 @@ def check(path: str, report: dict, expandable: bool) -> str:
         wanted = run["requested"]["peak_bytes"], run["reserved"]["peak_bytes"]
         if (requested, reserved) != wanted:
             raise SnapshotError(f"cuda:{device}: peaks {(requested, reserved)} in the events, {wanted} in the report")
-        lines.append(f"cuda:{device}: requested {requested} and reserved {reserved} at most, as the report says")
+        lines.append(f"cuda:{device}: requested {requested} and reserved {reserved} at most, as in the report")
     lines.append(check_with_torch(snapshot))
     return "\n".join(lines)
 
 
 def graph_of_step(graphs: list[dict]) -> dict:
-    """The report on the graph that the snapshot shows. A snapshot is of one step: of the first graph with memory on a CUDA
-    device, whichever others the file holds. SnapshotError where there is none."""
+    """The report on the graph in the snapshot: the first graph of the file with memory on a CUDA
+    device, since a snapshot shows one step. Raises SnapshotError if no graph has it."""
     for graph in graphs:
         if any(row["device"].startswith("cuda") for row in graph["devices"]):
             return graph
-    raise SnapshotError("a snapshot, and no graph of the report has a CUDA device")
+    raise SnapshotError("a snapshot exists, but no graph of the report has a CUDA device")
 
 
 def main(arguments: list[str]) -> int:

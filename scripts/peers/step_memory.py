@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""The ideal peak of a step of two graphs, by `fxopt mem --step` and by running both in one process: equal to the byte or not.
+"""Compares the ideal peak of `fxopt mem --step` with a run of both graphs in one process.
 
     scripts/peers/step_memory.py [--fxopt PROGRAM] [NAME...]
 
-Pairs: those of testdata, and joint graphs of testdata that PyTorch's min-cut partitioner cuts here. Names: pair, pair_twin, or a
-joint graph (default: gpt2_joint, resnet50_joint, llama8b_joint and their twins besides). The replay (peak_counter.py) runs fake
-tensors node by node, keeps what its caller keeps, and counts storages; it knows nothing of fxopt. Each cut pair is measured twice,
-with the roles of its inputs and outputs and with none but the two kinds, so that inputs are bound by name. Exits with 1 where a
-peak differs.
+Pairs: those of testdata, and joint graphs of testdata that PyTorch's min-cut partitioner cuts here.
+Names: pair, pair_twin, or a joint graph (default: these two, gpt2_joint, resnet50_joint,
+llama8b_joint and their twins). The replay (peak_counter.py) runs fake tensors node by node, keeps
+the values that its caller keeps, and counts storages; it knows nothing of fxopt. Each cut pair is
+measured twice: with the roles of its inputs and outputs, and with only the two kinds, so that
+inputs are bound by name. Exits with 1 if a peak differs by a byte.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def as_json(fxopt: Fxopt, path: pathlib.Path, folder: pathlib.Path) -> Json:
 
 
 def with_groups(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Json:
-    """The module of that name in testdata; its process groups are there, as fake ones, and no others."""
+    """The module of that name in testdata. Its process groups, and no others, exist as fake
+    groups."""
     module = as_json(fxopt, ROOT / "testdata" / f"{name}.pb.zst", folder)
     if module.get("groups"):
         if torch.distributed.is_initialized():
@@ -68,7 +70,8 @@ def with_groups(fxopt: Fxopt, name: str, folder: pathlib.Path) -> Json:
 
 
 def asked(about: str | None, known: Sequence[str]) -> argparse.Namespace:
-    """The command line of a script on graphs of testdata: the program, and names among those that are known."""
+    """The command line of a script on graphs of testdata: the program, and names among the known
+    ones."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fxopt", default=None)
     parser.add_argument("names", nargs="*", metavar="NAME")
@@ -95,7 +98,7 @@ def recorded(module: Json) -> tuple[dict[str, Json], list[Json]]:
 
 
 class Pair:
-    """Two graphs, their files, and how the second takes what the first saves."""
+    """Two graphs, their files, and the bindings of backward's saved inputs to forward's outputs."""
 
     def __init__(self, forward: GraphModule, backward: GraphModule, mutated: list[int]) -> None:
         self.forward = forward
@@ -168,7 +171,7 @@ class Row:
     device: str
     fxopt: int | None
     replay: int
-    seconds: float  # of the fxopt program, its start included
+    seconds: float  # time of the fxopt program, including its start
 
     def __str__(self) -> str:
         difference = "-" if self.fxopt is None else self.fxopt - self.replay
@@ -182,7 +185,7 @@ def rows_of(fxopt: Fxopt, name: str) -> Iterator[Row]:
         pair, files = (of_testdata if name in PAIRS else by_min_cut)(fxopt, name, folder)
         nodes = sum(len(side.graph.nodes) for side in (pair.forward, pair.backward))
         for how, paths in files.items():
-            if how == "names":  # nothing says then which outputs are new values of inputs
+            if how == "names":  # the outputs that are new values of inputs are unknown
                 pair.mutated = []
             expected = pair.replayed()
             start = time.perf_counter()

@@ -1,29 +1,33 @@
 #!/usr/bin/env python3
-"""Sharded graphs before and after passes, executed on all ranks of a process group of threads.
+"""Executes sharded graphs before and after passes, on all ranks of a process group of threads.
 
     scripts/peers/threaded_ranks.py [--fxopt PROGRAM] [--passes PIPELINE]... [--seeds N] [NAME...]
 
-NAME is a sharded twin of testdata, or the path of a file of one: small, on the CPU, traced for one rank of few. Every rank runs that
-graph on data of its own, drawn by seed and rank: the program is one that no model is, and its collectives are real. A group that
-the graph knows by the ranks of the traced one becomes, for the others, the same group shifted, so that the groups of one name part
-all ranks.
+NAME is a sharded twin of testdata, or the path of such a graph file: small, on the CPU, traced for
+one rank of few. Every rank runs that graph on its own data, drawn by seed and rank: the program is
+no real model, but its collectives are real. A group is known by the ranks of the traced rank. The
+other ranks use the same group, shifted, so that the groups of one name split all ranks.
 
-Or NAME is a path with {rank} in it, such as ranks/llama8b_flb_twin_rank{rank}.pb, which stands for a file of each rank from 0 on, as
-`make_testdata.py --rank` writes them: then every rank runs its own graph, with its own constants and groups, before and after passes
-that saw this graph alone. `fxopt ranks` must say ok of the files before and of those after.
+NAME may also be a path with {rank} in it, such as ranks/llama8b_flb_twin_rank{rank}.pb: a file of
+each rank from 0 on, as `make_testdata.py --rank` writes them. Then every rank runs its own graph,
+with its own constants and groups, before and after passes that saw this graph alone. `fxopt ranks`
+must report ok for the files before and after.
 
-Outputs of every rank before and after are to be equal bit by bit; of reduce-scatters and all-reduces that are bucketed
-the largest distance in units of last place is printed, and must not be above --ulps (default: 0; the group of threads adds rank by
-rank, so that there the order of sums stays). Draws: every rank has a generator of its own.
+Outputs of every rank before and after must be equal bit by bit. For bucketed reduce-scatters and
+all-reduces, the largest distance in units of last place is printed, and must not be above --ulps
+(default: 0; the group of threads adds rank by rank, so that the order of sums stays). Draws: every
+rank has its own generator.
 
---ring adds in the order of a ring, which is where bucketed sums differ: element e of n, reduced over R ranks, is in chunk c = e R / n,
-and is added up from rank c + 1 on, around to rank c, rounded each time. Then distances are in units of last place of the largest
-element of the output, and the table ring_ulps.json has what they may be (no row: 0); --write-table writes what was measured there.
+--ring adds in the order of a ring, in which bucketed sums differ: element e of n, reduced over R
+ranks, is in chunk c = e R / n, and is added up from rank c + 1 on, around to rank c, rounded each
+time. Then distances are in units of last place of the largest element of the output, and the table
+ring_ulps.json has their limits (no row: 0). --write-table writes the measured distances there.
 
---plant exchanges parts of equal sizes within each bucket, and runs gathers on a group of the same ranks in another order where
-the file has one, in what the passes made: then every row that has a place for it must differ.
+--plant exchanges slices of equal sizes within each bucket, and runs gathers on a group of the same
+ranks in another order if the file has one, in the output graphs: then every row with a place for it
+must differ.
 
-Exits with 1 where something differs, with 2 where what was planted goes unseen. Needs torch; no GPU.
+Exits with 1 if something differs, with 2 if a planted mistake is not seen. Needs torch; no GPU.
 """
 
 from __future__ import annotations
@@ -60,7 +64,7 @@ from torch.testing._internal.distributed import multi_threaded_pg as threads  # 
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
 Json = dict[str, Any]
-Outputs = list[list[object]]  # of every rank
+Outputs = list[list[object]]  # by rank
 NAMES = ("llama8b_flb_twin", "llama8b_joint_twin", "deepseek16b_twin")
 PASSES = (
     "bucket", "bucket{all-gather=4KiB}", "bucket{groups=all}", "bucket{compat=torch}",
@@ -75,18 +79,18 @@ INTEGERS = {torch.float16: torch.int16, torch.bfloat16: torch.int16, torch.float
 
 
 def shifted(ranks: list[int], world: int) -> list[list[int]]:
-    """The group, and the same shifted, which together are all ranks."""
+    """The group and its shifted copies, which together are all ranks."""
     parts: list[list[int]] = []
     for rank in range(world):
         if not any(rank in part for part in parts):
             parts.append([rank - ranks[0] + other for other in ranks])
     if sorted(rank for part in parts for rank in part) != list(range(world)):
-        raise ValueError(f"the ranks {ranks} do not part {world} ranks")
+        raise ValueError(f"the ranks {ranks} do not split {world} ranks evenly")
     return parts
 
 
 def on_every_rank(world: int, work: Callable[[int], object]) -> list[object]:
-    """What each rank gives. RuntimeError with the first that failed."""
+    """The result of each rank. Raises RuntimeError with the first error of a rank."""
     if dist.is_initialized():
         dist.destroy_process_group()
     threads._install_threaded_pg()
@@ -97,7 +101,8 @@ def on_every_rank(world: int, work: Callable[[int], object]) -> list[object]:
         try:
             dist.init_process_group("threaded", rank=rank, world_size=world, store=store)
             results[rank] = work(rank)
-        except Exception as error:  # noqa: BLE001  # whatever an operator raises is that rank's result
+        # any exception of an operator is that rank's result
+        except Exception as error:  # noqa: BLE001
             errors.append(f"rank {rank}: {type(error).__name__}: {str(error)[:200]}")
             threads.ProcessLocalGroup.exception_handle(error)
 
@@ -118,7 +123,7 @@ def on_every_rank(world: int, work: Callable[[int], object]) -> list[object]:
 
 
 def added_from(parts: list[torch.Tensor], first: int) -> torch.Tensor:
-    """Rank by rank, around the ring."""
+    """Adds rank by rank, around the ring."""
     total = parts[first % len(parts)].clone()
     for step in range(1, len(parts)):
         total += parts[(first + step) % len(parts)]
@@ -166,14 +171,14 @@ def with_names(graph_module: GraphModule, names: dict[str, str]) -> GraphModule:
 
 
 def words_of_collectives(graph_module: GraphModule) -> set[str]:
-    """Among them the names of the groups that the graph uses."""
+    """String arguments of collectives, including the names of the groups that the graph uses."""
     calls = [node for node in graph_module.graph.nodes if "c10d" in str(node.target)]
     return {str(arg) for node in calls for arg in node.args if isinstance(arg, str)}
 
 
 @dataclass(frozen=True)
 class Program:
-    """What one rank runs, and the ranks of the groups that it names."""
+    """The graph of one rank, and the ranks of the groups that it names."""
 
     graph_module: GraphModule
     groups: dict[str, list[int]]
@@ -185,14 +190,14 @@ class Program:
 
 
 def outputs(programs: list[Program], seed: int) -> Outputs:
-    """Inputs and draws hang on seed and rank alone."""
+    """Runs all programs. Inputs and draws depend only on seed and rank."""
     seeds = [seed * len(programs) + rank for rank in range(len(programs))]
     given = [enliven(make_inputs(BoundGraph(own.graph_module), seeded), seeded) for own, seeded in zip(programs, seeds)]
     groups = sorted({(uid, tuple(ranks)) for own in programs for uid, ranks in own.groups.items()})
 
     def work(rank: int) -> list[object]:
         own, names = programs[rank], {}
-        for uid, ranks in groups:  # by all ranks in one order, members or not
+        for uid, ranks in groups:  # all ranks create them in one order, members or not
             group = dist.new_group(list(ranks), use_local_synchronization=False, sort_ranks=False)
             if list(ranks) == own.groups.get(uid):
                 names[uid] = group.group_name
@@ -203,7 +208,7 @@ def outputs(programs: list[Program], seed: int) -> Outputs:
 
 
 def distance(a: object, b: object) -> int | None:
-    """In units of last place; nothing where they are no alike tensors."""
+    """The distance in units of last place; None if they are not tensors of one shape and type."""
     if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
         return 0 if a == b else None
     if a.shape != b.shape or a.dtype != b.dtype:
@@ -219,7 +224,7 @@ def distance(a: object, b: object) -> int | None:
 
 
 def distance_of_largest(a: object, b: object) -> int | None:
-    """In units of last place of the largest element, rounded up."""
+    """The distance in units of last place of the largest element, rounded up."""
     if distance(a, b) in (0, None) or not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
         return distance(a, b)
     x, y = (value.double().nan_to_num(0, 0, 0) for value in (a, b))
@@ -232,7 +237,8 @@ def has_draws(graph_module: GraphModule) -> bool:
 
 
 def exchange_parts(graph_module: GraphModule) -> bool:
-    """Of every bucket those of equal sizes, the first for the last and so on. Whether there are any."""
+    """Reverses the order of equally sized slices in every bucket. Returns whether any bucket has
+    two."""
     alike: dict[object, list[torch.fx.Node]] = {}
     for node in graph_module.graph.nodes:
         if node.target is not operator.getitem:
@@ -246,7 +252,8 @@ def exchange_parts(graph_module: GraphModule) -> bool:
 
 
 def exchange_orders(graph_module: GraphModule, groups: dict[str, list[int]]) -> bool:
-    """Gathers run on a group of the same ranks in another order, where there is one. Whether there is any."""
+    """Runs gathers on a group of the same ranks in another order, if one exists. Returns whether
+    any does."""
     found = False
     for node in graph_module.graph.nodes:
         if node.target is not torch.ops._c10d_functional.all_gather_into_tensor.default:
@@ -259,7 +266,7 @@ def exchange_orders(graph_module: GraphModule, groups: dict[str, list[int]]) -> 
 
 
 def files_of(name: str, folder: pathlib.Path) -> list[str]:
-    """What file_of() takes: of one graph for all ranks, or of each rank."""
+    """Names for file_of(): the graph for all ranks, or one for each rank."""
     if "{rank}" not in name:
         return [known_as(name, folder) if pathlib.Path(name).exists() else name]
     paths = []
@@ -271,7 +278,7 @@ def files_of(name: str, folder: pathlib.Path) -> list[str]:
 
 
 class Subject:
-    """A sharded graph on all ranks, of one file that each of them runs, or of a file for each."""
+    """A sharded graph on all ranks: one file that every rank runs, or a file for each."""
 
     def __init__(self, fxopt: Fxopt, name: str, folder: pathlib.Path) -> None:
         self._fxopt, self._folder = fxopt, folder
@@ -284,7 +291,7 @@ class Subject:
         if "{rank}" in name:
             said = [(int(rank.get("rank", 0)), int(rank.get("world_size", 0))) for module in modules for rank in [module["rank"]]]
             if said != [(rank, len(said)) for rank in range(len(said))]:
-                raise ValueError(f"{name}: the files say that they are of (rank, ranks) {said}")
+                raise ValueError(f"{name}: the files record (rank, ranks) {said}")
             if conflict := self.conflict([file_of(file) for file in self.files]):
                 raise ValueError(conflict)
         else:
@@ -296,19 +303,19 @@ class Subject:
         self._known: dict[int, Outputs | None] = {}
 
     def programs(self, graph_modules: list[GraphModule]) -> list[Program]:
-        """Of every rank, from the graph of each file."""
+        """The program of every rank, from the graph of each file."""
         every = graph_modules * (len(self._groups) // len(graph_modules))
         return [Program.of(graph_module, groups) for graph_module, groups in zip(every, self._groups)]
 
     def conflict(self, paths: list[pathlib.Path]) -> str:
-        """What `fxopt ranks` has against these files; nothing where there are no files of several ranks."""
+        """The error of `fxopt ranks` on these files; empty for a single file."""
         if len(self.files) == 1:
             return ""
         done = subprocess.run([self._fxopt.program, "ranks", *map(str, paths)], capture_output=True, text=True)
         return f"fxopt ranks exits with {done.returncode}: {done.stderr.strip()[:300]}" if done.returncode != 0 else ""
 
     def _add_groups(self, file: int, groups: dict[str, list[int]]) -> None:
-        """Those that passes made."""
+        """Adds the groups that passes made."""
         new = {uid: ranks for uid, ranks in groups.items() if ranks and uid not in self._groups[file]}
         if len(self.files) > 1:
             self._groups[file].update(new)
@@ -318,13 +325,13 @@ class Subject:
                 of_rank[uid] = next(part for part in shifted(ranks, len(self._groups)) if rank in part)
 
     def plant(self, graph_modules: list[GraphModule]) -> bool:
-        """Makes a mistake wherever there is a place for one."""
+        """Makes a mistake wherever the graphs have a place for one."""
         groups = self._groups if len(graph_modules) > 1 else self._groups[:1]
         changed = [exchange_parts(module) | exchange_orders(module, of) for module, of in zip(graph_modules, groups)]
         return any(changed)
 
     def own(self, seed: int) -> Outputs | None:
-        """The outputs before passes; nothing where a second run gives others."""
+        """The outputs before passes; None if a second run gives others."""
         if seed not in self._known:
             first, second = outputs(self.before, seed), outputs(self.before, seed)
             is_same = all(distance(a, b) == 0 for x, y in zip(first, second) for a, b in zip(x, y))
@@ -332,10 +339,12 @@ class Subject:
         return self._known[seed]
 
     def after(self, passes: str) -> tuple[list[GraphModule], dict[str, int], str]:
-        """The graph of each file after passes, what the passes counted on the first, and what speaks against them."""
+        """The graph of each file after passes, the passes' counters on the first, and the error of
+        `fxopt ranks`."""
         targets, found, counters = [], [], []
         for rank, file in enumerate(self.files):
-            with_groups(self._fxopt, file, self._folder)  # where the loaded graph finds them
+            # makes the groups, which the loaded graph looks up
+            with_groups(self._fxopt, file, self._folder)
             targets.append(self._folder / f"after{rank}.pb")
             report = self._fxopt.opt(file_of(file), targets[-1], passes, "--numerics", "reorders-reductions")
             counters.append({key: value for step in report["passes"] for key, value in step["counters"].items()})
@@ -348,19 +357,19 @@ class Subject:
 def judged(
     subject: Subject, passes: str, seeds: int, *, plants: bool = False, measure: Callable[[object, object], int | None] = distance
 ) -> tuple[str, int | None]:
-    """What came of it, in words; the distance."""
+    """The result in words; the distance."""
     found, counters, conflict = subject.after(passes)
     world = f"{len(subject.before)} ranks"
     if conflict:
         return f"{world}: WRONG: {conflict}", None
     if plants and not subject.plant(found):
-        return "nothing to exchange", None
+        return "no place for a mistake", None
     most, telling = 0, 0
     for seed in range(seeds):
         own = subject.own(seed)
         if own is None:
             has_any = any(has_draws(program.graph_module) for program in subject.before)
-            return f"{world}: own runs differ", None if not has_any else 0
+            return f"{world}: its own runs differ", None if not has_any else 0
         telling = max(telling, sum(map(is_telling, own[0])))
         after = outputs(subject.programs(found), seed)
         distances = [[measure(a, b) for a, b in zip(x, y, strict=True)] for x, y in zip(own, after, strict=True)]
@@ -371,7 +380,7 @@ def judged(
     told = ", ".join(f"{value} {key}" for key, value in sorted(counters.items())) or "nothing changed"
     graphs = "a graph each" if len(subject.files) > 1 else "one graph"
     return (
-        f"{world}, {graphs}, {seeds} seeds, {told}: {len(own[0])} outputs, of which {telling} tell, at most {most} ulps apart",
+        f"{world}, {graphs}, {seeds} seeds, {told}: {len(own[0])} outputs, {telling} finite, non-zero, at most {most} ulps apart",
         most,
     )
 
@@ -403,11 +412,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fxopt", metavar="PROGRAM")
     parser.add_argument("--passes", action="append", metavar="PIPELINE")
-    parser.add_argument("--seeds", type=int, default=2, metavar="N", help="of inputs (default: 2)")
-    parser.add_argument("--ulps", type=int, default=0, metavar="N", help="that reductions may differ by (default: 0)")
-    parser.add_argument("--plant", action="store_true", help="make mistakes, which must be seen")
+    parser.add_argument("--seeds", type=int, default=2, metavar="N", help="number of input seeds (default: 2)")
+    parser.add_argument("--ulps", type=int, default=0, metavar="N", help="limit for reductions (default: 0)")
+    parser.add_argument("--plant", action="store_true", help="plant mistakes, which must be seen")
     parser.add_argument("--ring", action="store_true", help="add in the order of a ring")
-    parser.add_argument("--write-table", action="store_true", help="with --ring: write what reductions may differ by")
+    parser.add_argument("--write-table", action="store_true", help="with --ring: write measured distances as limits")
     parser.add_argument("names", nargs="*", default=list(NAMES), metavar="NAME")
     options = parser.parse_args()
     fxopt, is_wrong = Fxopt(options.fxopt), False

@@ -1,24 +1,27 @@
 #!/usr/bin/env python3
-"""torchtitan's own tests of passes on collectives, run with fxopt in the place of the pass under test.
+"""Runs torchtitan's own tests of passes on collectives with fxopt in place of the pass under test.
 
-    scripts/peers/titan_collective_tests.py FOLDER [--fxopt PROGRAM] [--only TEXT] [--json FILE] [FILE...]
+    scripts/peers/titan_collective_tests.py FOLDER [--fxopt PROGRAM] [--only TEXT] [--json FILE]
+                                            [FILE...]
 
-FOLDER holds test files of torchtitan, of the version that is installed: by default `test_passes.py` and
-`test_graph_pp_passes.py` of `torchtitan/experiments/graph_trainer/tests`, which the installed package has, too. fxopt
-stands in for the pass that merges the gathers of one parameter. Each test that is run runs three times: with
-torchtitan's pass, with nothing in its place, and with fxopt, which says whether it tells the two apart.
+FOLDER holds test files of torchtitan, of the installed version: by default `test_passes.py` and
+`test_graph_pp_passes.py` of `torchtitan/experiments/graph_trainer/tests`, which the installed
+package also has. fxopt replaces the pass that merges the gathers of one parameter. Each selected
+test runs three times: with torchtitan's pass, without a pass, and with fxopt. The run without a
+pass shows whether the test depends on it.
 
-A row for each test of the files:
+Prints a row for each test of the files:
 
-    passed       with fxopt as with torchtitan's pass; `no evidence` where it passes with nothing in its place as well
+    passed       with fxopt as with torchtitan's pass; `no evidence` if it also passes without
     failed       with fxopt, not with torchtitan's pass
     not reached  it does not call the pass, and ends as it does with torchtitan's
     no verdict   it fails with torchtitan's own pass, or is skipped
     waits for P  it tests P, which fxopt does not have
-    not run      it is not about collectives, or about no pass over a graph; `scripts/titan_suite.py` runs the former
+    not run      it is not about collectives (`scripts/titan_suite.py` runs those), or about no pass
+                 over a graph
 
-then counts. Exits with 1 where a test failed, where a test of the files is listed nowhere, or where no test reached
-the pass. Needs torchtitan and what its tests import; no GPU.
+Then prints counts. Exits with 1 if a test failed, if a test of the files is listed nowhere, or if
+no test reached the pass. Needs torchtitan and its tests' imports; no GPU.
 """
 
 from __future__ import annotations
@@ -44,7 +47,8 @@ from partitioner_tests import Recorder, counted, shown, tests_of  # noqa: E402
 FILES = ("test_passes.py", "test_graph_pp_passes.py")
 PASS = "fsdp_passes.deduplicate_fsdp_unshard_chains_pass"
 PIPELINE = "dedup-unshards{compat=titan}"
-KIND = "forward_loss_backward"  # the trainer runs its graphs without autograd, which the tests' graphs do not say
+# the trainer runs its graphs without autograd, which the tests' graphs do not show
+KIND = "forward_loss_backward"
 WHO = ("titan", "nothing", "fxopt")
 
 # Classes that are run.
@@ -52,7 +56,7 @@ RUN = ("TestFSDPUnshardDedupPass", "GraphPPFSDPCollectiveSplitTest")
 
 CHUNK = "chunks of expert parallelism"
 SCHEDULE = "the schedule of expert parallelism"
-# How the names of other tests begin -> the pass that they test. The first that fits counts.
+# Prefixes of other tests' names -> the pass that they test. The first match counts.
 WAITS = {
     "TestFsdpDenseSchedulerPass.test_fsdp_dense": "gathers and scatters placed in dense regions",
     "TestReassignCollectivePgsPass": "other groups for gathers",
@@ -77,7 +81,7 @@ WAITS = {
 }
 HELPER = "a helper or a list of passes, no pass over a graph"
 OTHER = "not about collectives"
-# The same for what is not run -> why.
+# Prefixes of tests that are not run -> the reason.
 NOT_RUN = {
     "TestFsdpDenseSchedulerPass.test_transformer_block_bucket_counts": HELPER,
     "TestBucketingPrefetchOrder.test_drops_assert": f"{OTHER}: dce",
@@ -107,7 +111,7 @@ Json = dict[str, Any]
 
 
 class Swap:
-    """torchtitan's pass or what stands in for it, for all who import it from here on."""
+    """torchtitan's pass or its replacement, for every importer from here on."""
 
     def __init__(self) -> None:
         import stand_ins
@@ -124,14 +128,14 @@ class Swap:
                 return original(graph_module, *args, **kwargs)
             if self.who == "nothing":
                 return graph_module
-            # Like torchtitan's pass, which takes every input for a parameter.
+            # torchtitan's pass also treats every input as a parameter.
             roles = ["parameter"] * len(graph_module.graph.find_nodes(op="placeholder"))
             return bridge.apply(graph_module, PIPELINE, kind=KIND, roles=roles)
 
         stand_ins.replace(original, stand_in)
 
     def run(self, who: str, tests: list[unittest.TestCase]) -> dict[str, Json]:
-        """How each test ended, by name."""
+        """The outcome of each test, by name."""
         self.who = who
         out = io.StringIO()
         suite = unittest.TestSuite(tests)
@@ -149,7 +153,7 @@ def first_fit(table: dict[str, str], name: str) -> str:
 
 
 def judged(runs: dict[str, Json]) -> tuple[str, str]:
-    """What becomes of a test that was run, in a word, and what is to be said of it."""
+    """The verdict on a test that was run, in a word, and the reason."""
     titan, nothing, fxopt = (runs[who] for who in WHO)
     if titan["outcome"] != "passed":
         return "no verdict", f"{titan['outcome']} with torchtitan's own: {titan['reason']}"
@@ -157,7 +161,7 @@ def judged(runs: dict[str, Json]) -> tuple[str, str]:
         return "failed", fxopt["reason"]
     if not fxopt["calls"]:
         return "not reached", ""
-    return "passed", "no evidence: passes with nothing in its place" if nothing["outcome"] == "passed" else ""
+    return "passed", "no evidence: also passes without a pass" if nothing["outcome"] == "passed" else ""
 
 
 def verdict_of(name: str, runs: dict[str, Json] | None) -> tuple[str, str]:
@@ -167,7 +171,7 @@ def verdict_of(name: str, runs: dict[str, Json] | None) -> tuple[str, str]:
         return f"waits for {waits_for}", ""
     if why := first_fit(NOT_RUN, name):
         return "not run", why
-    return "not listed", "say in this script what it tests"
+    return "not listed", "add it to a list of this script"
 
 
 def tests_in(file: pathlib.Path, only: str) -> Iterator[unittest.TestCase]:
@@ -183,7 +187,7 @@ def main() -> int:
     parser.add_argument("files", nargs="*", default=list(FILES), metavar="FILE", help=f"default: {' '.join(FILES)}")
     parser.add_argument("--fxopt", metavar="PROGRAM")
     parser.add_argument("--only", default="", metavar="TEXT", help="tests whose name has that text")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="writes all outcomes of every test there")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all outcomes of every test there")
     options = parser.parse_args()
     from fxopt import tool
 

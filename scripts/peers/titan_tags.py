@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Lists what torchtitan tags for recompute and does not recompute, beside an independent count.
+"""Lists values that torchtitan tags for recompute but keeps, beside an independent count.
 
     scripts/peers/titan_tags.py [--fxopt PROGRAM] [--keep FOLDER] [--table] [POLICY...]
 
-The training step of torchtitan's debug Llama (titan_debug of make_testdata.py) is tagged by torchtitan's own policies and put
-through its own pass for recomputation; `fxopt tags` then lists every tagged value that backward still reads. The same tagged
-graph goes through remat,dce of fxopt. What remat refuses to repeat is tagged MUST_SAVE first, as the error says.
+The training step of torchtitan's debug Llama (titan_debug of make_testdata.py) is tagged by
+torchtitan's own policies and put through its own recomputation pass. `fxopt tags` then lists every
+tagged value that backward still reads. The same tagged graph goes through remat,dce of fxopt.
+Values that remat refuses to repeat are tagged MUST_SAVE first, as the error advises.
 
-The independent count looks at the torch.fx graph alone: values of forward that are tagged for recompute and that a backward
-node reads itself, or through views, by the storages that the tracer recorded. Exits with 1 when fxopt lists other values, or
-when a tag is left after remat that nothing but its own rule decided on.
+The independent count uses the torch.fx graph alone: values of forward that are tagged for recompute
+and that a backward node reads, directly or through views, by the storages that the tracer recorded.
+Exits with 1 if fxopt lists other values, or if a tag that remat left was decided only by its own
+rule.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ POLICIES = ("full", "default", "eager")
 RECOMPUTE = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
 PASSES = "remat,dce"
 KEPT_ANYWAY = "kept_anyway"  # the rule about views of inputs and of saved values
-OF_TAGS = ("", "must_recompute", "preference")  # rules that carry a recompute tag out
+OF_TAGS = ("", "must_recompute", "preference")  # rules that carry out a recompute tag
 UNDECIDED = ("ignored", "not judged", "dropped", "conflicting")
 
 
@@ -54,7 +56,7 @@ def storages(node: Node) -> set[int]:
 
 
 def bases(node: Node) -> list[Node]:
-    """What a view is a view of; nothing for other nodes."""
+    """The bases of a view; empty for other nodes."""
     schema = getattr(node.target, "_schema", None)
     if node.op != "call_function" or schema is not None and schema.is_mutable:
         return []
@@ -71,7 +73,8 @@ def is_to_recompute(node: Node) -> bool:
 
 @dataclass
 class Kept:
-    """Names of values tagged for recompute whose originals backward reads: itself, and itself or through views."""
+    """Names of values tagged for recompute whose originals backward reads: directly; and in any
+    way, including through views."""
 
     directly: set[str]
     at_all: set[str]
@@ -107,7 +110,7 @@ def copies(graph_module: GraphModule) -> int:
 
 
 def save_refused(graph_module: GraphModule, tags: list[Json]) -> int:
-    """Tags what remat refuses to repeat as saved; how many that are."""
+    """Tags values that remat refuses to repeat as saved; returns their number."""
     refused = {row["node"] for row in tags if row["outcome"] == "conflicting"}
     for node in graph_module.graph.nodes:
         if node.name in refused:
@@ -124,11 +127,11 @@ class Row:
     directly: int
     counted: int
     listed: int
-    lines: int  # of the table that fxopt prints
+    lines: int  # number of lines of fxopt's table
     refused: int
     wrong: list[str]
     copies_after: int = 0  # by fxopt
-    left: int = 0  # read by backward all the same
+    left: int = 0  # still read by backward
 
 
 class Audit:
@@ -160,7 +163,8 @@ class Audit:
         return row
 
     def judge_after(self, path: pathlib.Path, row: Row) -> None:
-        """What remat left must have a rule, or be a view of memory that is kept anyway."""
+        """Checks that every value left by remat has a rule, or is a view of memory that is kept
+        anyway."""
         loaded = bridge.load(path, fxopt=self.fxopt.program)
         outcomes = {tag["node"]: tag for tag in self.tags(path)}
         left = kept(loaded).at_all
@@ -170,7 +174,7 @@ class Audit:
         against = {name for name, tag in outcomes.items() if tag["outcome"] == "overridden" and tag["rule"] in OF_TAGS}
         row.wrong += [f"overridden after {PASSES} by the rule of its own tag: %{name}" for name in sorted(against)]
         said = {name for name, tag in outcomes.items() if tag["outcome"] == "overridden" or tag["rule"] == KEPT_ANYWAY}
-        row.wrong += [f"backward reads it after {PASSES}, and no tag says so: %{name}" for name in sorted(left - said)]
+        row.wrong += [f"backward reads it after {PASSES}, and no tag shows it: %{name}" for name in sorted(left - said)]
 
 
 COLUMNS = {
@@ -197,7 +201,7 @@ def print_rows(rows: list[Row]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    logging.disable(logging.INFO)  # torchtitan's passes log what they do
+    logging.disable(logging.INFO)  # the passes of torchtitan log their work
     graph_module, told = make_testdata.trace("titan_debug")
     with tempfile.TemporaryDirectory() as folder:
         audit = Audit(Fxopt(options.fxopt), options.keep or pathlib.Path(folder))
@@ -208,11 +212,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="What torchtitan tags for recompute and does not recompute.")
-    parser.add_argument("policies", nargs="*", choices=[[], *POLICIES], metavar="POLICY", help=f"of {', '.join(POLICIES)}")
+    parser = argparse.ArgumentParser(description="Lists values tagged by torchtitan but not recomputed.")
+    parser.add_argument("policies", nargs="*", choices=[[], *POLICIES], metavar="POLICY", help=f"default: {', '.join(POLICIES)}")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
     parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="write the graphs there")
-    parser.add_argument("--table", action="store_true", help="print what `fxopt tags` prints, too")
+    parser.add_argument("--table", action="store_true", help="also print the table of `fxopt tags`")
     options = parser.parse_args(arguments)
     try:
         return run(options)

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Training loops cut by fxopt, as `partition_fn` and as `torch.compile(backend="fxopt")`, beside PyTorch's partitioner.
+"""Compares training loops cut by fxopt, as `partition_fn` and as `backend="fxopt"`, with PyTorch's.
 
     scripts/peers/training_loops.py [--fxopt PROGRAM] [--steps N] [NAME...]
 
-Models, small but whole, from transformers and torchvision: GPT-2, ResNet-18, T5, and a perceptron with dropout, which
-GPT-2 and T5 have too. In rows called "dynamic" the batch grows and shrinks from step to step, and the model is compiled
-for any. Each loop begins with the same weights and the same generator; dropout draws from it, step after step, inputs
-do not. Compared with the loop over default_partition, bit by bit, are the loss of every step, and at the end
-parameters, buffers (batch norm's running statistics), what AdamW keeps, and the state of the generator. "graphs" is how
-many joint graphs were cut. Both halves are run by eager operators on the CPU.
+The models are small but complete: GPT-2, ResNet-18, T5 from transformers and torchvision, and a
+perceptron. All but ResNet-18 have dropout. In rows called "dynamic" the batch size changes from
+step to step, and the model is compiled for any. Each loop starts with the same weights and the same
+generator; dropout draws from it, step after step, inputs do not. Each loop is compared bit by bit
+with the loop over default_partition: the loss of every step, and at the end parameters, buffers
+(batch norm's running statistics), AdamW's state, and the generator's state. "graphs" is the number
+of joint graphs that were cut. Both halves are run by eager operators on the CPU.
 
-NAME is a part of a model and its batch, such as "gpt2" or "t5 static" (default: all, ten minutes). Exits with 1 where
-something differs. Needs torch, torchvision, transformers; no GPU.
+NAME is a part of a model and its batch, such as "gpt2" or "t5 static" (default: all, ten minutes).
+Exits with 1 if something differs. Needs torch, torchvision, transformers; no GPU.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ STEPS, BATCH, LENGTH, WORDS, CLASSES = 20, 4, 16, 97, 10
 Partition = Callable[..., tuple[torch.fx.GraphModule, torch.fx.GraphModule]]
 
 
-# ---- models that give their loss
+# ---- models that return their loss
 
 
 class Gpt2(nn.Module):
@@ -75,7 +76,7 @@ class Resnet18(nn.Module):
 
 
 class T5(nn.Module):
-    """An encoder and a decoder that reads what it gives."""
+    """An encoder and a decoder that reads its output."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,15 +150,15 @@ def compiled(model: nn.Module, way: str, *, dynamic: bool) -> Callable[..., Tens
 
 @dataclass(frozen=True)
 class Loop:
-    """What came of one."""
+    """The result of one loop."""
 
     losses: list[float]
-    state: dict[str, Tensor]  # of the model, the optimizer, the generator
+    state: dict[str, Tensor]  # state of the model, the optimizer, the generator
     graphs: int
     seconds: float
 
     def difference(self, other: Loop) -> str:
-        """Where it is not the same as the other; empty where it is."""
+        """The first difference from the other loop; empty if they are equal."""
         for step, (a, b) in enumerate(zip(self.losses, other.losses, strict=True)):
             if a != b:
                 return f"loss of step {step}: {a} for {b}"

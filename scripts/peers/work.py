@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the floating-point operations that fxopt counts in graphs with those of torch.utils.flop_counter.
+"""Compares fxopt's counts of floating-point operations in graphs with torch.utils.flop_counter's.
 
   work.py [--fxopt PROGRAM] [GRAPH...]     default: the graphs of testdata
 
-Both count the same operators: those for which PyTorch has a formula. What only fxopt counts is printed beside. Symbols have the
-values of their hints; a graph with other symbols is left out. Exits with 1 when a graph's count differs.
+Both count the same operators: those for which PyTorch has a formula. Operators that only fxopt
+counts are printed beside. Symbols have the values of their hints; a graph with other symbols is
+left out. Exits with 1 if a graph's count differs.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def _value(node: Node) -> object:
 
 
 def _hinted(value: object) -> object:
-    """A size without symbols: the tensor's twin on the meta device, with hints in their place."""
+    """A size without symbols: a small copy of the tensor on the meta device, with hints as
+    sizes."""
     if isinstance(value, torch.Tensor):
         sizes = [int(size) if isinstance(size, int) else size.node.hint for size in value.shape]
         if None in sizes:
@@ -45,7 +47,8 @@ def _hinted(value: object) -> object:
 
 
 def torch_flops(graph_module: GraphModule) -> int:
-    """The sum over the calls that PyTorch has a formula for. LookupError where a size is not known."""
+    """The sum over the calls that PyTorch has a formula for. Raises LookupError if a size is not
+    known."""
     total = 0
     for node in graph_module.graph.nodes:
         packet = getattr(node.target, "overloadpacket", None)

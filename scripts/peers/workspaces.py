@@ -1,4 +1,4 @@
-"""Which node of a graph makes which allocation: results, and what an operator takes beside them."""
+"""Bills each allocation to a node of a graph: results, and other memory that an operator takes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from torch.utils._pytree import tree_leaves
 
 @dataclass
 class Bill:
-    """What one node allocated, in order."""
+    """The allocations of one node, in order."""
 
     node: str
     target: str
-    results: list[int] = field(default_factory=list)  # new storages that it gives, in bytes
+    results: list[int] = field(default_factory=list)  # new storages of its results, in bytes
     hidden: list[int] = field(default_factory=list)  # anything else
-    peak: int = 0  # the most that was held at once of what it allocated
+    peak: int = 0  # the most of its own allocations held at once
 
     @property
     def beside(self) -> int:
-        """Bytes above its results at its own peak: what a device profile calls its workspace."""
+        """Bytes above its results at its own peak, called workspace in a device profile."""
         return max(0, self.peak - sum(self.results))
 
 
 class _Biller(Interpreter):
-    """Runs a graph and writes down, after each node, how many allocations and frees there were."""
+    """Runs a graph and records the number of allocations and frees after each node."""
 
     def __init__(self, graph_module: GraphModule, meter: CudaMeter | FakeMeter, bound: BoundGraph | None) -> None:
         super().__init__(graph_module)
@@ -40,7 +40,7 @@ class _Biller(Interpreter):
         self._bound = bound
         self.nodes: list[Node] = []
         self.counts: list[tuple[int, int]] = []
-        self.addresses: list[list[int]] = []  # of the storages that each node's value stands on
+        self.addresses: list[list[int]] = []  # addresses of the storages of each node's value
 
     def run_node(self, node: Node) -> object:
         if node.op == "get_attr" and self._bound is not None:
@@ -56,7 +56,7 @@ class _Biller(Interpreter):
 
 
 def _address(tensor: torch.Tensor) -> int:
-    """As the meter names the storage."""
+    """The storage's name in the meter."""
     storage = tensor.untyped_storage()
     return storage._cdata if isinstance(tensor, FakeTensor) else storage.data_ptr()
 
@@ -64,9 +64,10 @@ def _address(tensor: torch.Tensor) -> int:
 def bill(
     graph_module: GraphModule, inputs: Sequence[object], meter: CudaMeter | FakeMeter, bound: BoundGraph | None = None
 ) -> list[Bill]:
-    """Runs the graph once, node by node, under no_grad, and bills every allocation to the node that made it.
+    """Runs the graph once, node by node, under no_grad, and bills every allocation to its node.
 
-    bound: runs it over these fake tensors. Frees after a node's call, of values it was the last to read, are not its own.
+    bound: runs it over these fake tensors. Frees after a node's call, of its operands, are not
+    billed to it.
     """
     biller = _Biller(graph_module, meter, bound)
     meter.record()
@@ -78,7 +79,8 @@ def bill(
 def assign(
     nodes: Sequence[Node], counts: Sequence[tuple[int, int]], addresses: Sequence[Sequence[int]], events: Sequence[Event]
 ) -> list[Bill]:
-    """The bill of each node. counts: allocations and frees so far, after each; addresses: of the storages it gives."""
+    """The bill of each node. counts: allocations and frees so far, after each node; addresses: the
+    storages of its results."""
     ends = [[count[kind] for count in counts] for kind in (0, 1)]
     seen = [0, 0]
     by_node: list[list[Event]] = [[] for _ in nodes]
@@ -94,12 +96,13 @@ def assign(
 def _bill(node: Node, events: Sequence[Event], given: set[int]) -> Bill:
     result = Bill(node.name, str(node.target))
     allocs = [event for event in events if event.is_alloc]
-    last = {event.address: position for position, event in enumerate(allocs)}  # an address may be used again
+    # an address may be used again
+    last = {event.address: position for position, event in enumerate(allocs)}
     for position, event in enumerate(allocs):
         is_result = event.address in given and last[event.address] == position
         (result.results if is_result else result.hidden).append(event.bytes)
     held: dict[int, int] = {}
-    for event in events:  # frees of what earlier nodes made are not counted
+    for event in events:  # frees of earlier nodes' results are not counted
         if event.is_alloc:
             held[event.address] = event.bytes
         else:
@@ -109,7 +112,8 @@ def _bill(node: Node, events: Sequence[Event], given: set[int]) -> Bill:
 
 
 def by_operator(bills: Sequence[Bill]) -> dict[str, dict[str, object]]:
-    """Operators that take more than their results: how often, how much at most, and at which node."""
+    """Operators that take more than their results: the number of nodes, the largest amount, and its
+    node."""
     result: dict[str, dict[str, object]] = {}
     for entry in bills:
         if not entry.hidden:
@@ -122,7 +126,7 @@ def by_operator(bills: Sequence[Bill]) -> dict[str, dict[str, object]]:
 
 
 def only_first(first: Sequence[Bill], second: Sequence[Bill]) -> list[Bill]:
-    """What nodes took beside their results in the first run and not in the second: what libraries keep once they have it."""
+    """Memory besides results that nodes took in the first run only: libraries keep it."""
     result = []
     for one, other in zip(first, second):
         left = Counter(one.hidden) - Counter(other.hidden)
@@ -135,9 +139,9 @@ def only_first(first: Sequence[Bill], second: Sequence[Bill]) -> list[Bill]:
 def first_difference(
     bills: Sequence[Bill], predicted: Mapping[str, Sequence[int]], *, is_hidden_expected: bool = False
 ) -> str:
-    """Where the sequence of allocation sizes first differs from what was predicted, by node; empty where it never does.
+    """The first node whose allocation sizes differ from the predicted ones, in words; or empty.
 
-    is_hidden_expected: whatever nodes take beside their results is no difference.
+    is_hidden_expected: memory besides results counts as no difference.
     """
     for entry in bills:
         expected, found = sorted(predicted.get(entry.node, ())), sorted(entry.results)

@@ -1,4 +1,5 @@
-"""torchtitan's Llama 3 debug model as its graph trainer traces it: forward, loss and backward, on the CPU."""
+"""torchtitan's Llama 3 debug model, traced by its graph trainer: forward, loss and backward, on the
+CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ LENGTH = 64
 
 
 def trace() -> GraphModule:
-    """The cleaned trace of one step (6 layers, SDPA), before any tag; meta["run"]() runs it and gives its outputs."""
+    """Returns the cleaned trace of one step (6 layers, SDPA), before any tag. meta["run"]() runs it
+    and returns its outputs."""
     from torchtitan.components.loss import CrossEntropyLoss
     from torchtitan.experiments.graph_trainer import remove_noop_passes
     from torchtitan.experiments.graph_trainer.llama3 import model_registry

@@ -1,4 +1,5 @@
-"""fxopt in the place of torchtitan's passes: which pipeline does a pass's work, and what makes the two calls alike."""
+"""Replacements of torchtitan's passes by fxopt: the pipeline for each pass, and adapters of its
+calls."""
 
 from __future__ import annotations
 
@@ -34,9 +35,9 @@ PIPELINES = {
         'remat{compat=torch,exclude="lm_head,loss",own-subgraphs=true},raise-getitems'
     ),
 }
-TAGGING = "memory_policy.tag_sac_policy"  # its pipeline follows from the policy it is given
+TAGGING = "memory_policy.tag_sac_policy"  # its pipeline follows from its policy argument
 
-# Passes without a counterpart, and what one that changes nothing returns.
+# Passes without a counterpart, with the result of a pass that changes nothing.
 ABSENT: Mapping[str, Callable[[GraphModule], object]] = {
     "fsdp_passes.deduplicate_fsdp_unshard_chains_pass": lambda gm: gm,
     "fsdp_passes.schedule_fsdp_comms_to_dense_regions_pass": lambda gm: gm,
@@ -52,11 +53,13 @@ ABSENT: Mapping[str, Callable[[GraphModule], object]] = {
     "performance_passes.annotate_rmsnorm_for_regional_inductor_pass": lambda gm: gm,
 }
 
-_FILLERS: Mapping[str, object] = {"group_size": 1, "group_name": "0"}  # arguments that the tests leave out
+# Values of arguments that the tests leave out.
+_FILLERS: Mapping[str, object] = {"group_size": 1, "group_name": "0"}
 
 
 def run_fxopt(graph_module: GraphModule, pipeline: str) -> GraphModule:
-    """Applies `pipeline` in place; a refusal becomes the RuntimeError that torchtitan's passes raise."""
+    """Applies `pipeline` in place. Raises RuntimeError like torchtitan's passes if fxopt
+    refuses."""
     try:
         return bridge.apply(graph_module, pipeline)
     except bridge.FxoptError as error:
@@ -68,27 +71,30 @@ def tag(
     policy: Callable[[Node], CheckpointPolicy] | None,
     force_save: set[Node] | None,
 ) -> GraphModule:
-    """tag_sac_policy by fxopt's sac: a policy of torchtitan's is one of its options, nodes to save are stored tags."""
+    """Replaces tag_sac_policy by fxopt's sac. A policy of torchtitan maps to sac's options, nodes
+    to save become stored tags."""
     pipeline = sac_pipeline(None) if policy is None else getattr(policy, "pipeline", None)
     if pipeline is None:
-        raise NotImplementedError("a policy that is a Python function of nodes has no form outside the process")
+        raise NotImplementedError("a policy that is a Python function of nodes has no form outside this process")
     for node in force_save or ():
         node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
     return run_fxopt(graph_module, pipeline)
 
 
 def sac_pipeline(save_ops: set[object] | None) -> str:
-    """The default policy, which saves every op of a set and does not alternate matmuls."""
+    """Returns the pipeline of the default policy, which saves every op of a set and does not
+    alternate matmuls."""
     saved = "" if save_ops is None else f',save-ops="{",".join(sorted(map(bridge.target_name, save_ops)))}"'
     return f'sac{{recompute-every=0,recompute-matmuls-of=""{saved}}}'
 
 
 @contextlib.contextmanager
 def well_formed(graph_module: GraphModule) -> Iterator[list[str]]:
-    """Gives every call arguments that fit its operator's schema, takes them back at the end; yields the calls' names.
+    """Makes every call fit its operator's schema, and restores the calls at the end. Yields their
+    names.
 
-    torchtitan's tests chain operators as op(last, y) whatever they take, relu(x, y) or reduce_scatter(x, y). fxopt
-    refuses a graph that could not run.
+    torchtitan's tests chain operators as op(last, y) regardless of their schemas: relu(x, y) or
+    reduce_scatter(x, y). fxopt refuses a graph that cannot run.
     """
     changed: list[tuple[Node, int, tuple[Any, ...], dict[str, Any]]] = []
     for node in graph_module.graph.nodes:
@@ -105,7 +111,8 @@ def well_formed(graph_module: GraphModule) -> Iterator[list[str]]:
 
 
 def _fit(node: Node, arguments: list[Any]) -> list[tuple[Node, int, tuple[Any, ...], dict[str, Any]]]:
-    """Cuts what the schema has no place for and fills in what it asks for; nothing for a call that fits."""
+    """Removes surplus arguments and adds missing ones. Returns a record to undo it; empty for a
+    call that fits."""
     places = [argument for argument in arguments if not argument.kwarg_only]
     known = {argument.name for argument in arguments}
     kept = min(len(node.args), len(places))
@@ -120,13 +127,13 @@ def _fit(node: Node, arguments: list[Any]) -> list[tuple[Node, int, tuple[Any, .
 
 
 def find(name: str) -> Callable[..., Any]:
-    """The function `name` of torchtitan."""
+    """Returns the function `name` of torchtitan."""
     module, function = name.split(".")
     return getattr(importlib.import_module(f"{PACKAGE}.{module}"), function)
 
 
 def replace(old: object, new: object) -> None:
-    """Puts `new` wherever a module of torchtitan's trainer holds `old` by name."""
+    """Replaces `old` by `new` in the globals of all modules of torchtitan's trainer."""
     for module_name, module in list(sys.modules.items()):
         if not module_name.startswith(PACKAGE):
             continue

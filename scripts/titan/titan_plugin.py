@@ -1,10 +1,12 @@
-"""A pytest plugin for torchtitan's graph_trainer tests: puts a stand-in in the place of each pass, reports what came of it.
+"""A pytest plugin for torchtitan's graph_trainer tests. It replaces each pass and reports the
+results.
 
-    python -m pytest -p titan_plugin --titan-mode fxopt --titan-report report.json --pyargs torchtitan...tests.test_passes
+    python -m pytest -p titan_plugin --titan-mode fxopt --titan-report report.json --pyargs
+    torchtitan...tests.test_passes
 
---titan-mode titan leaves the passes, control puts one in their place that changes nothing, fxopt puts fxopt there.
-The report is {"mode", "collected": tests of each class, "tests": {id: {"class", "outcome", "message", "passes": called,
-"trimmed": malformed calls}}}.
+--titan-mode titan keeps the passes, control replaces them by passes that change nothing, fxopt by
+fxopt. The report is {"mode", "collected": number of tests per class, "tests": {id: {"class",
+"outcome", "message", "passes": called passes, "trimmed": malformed calls}}}.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import torch
 from torch.fx import GraphModule
 
 MODES = ("titan", "control", "fxopt")
-_IMPORTERS = ("passes", "memory_policy", "graph_pp.graph_builder")  # hold passes by name
+_IMPORTERS = ("passes", "memory_policy", "graph_pp.graph_builder")  # import passes by name
 _POLICIES = {
     "memory_policy._make_default_memory_policy": stand_ins.sac_pipeline,
     "memory_policy._make_full_memory_policy": lambda _: "sac{policy=full}",
@@ -30,7 +32,7 @@ _POLICIES = {
 
 
 class Report:
-    """What each test called and how it ended."""
+    """The passes that each test called, and its outcome."""
 
     def __init__(self) -> None:
         self.collected: dict[str, int] = {}
@@ -48,13 +50,13 @@ class Report:
 
 
 class TitanPlugin:
-    """Swaps the passes when it is made, which is before any test module is imported."""
+    """Replaces the passes on construction, before any test module is imported."""
 
     def __init__(self, mode: str, path: pathlib.Path) -> None:
         self.mode = mode
         self.path = path
         self.report = Report()
-        self.is_inside = False  # a pass that calls another one is one call
+        self.is_inside = False  # a pass that calls another counts as one call
         for module in _IMPORTERS:
             importlib.import_module(f"{stand_ins.PACKAGE}.{module}")
         for name, pipeline in stand_ins.PIPELINES.items():
@@ -133,7 +135,7 @@ def _without_inputs(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _label_policies(name: str, pipeline_of: Callable[[Any], str]) -> None:
-    """Makes the factory `name` write on each policy which options of sac it is."""
+    """Makes the factory `name` record the equivalent sac pipeline on each policy."""
     original = stand_ins.find(name)
 
     @functools.wraps(original)
@@ -146,7 +148,7 @@ def _label_policies(name: str, pipeline_of: Callable[[Any], str]) -> None:
 
 
 def _cpu_value(_self: object, shape: Any = (64, 64), dtype: Any = torch.float32, device: str = "cpu") -> torch.Tensor:
-    """What the offload tests put on a GPU; nothing in them runs there."""
+    """Replaces a GPU value of the offload tests. They run nothing on a GPU."""
     del device
     return torch.empty(shape, dtype=dtype)
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Graphs on which a pass of torchtitan 0.3.0 fails, put through that pass and through fxopt, and judged by a stated check.
+"""Graphs on which a pass of torchtitan 0.3.0 fails, run through that pass and through fxopt and
+checked.
 
     scripts/titan/weak_graphs.py [--json FILE] [NAME ...]
 
-Each graph is built twice from one function. A pass that raises, and a graph that a check refuses, is a failure.
+Each graph is built twice from one function. A pass fails if it raises or if the graph fails the
+check.
 """
 
 from __future__ import annotations
@@ -33,12 +35,12 @@ ao = torch.ops.ao
 LONG_CHAIN = 1200
 
 Pass = Callable[[GraphModule], object]
-Check = Callable[[GraphModule, GraphModule], str]  # the graph as it was, what became of it -> what is wrong, or ""
+Check = Callable[[GraphModule, GraphModule], str]  # (before, after) -> the error, or ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Weakness:
-    """One graph, what torchtitan makes of it, what fxopt makes of it, and the check both are held to."""
+    """One graph, torchtitan's pass, fxopt's pipeline, and the check that both must satisfy."""
 
     name: str
     build: Callable[[], GraphModule]
@@ -49,7 +51,7 @@ class Weakness:
 
 
 class Builder:
-    """A graph in the making: calls, with the marks that torchtitan's tracer leaves."""
+    """Builds a graph of calls with the marks of torchtitan's tracer."""
 
     def __init__(self, *inputs: str) -> None:
         self.graph = torch.fx.Graph()
@@ -88,7 +90,7 @@ def is_valid(_before: GraphModule, after: GraphModule) -> str:
 
 
 def computes_the_same(before: GraphModule, after: GraphModule) -> str:
-    """Runs both on equal inputs: outputs and what became of the inputs must be bitwise equal."""
+    """Runs both on equal inputs. Outputs and inputs must be bitwise equal afterwards."""
     if wrong := is_valid(before, after):
         return wrong
     ours, theirs = _inputs(before), _inputs(before)
@@ -97,7 +99,7 @@ def computes_the_same(before: GraphModule, after: GraphModule) -> str:
         return f"{len(actual)} outputs instead of {len(expected)}"
     pairs = list(zip(expected, actual)) + list(zip(ours, theirs))
     if not all(a.shape == b.shape and torch.equal(a, b) for a, b in pairs):
-        return "other values"
+        return "values differ"
     return ""
 
 
@@ -113,7 +115,7 @@ def _inputs(graph_module: GraphModule) -> list[torch.Tensor]:
 
 
 def recomputes(count: int) -> Check:
-    """The graph has `count` recomputed copies, and computes what it did."""
+    """Returns a check that the graph has `count` recomputed copies and equal results."""
 
     def check(before: GraphModule, after: GraphModule) -> str:
         made = len(copies(after))
@@ -134,7 +136,8 @@ def has_no(target: object) -> Check:
 
 
 def reads_reload(before: GraphModule, after: GraphModule) -> str:
-    """No copy reads, even through a view, memory that the wait behind an offload freed."""
+    """Checks that no copy reads, even through a view, memory freed by the wait behind an
+    offload."""
     if wrong := is_valid(before, after):
         return wrong
     offloaded = {node.args[0] for node in after.graph.nodes if node.target is ao.offload.default}
@@ -156,11 +159,12 @@ def is_tagged(name: str) -> Check:
 
 
 def keeps_no_tagged_value(before: GraphModule, after: GraphModule) -> str:
-    """Backward reads nothing of forward that is tagged for recompute, and a step gives bitwise equal results."""
+    """Checks that backward reads no forward value tagged for recompute, and that a step's results
+    are bitwise equal."""
     if wrong := is_valid(before, after):
         return wrong
     if not all(torch.equal(a, b) for a, b in zip(before.meta["run"](), after.meta["run"](), strict=True)):
-        return "other values"
+        return "values differ"
     recompute = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
     kept = [
         node
@@ -183,7 +187,8 @@ def _is_view_of_input(node: Node) -> bool:
 
 
 def residual() -> GraphModule:
-    """Two layers x + gelu(x @ w); autograd's gradient sum in the middle of backward is labelled "loss"."""
+    """Two layers x + gelu(x @ w). Autograd's gradient sum in the middle of backward is labelled
+    "loss"."""
     b = Builder("x", "w", "g")
     x, w, g = b.inputs
     mm0 = b.forward(aten.mm.default, x, w, recompute=True)
@@ -198,7 +203,7 @@ def residual() -> GraphModule:
 
 
 def shared_with_loss() -> GraphModule:
-    """One recompute-tagged value, read by the backward of the loss and by that of a layer behind it."""
+    """One recompute-tagged value, read by the backward of the loss and of a later layer."""
     b = Builder("x", "w")
     x, w = b.inputs
     a = b.forward(aten.mm.default, x, w, recompute=True)
@@ -220,7 +225,7 @@ def below_lm_head() -> GraphModule:
 
 
 def two_regions() -> GraphModule:
-    """Two runs of backward nodes with a forward node between, as microbatches or chunks leave them."""
+    """Two runs of backward nodes with a forward node in between, as with microbatches or chunks."""
     b = Builder("x", "w")
     x, w = b.inputs
     a0 = b.forward(aten.mm.default, x, w, recompute=True)
@@ -231,7 +236,7 @@ def two_regions() -> GraphModule:
 
 
 def written_between() -> GraphModule:
-    """What the recompute-tagged product reads is changed in place before backward."""
+    """An operand of the recompute-tagged product is changed in place before backward."""
     b = Builder("x", "buffer")
     x, buffer = b.inputs
     a = b.forward(aten.mul.Tensor, x, buffer, recompute=True)
@@ -247,7 +252,7 @@ def recomputed_once() -> GraphModule:
 
 
 def unneeded_draw() -> GraphModule:
-    """A value to recompute, and a random one that is tagged likewise but that backward does not read."""
+    """A value to recompute, and a random value with the same tag that backward does not read."""
     b = Builder("x", "w")
     x, w = b.inputs
     a = b.forward(aten.mm.default, x, w, recompute=True)
@@ -256,7 +261,7 @@ def unneeded_draw() -> GraphModule:
 
 
 def chain() -> GraphModule:
-    """A chain of recompute-tagged nodes, the last of which backward reads."""
+    """A chain of recompute-tagged nodes. Backward reads the last one."""
     b = Builder("x", "y")
     node, y = b.inputs
     for _ in range(LONG_CHAIN):
@@ -265,7 +270,8 @@ def chain() -> GraphModule:
 
 
 def view_of_offloaded() -> GraphModule:
-    """An offloaded value, a view of it that is saved, a reader of the view that is recomputed behind the offload."""
+    """An offloaded value, a saved view of it, and a user of the view that is recomputed after the
+    offload."""
     b = Builder("x", "w", "g")
     x, w, g = b.inputs
     f = b.forward(aten.mm.default, x, w)
@@ -288,7 +294,7 @@ def _sliced(*args: object, **kwargs: object) -> GraphModule:
 
 
 def traced_detach() -> GraphModule:
-    """A detach as PyTorch 2.15 traces it."""
+    """A detach, as PyTorch 2.15 traces it."""
     b = Builder("x")
     alias = b.forward(aten.alias.default, b.forward(aten.relu.default, *b.inputs))
     return b.finish(b.forward(aten.neg.default, alias))
@@ -342,15 +348,15 @@ WEAKNESSES = [
 ]  # fmt: skip
 
 
-# ---- judging
+# ---- checking
 
 
 def judge(weakness: Weakness, by: Pass) -> str:
-    """What is wrong with the pass `by` on this graph; empty when the check holds."""
+    """Returns the error of the pass `by` on this graph; empty if the check holds."""
     graph_module = weakness.build()
     try:
         by(graph_module)
-    except Exception as error:  # whatever a pass raises is its failure
+    except Exception as error:  # any exception is the pass's failure
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0][:36]}"
     graph_module.recompile()
     return weakness.check(weakness.build(), graph_module)
@@ -376,13 +382,13 @@ def print_rows(rows: list[dict[str, str]]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Graphs on which torchtitan's passes fail, judged with fxopt's.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="graphs to run, by name (default: all)")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there")
+    parser = argparse.ArgumentParser(description="Run graphs on which torchtitan's passes fail through torchtitan and fxopt.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="the graphs to run (default: all)")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows to this file")
     options = parser.parse_args()
     if tool.find_fxopt() is None:
-        parser.error("no fxopt program: set FXOPT to it, or put it on PATH")
-    logging.disable(logging.INFO)  # torchtitan's passes log what they do
+        parser.error("no fxopt program: set FXOPT, or put fxopt on PATH")
+    logging.disable(logging.INFO)  # silences torchtitan's passes
     rows = run(options.names)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")

@@ -1,4 +1,5 @@
-"""The graphs of testdata/ that come from PyTorch: one file for each family, and what all of them share here."""
+"""The graphs of testdata/ that come from PyTorch: one file per family, and here their shared
+code."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from torch.fx import GraphModule
 from torch.fx.traceback import NodeSource
 
 Told = dict[str, object]
-Traced = tuple[GraphModule, Told]  # a graph, and the keyword arguments of bridge.save for it
+Traced = tuple[GraphModule, Told]  # a graph, and its keyword arguments of bridge.save
 
 
 @dataclass(frozen=True)
 class Substitution:
-    """One thing that a twin has in place of another, so that it fits in memory and runs on a CPU."""
+    """A difference between a graph and its small copy, which fits in memory and runs on a CPU."""
 
     full: str
     twin: str
@@ -28,19 +29,21 @@ class Substitution:
 
 @dataclass(frozen=True)
 class Graph:
-    """One file of testdata: how it is traced, and what README says of it."""
+    """One file of testdata: how it is traced, and its description in README.md."""
 
     trace: Callable[[], Traced]
     about: str
-    inputs: Callable[[], list[object]] | None = None  # of a twin: real ones, the same at each call
-    substitutions: Sequence[Substitution] = field(default=())  # of a twin, against the graph without `_twin`
-    has_ranks: bool = False  # it can be traced for another rank than the first
-    has_mesh: bool = False  # and for another mesh of two dimensions
+    # For a small copy: real, the same at each call.
+    inputs: Callable[[], list[object]] | None = None
+    # For a small copy: differences from the graph without `_twin` in its name.
+    substitutions: Sequence[Substitution] = field(default=())
+    has_ranks: bool = False  # can be traced for ranks other than the first
+    has_mesh: bool = False  # can be traced for another mesh of two dimensions
 
 
 @dataclass
 class Place:
-    """The rank that this process traces for, and the mesh; None: those that the graph has by itself."""
+    """The rank and mesh that this process traces for; None: the graph's defaults."""
 
     rank: int | None = None
     mesh: tuple[int, int] | None = None
@@ -54,19 +57,22 @@ atexit.register(_open.close)
 
 
 def keep_open() -> contextlib.ExitStack:
-    """A stack that stays open until close(): AOTAutograd's graphs are whole only while theirs is."""
+    """Returns a stack that stays open until close(). AOTAutograd's graphs are valid only while
+    their stack is open."""
     return _open.enter_context(contextlib.ExitStack())
 
 
 def close() -> None:
-    """Ends what the traces of this process kept open; call it when their graphs are done with."""
+    """Closes the stacks of this process's traces. Call it after the last use of their graphs."""
     _open.close()
 
 
 def number_identities(graph_module: GraphModule) -> None:
-    """Puts 0, 1, 2, ... in order of appearance for the memory addresses that Dynamo and torch.export write as names of
-    modules and graphs (nn_module_stack, from_node), and none for those of functions, so that a graph made twice is the
-    same."""
+    """Makes repeated traces equal.
+
+    Dynamo and torch.export write memory addresses as names of modules and graphs (nn_module_stack,
+    from_node). They become 0, 1, 2, ... in order of appearance. Addresses of functions are removed.
+    """
     numbers: dict[object, int] = {}
 
     def number(address: object) -> int:
@@ -77,7 +83,7 @@ def number_identities(graph_module: GraphModule) -> None:
             seen.add(id(source))
             source.node_info.graph_id = number(source.node_info.graph_id)
             source.node_info.target = re.sub(" at 0x[0-9a-f]+", "", source.node_info.target)
-            source._dict = None  # what to_dict() kept
+            source._dict = None  # the cache of to_dict()
             for inner in source.from_node:
                 visit(inner)
 
@@ -94,16 +100,20 @@ def number_identities(graph_module: GraphModule) -> None:
 
 
 def fake_world(size: int, rank: int = 0) -> None:
-    """Joins a process group of `size` ranks of which only this one exists, `rank` unless `place` says another. Collectives
-    copy as if every rank held what this one holds, so that graphs with them run and give the same numbers each time."""
+    """Joins a process group of `size` ranks, of which only this one exists. `place.rank`, if set,
+    replaces `rank`.
+
+    Collectives copy as if every rank held the same values as this one. Graphs with collectives run
+    and give the same numbers each time.
+    """
     from torch.testing._internal.distributed.fake_pg import FakeProcessGroup, FakeStore
 
     rank = rank if place.rank is None else place.rank
     if not 0 <= rank < size:
-        raise RuntimeError(f"no rank {rank} among {size}")
+        raise RuntimeError(f"rank {rank} does not exist among {size} ranks")
     if torch.distributed.is_initialized():
         if (torch.distributed.get_world_size(), torch.distributed.get_rank()) != (size, rank):
-            raise RuntimeError(f"this process is in a group of {torch.distributed.get_world_size()} ranks already")
+            raise RuntimeError(f"this process is already in a group of {torch.distributed.get_world_size()} ranks")
         return
     options = FakeProcessGroup.Options()
     options.simulate_uniform_ranks = True
@@ -111,7 +121,8 @@ def fake_world(size: int, rank: int = 0) -> None:
 
 
 def random_like(value: Tensor, generator: torch.Generator) -> Tensor:
-    """A small real tensor on the CPU with the sizes, strides and dtype of `value`."""
+    """Returns a real tensor of small numbers on the CPU, with the sizes, strides and dtype of
+    `value`."""
     result = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
     if value.dtype.is_floating_point:
         return result.copy_(torch.randn(value.shape, generator=generator) * 0.05)

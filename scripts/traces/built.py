@@ -1,11 +1,12 @@
-"""Graphs that no model gave, written by hand.
+"""Graphs written by hand, not traced from a model.
 
-In the shapes that AutoParallel met on Llama-3 8B over dp 16 and tp 8 (pull request 467 of meta-pytorch/autoparallel):
-weights sharded over both meshes are gathered in two steps (49 chains with two permutes that cancel each other between
-the steps, 64 without), 32 gradients are gathered behind an alias only for the shard to be cut out again, and 40 matmuls
-of weights' gradients may run one after the other before the first of their reduce-scatters.
+They have the shapes of AutoParallel on Llama-3 8B over dp 16 and tp 8 (pull request 467 of
+meta-pytorch/autoparallel). Weights sharded over both mesh dimensions are gathered in two steps: 49
+chains have two permutes between the steps that cancel each other, 64 have none. 32 gradients are
+gathered behind an alias, and then the rank's own shard is sliced out again. 40 matmuls of weights'
+gradients may run one after the other before the first of their reduce-scatters.
 
-Besides: a step of FSDP within groups and replicas of these (HSDP), and the two stages of a pipeline.
+Further graphs are a step of FSDP with replicas (HSDP), and the two stages of a pipeline.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from traces import Graph, Told, Traced, fake_world, place, random_like, seeded
 
 DP, TP = 16, 8
-ROWS, COLUMNS, TOKENS = 4, 24, 6  # of a weight's shard, and of the values it is multiplied with
+ROWS, COLUMNS, TOKENS = 4, 24, 6  # sizes of a weight's shard, and rows of its left operand
 PERMUTED_PAIRS, DIRECT_PAIRS, ROUND_TRIPS = 49, 64, 32
-RUN, RUN_WIDTH, RUN_TOKENS = 40, 4096, 2048  # of matmuls: how many, the sides of a weight, and the rows it is multiplied with
+# A run of matmuls: their number, the sides of a weight, and the rows of activations.
+RUN, RUN_WIDTH, RUN_TOKENS = 40, 4096, 2048
 REPLICAS, SHARDS, HYBRID_LAYERS, WIDTH = 2, 4, 8, 32
 STAGES, MICROBATCHES, BATCH = 2, 2, 6
 Function = Callable[..., list[Tensor]]
@@ -36,8 +38,11 @@ Group = tuple[int, str]  # size and name
 
 @functools.cache
 def groups() -> tuple[Group, Group]:
-    """The groups of dp and tp. Besides, the ranks of both get a group in the order of each kind of chain, as a pass
-    that joins two gathers needs it: the mesh's own order for tp before dp, the other for dp before tp."""
+    """Returns the groups of dp and tp.
+
+    All ranks together also get a group for each order of chains, as a pass that fuses two gathers
+    needs: the mesh's own order for tp before dp, the transposed one for dp before tp.
+    """
     sizes = mesh_sizes()
     fake_world(sizes[0] * sizes[1])
     mesh = init_device_mesh("cpu", sizes, mesh_dim_names=("dp", "tp"))
@@ -62,7 +67,7 @@ def scatter_sum(x: Tensor, group: Group) -> Tensor:
 
 
 def chained_gathers(first: Group, second: Group, permuted: bool) -> Function:
-    """Each weight gathered over one group, then over the other, and used once."""
+    """Gathers each weight over one group, then over the other, and uses it once."""
 
     def function(x: Tensor, *weights: Tensor) -> list[Tensor]:
         products = []
@@ -77,7 +82,8 @@ def chained_gathers(first: Group, second: Group, permuted: bool) -> Function:
 
 
 def alias_round_trips(tp: Group) -> Function:
-    """Each layer's gradient is gathered behind an alias for two products; the sum beside them takes its shard back."""
+    """Gathers each layer's gradient behind an alias for two products; a sum reads the rank's own
+    shard, sliced out of the gathered tensor."""
 
     def function(gradient: Tensor, *weights: Tensor) -> list[Tensor]:
         rows = gradient.shape[0]
@@ -120,7 +126,8 @@ def inputs(build: Callable[[], tuple[Function, list[tuple[int, int]]]]) -> list[
 
 @dataclass(frozen=True)
 class Input:
-    """One that a hand-written step takes: a tensor of that size, or the mesh, with its role in the words of save()."""
+    """An input of a hand-written step: a tensor of that size, or the mesh, with its role for
+    save()."""
 
     role: Told
     size: tuple[int, ...] | None = None  # None: the mesh
@@ -128,11 +135,11 @@ class Input:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A step written by hand, with what save() is told of it."""
+    """A hand-written step, with its arguments for save()."""
 
     function: Callable[..., list[object]]
     inputs: Sequence[Input]
-    outputs: Sequence[Told]  # "of" a gradient is the place of its parameter among the inputs
+    outputs: Sequence[Told]  # a gradient's "of" is its parameter's index among the inputs
     kind: str
     mesh: DeviceMesh | None = None
     forward_outputs: int | None = None
@@ -141,10 +148,12 @@ class Recipe:
 
 
 def matmul_run(late: bool) -> Recipe:
-    """Backward of a run of layers: from one chain of gradients each of 40 matmuls makes a weight's gradient, which is summed
-    over dp. It begins with the first residual sum of the block, which is made again and read by the last of them alone.
+    """Backward of a run of layers. Each of 40 matmuls computes a weight's gradient from one chain
+    of gradients, and the weight's gradient is summed over dp. The first node recomputes the block's
+    first residual sum, which only the last matmul reads.
 
-    late: all matmuls come before the first reduce-scatter, as a sort of the same graph may leave them.
+    late: all matmuls come before the first reduce-scatter, as a sort of the same graph may leave
+        them.
     """
     dp, _ = groups()
 
@@ -168,8 +177,8 @@ def matmul_run(late: bool) -> Recipe:
 
 
 def hsdp() -> Recipe:
-    """Forward and backward of eight layers: weights are gathered over dp_shard; their gradients are averaged over dp_shard,
-    which scatters them, then over dp_replicate."""
+    """Forward and backward of eight layers. Weights are gathered over dp_shard. Their gradients are
+    averaged over dp_shard by reduce-scatters, then over dp_replicate by all-reduces."""
     replicas, shards = place.mesh or (REPLICAS, SHARDS)
     fake_world(replicas * shards)
     mesh = init_device_mesh("cpu", (replicas, shards), mesh_dim_names=("dp_replicate", "dp_shard"))
@@ -183,7 +192,7 @@ def hsdp() -> Recipe:
     def function(*inputs: object) -> list[object]:
         *parameters, x, gradient = inputs
         values, weights, gradients = [x], [], []
-        for part in parameters[::2]:  # a shard, and the mesh it is of
+        for part in parameters[::2]:  # pairs of a shard and its mesh
             weights.append(gather(part, shard))
             values.append(torch.relu(values[-1] @ weights[-1]))
         for i in reversed(range(HYBRID_LAYERS)):
@@ -192,7 +201,7 @@ def hsdp() -> Recipe:
             if i > 0:
                 gradient = gradient @ weights[i].t()
             gradients.append(average(product))
-        # One for each primal, as AOTAutograd has them: beside a gradient the mesh it is of, none for x.
+        # One output per primal, as in AOTAutograd: each gradient and its mesh, None for x.
         pairs = zip(reversed(gradients), parameters[1::2])
         return [values[-1], *(item for pair in pairs for item in pair), None]
 
@@ -207,7 +216,8 @@ def hsdp() -> Recipe:
 
 
 def first_stage() -> Recipe:
-    """Rank 0 of a pipeline: sends the activations of each microbatch, then receives the gradient of each."""
+    """Rank 0 of a pipeline: sends the activations of each microbatch, then receives the gradient of
+    each."""
     fake_world(STAGES, rank=0)
     there, name = 1, dist.group.WORLD.group_name
     collective = torch.ops._c10d_functional
@@ -279,9 +289,9 @@ def recipe_inputs(write: Callable[[], Recipe]) -> list[object]:
 
 
 def _graphs() -> Iterator[tuple[str, Graph]]:
-    where = "over a mesh of dp 16 and tp 8 (pull request 467 of meta-pytorch/autoparallel); built by a script, no model"
+    where = "over a mesh of dp 16 and tp 8 (pull request 467 of meta-pytorch/autoparallel); built by a script, not from a model"
     for permuted, pairs in ((True, PERMUTED_PAIRS), (False, DIRECT_PAIRS)):
-        shape = "two permutes that cancel between them" if permuted else "nothing between them"
+        shape = "with two cancelling permutes in between" if permuted else "with nothing in between"
         for tp_first in (True, False):
             first, second = ("tp", "dp") if tp_first else ("dp", "tp")
             build = functools.partial(_chains, pairs, tp_first, permuted)
@@ -294,37 +304,37 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
             )
     yield "built_alias_round_trips", Graph(
         functools.partial(trace, _round_trips),
-        f"{ROUND_TRIPS} gradients gathered behind an alias, whose own shard is cut out again, {where}",
+        f"{ROUND_TRIPS} gradients gathered behind an alias, whose own shard is sliced out again, {where}",
         functools.partial(inputs, _round_trips),
         has_ranks=True,
         has_mesh=True,
     )
     run = (
-        f"backward of a block over a mesh of dp 16 and tp 8: {RUN} matmuls, each of one weight's gradient from one chain of"
-        " gradients, each summed over dp, and the block's first residual sum, read by the last of them alone"
+        f"backward of a block over a mesh of dp 16 and tp 8: {RUN} matmuls, each for one weight's gradient from one chain of"
+        " gradients, each summed over dp, and the block's first residual sum, which only the last matmul reads"
     )
     for suffix, where in (("", "each before the next matmul"), ("_late", "all after the last matmul, where the peak is higher")):
         yield f"built_matmul_run{suffix}", Graph(
             functools.partial(trace_recipe, functools.partial(matmul_run, bool(suffix))),
-            f"{run}. The reduce-scatters stand {where} (compute batch-size capping of the same pull request); built by a script,"
-            " no model",
+            f"{run}. The reduce-scatters come {where} (compute batch-size capping of the same pull request); built by a script,"
+            " not from a model",
             has_ranks=True,
         )
     yield "built_hsdp", Graph(
         functools.partial(trace_recipe, hsdp),
         f"forward and backward of {HYBRID_LAYERS} layers over a mesh of dp_replicate {REPLICAS} and dp_shard {SHARDS}: weights"
         " gathered over dp_shard, their gradients averaged by a reduce-scatter over dp_shard and an all-reduce over dp_replicate;"
-        " built by a script, no model",
+        " built by a script, not from a model",
         functools.partial(recipe_inputs, hsdp),
         has_ranks=True,
         has_mesh=True,
     )
-    stage = f"of a pipeline of {STAGES} ranks, {MICROBATCHES} microbatches, sends and receives of both directions in one group"
+    stage = f"in a pipeline of {STAGES} ranks, {MICROBATCHES} microbatches, sends and receives of both directions in one group"
     for rank, (write, does) in enumerate(
         ((first_stage, "sends activations and receives gradients"), (last_stage, "receives activations and sends gradients"))
     ):
         yield f"built_pipeline_{rank}", Graph(
-            functools.partial(trace_recipe, write), f"stage {rank} {stage}: {does}; built by a script, no model"
+            functools.partial(trace_recipe, write), f"stage {rank} {stage}: {does}; built by a script, not from a model"
         )
 
 

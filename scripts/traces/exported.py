@@ -1,4 +1,4 @@
-"""An inference program by torch.export: any batch size, a cache that is written, a branch on data."""
+"""An inference program by torch.export: any batch size, a mutated cache, a branch on data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Size:
     width: int
     heads: int
     vocabulary: int
-    batch: int  # of the trace; the graph is for 2 to `most`
+    batch: int  # in the trace; the graph accepts 2 to `most`
     most: int
     length: int
 
@@ -37,7 +37,7 @@ SUBSTITUTIONS = (
 
 
 class Layer(nn.Module):
-    """Attention over what the cache holds, then a perceptron."""
+    """Attention over the cache, then a perceptron."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Layer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Scores of the next token, sharpened where they are flat; counts the tokens it has seen."""
+    """Scores of the next token, sharpened if they are flat. Counts the tokens it has seen."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -90,7 +90,8 @@ def trace(size: Size) -> Traced:
         tokens = torch.zeros(size.batch, size.length, dtype=torch.int64)
         batch = torch.export.Dim("batch", min=2, max=size.most)
         program = torch.export.export(model, (tokens,), dynamic_shapes=({0: batch},), strict=False)
-        program = program.run_decompositions({})  # decomposes nothing; writes to buffers become outputs
+        # Decomposes nothing; writes to buffers become outputs.
+        program = program.run_decompositions({})
     return origins.exported(program)
 
 
@@ -105,5 +106,5 @@ ABOUT = (
 )
 GRAPHS = {
     "exported": Graph(functools.partial(trace, FULL), f"{ABOUT}; 4 layers, width 1024, batch 8, length 512"),
-    "exported_twin": Graph(functools.partial(trace, TWIN), f"small twin: {ABOUT}", inputs, SUBSTITUTIONS),
+    "exported_twin": Graph(functools.partial(trace, TWIN), f"small copy: {ABOUT}", inputs, SUBSTITUTIONS),
 }

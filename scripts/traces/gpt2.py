@@ -39,13 +39,14 @@ SUBSTITUTIONS = (
 
 
 def _fused_dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """What dropout calls on a GPU; on a CPU it would call four simpler operators."""
+    """Dropout by the operator of a GPU. On a CPU, dropout calls four simpler operators."""
     return torch.ops.aten.native_dropout(x, p, training)[0] if training and p > 0 else x
 
 
 @contextlib.contextmanager
 def traceable() -> Iterator[None]:
-    """transformers looks into a tensor of positions for packed sequences, which a trace cannot follow."""
+    """Makes models of transformers traceable: they look for packed sequences in the data of a
+    tensor."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers.masking_utils
 
@@ -55,7 +56,7 @@ def traceable() -> Iterator[None]:
 
 
 def build(size: Size, mode: FakeTensorMode) -> tuple[nn.Module, list[Tensor]]:
-    """The model in training mode and its input, the tokens."""
+    """Returns the model in training mode and its input, the tokens."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -78,7 +79,7 @@ def build(size: Size, mode: FakeTensorMode) -> tuple[nn.Module, list[Tensor]]:
 
 
 def loss(model: nn.Module, tokens: Tensor) -> Tensor:
-    """Cross entropy of each next token."""
+    """Returns the cross entropy of the next tokens."""
     logits = model(tokens).logits[:, :-1].flatten(0, 1).float()
     with torch.fx.traceback.annotate({"module_fqn": "loss"}):
         return F.cross_entropy(logits, tokens[:, 1:].flatten())
@@ -104,7 +105,7 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
         yield f"gpt2_{suffix}", Graph(functools.partial(trace, FULL, route), full)
         yield f"gpt2_{suffix}_twin", Graph(
             functools.partial(trace, TWIN, route),
-            f"small twin: {about}",
+            f"small copy: {about}",
             functools.partial(inputs, route),
             SUBSTITUTIONS,
         )

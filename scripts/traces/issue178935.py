@@ -1,4 +1,4 @@
-"""Selective checkpointing recomputes nothing when traced: the two programs of pytorch issue 178935."""
+"""The two programs of pytorch issue 178935: traced selective checkpointing recomputes nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from traces import Graph, Traced, random_like, seeded
 
 
 def checkpointed_step(x: Tensor, w1: Tensor, w2: Tensor, context_fn: Callable | None) -> tuple[Tensor, ...]:
-    """A perceptron in one checkpoint region (product, gelu, product), its sum, and the gradients of its weights."""
+    """Returns the sum of a perceptron in one checkpoint region (product, gelu, product) and the
+    gradients of its weights."""
 
     def layer(x: Tensor, w1: Tensor, w2: Tensor) -> Tensor:
         return F.gelu(x @ w1) @ w2
@@ -25,7 +26,7 @@ def checkpointed_step(x: Tensor, w1: Tensor, w2: Tensor, context_fn: Callable | 
 
 
 def recompute_products() -> tuple[object, object]:
-    """Selective checkpointing: products are to be recomputed, everything else saved."""
+    """Selective checkpointing that recomputes products and saves everything else."""
 
     def policy(context: object, op: object, *args: object, **kwargs: object) -> CheckpointPolicy:
         is_product = op == torch.ops.aten.mm.default

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""AOTAutograd's joint graphs of well-known models, as a partitioner gets them: more of them than testdata/ holds.
+"""AOTAutograd's joint graphs of well-known models, as a partitioner receives them. testdata/ holds
+some.
 
     scripts/traces/joint_models.py -o FOLDER [--twin | --small] [--fxopt PROGRAM] [NAME...]
     scripts/traces/joint_models.py --list
 
-Writes FOLDER/NAME_joint.pb for each model named (without any: for all), or FOLDER/NAME_joint_twin.pb: the same model
-with small sizes, which a CPU runs in a few seconds; FOLDER/NAME_joint_small.pb is that on a GPU. Models come from torchvision and transformers, or are written
-out here; they are built from configurations, without weights, on fake tensors. A GPU is neither needed nor used, yet
-attention calls the kernels that one would take. As a module: GRAPHS, as of the other families, with real inputs for the
-twins.
+Writes FOLDER/NAME_joint.pb for each named model (default: all). --twin writes
+FOLDER/NAME_joint_twin.pb, a small copy that a CPU runs in a few seconds. --small writes
+FOLDER/NAME_joint_small.pb, the same sizes on a GPU. Models come from torchvision and transformers,
+or are written out here. They are built from configurations, without weights, on fake tensors. No
+GPU is needed or used, but attention calls a GPU's kernels. As a module it has GRAPHS like the other
+families, with real inputs for the small copies.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _scaled_dot_product_attention = F.scaled_dot_product_attention
 
 @dataclass(frozen=True)
 class Input:
-    """An input of a step: numbers around 0, or with `below` whole numbers from 0 up to it."""
+    """An input of a step: numbers around 0, or whole numbers from 0 up to `below`, exclusive."""
 
     shape: Sequence[int]
     below: int = 0
@@ -62,7 +64,8 @@ Sample = tuple[nn.Module, routes.Loss, list[Input]]
 
 @dataclass(frozen=True)
 class Model:
-    """A model to trace; `build` makes it, its loss and its inputs, small if its argument is true."""
+    """A model to trace. `build` makes it, its loss and its inputs, small if its argument is
+    true."""
 
     build: Callable[[bool], Sample]
     about: str
@@ -84,12 +87,13 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """scaled_dot_product_attention by the kernel that a GPU takes; with no driver to ask it would be plain products."""
+    """scaled_dot_product_attention by a GPU's kernel. Without a driver it would become plain
+    products."""
     if query.device.type == "cpu":
         told = {"scale": scale, "enable_gqa": enable_gqa}
         return _scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, **told)
     if attn_mask is not None:
-        raise NotImplementedError("which kernel takes a mask depends on more than is looked at here")
+        raise NotImplementedError("the choice of a kernel with a mask is not implemented")
     if query.dtype in (torch.float16, torch.bfloat16):
         flash = torch.ops.aten._scaled_dot_product_flash_attention
         return flash(query, key, value, dropout_p, is_causal, scale=scale)[0]
@@ -99,7 +103,7 @@ def _attention(
 
 @contextlib.contextmanager
 def _traceable() -> Iterator[None]:
-    """Answers, for a GPU that is not there, what models and autocast ask before they take a path."""
+    """Answers the questions of models and autocast about the GPU as if one existed."""
     import transformers.integrations.moe
 
     with (
@@ -128,7 +132,7 @@ def trace(model: Model, is_small: bool, device: str) -> Traced:
 
 def inputs(model: Model) -> list[object]:
     traced, specs = _trace(model, True, "cpu")
-    close()  # else these would be fakes
+    close()  # AOTAutograd's modes would make these fake
     generator = seeded()
     return routes.real_inputs(traced, [spec.real(model.dtype, generator) for spec in specs])
 
@@ -136,7 +140,8 @@ def inputs(model: Model) -> list[object]:
 def _trace(model: Model, is_small: bool, device: str) -> tuple[Traced, list[Input]]:
     os.environ["HF_HUB_OFFLINE"] = "1"
     mode = trace_gpu_free.fake_mode()
-    unset = mock.patch.object(nn.init, "trunc_normal_", lambda tensor, *a, **k: tensor)  # it looks at what it drew
+    # trunc_normal_ reads the numbers it drew, which fake tensors lack.
+    unset = mock.patch.object(nn.init, "trunc_normal_", lambda tensor, *a, **k: tensor)
     with mode, torch.device(device), _default_dtype(model.dtype), unset:
         module, loss, specs = model.build(is_small)
         module.train()
@@ -155,7 +160,7 @@ def _trace(model: Model, is_small: bool, device: str) -> tuple[Traced, list[Inpu
 
 
 def classes(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """Cross entropy of one label for each image."""
+    """Returns the cross entropy of one label per image."""
     scores = model(images)
     with torch.fx.traceback.annotate({"module_fqn": "loss"}):
         return F.cross_entropy(scores, labels)
@@ -167,7 +172,7 @@ def _tokens(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def language(model: nn.Module, tokens: Tensor, labels: Tensor) -> Tensor:
-    """Cross entropy of a label for each token."""
+    """Returns the cross entropy of one label per token."""
     return _tokens(model(tokens).logits, labels)
 
 
@@ -186,7 +191,7 @@ def clicks(model: nn.Module, numbers: Tensor, ids: Tensor, labels: Tensor) -> Te
 
 
 def denoising(model: nn.Module, images: Tensor, times: Tensor, labels: Tensor) -> Tensor:
-    """How well the model finds the noise that was mixed into the images."""
+    """Returns the error of the model's estimate of the noise mixed into the images."""
     noise = torch.randn_like(images)
     angles = (times.float() / TIMES * (math.pi / 2))[:, None, None, None]
     found = model(images * angles.cos() + noise * angles.sin(), times, labels)
@@ -249,7 +254,8 @@ def efficientnet(twin: bool) -> Sample:
 
 
 class MixerBlock(nn.Module):
-    """Two perceptrons with residual sums: one over the patches of each channel, one over the channels of each patch."""
+    """Two perceptrons with residual sums: over the patches of each channel, and over the channels
+    of each patch."""
 
     def __init__(self, patches: int, width: int, token_width: int, channel_width: int) -> None:
         super().__init__()
@@ -291,7 +297,8 @@ TIMES = 1000
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions behind group norms, the second scaled and shifted by the time; may halve or double the image."""
+    """Two convolutions behind group norms, the second scaled and shifted by the time. May halve or
+    double the image."""
 
     def __init__(self, channels: int, out: int, time: int, groups: int, resize: float = 1) -> None:
         super().__init__()
@@ -344,8 +351,9 @@ class Stage(nn.Module):
 
 
 class UNet(nn.Module):
-    """The class-conditional diffusion model of Dhariwal and Nichol: each level halves the image, and every result on
-    the way down is an input on the way up. `attended`: the levels with attention, which the middle has too."""
+    """The class-conditional diffusion model of Dhariwal and Nichol. Each level halves the image,
+    and each result on the way down is an input on the way up. The levels in `attended` and the
+    middle have attention."""
 
     def __init__(
         self,
@@ -462,7 +470,10 @@ def whisper(twin: bool) -> Sample:
 
 
 def decoder(length: int, words: int, sizes: Sequence[int]) -> dict[str, object]:
-    """What the configurations of decoders say alike. sizes: width, hidden width, layers, heads, heads of keys and values."""
+    """Returns the common part of decoders' configurations.
+
+    sizes: width, hidden width, layers, heads, heads of keys and values.
+    """
     width, hidden, layers, heads, kv_heads = sizes
     return {
         "vocab_size": words,
@@ -510,7 +521,7 @@ def mixtral(twin: bool) -> Sample:
 
 
 def perceptron(widths: Sequence[int], *, bare: bool = False) -> nn.Sequential:
-    """Linear layers with rectifiers; `bare`: none after the last."""
+    """Returns linear layers with rectifiers. bare: without a rectifier after the last layer."""
     layers: list[nn.Module] = []
     for width, out in zip(widths, widths[1:]):
         layers += [nn.Linear(width, out), nn.ReLU()]
@@ -533,7 +544,8 @@ class Cross(nn.Module):
 
 
 class DLRM(nn.Module):
-    """Clicks from 13 numbers and several ids in each of many categories, with cross layers (DLRM-DCNv2)."""
+    """Predicts clicks from 13 numbers and several ids per category, with cross layers
+    (DLRM-DCNv2)."""
 
     def __init__(
         self, tables: int, rows: int, width: int, bottom: Sequence[int], cross: tuple[int, int], top: Sequence[int]
@@ -587,7 +599,7 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
             f"{name}_joint_twin",
             Graph(
                 functools.partial(trace, model, True, "cpu"),
-                f"small twin: {about}",
+                f"small copy: {about}",
                 functools.partial(inputs, model),
             ),
         )
@@ -600,8 +612,9 @@ GRAPHS = dict(_graphs())
 
 
 def make(name: str, path: pathlib.Path, recipe: str, fxopt: str | None) -> int:
-    """Traces one graph and writes it, file names relative to the repository. Returns how many nodes it has. A process
-    should make one: what one trace leaves behind goes into the next."""
+    """Traces one graph and writes it, with file names relative to the repository. Returns its
+    number of nodes. Use one process per graph: a trace leaves state behind that affects the
+    next."""
     os.chdir(ROOT)
     graph_module, told = GRAPHS[name].trace()
     number_identities(graph_module)
@@ -613,21 +626,21 @@ def make(name: str, path: pathlib.Path, recipe: str, fxopt: str | None) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Traces AOTAutograd's joint graphs of well-known models.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="see --list; without any: all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="the models, see --list (default: all)")
     parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER")
     sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--twin", dest="kind", action="store_const", const="twin", help="small models, which a CPU runs")
-    sizes.add_argument("--small", dest="kind", action="store_const", const="small", help="small models on a GPU")
+    sizes.add_argument("--twin", dest="kind", action="store_const", const="twin", help="small copies for a CPU")
+    sizes.add_argument("--small", dest="kind", action="store_const", const="small", help="small copies for a GPU")
     parser.add_argument("--fxopt", metavar="PROGRAM", help="the fxopt program (default: $FXOPT, else fxopt on PATH)")
-    parser.add_argument("--list", action="store_true", help="print the names and what they are")
+    parser.add_argument("--list", action="store_true", help="print names and descriptions")
     options = parser.parse_args(arguments)
     if options.list:
         print("\n".join(f"{name}: {model.about}" for name, model in MODELS.items()))
         return 0
     if options.output is None:
-        parser.error("-o FOLDER says where to write")
+        parser.error("-o FOLDER is required")
     if unknown := [name for name in options.names if name not in MODELS]:
-        parser.error(f"unknown names: {', '.join(unknown)}; there are {', '.join(MODELS)}")
+        parser.error(f"unknown names: {', '.join(unknown)}; names are {', '.join(MODELS)}")
 
     folder = options.output.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -642,7 +655,7 @@ def main(arguments: list[str] | None = None) -> int:
             recipe = f"scripts/traces/joint_models.py {name}" + (f" --{options.kind}" if options.kind else "")
             try:
                 nodes = pool.submit(make, graph, path, recipe, program).result()
-            except Exception as error:  # of whatever model; the others are made all the same
+            except Exception as error:  # the other models are still made
                 print(f"joint_models: {name}: {type(error).__name__}: {error}", file=sys.stderr)
                 failed = True
                 continue

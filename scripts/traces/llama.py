@@ -42,13 +42,13 @@ SUBSTITUTIONS = (
         "only on GPUs",
     ),
     Substitution(
-        "aten._fused_rms_norm and its backward", "the elementary operators they stand for", "a CPU has no kernel"
+        "aten._fused_rms_norm and its backward", "the elementary operators they consist of", "a CPU has no kernel"
     ),
 )
 
 
 class Attention(nn.Module):
-    """Causal attention over rotated heads, each head of keys and values serving several of queries."""
+    """Causal attention over rotated heads. Several query heads share a head of keys and values."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    """Token embedding, layers, norm, and the embedding again as the output projection."""
+    """Token embedding, layers, norm, and the embedding as the output projection."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -153,6 +153,6 @@ GRAPHS = {
         " regions) are annotated, nothing is tagged",
     ),
     "llama1b_twin": Graph(
-        functools.partial(trace, TWIN), "small twin: the training step of llama1b", inputs, SUBSTITUTIONS
+        functools.partial(trace, TWIN), "small copy: the training step of llama1b", inputs, SUBSTITUTIONS
     ),
 }

@@ -1,4 +1,5 @@
-"""AOTAutograd's forward and backward graph of a checkpointed attention block with dropout, for any batch size."""
+"""AOTAutograd's forward and backward graphs of checkpointed attention blocks with dropout, for any
+batch size."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class Size:
     layers: int
     width: int
     heads: int
-    batch: int  # of the trace; the graphs are for any
+    batch: int  # in the trace; the graphs accept any
     length: int
     classes: int
 
@@ -66,12 +67,12 @@ class Block(nn.Module):
 
 
 def dropout(x: Tensor) -> Tensor:
-    """Dropout as a GPU computes it; a CPU would take four simpler operators."""
+    """Dropout by the operator of a GPU. On a CPU, dropout calls four simpler operators."""
     return torch.ops.aten.native_dropout(x, 0.1, True)[0]
 
 
 class Classifier(nn.Module):
-    """Checkpointed blocks, a mean over positions, and classes; counts its steps."""
+    """Checkpointed blocks, a mean over positions, and classes. Counts its steps."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -89,7 +90,7 @@ class Classifier(nn.Module):
 
 @contextlib.contextmanager
 def _random_numbers(device: str) -> Iterator[None]:
-    """The partitioner gives a recomputed draw on a GPU a state of the GPU's generator, so there must be one."""
+    """Provides a GPU's generator, whose state the partitioner gives to recomputed draws."""
     if device == "cpu" or torch.cuda.is_available():
         yield
     else:
@@ -98,11 +99,11 @@ def _random_numbers(device: str) -> Iterator[None]:
 
 
 def capture(size: Size) -> tuple[Traced, Traced]:
-    """Dynamo, AOTAutograd's joint graph, the min-cut partitioner."""
+    """Captures both graphs by Dynamo, AOTAutograd's joint graph and the min-cut partitioner."""
     from torch._dynamo.functional_export import dynamo_graph_capture_for_export
 
     trace_gpu_free.enable_fake_cuda_backward()
-    torch._dynamo.reset()  # an earlier capture with other sizes would make more of them symbols
+    torch._dynamo.reset()  # after a capture with other sizes, more sizes would become symbols
     torch.fx.traceback.current_meta.clear()
     mode = trace_gpu_free.fake_mode()
     with mode, torch.device(size.device):
@@ -128,9 +129,10 @@ def capture(size: Size) -> tuple[Traced, Traced]:
 
 
 def inputs(which: int) -> list[object]:
-    """Of the forward graph real ones; of the backward graph what the forward graph then saves."""
+    """Returns real inputs of the forward graph, or the inputs of the backward graph that it
+    saves."""
     forward, backward = capture(TWIN)
-    close()  # else these would be fakes
+    close()  # AOTAutograd's modes would make these fake
     generator = seeded()
     x = torch.randn(TWIN.batch, TWIN.length, TWIN.width, generator=generator)
     labels = torch.randint(TWIN.classes, (TWIN.batch,), generator=generator)
@@ -155,7 +157,7 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
         yield f"pair_{side}", Graph(lambda which=which: capture(FULL)[which], f"{about}; 4 layers, width 512")
         yield f"pair_{side}_twin", Graph(
             lambda which=which: capture(TWIN)[which],
-            f"small twin: {about}",
+            f"small copy: {about}",
             functools.partial(inputs, which),
             SUBSTITUTIONS,
         )

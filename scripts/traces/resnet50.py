@@ -1,4 +1,5 @@
-"""ResNet-50, by torchvision: convolutions, batch norm with running statistics, cross entropy, backward."""
+"""ResNet-50, by torchvision: convolutions, batch norm with running statistics, cross entropy,
+backward."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from traces import Graph, Substitution, Traced, random_like, routes, seeded
 class Size:
     device: str
     blocks: tuple[int, int, int, int]
-    width: int  # of a group of the bottlenecks' middle convolution
+    width: int  # width per group of a bottleneck's middle convolution
     classes: int
     batch: int
     pixels: int
@@ -36,7 +37,7 @@ SUBSTITUTIONS = (
 
 
 def build(size: Size, mode: FakeTensorMode) -> tuple[nn.Module, list[Tensor]]:
-    """The model in training mode, and its images and labels."""
+    """Returns the model in training mode, and its images and labels."""
     from torchvision.models.resnet import Bottleneck, ResNet
 
     with mode, torch.device(size.device):
@@ -73,7 +74,7 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
         yield f"resnet50_{suffix}", Graph(functools.partial(trace, FULL, route), full)
         yield f"resnet50_{suffix}_twin", Graph(
             functools.partial(trace, TWIN, route),
-            f"small twin: {about}",
+            f"small copy: {about}",
             functools.partial(inputs, route),
             SUBSTITUTIONS if suffix == "flb" else SUBSTITUTIONS[:-1],
         )

@@ -1,4 +1,5 @@
-"""From a model and a loss to a graph: a training step by make_fx, or AOTAutograd's joint graph; real inputs for it."""
+"""Traces a model and a loss as a training step by make_fx or as AOTAutograd's joint graph, and
+makes real inputs."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ from torch.utils import _pytree as pytree
 
 from traces import Traced, close, keep_open, random_like, seeded
 
-Loss = Callable[..., Tensor]  # of the model and its inputs
+Loss = Callable[..., Tensor]  # (model, *inputs) -> loss
 
 
 def trace_step(model: nn.Module, loss: Loss, args: Sequence[Tensor], mode: FakeTensorMode) -> Traced:
-    """The graph of one step: loss(model, *args) and its gradients. Inputs are parameters, buffers, then `args`."""
+    """Traces one step: loss(model, *args) and its gradients. Inputs are parameters, buffers,
+    `args`."""
     parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
 
     def step(state: dict[str, Tensor], *args: Tensor) -> list[Tensor]:
@@ -32,7 +34,7 @@ def trace_step(model: nn.Module, loss: Loss, args: Sequence[Tensor], mode: FakeT
 
 
 class WithLoss(nn.Module):
-    """A model and its loss as the one module that AOTAutograd wants."""
+    """A model and its loss as one module, as AOTAutograd requires."""
 
     def __init__(self, model: nn.Module, loss: Loss) -> None:
         super().__init__()
@@ -44,7 +46,7 @@ class WithLoss(nn.Module):
 
 @contextlib.contextmanager
 def aot_tracing(mode: FakeTensorMode, model: nn.Module) -> Iterator[None]:
-    """What AOTAutograd runs under here: fake tensors of `mode`, annotations kept on nodes."""
+    """Sets AOTAutograd up to trace over fake tensors of `mode` and keep annotations on nodes."""
     if any(parameter.is_cuda for parameter in model.parameters()):
         trace_gpu_free.enable_fake_cuda_backward()
     torch.fx.traceback.current_meta.clear()
@@ -58,21 +60,22 @@ def aot_tracing(mode: FakeTensorMode, model: nn.Module) -> Iterator[None]:
 
 
 def trace_joint(model: nn.Module, loss: Loss, args: Sequence[object], mode: FakeTensorMode) -> Traced:
-    """The joint graph of loss(model, *args). Inputs are parameters, buffers, `args`, and the loss's tangent."""
+    """Traces the joint graph of loss(model, *args). Inputs are parameters, buffers, `args`, and the
+    loss's tangent."""
     module = WithLoss(model, loss)
     with aot_tracing(mode, model):
         captured = aot_export_joint_with_descriptors(keep_open(), module, tuple(args))
     return origins.joint(captured, loss=0, module=module)
 
 
-# Suffix of the names, route, and what README calls the graph.
+# Name suffix, route, and name of the kind of graph in README.md.
 FORMS = (("flb", trace_step, "one training step"), ("joint", trace_joint, "AOTAutograd's joint graph"))
 
 
 def real_inputs(traced: Traced, users: Sequence[object]) -> list[object]:
-    """Real CPU arguments to call a graph with: `users` for the user's own inputs, ones for tangents, small seeded
-    numbers for the rest. Variances are positive."""
-    close()  # else AOTAutograd's modes would make fakes of them
+    """Returns real CPU arguments for a graph: `users` for the user's inputs, ones for tangents,
+    small seeded numbers for the rest. Variances are positive."""
+    close()  # AOTAutograd's modes would make them fake
     graph_module, told = traced
     generator = seeded()
     result: list[object] = []

@@ -1,7 +1,8 @@
-"""Training steps of torchtitan's graph_trainer: Llama-3 and DeepSeek-V3 over fake process groups, and debug models.
+"""Training steps of torchtitan's graph_trainer: Llama-3 and DeepSeek-V3 over fake process groups,
+and debug models.
 
-Where torchtitan means a GPU, the model is made of fake CUDA tensors and traced under the same mode; on a CPU it is
-real and traced by torchtitan as it is.
+Models are traced over fake tensors, on a CUDA device if torchtitan targets a GPU. inputs() builds a
+real model on a CPU.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SPMD_BACKEND = "partial_dtensor"
 
 @dataclass(frozen=True)
 class Step:
-    """A model of torchtitan's registry, the ranks it is spread over, and the size of its inputs on one of them."""
+    """A model of torchtitan's registry, its ranks, and the size of its inputs on one rank."""
 
     family: str
     flavor: str
@@ -38,16 +39,17 @@ class Step:
     device: str
     batch: int
     length: int
-    layers: int | None = None  # only so many of the flavor's
+    layers: int | None = None  # the number of the flavor's layers to keep
     fsdp: int = 1
     tensor: int = 1
     expert: int = 1
-    chunks: int = 1  # of the loss
-    spread: bool = True  # over meshes, be they of one rank; else the model as it is
-    cleaned: bool = False  # by torchtitan's passes for dead code and for nodes that do nothing
+    chunks: int = 1  # number of chunks of the loss
+    spread: bool = True  # parallelized over meshes, even of one rank; else the plain model
+    cleaned: bool = False  # by torchtitan's passes for dead code and no-op nodes
 
     def placed(self) -> Step:
-        """The same over the mesh that `place` asks for: the second dimension is that of experts where there are some."""
+        """Returns the same step over the mesh of `place`, whose second dimension is for experts if
+        any, else for tensor parallelism."""
         if place.mesh is None or not self.spread:
             return self
         outer, inner = place.mesh
@@ -64,13 +66,13 @@ DEBUG_LLAMA = Step("llama3", "debugmodel", "sdpa", "cpu", batch=2, length=64, sp
 CHUNKED_LLAMA = Step("llama3", "debugmodel", "sdpa", "cpu", batch=2, length=64, layers=2, chunks=4, spread=False)
 
 NORM = Substitution(
-    "aten._fused_rms_norm and its backward", "the elementary operators they stand for", "a CPU has no kernel"
+    "aten._fused_rms_norm and its backward", "the elementary operators they consist of", "a CPU has no kernel"
 )
-SLICES = Substitution("slices that cut nothing behind gathers", "fewer of them", "DTensor leaves them out at this size")
+SLICES = Substitution("slices behind gathers that remove nothing", "fewer slices", "DTensor leaves them out at this size")
 LLAMA8B_SUBSTITUTIONS = (
     Substitution("flavor 8B: 32 layers, width 4096, 32 and 8 heads", "debugmodel: 2 layers, 256, 16 heads", "memory"),
     Substitution("batch 2, sequence 8192", "batch 2, sequence 128", "memory and time"),
-    Substitution("16 x 8 ranks", "2 x 2 ranks, collectives as if all ranks held the same", "memory and time"),
+    Substitution("16 x 8 ranks", "2 x 2 ranks, collectives as if all ranks held equal data", "memory and time"),
     Substitution("device cuda:0", "device cpu", "runs on a CPU"),
     NORM,
     SLICES,
@@ -88,17 +90,17 @@ DEEPSEEK16B_SUBSTITUTIONS = (
 
 @dataclass(frozen=True)
 class Built:
-    """A model on its meshes, its loss, and what one step takes."""
+    """A model on its meshes, its loss, and the arguments of one step."""
 
     model: nn.Module
     loss: object
-    args: tuple[object, ...]  # tokens, labels, number of valid tokens, further arguments of the model
-    mode: FakeTensorMode | None  # None: everything is real
+    args: tuple[object, ...]  # tokens, labels, number of valid tokens, further model arguments
+    mode: FakeTensorMode | None  # None: all tensors are real
 
 
 def build(step: Step, real: bool = False) -> Built:
-    """The model as torchtitan's trainer builds it, fake or real. Meshes look at real numbers, so they come before any
-    fake mode."""
+    """Builds the model as torchtitan's trainer does, fake or real. Meshes read real numbers, so
+    they are built before any fake mode."""
     from torchtitan.components.loss import CrossEntropyLoss
     from torchtitan.experiments.graph_trainer.chunked_loss import ChunkedLossWrapperWithParamGrads
     from torchtitan.experiments.graph_trainer.common_utils import maybe_register_blockmask_pytree_node
@@ -122,7 +124,7 @@ def build(step: Step, real: bool = False) -> Built:
 
 
 def _spec(step: Step) -> Any:
-    """Torchtitan's record of the model: configuration, and how to spread it."""
+    """Returns torchtitan's specification of the model: configuration and parallelization."""
     registry = importlib.import_module(f"torchtitan.experiments.graph_trainer.{step.family}")
     spec = registry.model_registry(step.flavor, attn_backend=step.attention)
     spec.model.layers = spec.model.layers[: step.layers]
@@ -132,7 +134,7 @@ def _spec(step: Step) -> Any:
 
 
 def _plain(step: Step) -> nn.Module:
-    """The model on `meta`, whole; its modules write their paths on nodes."""
+    """Returns the whole model on `meta`. Its modules write their paths on nodes."""
     from torchtitan.experiments.graph_trainer.common_utils import annotate_module_fqns
 
     with torch.device("meta"):
@@ -143,8 +145,8 @@ def _plain(step: Step) -> nn.Module:
 
 @functools.cache
 def _meshes(fsdp: int, tensor: int, expert: int, device: str) -> Any:
-    """Torchtitan's meshes of ranks that are not there: the same in a process each time, so that a graph finds its
-    groups whatever was traced or run before it."""
+    """Returns torchtitan's meshes of fake ranks. They are the same in a process each time, so a
+    graph finds its groups whatever ran before it."""
     from torchtitan.distributed import ParallelDims
     from torchtitan.distributed import utils as dist_utils
 
@@ -166,7 +168,7 @@ def _meshes(fsdp: int, tensor: int, expert: int, device: str) -> Any:
 
 
 def _spread(step: Step) -> nn.Module:
-    """The model on `meta`, its parameters sharded over the meshes."""
+    """Returns the model on `meta`, with parameters sharded over the meshes."""
     from torchtitan.config import ParallelismConfig, TrainingConfig
     from torchtitan.experiments.graph_trainer.configs import GraphTrainerCompileConfig
 
@@ -208,7 +210,8 @@ def _spread(step: Step) -> nn.Module:
 
 
 def _arguments(step: Step, model: nn.Module) -> tuple[object, ...]:
-    """Tokens, labels, the number of valid tokens over all ranks, positions and, for flex attention, the masks."""
+    """Returns tokens, labels, the number of valid tokens over all ranks, positions and, for flex
+    attention, masks."""
     shape, device = (step.batch, step.length), torch.device(step.device)
     vocabulary = model.config.vocab_size
     tokens, labels = (torch.randint(vocabulary, shape, generator=_generator(device), device=device) for _ in range(2))
@@ -227,8 +230,9 @@ def _generator(device: torch.device) -> torch.Generator | None:
 
 @contextlib.contextmanager
 def _as_traced(step: Step, built: Built) -> Iterator[None]:
-    """Lets torchtitan's tracer work under the mode the model was made in, and keeps the loss on its shards. Flex
-    attention refuses to be differentiated on a CPU, though its operators for it run there."""
+    """Makes torchtitan's tracer use the model's fake mode, and keeps the loss on its shards. Also
+    disables a
+    check: flex attention refuses backward on a CPU, although its operators run there."""
     from torch.distributed.tensor.parallel import loss_parallel
     from torchtitan.experiments.graph_trainer import make_fx_tracer
 
@@ -245,7 +249,7 @@ def _as_traced(step: Step, built: Built) -> Iterator[None]:
 
 
 def trace_step(step: Step) -> Traced:
-    """Forward, loss and backward as graph_trainer traces them."""
+    """Traces forward, loss and backward as graph_trainer does."""
     from torchtitan.experiments.graph_trainer.make_fx_tracer import minimal_fx_tracer
     from torchtitan.experiments.graph_trainer.remove_noop_passes import (
         canonicalize_graph_pass,
@@ -265,7 +269,7 @@ def trace_step(step: Step) -> Traced:
 
 
 def trace_joint(step: Step) -> Traced:
-    """AOTAutograd's joint graph of the same model and loss."""
+    """Traces AOTAutograd's joint graph of the same model and loss."""
     from torchtitan.experiments.graph_trainer.common_utils import compute_annotated_loss
     from torchtitan.experiments.graph_trainer.make_fx_tracer import _skip_nested_compile
 
@@ -280,7 +284,8 @@ def trace_joint(step: Step) -> Traced:
 
 
 def inputs(step: Step, route: Callable[[Step], Traced]) -> list[object]:
-    """What the traced graph takes: the state of a real model, then its inputs, with shards and meshes for DTensors."""
+    """Returns inputs of the traced graph: the state of a real model, then its inputs. A DTensor
+    becomes its shard and mesh."""
     from torchtitan.experiments.graph_trainer.make_fx_tracer import _unwrap_subclasses, extract_module_state
 
     built = build(step.placed(), real=True)
@@ -293,8 +298,8 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
     from_trainer = "as graph_trainer of torchtitan traces it"
     joint = "by AOTAutograd, with descriptors"
     llama = (
-        "Llama-3 8B, FSDP over 16 and tensor parallelism over 8 ranks that are not there, flex attention (the default"
-        " of graph_trainer, and one that a CPU runs)"
+        "Llama-3 8B, FSDP over 16 and tensor parallelism over 8 fake ranks, flex attention (the default"
+        " of graph_trainer, which a CPU can run)"
     )
     for suffix, route, what in (
         ("flb", trace_step, f"one training step, {from_trainer}, of {llama}"),
@@ -305,22 +310,22 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
         yield f"llama8b_{suffix}_twin", _twin(LLAMA8B_TWIN, route, what, LLAMA8B_SUBSTITUTIONS)
     about = (
         f"one training step, {from_trainer}, of DeepSeek-V3 16B, a mixture of 64 experts: FSDP over 16 and expert"
-        " parallelism over 8 ranks that are not there, flex attention, sizes that depend on data"
+        " parallelism over 8 fake ranks, flex attention, sizes that depend on data"
     )
     full = f"{about}; 27 layers, batch 2, sequence 4096"
     yield "deepseek16b", Graph(functools.partial(trace_step, DEEPSEEK16B), full, has_ranks=True, has_mesh=True)
     yield "deepseek16b_twin", _twin(DEEPSEEK16B_TWIN, trace_step, about, DEEPSEEK16B_SUBSTITUTIONS)
-    debug = "of torchtitan's debug Llama on a CPU, not spread over ranks"
+    debug = "of torchtitan's debug Llama on a CPU, on one rank"
     yield "titan_debug", Graph(
         functools.partial(trace_step, DEBUG_LLAMA),
-        f"one training step {debug}: 6 layers, after torchtitan's passes for dead code and for nodes that do nothing."
+        f"one training step {debug}: 6 layers, after torchtitan's passes for dead code and no-op nodes."
         " The sums of gradients between layers carry the module path of the loss",
         functools.partial(inputs, DEBUG_LLAMA, trace_step),
     )
     yield "titan_chunked_loss", Graph(
         functools.partial(trace_step, CHUNKED_LLAMA),
-        f"one training step {debug}: 2 layers, the loss in 4 chunks, so that forward and backward take turns and"
-        " writes to the sum of gradients are ordered by the graph alone",
+        f"one training step {debug}: 2 layers, the loss in 4 chunks: forward and backward alternate, and"
+        " only the graph orders writes to the sum of gradients",
         functools.partial(inputs, CHUNKED_LLAMA, trace_step),
     )
 
@@ -328,7 +333,7 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
 def _twin(step: Step, route: Callable[[Step], Traced], about: str, substitutions: Sequence[Substitution]) -> Graph:
     return Graph(
         functools.partial(route, step),
-        f"small twin: {about}",
+        f"small copy: {about}",
         functools.partial(inputs, step, route),
         substitutions,
         has_ranks=True,

@@ -1,4 +1,5 @@
-"""Steps of GPT-2 on the GPU by `fxopt run --device cuda`: the bits of the CPU, and the allocator's events that `fxopt mem` predicts."""
+"""Steps of GPT-2 by `fxopt run --device cuda`: bits compared with the CPU's, and allocator events
+compared with the prediction of `fxopt mem`."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from stage import ROOT, Context, Process, Stage, each_unit
 from step_runs import prepared, run_step
 
 GRAPHS = ("gpt2_flb_twin", "gpt2_joint_twin", "gpt2_flb")
-# Behind full recompute the step of full size fits any card, and a CPU.
+# With full recompute the full-size step fits any card, and a CPU.
 WAYS = {"arena": (), "4 streams": ("--streams", "4"), "allocator": ("--memory", "allocator")}
 
 
@@ -48,7 +49,7 @@ def table_of(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         events = row.get("first_difference") or (f"{row['equal_allocator_events']} equal" if "equal_allocator_events" in row else "")
         cells.append([row["graph"], row["way"], str(row["outputs"]), str(row["differing"]), events])
-    return table(["graph", "memory", "outputs", "with other bits than the CPU's", "allocator's events"], cells)
+    return table(["graph", "memory", "outputs", "bits differ from the CPU's", "allocator's events"], cells)
 
 
-STAGE = Stage("bits", "steps of GPT-2 on the GPU beside the CPU's bits, and the allocator's events", -1, 120, processes, run, table_of)
+STAGE = Stage("bits", "GPT-2's steps on the GPU: bits against the CPU's, allocator's events", -1, 120, processes, run, table_of)

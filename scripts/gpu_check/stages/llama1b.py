@@ -1,4 +1,5 @@
-"""A Llama's training step: eager, with eager checkpointing, and traced, optimized and executed as a graph: peaks, bits, times."""
+"""A Llama's training step: peaks, bits and times of the eager step, of eager checkpointing, and of
+the optimized graph."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ GRAPHS = {
 }
 REFERENCES = {"graph": "eager", "graph per-op": "eager per-op", "graph full": "eager full"}
 STEPS = 4  # the first is not timed; without a GPU it is the only one
-SIZES = {  # width, hidden width, layers, heads, heads of keys and values, words, batch, length: Llama 3.2 1B
+# Width, hidden width, layers, heads, heads of keys and values, words, batch, length: Llama 3.2 1B,
+# and a small copy for a dry run.
+SIZES = {
     False: (2048, 8192, 16, 32, 8, 128256, 2, 2048),
     True: (64, 128, 2, 4, 2, 97, 2, 16),
 }
@@ -33,7 +36,8 @@ def processes(context: Context) -> list[Process]:
 
 
 def run(context: Context, keys: Sequence[str]) -> Iterator[tuple[str, Row | None]]:
-    """The eager step comes first, whoever asks: its loss and gradients are what others are compared with."""
+    """Runs the units. The eager step always runs first: its loss and gradients are the
+    reference."""
     os.environ["FXOPT"] = context.fxopt
     step = Step(context)
     if "eager" not in keys:
@@ -42,7 +46,7 @@ def run(context: Context, keys: Sequence[str]) -> Iterator[tuple[str, Row | None
 
 
 class Step:
-    """The model, its inputs, and what the eager step gave."""
+    """The model, its inputs, and the results of the eager step."""
 
     def __init__(self, context: Context) -> None:
         import torch
@@ -116,8 +120,8 @@ class Step:
         return self.measure(step, lambda values: self.by_parameter(values, told), inputs) | {"predicted_ideal_peak": predicted}
 
     def by_parameter(self, values: list[object], told: dict[str, object]) -> list[object]:
-        """The loss and one gradient for each parameter, as the eager step gives them. The graph has one for each name of a parameter
-        that has two."""
+        """Returns the loss and one gradient per parameter, as the eager step does. The graph has
+        one gradient for each name of a parameter with two names."""
         found: dict[int, object] = {}
         for value, role in zip(values, told["outputs"], strict=True):
             if role.get("role") != "gradient" or value is None:
@@ -127,7 +131,8 @@ class Step:
         return [values[0], *(found[id(parameter)] for parameter in self.model.parameters())]
 
     def trace(self) -> tuple[object, dict[str, object]]:
-        """The joint graph of the same model over fake tensors: no memory is taken."""
+        """Returns the joint graph of the same model, traced over fake tensors without device
+        memory."""
         import trace_gpu_free
         from traces import close, number_identities, routes
         from traces.gpt2 import traceable
@@ -167,12 +172,12 @@ class Step:
             return joint_models.language(model, tokens, labels)
 
     def attention(self) -> contextlib.AbstractContextManager[object]:
-        """One kernel for all, so that bits can be compared."""
+        """Selects the same attention kernel for all steps, to make bits comparable."""
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
         return contextlib.nullcontext() if self.context.is_dry else sdpa_kernel(SDPBackend.FLASH_ATTENTION)
 
-    # ---- what is measured
+    # ---- measuring
 
     def measure(
         self,
@@ -181,14 +186,14 @@ class Step:
         given: list[object],
         is_reference: bool = False,
     ) -> Row:
-        """Peaks of the first step and of the last, in bytes, and the median time of the others. Results live while peaks are
-        read."""
+        """Returns the peaks of the first and last steps in bytes, and the median time of all steps
+        after the first. Results are live while peaks are read."""
         from cuda_meter import CudaMeter, FakeMeter
 
         meter = FakeMeter(self.device) if self.context.is_dry else CudaMeter(self.device)
         meter.empty_cache()
         if self.context.is_dry:
-            meter.hold_all(given)  # what is there before the step
+            meter.hold_all(given)  # memory in use before the step
         row: Row = {}
         seconds = []
         for number in range(1 if self.context.is_dry else STEPS):
@@ -205,13 +210,13 @@ class Step:
         return row
 
     def compare(self, values: list[object], is_reference: bool) -> Row:
-        """How many of the loss and the gradients have other bits than those of the eager step, which are kept on the host.
-        RuntimeError if that step failed."""
+        """Counts the losses and gradients whose bits differ from the eager step's, which are kept
+        on the host. Raises RuntimeError if the eager step failed."""
         if is_reference:
             self.reference = [value.cpu() for value in values]
             return {"compared": 0, "differ": 0}
         if self.reference is None:
-            raise RuntimeError("the eager step failed, so that there is nothing to compare with")
+            raise RuntimeError("nothing to compare with: the eager step failed")
         pairs = [(one.to(self.device), other) for one, other in zip(self.reference, values, strict=True)]
         differing = [(one, other) for one, other in pairs if not self.torch.equal(one, other)]
         most = max((float((one.float() - other.float()).abs().max()) for one, other in differing), default=0.0)
@@ -219,7 +224,8 @@ class Step:
 
 
 def checkpointed(forward: Callable[..., object], policy: str) -> Callable[..., object]:
-    """A layer's forward under eager checkpointing. per-op saves attention and every other matrix product, as `sac` does."""
+    """Returns a layer's forward under eager checkpointing. per-op saves attention and every second
+    matrix product, as `sac` does."""
     import torch
     from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
@@ -266,8 +272,8 @@ def table_of(rows: Sequence[Row]) -> list[str]:
             key, gib(peak), gib(row["last_step"].get("reserved")), beside, gib(row.get("predicted_ideal_peak")), equal,
             f"{row['seconds_of_step'] * 1e3:.1f}",
         ])  # fmt: skip
-    heads = ["step", f"{kind} GiB", "reserved", "to eager alike", "ideal peak predicted", "bits equal", "ms"]
+    heads = ["step", f"{kind} GiB", "reserved", "/ eager", "predicted ideal peak", "bits equal", "ms"]
     return table(heads, cells)
 
 
-STAGE = Stage("llama1b", "Llama 3.2 1B: eager, eager checkpointing, and as a graph by fxopt", 2, 100, processes, run, table_of)
+STAGE = Stage("llama1b", "Llama 3.2 1B: eager, eager checkpointing, and as fxopt's graph", 2, 100, processes, run, table_of)

@@ -1,4 +1,5 @@
-"""Peaks of graphs, as the caching allocator reports them, beside what `fxopt mem` predicts; and the first allocation that differs."""
+"""Peaks of graphs from the caching allocator, compared with the prediction of `fxopt mem`, and the
+first allocation that differs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ STEPS = 3
 
 
 def processes(context: Context) -> list[Process]:
-    """One for each kind of segments, with all graphs in it."""
+    """Returns one process for each kind of segments, with all graphs."""
     units = [f"{graph} {variant}" for graph in GRAPHS for variant in VARIANTS]
     return [
         Process([f"{segments} {unit}" for unit in units], {"PYTORCH_ALLOC_CONF": setting})
@@ -37,8 +38,8 @@ def processes(context: Context) -> list[Process]:
 
 
 def profile(context: Context) -> str | None:
-    """The device profile that predicts: of the card, if there is one, and of this torch. Without a GPU results alone are
-    counted, and predicted."""
+    """Returns the device profile for predictions, from the card, if known, and the version of
+    torch. None for a dry run, which counts and predicts results only."""
     import torch
 
     if context.is_dry:
@@ -50,14 +51,14 @@ def profile(context: Context) -> str | None:
 
 @dataclass(frozen=True)
 class Ready:
-    """A graph optimized, read, and judged by the program, none of which needs the device."""
+    """A graph after the work that needs no device: optimizing, reading and predicting."""
 
     module: dict[str, object]
     predicted: dict[str, int]
 
 
 def run(context: Context, keys: Sequence[str]) -> Iterator[tuple[str, Row | None]]:
-    """What the program does goes on beside the measuring."""
+    """Runs the units. The program prepares graphs in threads while others are measured."""
     fxopt, device = Fxopt(context.fxopt), profile(context)
     os.environ["FXOPT"] = context.fxopt
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -66,7 +67,8 @@ def run(context: Context, keys: Sequence[str]) -> Iterator[tuple[str, Row | None
 
 
 def source_of(fxopt: Fxopt, name: str, variant: str, is_small: bool, folder: pathlib.Path) -> pathlib.Path:
-    """A graph of testdata, or a file in `folder` that the variant's passes make of it."""
+    """Returns the path of a graph of testdata, or the path in `folder` of the graph after the
+    variant's passes."""
     path = FOLDER / f"{name}_joint{'_small' if is_small else ''}.pb.zst"
     if not VARIANTS[variant]:
         return path
@@ -93,7 +95,7 @@ def unit(context: Context, key: str, device: str | None, ready: Ready) -> Row:
     row: Row = {"graph": name, "variant": variant, "segments": segments, "profile": device, "predicted": ready.predicted}
     row["measured"] = memory_runs.measure(subject, 1 if context.is_dry else STEPS, context.is_dry)
     if not context.is_dry and CudaMeter(subject.device).is_expandable() != (segments == "expandable"):
-        raise RuntimeError(f"the allocator does not run {segments} segments")
+        raise RuntimeError(f"the allocator does not use {segments} segments")
     if subject.remarks:
         row["remarks"] = subject.remarks
     if segments == "classic":
@@ -106,7 +108,8 @@ def unit(context: Context, key: str, device: str | None, ready: Ready) -> Row:
 
 
 def rows_of(rows: Sequence[Row]) -> Iterator[list[str]]:
-    """Cells of the table. Of the first step: it is what a job that dies at its start reaches."""
+    """Yields cells of the table. They show the first step, the peak of a job that fails at its
+    start."""
     order = {key: place for place, key in enumerate((graph, variant) for graph in GRAPHS for variant in VARIANTS)}
     for row in sorted(rows, key=lambda row: (order[row["graph"], row["variant"]], row["segments"])):
         measured, predicted = row["measured"]["1"], row["predicted"]
@@ -126,11 +129,12 @@ def table_of(rows: Sequence[Row]) -> list[str]:
     lines += ["", f"billed allocation by allocation: {len(billed)}"]
     for kind, text in (("first_difference_of_results", "results"), ("first_difference", "first difference")):
         lines += [f"{text}: {row['graph']} {row['variant']}: {row[kind]}" for row in billed if row[kind]]
-    return lines + workspaces(billed, "operators", "beside results") + workspaces(billed, "once", "the first time alone")
+    return lines + workspaces(billed, "operators", "besides results") + workspaces(billed, "once", "first call only")
 
 
 def workspaces(billed: Sequence[Row], part: str, text: str) -> list[str]:
-    """What operators took of the allocator besides their results, at most: the lines `workspace` and `persistent` of a profile."""
+    """Returns the most memory that each operator allocated besides its results: the lines
+    `workspace` and `persistent` of a profile."""
     most: dict[str, int] = {}
     for row in billed:
         for target, size in row[part].items():
@@ -138,4 +142,4 @@ def workspaces(billed: Sequence[Row], part: str, text: str) -> list[str]:
     return [f"{text}: {target}: {size} bytes at most" for target, size in sorted(most.items())]
 
 
-STAGE = Stage("memory", "peaks of 12 graphs x none, per-op, full, beside `fxopt mem`", 1, 240, processes, run, table_of)
+STAGE = Stage("memory", "peaks of 12 graphs x none, per-op, full, compared with `fxopt mem`", 1, 240, processes, run, table_of)

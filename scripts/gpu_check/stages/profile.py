@@ -1,4 +1,5 @@
-"""The lines of a device profile, measured: memory outside the allocator, rates, short kernels, copies."""
+"""Measurements for the lines of a device profile: memory outside the allocator, rates, short
+kernels, copies."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from stage import ROOT, Context, Process, Stage, each_unit, profile_of_card
 
 SHIPPED = ROOT / "ir" / "device" / "profiles"
 FLOPS = {"bf16": "bfloat16", "f16": "float16", "tf32": "float32", "f32": "float32", "f64": "float64"}
-# In the order in which they must run: what is outside the allocator grows with what the process did before.
+# In the required order: memory outside the allocator grows with the work of the process.
 KEYS = (
     "outside context", "outside modules", "constant device.memory", "constant device.sms", "constant device.capability",
     "constant device.l2", "bandwidth", "constant device.kernel", *(f"flops {name}" for name in FLOPS),
     "persistent aten.mm.default cublas", "host launch", "host to device", "device to host",
 )  # fmt: skip
-# No lines of a profile: nothing reads them yet.
+# Keys that are not lines of a profile, because nothing reads them yet.
 REMARKS = {
     "host launch": "nanoseconds from one eager call to the next",
     "host to device": "bytes per second, pinned",
@@ -32,19 +33,20 @@ def processes(context: Context) -> list[Process]:
 
 
 def run(context: Context, keys: Sequence[str]) -> Iterator[tuple[str, Row | None]]:
-    """Memory outside the allocator is read first, whatever is asked for: later it is more."""
+    """Runs the units. Memory outside the allocator is read first in any case, because it grows
+    later."""
     meter = Meter(context)
     yield from each_unit(keys, meter.row)
 
 
 def used_bytes() -> int:
-    """Of the whole card."""
+    """Returns the used memory of the whole card."""
     query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
     return int(subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0]) << 20
 
 
 class Meter:
-    """Figures of the device by key."""
+    """Measures the device's figures by key."""
 
     def __init__(self, context: Context) -> None:
         before = 0 if context.is_dry else used_bytes()
@@ -62,7 +64,8 @@ class Meter:
         self.outside["modules"] = used_bytes() - before - torch.cuda.memory_reserved() - self.outside["context"]
 
     def touch(self) -> None:
-        """Calls of the libraries that a training step loads: products, convolutions, attention, reductions, random numbers."""
+        """Calls the libraries that a training step loads: products, convolutions, attention,
+        reductions, random numbers."""
         torch, F = self.torch, self.torch.nn.functional
         for dtype in (torch.float32, torch.bfloat16):
             x = torch.randn(64, 64, device=self.device, dtype=dtype, requires_grad=True)
@@ -78,7 +81,7 @@ class Meter:
 
     def row(self, key: str) -> Row:
         value = self.value(key)
-        return {"skipped": "only a card has it"} if value is None else {"value": value}
+        return {"skipped": "needs a GPU"} if value is None else {"value": value}
 
     def value(self, key: str) -> int | None:
         kind, _, name = key.partition(" ")
@@ -111,7 +114,7 @@ class Meter:
     # ---- times
 
     def seconds(self, call: Callable[[], object], runs: int = 5) -> float:
-        """The median of one call, after one that is not counted."""
+        """Returns the median time of a call, after one warmup."""
         times = []
         for number in range(runs + 1):
             self.wait()
@@ -138,19 +141,20 @@ class Meter:
             torch.backends.cuda.matmul.allow_tf32 = before
 
     def bandwidth(self) -> int:
-        """Of a copy, which reads and writes each byte."""
+        """Returns the bytes per second of a copy, which reads and writes each byte."""
         size = 1 << (20 if self.is_dry else 30)
         source = self.torch.zeros(size, dtype=self.torch.uint8, device=self.device)
         target = self.torch.empty_like(source)
         return round(2 * size / self.seconds(lambda: target.copy_(source)))
 
     def kernel(self) -> int | None:
-        """Nanoseconds of a kernel of one element among many, of a CUDA graph: no launch from the host counts."""
+        """Returns the nanoseconds of a one-element kernel in a CUDA graph of many, without host
+        launches."""
         if self.is_dry:
             return None
         torch, count = self.torch, 1000
         x = torch.zeros(1, device=self.device)
-        x.add_(1)  # loads the kernel, which a recording may not
+        x.add_(1)  # loads the kernel, which a capture cannot do
         recorded = torch.cuda.CUDAGraph()
         with torch.cuda.graph(recorded):
             for _ in range(count):
@@ -177,7 +181,7 @@ class Meter:
         return round(size / self.seconds(lambda: target.copy_(source, non_blocking=True)))
 
     def cublas(self) -> int | None:
-        """What a handle keeps from its first product on."""
+        """Returns the bytes that a cuBLAS handle keeps after its first product."""
         if self.is_dry:
             return None
         torch = self.torch
@@ -193,7 +197,7 @@ class Meter:
 
 
 def shipped(card: str) -> tuple[str, dict[str, int]]:
-    """The name of the shipped profile of this card, else h100, and its figures."""
+    """Returns name and figures of the shipped profile of this card, else of h100."""
     name = profile_of_card(card) or "h100"
     text = "\n".join((SHIPPED / file).read_text(encoding="utf-8") for file in (f"{name}.device", "torch-common.workspaces"))
     lines = re.findall(r"^((?:constant|flops|outside|persistent) \S+(?: \w+)?|bandwidth) = (\d+) ", text, re.MULTILINE)
@@ -213,7 +217,8 @@ def table_of(rows: Sequence[Row]) -> list[str]:
 
 
 def files_of(rows: Sequence[Row]) -> dict[str, str]:
-    """A profile for --device, of what was measured; it replaces the lines of the shipped one in front of it."""
+    """Returns a profile of the measured values, for --device after a shipped one, whose lines it
+    replaces."""
     machine = rows[0]["machine"]
     name = f"{slug(machine['card'])}-measured"
     lines = [f"# {machine['card']}, driver {machine['driver']}, torch {machine['torch']}", f"device {name}"]
@@ -226,4 +231,4 @@ def files_of(rows: Sequence[Row]) -> dict[str, str]:
     return {".device": "\n".join(lines) + "\n"}
 
 
-STAGE = Stage("profile", "the lines of a device profile, beside the shipped one", 3, 60, processes, run, table_of, files_of)
+STAGE = Stage("profile", "the lines of a device profile, against the shipped one", 3, 60, processes, run, table_of, files_of)

@@ -1,4 +1,5 @@
-"""GPT-2's step on the GPU by `fxopt run`: time beside PyTorch's eager kernels and its CUDA graphs, launch cost, memory; and a product."""
+"""GPT-2's step on the GPU by `fxopt run`: time compared with PyTorch's eager kernels and its CUDA
+graphs, launch cost and memory; and one matrix product."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def unit(context: Context, key: str, folder: pathlib.Path) -> Row:
 
 
 def steps_of(context: Context, path: pathlib.Path) -> int:
-    """How many nodes a run launches."""
+    """Returns the number of nodes that a run launches."""
     return sum(each["seconds"] > 0 for each in run_step(context.fxopt, path, "--device", "cuda", "--per-node")["nodes"])
 
 
@@ -92,7 +93,7 @@ def captured(graph: Callable[..., object], inputs: Sequence[object]) -> Callable
 
 
 def timed(context: Context, call: Callable[[], object]) -> float:
-    """Median seconds; on the GPU by events."""
+    """Returns the median seconds of a call, on the GPU by events."""
     import torch
 
     found = []
@@ -124,8 +125,8 @@ def table_of(rows: Sequence[Row]) -> list[str]:
         rate = f"{row['flop_per_second'] / 1e12:.1f} TFLOP/s" if "flop_per_second" in row else ""
         against = f"{row['seconds'] / eager:.2f}" if eager and not rate else rate
         cells.append([row["what"], f"{row['seconds'] * 1e3:.3f}", against, launch, *told, memory.get("first_difference", "")])
-    heads = ["", "ms", "of PyTorch's eager time", "us to launch a node", "allocated GiB (of predicted)", "reserved GiB", "first difference"]
+    heads = ["", "ms", "x eager time", "us per node launch", "allocated GiB (/ predicted)", "reserved GiB", "first difference"]
     return table(heads, cells)
 
 
-STAGE = Stage("run", "GPT-2's step by `fxopt run` beside PyTorch: time, launches, memory; a product", 0, 100, processes, run, table_of)
+STAGE = Stage("run", "GPT-2's step by `fxopt run` and PyTorch: time, launches, memory; a product", 0, 100, processes, run, table_of)

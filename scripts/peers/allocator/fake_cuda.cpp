@@ -1,5 +1,6 @@
-// The part of the CUDA runtime and driver that PyTorch's allocator calls, over a SimulatedDevice: the allocator itself
-// runs unchanged on a machine without a GPU. Linked into the program, whose symbols come before those of libcudart.
+// The part of the CUDA runtime and driver that PyTorch's allocator calls, over a SimulatedDevice:
+// the allocator itself runs unchanged on a machine without a GPU. Linked into the program, whose
+// symbols come before those of libcudart.
 
 #include "scripts/peers/allocator/fake_cuda.h"
 

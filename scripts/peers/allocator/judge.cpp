@@ -1,6 +1,7 @@
-// judge [FIRST] COUNT [FILE]: random traces, each given to PyTorch's own CUDA caching allocator (on a device that is only
-// numbers) and to the second model of its rules, which must agree on every address and statistic after each operation.
-// The model in turn agrees with fxopt's allocator: tests/core/allocator_property_test.cpp. One process per trace.
+// judge [FIRST] COUNT [FILE]: gives random traces to PyTorch's own CUDA caching allocator (on a
+// device that is only numbers) and to the second model of its rules. Both must agree on every
+// address and statistic after each operation. The model agrees with fxopt's allocator in turn:
+// tests/core/allocator_property_test.cpp. One process per trace.
 // FILE gets a line for each trace: Duel::digest(), or "-" if they disagree.
 
 #include <cstdlib>
@@ -20,7 +21,7 @@
 #include "scripts/peers/allocator/fake_cuda.h"
 #include "tests/core/allocator_trace.h"
 
-// Exported, and declared in a header that installations leave out.
+// Exported, and declared in a header that installations omit.
 namespace c10::cuda::_internal {
 void setHasPrimaryContext(bool (*has)(c10::DeviceIndex));
 }
@@ -49,7 +50,7 @@ std::string settings_of(const AllocatorConfig& config) {
   return text + "]";
 }
 
-// PyTorch's allocator in the shape of ours.
+// Adapts PyTorch's allocator to the interface of ours.
 class TorchAllocator {
   using PoolId = std::pair<int64_t, int64_t>;
 
@@ -60,7 +61,8 @@ class TorchAllocator {
     torch_cuda::init(1);
     c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
     torch_cuda::CUDAAllocatorConfig::set_expandable_segments_handle_type(
-        torch_cuda::Expandable_Segments_Handle_Type::POSIX_FD);  // or it looks for NVLink fabrics
+        // otherwise it looks for NVLink fabrics
+        torch_cuda::Expandable_Segments_Handle_Type::POSIX_FD);
     c10::cuda::detail::init_p2p_access_cache(1);
     torch_cuda::setMemoryFraction(config.memory_fraction, 0);
   }
@@ -132,7 +134,7 @@ class TorchAllocator {
     uint64_t address;
     int64_t bytes;
     int64_t requested_bytes;
-    int state;  // as BlockState
+    int state;  // a BlockState
   };
   struct Segment {
     uint64_t address;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds judge.cpp against an installed PyTorch for CUDA (no GPU is needed) and runs it on random traces.
+# Builds judge.cpp against an installed PyTorch for CUDA and runs it on random traces. Needs no GPU.
 #
-#   scripts/peers/allocator/run.sh [FIRST] [COUNT] [FILE]     COUNT traces, 1000 if not given, from number FIRST on
+#   scripts/peers/allocator/run.sh [FIRST] [COUNT] [FILE]    COUNT traces (default: 1000) from FIRST
 #
 # FILE gets a digest of each; tests/cases/allocator_torch.txt has those of the first 2000.
 #

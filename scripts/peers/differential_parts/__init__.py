@@ -1,1 +1,2 @@
-"""Parts of differential.py: random programs, random pipelines, and what an execution lets a caller see."""
+"""Parts of differential.py: random programs, random pipelines, and the observable results of an
+execution."""

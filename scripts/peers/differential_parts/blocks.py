@@ -1,5 +1,6 @@
-"""Layers and losses of random training steps. A layer takes the activation, of two dimensions and as wide as WIDTH, its
-parameters and its state, and gives the next activation; some write in place, in forward or in backward."""
+"""Layers and losses of random training steps. A layer takes the activation (two dimensions, as wide
+as WIDTH), its parameters and its state, and returns the next activation. Some write in place, in
+forward or in backward."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class Block:
 
 SQUARE = (WIDTH, WIDTH)
 ROW = (WIDTH,)
-ROWS, COLUMNS = (WIDTH // WORLD, WIDTH), (WIDTH, WIDTH // WORLD)  # what one rank has of a square
+ROWS, COLUMNS = (WIDTH // WORLD, WIDTH), (WIDTH, WIDTH // WORLD)  # one rank's shard of a square
 
 
 class WritesItsView(torch.autograd.Function):
@@ -48,7 +49,7 @@ class WritesItsView(torch.autograd.Function):
 
 
 class WritesWhatItHasRead(torch.autograd.Function):
-    """Reads what forward saved, and writes it then, both before any gradient is read."""
+    """Reads saved values, then writes them, both before any gradient is read."""
 
     @staticmethod
     def forward(ctx, x):
@@ -63,7 +64,7 @@ class WritesWhatItHasRead(torch.autograd.Function):
 
 
 class WritesWhatItSaved(torch.autograd.Function):
-    """The gradient is made in the memory of what forward saved."""
+    """Writes the gradient into the memory of a saved value."""
 
     @staticmethod
     def forward(ctx, x):
@@ -77,7 +78,7 @@ class WritesWhatItSaved(torch.autograd.Function):
 
 
 class FillsPart(torch.autograd.Function):
-    """Backward zeroes a row of what forward saved, through a view, and reads it twice."""
+    """Backward zeroes a row of a saved value through a view, and reads the value twice."""
 
     @staticmethod
     def forward(ctx, x):
@@ -92,7 +93,7 @@ class FillsPart(torch.autograd.Function):
 
 
 class WritesItsGradient(torch.autograd.Function):
-    """Backward changes the gradient that it was handed."""
+    """Backward changes the gradient that it receives."""
 
     @staticmethod
     def forward(ctx, x):
@@ -106,7 +107,8 @@ class WritesItsGradient(torch.autograd.Function):
 
 
 class FusedCrossEntropy(torch.autograd.Function):
-    """The softmax turned into the gradient in place; how: `sub_` and `mul_`, scatter or index_put."""
+    """Turns the softmax into the gradient in place; how: `sub_` and `mul_`, scatter or
+    index_put."""
 
     @staticmethod
     def forward(ctx, logits, target, how):
@@ -129,7 +131,7 @@ class FusedCrossEntropy(torch.autograd.Function):
 
 
 class Gathers(torch.autograd.Function):
-    """The whole of a parameter of which each rank has a part, and the sum of its gradients."""
+    """Gathers a sharded parameter; backward sums its gradients."""
 
     @staticmethod
     def forward(ctx, shard):

@@ -1,4 +1,4 @@
-"""Many programs through many pipelines, in several processes, and what came of them."""
+"""Runs many programs through many pipelines, in several processes, and collects the outcomes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from differential_parts.pipelines import INFERRING
 from differential_parts.programs import FAILING, Dice, Program, Unusable
 
 NOT_EQUIVALENT = "FX0420"  # the proof after a pass
-BROKEN_OUTPUT = "]: after pass "  # the verifier does not let pass what that pass made
+BROKEN_OUTPUT = "]: after pass "  # the verifier refuses the pass's output
 STOPPED_AFTER = re.compile(re.escape(BROKEN_OUTPUT) + r"(\d+) ")
 AGAIN = 4  # runs of the original before a result is called wrong
 MERGING = ("collectives=true", "compat=torch", INFERRING, "bucket", "dedup-unshards", "fuse-gathers", "alias-round-trips")
-APPLY_SHARE = 0.08  # of the runs, by bridge.apply in place of a file
+APPLY_SHARE = 0.08  # share of the runs by bridge.apply, not on a file
 
 
 @dataclass
@@ -38,7 +38,8 @@ class Run:
     refused: str | None = None
     differences: list[str] = field(default_factory=list)
     by_apply: bool = False
-    is_stopped: bool = False  # by the proof; what is judged is what the pipeline makes without it
+    # by the proof; the result of the pipeline without the proof is compared
+    is_stopped: bool = False
 
     @property
     def has_changed(self) -> bool:
@@ -55,14 +56,14 @@ class Outcome:
 
 
 def prepare_process() -> None:
-    """One thread, no warnings, and memory that nobody wrote reads as not-a-number."""
+    """Uses one thread, no warnings, and not-a-number for uninitialized memory."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     torch.use_deterministic_algorithms(True, warn_only=True)
 
 
 def run_graph(program: Program, graph_module: GraphModule, run: Callable[..., object] | None = None) -> Seen:
-    """One execution, by `run` if that is given; the graph's attributes are afterwards as they were."""
+    """One execution, by `run` if that is given; the graph's attributes are restored afterwards."""
     attributes = observe.attributes_of(graph_module)
     given = program.inputs()
     wanted = None
@@ -74,7 +75,8 @@ def run_graph(program: Program, graph_module: GraphModule, run: Callable[..., ob
 
 
 class Subject:
-    """A program whose executions agree with one another, ready for pipelines. Unusable where they do not."""
+    """A program whose executions agree with one another, ready for pipelines. Otherwise raises
+    Unusable."""
 
     def __init__(self, seed: int, fxopt: str, folder: pathlib.Path, family: str | None = None) -> None:
         self.program, self.family = families.make(seed, family)
@@ -95,7 +97,7 @@ class Subject:
         return self.optimizer.apply(passes) if by_apply else self.optimizer.run(passes)
 
     def judge(self, passes: str, *, by_apply: bool = False) -> Run:
-        """One pipeline: what it changed, and what a caller sees of it."""
+        """Runs one pipeline: its changes, and the differences that a caller sees."""
         run = Run(passes, by_apply=by_apply)
         try:
             result = self.optimize(passes, by_apply=by_apply)
@@ -113,7 +115,8 @@ class Subject:
         return run
 
     def _judge_stopped(self, run: Run, said: str) -> Run:
-        """Whether what the proof stopped is wrong when it is executed. Passes after it may refuse what it made."""
+        """Executes a result that the proof stopped and checks whether it is wrong. Later passes may
+        refuse it."""
         run.is_stopped = True
         place = STOPPED_AFTER.search(said)
         try:
@@ -131,15 +134,16 @@ class Subject:
         run.differences = differences(seen, run_graph(program, result.graph_module), run.passes)
         if not run.differences:
             return
-        for _ in range(AGAIN):  # memory that nobody wrote is mostly the same twice
+        for _ in range(AGAIN):  # uninitialized memory mostly reads the same twice
             if observe.differences(seen, run_graph(program, program.graph_module)):
                 run.differences, run.refused = [], "two runs of the original differ"
                 return
 
 
 def differences(before: Seen, after: Seen, passes: str) -> list[str]:
-    """Of what a pipeline gives. Recomputed collectives are launched again; merging them is what that option is for, and
-    compat=torch and the passes over collectives do it, too; forward alone keeps those that it reads. Messages stay as they are."""
+    """The differences of a pipeline's result. remat and partition may launch collectives again;
+    they may be merged by that option, compat=torch and the passes over collectives; forward alone
+    keeps those that it reads. Messages never change."""
     may_merge = any(word in passes for word in MERGING)
     may_repeat = "remat" in passes or "partition" in passes
     return observe.differences(
@@ -155,7 +159,7 @@ def _sharing(seen: Seen) -> set[str]:
 
 
 def drawn_pipelines(program: Program, dice: Dice, passes: Sequence[pipelines.Pass], count: int) -> list[str]:
-    """Random ones that suit a program."""
+    """Random pipelines that suit a program."""
     return pipelines.random_pipelines(
         dice,
         passes,
@@ -176,7 +180,8 @@ def judge_seed(
     told: Sequence[str] = (),
     family: str | None = None,
 ) -> Iterator[Run | Outcome]:
-    """Yields each run before it is judged, so that whoever waits knows of one that never ends, and last the outcome."""
+    """Yields each run before it is checked, so that the caller knows which one never ends, and last
+    the outcome."""
     outcome = Outcome(seed)
     with tempfile.TemporaryDirectory() as folder:
         try:

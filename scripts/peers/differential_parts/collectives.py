@@ -1,9 +1,12 @@
-"""Collectives, sends and receives of a process group of which only this rank exists, with results that differ from their inputs
-and that are there only once they were waited for: a wait that is lost, or a read before it, changes values.
+"""Simulates collectives, sends and receives of a process group in which only this rank exists.
 
-Messages are kept by the group and the other rank, in their order, sends and receives together: NCCL matches them by it and knows
-no tags. What is sent is read when the send is issued and once more when it has been waited for: until then it is on its way. The
-n-th message from a rank has a content of its own."""
+Results differ from their inputs and are there only after a wait, so a lost wait, or a read before
+it, changes values.
+
+Messages are kept by group and other rank, in their order, sends and receives together: NCCL matches
+them by order and knows no tags. The buffer of a send is read when the send is issued and again
+after its wait; in between it must not change. The n-th message from a rank has its own content.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ CHANGED = "changed before its wait"
 
 
 def _others(value: Tensor, rank: int) -> Tensor:
-    """What another rank holds where this one holds `value`."""
+    """The value on another rank, given this rank's `value`."""
     return value * (rank + 1) + rank if value.dtype != torch.bool else value
 
 
@@ -65,7 +68,7 @@ _RESULTS = {
 
 @dataclass
 class Message:
-    """What the other rank has to do with a send or a receive."""
+    """The other rank's view of a send or a receive."""
 
     kind: str
     tag: int
@@ -73,7 +76,7 @@ class Message:
     elements: int
     is_contiguous: bool
     data: bytes = b""  # sent
-    data_at_end: bytes = b""  # when it was waited for, or in the end
+    data_at_end: bytes = b""  # after its wait, or at the end of the program
     is_waited: bool = False
 
     def __str__(self) -> str:
@@ -91,7 +94,7 @@ def _bytes(value: Tensor) -> bytes:
 
 
 def _received(place: Tensor, name: str) -> Tensor:
-    """What the message of that name brings to such a place."""
+    """The content of the message of that name, shaped like `place`."""
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     return torch.randn(place.shape, generator=generator).to(place.dtype)
 
@@ -102,17 +105,18 @@ def _in_order(func: torch._ops.OpOverload, args: Sequence[object], kwargs: dict[
 
 
 class SimulatedRanks(TorchDispatchMode):
-    """Carries out the functional collectives that `_RESULTS` names, sends and receives; other calls are none of its business."""
+    """Executes the functional collectives that `_RESULTS` names, sends and receives; other calls
+    run unchanged."""
 
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[str] = []  # what was launched, in order: the other ranks wait for the same
+        self.calls: list[str] = []  # launched calls in order: the other ranks wait for the same
         self.messages: dict[str, list[Message]] = {}  # by group and rank
         self._pending: dict[
             int, list[tuple[Tensor, Tensor, Message | None]]
-        ] = {}  # by storage: where, and what a wait puts there
+        ] = {}  # by storage: the place, and the value that a wait puts there
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if getattr(func, "namespace", "") != "_c10d_functional":
@@ -142,7 +146,7 @@ class SimulatedRanks(TorchDispatchMode):
         return self._begin(torch.empty_like(result) if given is None else given, result)
 
     def finish(self) -> dict[str, list[str]]:
-        """The messages in words, after those that nobody waited for were read once more."""
+        """The messages in words; sends without a wait are read once more first."""
         for pending in self._pending.values():
             for _, value, message in pending:
                 if message is not None and message.kind == "isend":
@@ -152,7 +156,7 @@ class SimulatedRanks(TorchDispatchMode):
     def _exchange(
         self, names: Sequence[str], peers: Sequence[int], tags: Sequence[int], tensors: Sequence[Tensor], group: object
     ) -> list[Tensor]:
-        """Sends and receives of one call, of which every one is read before any is filled."""
+        """Issues sends and receives of one call; reads every buffer before it fills any."""
         self.calls.append(f"{' '.join(names)} {[value.numel() for value in tensors]} {list(peers)} {list(tags)} {group}")
         results = []
         for name, peer, tag, value in zip(names, peers, tags, tensors):
@@ -172,7 +176,7 @@ class SimulatedRanks(TorchDispatchMode):
         return results
 
     def _begin(self, out: Tensor, result: Tensor) -> Tensor:
-        """`result` is in `out` after a wait, and until then what nobody should read."""
+        """Puts `result` into `out` at the wait; until then `out` holds poison."""
         self._pend(out, result, None)
         return _poison(out)
 
@@ -195,7 +199,8 @@ def _poison(out: Tensor) -> Tensor:
 
 
 def join_group(size: int) -> None:
-    """Makes this process rank 0 of a group of fakes, for tracing and for the names that collectives carry."""
+    """Makes this process rank 0 of a fake group, for tracing and for the group names of
+    collectives."""
     import torch.distributed as dist
     from torch.testing._internal.distributed.fake_pg import FakeStore
 

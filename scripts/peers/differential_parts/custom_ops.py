@@ -1,4 +1,4 @@
-"""Operators of a library that fxopt has never heard of: it knows what their schemas say."""
+"""Operators of a library that fxopt does not know: it sees only their schemas."""
 
 from __future__ import annotations
 

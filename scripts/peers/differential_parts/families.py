@@ -1,4 +1,5 @@
-"""From a seed to a program: the families, how often each is drawn, and inputs of other sizes for symbolic graphs."""
+"""Maps a seed to a program: the families, their weights, and inputs of other sizes for symbolic
+graphs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ FAMILIES: dict[str, tuple[Callable[[Dice], Program], int]] = {
 
 
 def make(seed: int, family: str | None = None) -> tuple[Program, str]:
-    """The program of a seed, and its family. Unusable where the dice gave none."""
+    """The program of a seed, and its family. Raises Unusable if the dice gave none."""
     dice = Dice(seed)
     names = list(FAMILIES)
     drawn = dice.choices(names, [FAMILIES[name][1] for name in names])[0]
@@ -46,7 +47,7 @@ def make(seed: int, family: str | None = None) -> tuple[Program, str]:
 
 
 def _scatter_getitems(program: Program, dice: Dice) -> None:
-    """Moves getitems of what is no tensor down, up to where they are read."""
+    """Moves getitems of non-tensors down, at most to their first use."""
     graph_module = program.graph_module
     nodes = {node: place for place, node in enumerate(graph_module.graph.nodes)}
     for node in list(nodes):
@@ -61,7 +62,8 @@ def _scatter_getitems(program: Program, dice: Dice) -> None:
 
 
 def _resize(program: Program, dice: Dice) -> None:
-    """Other sizes for the symbols of the graph, if its guards allow them and the graph runs with them."""
+    """Chooses other sizes for the symbols of the graph, if its guards allow them and the graph runs
+    with them."""
     graph_module = program.graph_module
     given = program.inputs()
     values: dict[sympy.Symbol, int] = {}

@@ -1,4 +1,5 @@
-"""Graph files as programs: inputs for their placeholders, and an execution before and after a pipeline."""
+"""Graph files as programs: inputs for their placeholders, and an execution before and after a
+pipeline."""
 
 from __future__ import annotations
 
@@ -24,8 +25,9 @@ from differential_parts.programs import FAILING, WORLD, Dice, Program, Unusable,
 def judge(
     path: pathlib.Path, passes: str, fxopt: str, known: Mapping[str, Tensor] | None = None, *, by_apply: bool = False
 ) -> list[str]:
-    """What differs. Unusable where the file cannot be executed or its own executions differ, FxoptError where it is
-    refused. known: what to give placeholders of these names, where it fits what the file says of them."""
+    """The differences. Raises Unusable if the file cannot be executed or its own executions differ,
+    FxoptError if fxopt refuses it. known: values for placeholders of these names, used if they fit
+    the recorded ones."""
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "before.json"
         module, program = runnable(path, source, fxopt, known)
@@ -46,15 +48,15 @@ def judge(
         except FxoptError as error:
             if error.code != campaign.NOT_EQUIVALENT:
                 raise
-            after = optimizer.run(passes, prove=False)  # what the proof stopped
+            after = optimizer.run(passes, prove=False)  # the proof stopped it
         return campaign.differences(before, campaign.run_graph(program, after.graph_module), passes)
 
 
 def runnable(
     path: pathlib.Path, source: pathlib.Path, fxopt: str, known: Mapping[str, Tensor] | None = None
 ) -> tuple[dict, Program]:
-    """The file as a program on the CPU, written to `source` in the JSON form, and what that holds. Unusable where it cannot
-    be executed, or what it says of values is not so."""
+    """The file as a program on the CPU, written to `source` in the JSON form, and the module.
+    Raises Unusable if it cannot be executed, or if its recorded values are wrong."""
     module = bridge.read_module(path, fxopt)
     put_on_cpu(module)
     form.write_json(module, source)
@@ -72,34 +74,36 @@ def _told(module: dict) -> dict[str, object]:
 
 
 def may_be_differentiated(module: dict) -> bool:
-    """Whether nothing in the file says that its main graph has a backward already."""
+    """Whether nothing in the file shows that its main graph has a backward already."""
     graph = module["graphs"][0]
     return "kind" not in graph and not any("phase_markers" in node or "phase" in node for node in graph["nodes"])
 
 
 class _Checked(torch.fx.Interpreter):
-    """Executes a graph and compares what each node gives with the value that the file records."""
+    """Executes a graph and compares each node's result with the value that the file records."""
 
     def run_node(self, node: Node) -> object:
         result, value = super().run_node(node), node.meta.get("val")
         if isinstance(result, Tensor) and isinstance(value, Tensor):
             if value.dtype != result.dtype or not _agree(value.shape, result.shape) or not _agree(_strides(value), _strides(result)):
-                raise Unusable(f"%{node.name} is not what the file says of it")
+                raise Unusable(f"%{node.name} differs from the value that the file records")
         return result
 
 
 def _strides(value: Tensor) -> list[int | torch.SymInt]:
-    """Of dimensions of size 1 they mean nothing, and kernels and fake tensors do not agree on them."""
+    """Strides, with 1 for dimensions of size 1: there they mean nothing, and kernels and fake
+    tensors differ."""
     return [1 if isinstance(size, int) and size == 1 else stride for size, stride in zip(value.shape, value.stride())]
 
 
 def _agree(told: Sequence[int | torch.SymInt], found: Sequence[int]) -> bool:
-    """Whether sizes or strides are as told, of which symbols say nothing."""
+    """Whether sizes or strides are as recorded; symbols match anything."""
     return len(told) == len(found) and all(left == right for left, right in zip(told, found) if isinstance(left, int))
 
 
 def check_values(graph_module: GraphModule, inputs: list[object]) -> None:
-    """Unusable where the file says what is not so, as files that are being shrunk may: passes go by what it says."""
+    """Raises Unusable if a recorded value is wrong, which shrinking a file may cause: passes rely
+    on them."""
     attributes = observe.attributes_of(graph_module)
     try:
         with observe.kept(attributes), torch.no_grad(), SimulatedRanks(), contextlib.redirect_stdout(io.StringIO()):
@@ -110,7 +114,8 @@ def check_values(graph_module: GraphModule, inputs: list[object]) -> None:
 
 
 def put_on_cpu(message: object) -> None:
-    """Gives every tensor that names no device the CPU: a file written by hand may leave it out."""
+    """Sets the CPU as the device of every tensor without one: a file written by hand may omit
+    it."""
     if isinstance(message, list):
         for item in message:
             put_on_cpu(item)
@@ -122,7 +127,8 @@ def put_on_cpu(message: object) -> None:
 
 
 def inputs_of(graph_module: GraphModule, known: Mapping[str, Tensor]) -> Callable[[], list[object]]:
-    """Real inputs like the values of the placeholders; those on one storage share one. Unusable where one has none."""
+    """Real inputs like the values of the placeholders; those on one storage share one. Raises
+    Unusable if a placeholder has no value."""
     nodes = graph_module.graph.find_nodes(op="placeholder")
 
     def inputs() -> list[object]:
@@ -156,7 +162,7 @@ def _input(node: Node, dice: Dice, storages: dict[object, Tensor], known: Tensor
 
 
 def values_of(program: Program) -> dict[str, Tensor]:
-    """What each node gives, by name, when the program is executed."""
+    """The tensor result of each node, by name, when the program is executed."""
     graph_module = program.graph_module
     values = _Values(graph_module)
     with observe.kept(observe.attributes_of(graph_module)), torch.no_grad(), SimulatedRanks(), contextlib.suppress(RuntimeError):
@@ -165,7 +171,7 @@ def values_of(program: Program) -> dict[str, Tensor]:
 
 
 class _Values(torch.fx.Interpreter):
-    """Executes a graph and keeps copies of the tensors that its nodes give."""
+    """Executes a graph and keeps copies of its nodes' tensor results."""
 
     def __init__(self, graph_module: GraphModule) -> None:
         super().__init__(graph_module)

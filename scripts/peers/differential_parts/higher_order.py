@@ -65,7 +65,7 @@ CALLS = (
 
 
 def step(tape: Tape) -> None:
-    """A call, at times the same one again."""
+    """A call, sometimes repeated."""
     place = tape.pick(lambda value: is_float(value) and value.dim() >= 1 and value.is_contiguous())
     if place is None:
         return

@@ -1,6 +1,8 @@
-"""Judges many files in one process that has loaded PyTorch, for whoever asks by a socket: `fxopt reduce` asks hundreds of times.
+"""Checks many files in one process that has loaded PyTorch. Clients ask by a socket.
 
     python3 judging.py SOCKET PASSES FILE     asks, and exits with the answer
+
+`fxopt reduce` asks hundreds of times.
 """
 
 import os
@@ -12,11 +14,12 @@ SECONDS = 120  # for one file
 
 
 def serve(path, judge):
-    """Answers until it is killed, each request in a process of its own: a crash or a hang is exit status 2."""
+    """Answers until it is killed, each request in a process of its own: a crash or a hang is exit
+    status 2."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{path}.new")
     listener.listen()
-    os.rename(f"{path}.new", path)  # who sees it can connect
+    os.rename(f"{path}.new", path)  # a client that sees it can connect
     while True:
         connection, _ = listener.accept()
         with connection:

@@ -1,5 +1,6 @@
-"""Sends and receives as steps of random programs. Each function takes a tensor, the other rank and a tag. Nothing writes what is
-on its way, or reads what has not come: every send and receive is waited for before."""
+"""Sends and receives as steps of random programs. Each function takes a tensor, the other rank and
+a tag. No step writes a buffer before its send is complete, or reads one before its receive is:
+every send and receive is waited for first."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def receive(place: Tensor, peer: int, tag: int = 0) -> Tensor:
 
 
 def exchange(sent: Tensor, place: Tensor, peer: int, tag: int = 0) -> Tensor:
-    """A send and a receive as one call."""
+    """A send and a receive in one call."""
     pending = _c10d().batch_p2p_ops(["isend", "irecv"], [peer, peer], [tag, tag], [sent, place], GROUP)
     return _c10d().wait_tensors(pending)[1]
 
@@ -127,7 +128,7 @@ def _received(a: Tensor, peer: int, tag: int) -> Tensor:
 
 
 def _received_into(a: Tensor, peer: int, tag: int) -> None:
-    """What the tensor holds afterwards is read by its own name."""
+    """Receives into the tensor; its new content is read by the tensor's own name."""
     if a.is_contiguous():
         receive(a, peer, tag)
 
@@ -139,7 +140,7 @@ def _received_into_part(a: Tensor, peer: int, tag: int) -> Tensor:
 
 
 def _received_twice(a: Tensor, peer: int, tag: int) -> Tensor:
-    """Two receives that are equal but for their place, waited for in another order."""
+    """Two receives that differ only in their place, waited for in another order."""
     pending = begin_receive(torch.empty(a.shape), peer, tag), begin_receive(torch.empty(a.shape), peer, tag)
     last, first = wait(pending[1]), wait(pending[0])
     return first * 2.0 - last

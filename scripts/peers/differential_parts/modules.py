@@ -1,4 +1,4 @@
-"""Graphs of PyTorch's other makers: Dynamo, torch.export, AOTAutograd."""
+"""Graphs of PyTorch's other tracers: Dynamo, torch.export, AOTAutograd."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from differential_parts.training import Step
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """A compiler that fails is no news: the program is then skipped."""
+    """Silences compiler failures: the program is then skipped."""
     torch._dynamo.reset()
     logging.disable(logging.CRITICAL)
     try:
@@ -30,7 +30,7 @@ def quietly() -> Iterator[None]:
             yield
     except Unusable:
         raise
-    except Exception as error:  # of any kind, from the whole of PyTorch
+    except Exception as error:  # anything that PyTorch raises
         raise Unusable(f"compiler: {type(error).__name__}") from error
     finally:
         logging.disable(logging.NOTSET)
@@ -76,7 +76,7 @@ steps.KINDS["dynamo index"] = _index_step
 
 
 def _source(tape: Tape, outputs: Sequence[int]) -> Callable[..., tuple]:
-    """The tape as a Python function of straight lines, which Dynamo reads."""
+    """The tape as straight-line Python code, which Dynamo reads."""
     names = ", ".join(f"v{place}" for place in range(tape.inputs))
     lines, known, place = [f"def function({names}):"], {}, tape.inputs
     probe = Tape(tape.dice, [value.clone() for value in tape.first])
@@ -98,11 +98,12 @@ def _source(tape: Tape, outputs: Sequence[int]) -> Callable[..., tuple]:
 
 
 def dynamo(dice: Dice) -> Program:
-    """What torch.compile hands to a backend: calls of methods, Python operators, indexes of every kind."""
+    """A graph that torch.compile gives to a backend: method calls, Python operators, indexes of
+    every kind."""
     allowed = ["pure", "view", "nothing", "again", "write", "pairs", "dynamo index", "dynamo index"]
     rare = ["binary", "reduction", "binary write", "size change", "draw", "index", "join", "factory", "types", "out="]
     kinds = [*allowed, *dice.sample(rare, 3)]
-    has_gradients = dice.chance(0.35)  # of leaves, which nothing may write
+    has_gradients = dice.chance(0.35)  # leaves have gradients, and nothing may write them
     if has_gradients:
         kinds = steps.FOR_GRADIENTS
     inputs = make_inputs(dice, dice.choices(((2, 4), (4,), (4, 2), (2, 2)), k=dice.randint(1, 2)))
@@ -129,7 +130,7 @@ def dynamo(dice: Dice) -> Program:
 
 
 def _captured(function: Callable, inputs: list[Tensor], *, dynamic: bool, has_gradients: bool) -> GraphModule:
-    """The one graph of the function."""
+    """The only graph of the function."""
     got: list[GraphModule] = []
 
     def backend(graph_module: GraphModule, example: object) -> Callable:
@@ -144,7 +145,7 @@ def _captured(function: Callable, inputs: list[Tensor], *, dynamic: bool, has_gr
 
 
 def _used_inputs(graph_module: GraphModule, count: int) -> list[int]:
-    """Which of the function's inputs the graph takes, by the names that Dynamo gives them."""
+    """The function's inputs that the graph takes, found by Dynamo's names for them."""
     places = []
     for node in graph_module.graph.find_nodes(op="placeholder"):
         digits = node.name.lower().rpartition("v")[2].strip("_")
@@ -158,7 +159,8 @@ def _used_inputs(graph_module: GraphModule, count: int) -> list[int]:
 
 
 class Model(nn.Module):
-    """Random blocks as a module; state in buffers, and parts that autograd must not go through."""
+    """Random blocks as a module; state in buffers, and regions that autograd must not go
+    through."""
 
     def __init__(self, dice: Dice) -> None:
         super().__init__()
@@ -214,7 +216,7 @@ def exported(dice: Dice) -> Program:
 
 
 def _plain_calls(graph_module: GraphModule) -> None:
-    """Lets the graph be called with a flat list of inputs."""
+    """Makes the graph callable with a flat list of inputs."""
     graph_module.graph.set_codegen(torch.fx.graph.CodeGen())
     graph_module.recompile()
 
@@ -223,7 +225,8 @@ def _plain_calls(graph_module: GraphModule) -> None:
 
 
 def aot(dice: Dice) -> Program:
-    """Forward or backward graph of AOTAutograd, or its joint graph, with inputs as the wrapper hands them over."""
+    """A forward or backward graph of AOTAutograd, or its joint graph, with inputs as the wrapper
+    passes them."""
     step = Step(dice)
     step.chunks, step.end = 1, "gradients"
     caught: list[tuple[GraphModule, list[list[object]]]] = []

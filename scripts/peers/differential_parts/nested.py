@@ -1,5 +1,5 @@
-"""Random training steps whose loss asks for gradients itself: forces, gradient penalties, products with a Hessian, steps inside a
-step, two losses."""
+"""Random training steps whose loss asks for gradients itself: forces, gradient penalties, products
+with a Hessian, steps inside a step, two losses."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from differential_parts.programs import Dice, Program
 from differential_parts.training import Step
 
 MODES = ("fake", "fake", "fake", "real", "symbolic")
-LOSSES = ("cross entropy", "sum", "squares")  # which autograd goes through twice
+LOSSES = ("cross entropy", "sum", "squares")  # losses that can be differentiated twice
 WRITING = (blocks._in_place_residual, blocks._relu_in_place, blocks._slice_write, blocks._mask, blocks._average, blocks._counted)
 KINDS = ("forces", "forces", "penalty", "hessian", "inner step", "two losses", "detached forces", "twice")
 
 
 class Nested(Step):
-    """A model, and a loss of its values and of gradients that are asked for on the way."""
+    """A model, and a loss that uses its values and gradients computed on the way."""
 
     def __init__(self, dice: Dice, kind: str | None = None) -> None:
         super().__init__(dice)
@@ -28,7 +28,7 @@ class Nested(Step):
         kinds += blocks.CHECKPOINTED if dice.chance(0.1) else ()
         self.is_tagging = False
         self.blocks = dice.choices(kinds, k=dice.randint(1, 3))
-        self.blocks.insert(0, dice.choice(blocks.PLAIN[:4]))  # there are parameters
+        self.blocks.insert(0, dice.choice(blocks.PLAIN[:4]))  # ensures that there are parameters
         self.keeps = dice.randrange(len(self.blocks))
         self.loss = dice.choice(LOSSES)
         self.chunks = 1
@@ -37,10 +37,10 @@ class Nested(Step):
         self.state = [dice.tensor(size).abs() for block in self.blocks for size in block.state]
         self.is_kept = dice.chance(0.8)  # the inner gradients may be differentiated
         self.inner_steps = dice.choice([1, 1, 2])
-        self.marks_inner = dice.chance(0.3)  # where the marks are not PyTorch's
+        self.marks_inner = dice.chance(0.3)  # if the marks are not PyTorch's
 
     def inner(self, output: Tensor, sources: Sequence[Tensor], *, create_graph: bool = True) -> list[Tensor]:
-        """Gradients that forward reads; zeros where there are none."""
+        """Gradients that forward reads; zeros for missing ones."""
         arguments = {"create_graph": create_graph, "retain_graph": True, "allow_unused": True, "materialize_grads": True}
         if not self.marks_inner:
             return list(torch.autograd.grad(output, sources, **arguments))
@@ -81,7 +81,8 @@ class Nested(Step):
         with self.backward:
             total = list(torch.autograd.grad(loss, parameters, allow_unused=True, retain_graph=self.kind == "two losses"))
         losses = [loss]
-        if self.kind == "two losses":  # one more, of the same activations and of what the first one gave
+        # a second loss, of the same activations and the first loss's results
+        if self.kind == "two losses":
             losses.append(
                 h.square().mean() + sum(gradient.detach().square().sum() for gradient in total if gradient is not None) * h.mean()
             )
@@ -97,7 +98,7 @@ class Nested(Step):
 
 
 def nested(dice: Dice) -> Program:
-    """A whole step in one graph, or a joint graph; PyTorch's own marks most of the time."""
+    """A whole step in one graph, or a joint graph; mostly with PyTorch's own marks."""
     if dice.chance(0.35):
         return _joint(dice)
     step = Nested(dice)

@@ -1,4 +1,4 @@
-"""Execution of a graph, and everything that its caller can see of it afterwards."""
+"""Executes a graph and records everything that its caller can see afterwards."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ from differential_parts.collectives import SimulatedRanks
 SEED = 11
 # Merging equal values changes the order in which their gradients are summed up.
 GRADIENT_TOLERANCE = 1e-4
-# What a graph may raise.
+# Exceptions that a graph may raise.
 ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, RuntimeError, TypeError, ValueError)
 
 
 @dataclass
 class Seen:
-    """What one execution leaves: tensors by name, which of them are one object or share a storage, the generator."""
+    """The observable results of one execution: tensors by name, which are one object or share a
+    storage, the generator."""
 
     error: str | None = None
     tensors: dict[str, tuple] = field(default_factory=dict)
-    values: dict[str, str] = field(default_factory=dict)  # what is no tensor
+    values: dict[str, str] = field(default_factory=dict)  # results that are no tensors
     objects: dict[str, str] = field(default_factory=dict)  # the first name of the same object
     storages: dict[str, str] = field(default_factory=dict)  # the first name on the same storage
-    untouched: set[str] = field(default_factory=set)  # attributes that it left as they were
+    untouched: set[str] = field(default_factory=set)  # attributes that it left unchanged
     generator: bytes = b""
     printed: str = ""
     collectives: list[str] = field(default_factory=list)
-    messages: dict[str, list[str]] = field(default_factory=dict)  # sent and received, by group and the other rank
+    # sent and received, by group and other rank
+    messages: dict[str, list[str]] = field(default_factory=dict)
     gradients: dict[str, Tensor | None] = field(default_factory=dict)
 
 
@@ -46,8 +48,8 @@ def execute(
     attributes: Mapping[str, Tensor],
     wanted: Sequence[str] | None = None,
 ) -> Seen:
-    """Runs the graph. attributes: what it may write besides its inputs. wanted: names of inputs and attributes whose
-    gradients are asked for; None runs under no_grad."""
+    """Runs the graph. attributes: tensors it may write besides its inputs. wanted: names of inputs
+    and attributes whose gradients are computed; None runs under no_grad."""
     named: dict[str, object] = {f"input {i}": value for i, value in enumerate(inputs)}
     named |= {f"attribute {path}": tensor for path, tensor in attributes.items()}
     known = {f"attribute {path}": _tensor(tensor) for path, tensor in attributes.items()}
@@ -115,23 +117,26 @@ def _tensor(value: Tensor) -> tuple:
     size = plain.numel() * plain.element_size()
     data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if size else b""
     storage_bytes = value.untyped_storage().nbytes()
-    # The stride of one element says nothing, and fake tensors record others than kernels give (view after unfold).
+    # The stride of a dimension of one element means nothing, and fake tensors record other strides
+    # than kernels produce (view after unfold).
     strides = tuple(0 if size == 1 else stride for size, stride in zip(value.shape, value.stride()))
     return value.dtype, tuple(value.shape), strides, value.storage_offset(), storage_bytes, data
 
 
 def described(value: object) -> object:
-    """A value as it is now, to compare with another."""
+    """A snapshot of a value, to compare with another."""
     return _tensor(value) if isinstance(value, Tensor) else f"{type(value).__name__} {value!r}"
 
 
 def differences(before: Seen, after: Seen, *, same_collectives: bool = False, all_collectives: bool = False) -> list[str]:
-    """What a caller of the second execution sees otherwise than of the first, in short words. same_collectives: other
-    ranks wait for the same collectives in the same order; all_collectives: for these at least, and as often."""
+    """The differences that a caller sees in the second execution, in short words. same_collectives:
+    the ranks must issue the same collectives in the same order; all_collectives: at least these,
+    and as often."""
     if before.error or after.error:
         return [] if before.error == after.error else [f"raises {after.error}" if after.error else "raises no more"]
     lines = [f"{name}: {part}" for name in before.tensors for part in _parts(name, before, after)]
-    forgotten = before.untouched - after.tensors.keys()  # attributes that no node of the second reads
+    # attributes that no node of the second execution reads
+    forgotten = before.untouched - after.tensors.keys()
     for name, value in before.values.items():
         if after.values.get(name) != value:
             lines.append(f"{name}: {value} became {after.values.get(name, 'a tensor or nothing')}")
@@ -144,17 +149,17 @@ def differences(before: Seen, after: Seen, *, same_collectives: bool = False, al
     if before.generator != after.generator:
         lines.append("the generator's state")
     if before.printed != after.printed:
-        lines.append("what is printed")
+        lines.append("printed text")
     if same_collectives and before.collectives != after.collectives:
         lines.append(f"{len(before.collectives)} collectives became {len(after.collectives)}, or others")
     if all_collectives and (lost := Counter(before.collectives) - Counter(after.collectives)):
-        lines.append(f"of the collectives {lost.total()} are lost")
+        lines.append(f"collectives lost: {lost.total()}")
     lines += _message_lines(before.messages, after.messages)
     return lines + _gradient_lines(before.gradients, after.gradients)
 
 
 def _message_lines(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) -> Iterator[str]:
-    """The other ranks wait for the same messages in the same order, whatever becomes of collectives."""
+    """The other ranks wait for the same messages in the same order, even if collectives change."""
     for pair in sorted({*before, *after}):
         old, new = before.get(pair, []), after.get(pair, [])
         if len(old) != len(new):
@@ -166,7 +171,7 @@ def _message_lines(before: Mapping[str, list[str]], after: Mapping[str, list[str
 
 
 def kind_of(difference: str) -> str:
-    """The sort of a line of differences(), for tables."""
+    """The kind of a line of differences(), for tables."""
     for words, kind in _KINDS:
         if words in difference:
             return kind
@@ -229,7 +234,7 @@ def attributes_of(graph_module: GraphModule) -> dict[str, Tensor]:
 
 @contextlib.contextmanager
 def kept(attributes: Mapping[str, Tensor]) -> Iterator[None]:
-    """Puts the tensors back as they were: data, sizes, strides, the storage they stand on, and what autograd knows of them."""
+    """Restores the tensors: data, sizes, strides, their storage, and their autograd state."""
     known = {}
     for path, tensor in attributes.items():
         with torch.no_grad():
@@ -246,11 +251,12 @@ def kept(attributes: Mapping[str, Tensor]) -> Iterator[None]:
                 storage.copy_(data)
                 attributes[path].data = shell
                 if attributes[path].grad_fn is not None and not attributes[path]._is_view():
-                    attributes[path].detach_().requires_grad_(requires_grad)  # a write in place made it no leaf
+                    # a write in place made it a non-leaf
+                    attributes[path].detach_().requires_grad_(requires_grad)
 
 
 def shown(before: Seen, after: Seen) -> str:
-    """Both executions, value by value, where they differ in data."""
+    """Both executions, value by value, where their data differ."""
     lines = []
     for name, parts in before.tensors.items():
         other = after.tensors.get(name)

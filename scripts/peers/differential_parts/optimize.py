@@ -1,4 +1,5 @@
-"""One program, written once, through pipelines of the fxopt program, and read back as a graph that can be run."""
+"""Writes one program once, runs pipelines of the fxopt program on it, and reads the results as
+runnable graphs."""
 
 from __future__ import annotations
 
@@ -20,13 +21,15 @@ from differential_parts.observe import attributes_of
 from differential_parts.programs import Program, aten
 
 NO_REPRODUCER = "--no-reproducer"
-# Buckets of sums; the ranks that collectives.py simulates add up one element after the other, in the same order.
+# Buckets of sums. The ranks that collectives.py simulates add up one element after the other, in
+# the same order.
 REORDERING = re.compile(r"\b(reduce-scatter|all-reduce)=")
 
 
 @dataclass
 class Optimized:
-    """What a pipeline made: the graph, and for each pass whether it changed something, by its report."""
+    """A pipeline's result: the graph, and for each pass whether it changed something, by its
+    report."""
 
     graph_module: GraphModule
     changed: dict[str, bool]
@@ -45,7 +48,7 @@ class Optimizer:
 
     @classmethod
     def of(cls, program: Program, fxopt: str, folder: pathlib.Path) -> Optimizer:
-        """Writes the program. ExportError where its graph cannot be written."""
+        """Writes the program. Raises ExportError if its graph cannot be written."""
         source = folder / "before.json"
         exporter = Exporter(source)
         with form.no_collection():
@@ -55,8 +58,8 @@ class Optimizer:
         return cls(program, fxopt, source)
 
     def run(self, passes: str, *, prove: bool = True, stop_after: int | None = None) -> Optimized:
-        """Runs a pipeline, or as many of its passes, and builds its result without metadata. FxoptError where the program
-        refuses."""
+        """Runs a pipeline, or its first passes, and builds the result without metadata. Raises
+        FxoptError if fxopt refuses."""
         target = self.folder / "after.json"
         report = self._call(passes, target, prove=prove, stop_after=stop_after)
         return _optimized(runnable(json.loads(target.read_text(encoding="utf-8"))["module"], target), report)
@@ -80,12 +83,12 @@ class Optimizer:
 
 
 def numerics(passes: str) -> tuple[str, ...]:
-    """What a pipeline needs to be let run."""
+    """Options that a pipeline needs so that fxopt runs it."""
     return ("--numerics", "reorders-reductions") if REORDERING.search(passes) else ()
 
 
 class _Runnable(Importer):
-    """A module read without what only passes ask for: values and other metadata of nodes."""
+    """A module read without the metadata of nodes that only passes need, such as values."""
 
     def runnable(self) -> GraphModule:
         by_kind = {graph.get("kind"): graph["name"] for graph in reversed(self.module["graphs"])}
@@ -96,9 +99,9 @@ class _Runnable(Importer):
         return self.graph_module(self.module["graphs"][0]["name"])
 
     def _pair(self, first: str, second: str) -> GraphModule:
-        """Forward, then backward on what forward saved for it, as one graph that is called as the joint graph was. New values
-        of inputs, which forward returns, are written in between, as the runtime does, and taken back in the end: the
-        joint graph leaves them to its caller."""
+        """Forward, then backward on its saved values, as one graph with the joint graph's calling
+        convention. New values of inputs, which forward returns, are written in between, as the
+        runtime does, and undone at the end: the joint graph leaves these writes to its caller."""
         forward, backward = self.graph_module(first), self.graph_module(second)
         count = int(self._records[first]["num_forward_outputs"])
         graph, values = torch.fx.Graph(), {}
@@ -128,13 +131,14 @@ class _Runnable(Importer):
 
 
 def runnable(module: Json, path: pathlib.Path) -> GraphModule:
-    """The module of that file as a graph that can be run: a forward and a backward graph as one."""
+    """The module of that file as a runnable graph; a forward and a backward graph become one."""
     with form.no_collection():
         return _Runnable(module, path, None).runnable()
 
 
 def copy_of(graph_module: GraphModule) -> GraphModule:
-    """The same graph with nodes, metadata and attributes of its own; subgraphs and values are shared."""
+    """The same graph with its own nodes, metadata and attributes; subgraphs and values are
+    shared."""
     graph = copy.deepcopy(graph_module.graph)
     for old, new in zip(graph_module.graph.nodes, graph.nodes):
         new.meta = dict(old.meta)

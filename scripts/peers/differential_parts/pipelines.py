@@ -1,4 +1,4 @@
-"""Random pipelines over every pass that the fxopt program has, with options."""
+"""Random pipelines over all passes of the fxopt program, with options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.fx import GraphModule
 
 from differential_parts.programs import Dice, schema_of
 
-# Options whose documented purpose is another result. They are left out by construction; `compat` of every pass is, too.
+# Options whose documented purpose is another result are left out; so is `compat` of every pass.
 EXCLUDED = {
     "dce": {"random": "remove", "assertions": "remove", "collectives": "remove"},
     "dedup-unshards": {"reductions": "merge"},
@@ -21,29 +21,31 @@ INFERENCE = "partition{mode=inference}"
 MARKING = ("partition{mode=default,mark-saved=true}", "partition{mode=min-cut,mark-saved=true}")
 AGAIN = ("partition{mode=save-all,prefer-recompute=loses}", "partition{mode=save-all}")
 INFERRING = "mode=inference"
-# By type: what programs as small as these tell apart, and what is at the end of the range or behind it.
+# By type: values that make a difference in programs as small as these, and values at or beyond the
+# end of the range.
 NUMBERS = {
     "int": (["0", "1", "2", "3", "4", "8"], ["1500", "-1", "2147483648", "9223372036854775807", "9223372036854775808"]),
     "bytes": (["0", "1", "16", "64", "100", "256", "1KiB", "200MiB"], ["-1", "0.5", "1.5KiB", "7EiB", "16EiB", "1e3", "-0"]),
     "float": (["0", "0.05", "0.5", "1", "-1", "10"], ["-0.0", "1e-300", "1e300", "inf", "nan", "-5e-324"]),
 }  # fmt: skip
-BEYOND = 0.12  # of the numbers, from the second list
+BEYOND = 0.12  # share of numbers from the second list
 NAMES = ("lm_head", "loss", "layers.*", "layers.0", "norm+lm_head", "moe.router.gate", "*", "nothing.here")
-# Between two cuts.
+# Pipelines between two cuts.
 KEEP_MARKS = (
     "cse", "dce", "canonicalize", "raise-getitems", "canonicalize,cse", "cse,dce", "remat", "infer-phase,canonicalize,cse,remat,dce",
     "bucket{max-growth=-1}", "bucket{max-growth=-1,form=coalesced}", "dedup-unshards", "fuse-gathers", "alias-round-trips", "compute-cap",
-    "compute-cap{max-consecutive=1,max-live=64}", "bucket{reduce-scatter=1KiB,all-reduce=1KiB,max-growth=-1}",
+    "compute-cap{max-consecutive=1,max-live=64B}", "bucket{reduce-scatter=1KiB,all-reduce=1KiB,max-growth=-1}",
 )  # fmt: skip
-# Where parameters are gathered: so that something is put together, or moved.
+# For graphs that gather parameters: pipelines that merge or move gathers.
 FOR_GATHERS = (
     "bucket{groups=all,max-growth=-1}", "bucket{groups=all,max-growth=-1,form=out}", "bucket{groups=all,max-growth=-1,form=coalesced}",
-    "bucket{reduce-scatter=1KiB,all-reduce=1KiB,groups=all,max-growth=-1}", "bucket{reduce-scatter=256,groups=all,max-growth=-1,form=out}",
-    "bucket{all-gather=256,reduce-scatter=1KiB,groups=all,max-growth=-1,payload=parameters,form=coalesced}",
-    "bucket{all-gather=128,groups=all,max-growth=0.5,max-span=20}", "compute-cap{max-consecutive=1}", "compute-cap{max-live=64}",
-    "compute-cap{max-consecutive=2,max-live=256}", "dedup-unshards{max-growth=-1}",
+    "bucket{reduce-scatter=1KiB,all-reduce=1KiB,groups=all,max-growth=-1}", "bucket{reduce-scatter=256B,groups=all,max-growth=-1,form=out}",
+    "bucket{all-gather=256B,reduce-scatter=1KiB,groups=all,max-growth=-1,payload=parameters,form=coalesced}",
+    "bucket{all-gather=128B,groups=all,max-growth=0.5,max-span=20}", "compute-cap{max-consecutive=1}", "compute-cap{max-live=64B}",
+    "compute-cap{max-consecutive=2,max-live=256B}", "dedup-unshards{max-growth=-1}",
 )  # fmt: skip
-FOR_JOINT = frozenset({"partition", "join"})  # passes that refuse graphs which are not cut, or cannot be
+# passes that refuse graphs that are not cut, or cannot be cut
+FOR_JOINT = frozenset({"partition", "join"})
 README = (
     "canonicalize,cse,sac{policy=per-op},remat,dce",
     "cse,sac{policy=per-op},remat,dce",
@@ -65,7 +67,7 @@ class Pass:
 
 
 def known_passes(fxopt: str) -> list[Pass]:
-    """The passes whose results are to be equal bit by bit."""
+    """The passes whose results must be equal bit by bit."""
     done = subprocess.run([fxopt, "passes", "--json"], capture_output=True, text=True, check=True)
     rows = json.loads(done.stdout)["result"]["passes"]
     return [
@@ -86,8 +88,9 @@ def random_pipelines(
     joint: bool = False,
     marked: bool = False,
 ) -> list[str]:
-    """Different pipelines: a pass alone at times, README's, and random ones; with remat mostly where there are tags, with
-    infer-phase often where backward is not marked, with partition and join where the graph is a joint one."""
+    """Distinct pipelines: sometimes a single pass, README's, and random ones. remat is mostly drawn
+    if there are tags, infer-phase often if backward is not marked, partition and join if the graph
+    is a joint one."""
     others = [item for item in passes if item.name not in FOR_JOINT]
     has_gathers = any("all_gather" in str(node.target) for node in graph_module.graph.nodes)
     result: dict[str, None] = {}
@@ -103,9 +106,10 @@ def random_pipelines(
 
 
 def _with_cut(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, text: str, marked: bool) -> str:
-    """Where a first partition has marked values, often a cut by these. Else mostly the pipeline, and the graph cut in two after it; then other passes on both halves; then joined, and cut again. At
-    times cut and joined, and nothing else; or cut twice, as two compilations of one step do, the second by the marks of the
-    first."""
+    """If a first partition has marked values, often a cut by these marks. Otherwise mostly the
+    pipeline, a cut in two, other passes on both halves, then a join and a second cut. Sometimes
+    only a cut and a join, or two cuts, as two compilations of one step do, the second by the marks
+    of the first."""
     if marked and dice.chance(0.5):
         front = [text if dice.chance(0.3) else "", dice.choice(KEEP_MARKS) if dice.chance(0.6) else ""]
         return ",".join(part for part in [*front, dice.choice(AGAIN), *(["join"] if dice.chance(0.3) else [])] if part)
@@ -121,19 +125,19 @@ def _with_cut(dice: Dice, passes: Sequence[Pass], graph_module: GraphModule, tex
         parts.append(INFERENCE)
     elif dice.chance(0.7):
         parts.append(_cut(dice))
-    after = [item for item in passes if not item.needs]  # of phases and tags partition has decided
+    after = [item for item in passes if not item.needs]  # partition has used phases and tags
     if dice.chance(0.4):
         parts.append(_text(dice, dice.choice(after), graph_module))
     if dice.chance(0.5):
         is_cut = any(part.startswith("partition") and INFERRING not in part and "cut=false" not in part for part in parts)
         parts += ["join"] if is_cut else []
     if dice.chance(0.3) and not any(INFERRING in part for part in parts):
-        parts.append(_cut(dice, ("default", "min-cut", "save-all")))  # a pair stays as it is
+        parts.append(_cut(dice, ("default", "min-cut", "save-all")))  # a pair stays unchanged
     return ",".join(parts)
 
 
 def _with_gathers(dice: Dice, text: str) -> str:
-    """fsdp-gathers as early as it may stand: after infer-phase."""
+    """Inserts fsdp-gathers as early as possible: after infer-phase."""
     strength = dice.choice(["", "", ",strength=must", ",strength=prefer", ",strength=prefer,marked=override"])
     gathers = f"fsdp-gathers{{policy={dice.choice(['recompute', 'save'])},through={dice.choice(['chain', 'wait'])}{strength}}}"
     names = text.split(",")
@@ -144,7 +148,8 @@ def _with_gathers(dice: Dice, text: str) -> str:
 
 
 def _cut_twice(dice: Dice) -> list[str]:
-    """What the first cut saves is saved by the second one, which finds one graph: not cut, or joined again."""
+    """Two cuts. The second saves the values of the first; its input is one graph, either not cut or
+    joined again."""
     first, between = dice.choice(MARKING), [[dice.choice(KEEP_MARKS)] if dice.chance(0.35) else [] for _ in range(2)]
     cut = [first, *between[0], "join"] if dice.chance(0.6) else [first.replace("}", ",cut=false}"), *between[0]]
     return [*cut, *between[1], dice.choice(AGAIN), *(["join"] if dice.chance(0.3) else [])]
@@ -208,21 +213,21 @@ def _ops(dice: Dice, graph_module: GraphModule) -> list[str]:
 
 
 def _modules(graph_module: GraphModule) -> list[str]:
-    """Paths of modules that the graph knows, and some that models have."""
+    """Paths of modules in the graph, and some that models have."""
     stacks = [node.meta.get("nn_module_stack") or {} for node in graph_module.graph.nodes]
     paths = {str(entry[0]) for stack in stacks for entry in stack.values() if entry[0]}
     return [*sorted(path for path in paths if path.replace(".", "").replace("_", "").isalnum()), *NAMES]
 
 
 def _pattern(dice: Dice, graph_module: GraphModule) -> str:
-    """An op of the graph or several, at times of some modules."""
+    """An op of the graph or several, sometimes limited to some modules."""
     (name,) = _ops(dice, graph_module)[:1] or ["aten.mm.default"]
     op = dice.choice([name, name, name.rpartition(".")[0] + ".*", "aten.*", "*"])
     return f"{dice.choice(_modules(graph_module))}::{op}" if dice.chance(0.3) else op
 
 
 def _cut(dice: Dice, modes: Sequence[str] = ("default", "min-cut", "save-all", "inference")) -> str:
-    """A cut that somebody would ask for, or any of these modes."""
+    """A typical cut, or any of these modes."""
     if dice.chance(0.75):
         return dice.choice(CUTS)
     told = [f"mode={dice.choice(modes)}"]

@@ -1,4 +1,4 @@
-"""What a random program is, for every family of them, and the means to make one from a seed."""
+"""Defines a random program, common to every family, and helpers that make one from a seed."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ WORLD = 2  # ranks of the process group that collectives name
 
 
 class Unusable(Exception):
-    """The dice gave what PyTorch itself cannot trace or run; the program is skipped and counted."""
+    """PyTorch itself cannot trace or run the drawn program; it is skipped and counted."""
 
 
 @dataclass
 class Program:
-    """A graph with inputs for it. `features` name what is in it; `told` is for bridge.save."""
+    """A graph with inputs for it. `features` name its properties; `told` is for bridge.save."""
 
     graph_module: GraphModule
     inputs: Callable[[], list[object]]  # the same new objects at each call
     features: set[str] = field(default_factory=set)
     told: dict[str, Any] = field(default_factory=dict)
     has_gradients: bool = False  # autograd runs through it: its gradients are compared
-    parameters: Sequence[str] = ()  # attributes that gradients are asked for
-    backward: frozenset[str] = frozenset()  # of a joint graph: names of what computes gradients
-    num_forward_outputs: int = 0  # of a joint graph
+    parameters: Sequence[str] = ()  # attributes that get gradients
+    backward: frozenset[str] = frozenset()  # joint graph: names of the nodes that compute gradients
+    num_forward_outputs: int = 0  # joint graph only
 
     def forward(self) -> Program:
-        """The joint graph without its gradients and tangents, which are the last inputs. Writes of a backward pass inside forward stay:
-        those that stand before the last output of forward and depend on no tangent."""
+        """The joint graph without its gradients and tangents, which are the last inputs. Writes of
+        a backward pass inside forward stay: those before the last output of forward that depend on
+        no tangent."""
         graph_module = GraphModule(self.graph_module, copy.deepcopy(self.graph_module.graph))
         graph = graph_module.graph
         kept = leaves_of(graph_module)[: self.num_forward_outputs]
@@ -65,7 +66,7 @@ def _writes(node: Node) -> bool:
 
 
 def leaves_of(graph_module: GraphModule) -> list[object]:
-    """What the graph returns, None among it."""
+    """The values that the graph returns, including None."""
     return pytree.tree_leaves(graph_module.graph.output_node().args, is_leaf=lambda leaf: leaf is None)
 
 
@@ -76,7 +77,7 @@ class Dice(random.Random):
         return self.random() < probability
 
     def tensor(self, sizes: Sequence[int], *, special: bool = False) -> Tensor:
-        """Random numbers, with `special` among them zeros of both signs, infinities and not-a-numbers."""
+        """Random numbers; `special` adds zeros of both signs, infinities and not-a-numbers."""
         generator = torch.Generator().manual_seed(self.randrange(2**31))
         result = torch.randn(tuple(sizes), generator=generator)
         if special and result.numel() > 3:
@@ -93,7 +94,7 @@ def share_memory(inputs: Sequence[object]) -> bool:
 
 
 def asking_gradients(inputs: Callable[[], list[object]]) -> Callable[[], list[object]]:
-    """The same inputs, of which those of a floating-point type require gradients."""
+    """The same inputs; those of a floating-point type require gradients."""
 
     def asking() -> list[object]:
         given = inputs()
@@ -120,7 +121,7 @@ def writes(node: Node) -> bool:
 
 
 def returns_its_argument(node: Node) -> bool:
-    """Whether a call writes its first argument and hands it back, as in-place ops do."""
+    """Whether a call writes its first argument and returns it, as in-place ops do."""
     schema = schema_of(node)
     if schema is None or len(schema.returns) != 1 or not schema.arguments or not node.args:
         return False
@@ -135,7 +136,7 @@ def is_random(node: Node) -> bool:
 
 
 def _is_once(node: Node) -> bool:
-    """Whether nobody would have the call recomputed."""
+    """Whether the call must not be recomputed."""
     return writes(node) or is_random(node) or op_name(node) in MESSAGES
 
 
@@ -207,8 +208,9 @@ def _features_of_node(node: Node) -> set[str]:
 
 
 def mark_as_saved(graph_module: GraphModule, dice: Dice, backward: Collection[Node]) -> None:
-    """Marks of a first partition on random forward calls, as autoparallel and as fxopt write them, and a few on backward ones, where they
-    mean nothing. What cannot be recomputed is mostly marked: save-all refuses the rest."""
+    """Marks of a first partition on random forward calls, in the forms of autoparallel and fxopt,
+    and on a few backward ones, where they mean nothing. Most calls that cannot be recomputed are
+    marked: save-all refuses the others."""
     density, is_named = dice.choice([0.1, 0.4, 0.8]), dice.chance(0.5)
     for node in graph_module.graph.nodes:
         if node.op != "call_function" or node in backward and not dice.chance(0.05):
@@ -227,8 +229,8 @@ def mark_as_saved(graph_module: GraphModule, dice: Dice, backward: Collection[No
 def give_marks(
     graph_module: GraphModule, dice: Dice, backward: Collection[Node], *, marks: bool, tags: bool = True
 ) -> None:
-    """Random recompute tags on forward calls, a few on backward ones, and `autograd_backward` on backward ones; at times marks of a first
-    partition."""
+    """Adds random recompute tags to forward calls and a few backward ones, and `autograd_backward`
+    to backward ones; sometimes marks of a first partition."""
     density, careless = dice.choice([0.4, 0.8, 1.0, 1.0]), dice.chance(0.03)
     must, keeps = dice.choice([0.2, 0.8, 1.0]), dice.choice([0, 0, 0.15, 0.3])
     has_regions = dice.chance(0.3)

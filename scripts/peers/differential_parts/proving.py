@@ -1,4 +1,5 @@
-"""Which planted mistakes the proof stops by itself: random programs through the fxopt program, and nothing is executed."""
+"""Finds the planted mistakes that the proof stops by itself: runs random programs through the fxopt
+program and executes nothing."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from differential_parts import campaign, families, pipelines
 from differential_parts.optimize import NO_REPRODUCER, Optimizer, numerics
 from differential_parts.programs import Dice, Unusable
 
-UNPROVED = "unproved"  # a warning: the proof could not tell
+UNPROVED = "unproved"  # a warning: the proof is undecided
 
 
 @dataclass
 class Stop:
-    """The first run of its kind that the program without the mistake lets pass."""
+    """The first run of its kind that the program without the mistake accepts."""
 
     seed: int
     passes: str
@@ -32,22 +33,23 @@ class Row:
     name: str
     rule: str
     runs: int = 0
-    changed: int = 0  # whose end is not that of the program without the mistake, up to the stop
+    # runs whose end differs from that of the program without the mistake, up to the stop
+    changed: int = 0
     stopped: Stop | None = None  # by the proof
     others: dict[str, Stop] = field(default_factory=dict)  # by code: other refusals, UNPROVED
 
 
 @dataclass(frozen=True)
 class _End:
-    refused: str  # the code; empty where it was not
+    refused: str  # the code; empty if it was accepted
     said: str
     is_unproved: bool
     written: str
 
 
 def judge(rows: Mapping[int, Row], fxopt: str, runs: int) -> Iterator[Row]:
-    """Fills the rows, each of the mistake with that number, and yields each at its end. Every program goes through the
-    program with each mistake that has not been stopped yet."""
+    """Fills the rows, each for the mistake with that number, and yields each at its end. Every
+    program goes through fxopt with each mistake that is not stopped yet."""
     campaign.prepare_process()
     known = pipelines.known_passes(fxopt)
     left = dict(rows)
@@ -65,7 +67,7 @@ def judge(rows: Mapping[int, Row], fxopt: str, runs: int) -> Iterator[Row]:
 
 
 def _next_program(seed: int, fxopt: str, known: list[pipelines.Pass], folder: pathlib.Path) -> tuple[int, Optimizer, str]:
-    """The first from that seed on which there is a program, and its pipeline."""
+    """The first seed from that one on that gives a program, and its pipeline."""
     while True:
         try:
             program, _ = families.make(seed)
@@ -78,14 +80,15 @@ def _next_program(seed: int, fxopt: str, known: list[pipelines.Pass], folder: pa
 
 
 def _end(number: int, optimizer: Optimizer, passes: str) -> _End:
-    """What becomes of a program with that mistake; 0 is none."""
+    """The end of a program with that mistake; 0 is without one."""
     os.environ["FXOPT_PLANTED"] = str(number)
     target = optimizer.folder / "after.json"
     arguments = ["opt", str(optimizer.source), "-o", str(target), "--passes", passes, NO_REPRODUCER, *numerics(passes)]
     try:
         told = tool.call(optimizer.fxopt, arguments, optimizer.folder)
     except tool.FxoptError as error:
-        code = error.code if error.code and error.exit_code > 0 else f"exit {error.exit_code}"  # below 0: it was killed
+        # below 0: it was killed
+        code = error.code if error.code and error.exit_code > 0 else f"exit {error.exit_code}"
         return _End(code, str(error).splitlines()[0], False, "")
     unproved = [warning["message"] for warning in told.get("warnings", []) if warning["code"] == UNPROVED]
     return _End("", "; ".join(unproved), bool(unproved), target.read_text(encoding="utf-8"))

@@ -31,12 +31,12 @@ from differential_parts.programs import (
 from differential_parts.tape import Tape
 
 SIZES = ((2, 4), (4,), (4, 2), (2, 2), (4, 4), (8,), (2, 2, 2), (1, 4), (2, 4))
-# (tracing_mode, pre_dispatch) and how often
+# (tracing_mode, pre_dispatch) and its weight
 MODES = ((("fake", False), 9), (("fake", True), 5), (("real", False), 2), (("real", True), 4), (("symbolic", False), 3))
 
 
 def make_inputs(dice: Dice, sizes: list[tuple[int, ...]]) -> Callable[[], list[Tensor]]:
-    """Inputs that at times are views of one another."""
+    """Inputs, some of which may be views of one another."""
     held = [dice.tensor(size, special=dice.chance(0.2)) for size in sizes]
     shared = dice.chance(0.4) and held[0].numel() >= held[-1].numel() and len(held) > 1
     layout = dice.choice(["same", "flat", "flat", "flat"])
@@ -79,7 +79,8 @@ def trace(function: Callable[..., object], inputs: list[object], mode: str, pre_
 
 
 def soup(dice: Dice) -> Program:
-    """Random steps; at times with marks, tags, attributes in place of inputs, copies of nodes, values left out."""
+    """Random steps; sometimes with marks, tags, attributes instead of inputs, copies of nodes, or
+    missing values."""
     kinds = [*steps.COMMON, *dice.sample(steps.RARE, dice.randint(2, 5))]
     kinds += dice.choices(kinds, k=3)
     mode, pre_dispatch = dice.choices([mode for mode, _ in MODES], [weight for _, weight in MODES])[0]
@@ -91,7 +92,8 @@ def soup(dice: Dice) -> Program:
 
 
 def pairs(dice: Dice) -> Program:
-    """Calls that are nearly one, close together and often without values: what rules of unrecorded graphs go by."""
+    """Nearly equal calls, close together and often without values: cases for the rules of
+    unrecorded graphs."""
     kinds = ["unrecorded", "unrecorded", "unrecorded", "around", "view", "write"]
     program = of_steps(dice, kinds, 10, "fake", dice.chance(0.5), False, bare=0.7)
     _by_outs(program)
@@ -103,7 +105,8 @@ def of_steps(
 ) -> Program:
     inputs = make_inputs(dice, dice.choices(SIZES, k=dice.randint(1, 3)))
     if share_memory(inputs()):
-        mode = "fake" if mode == "real" else mode  # values of a real trace have no storages that could say so
+        # values of a real trace have no storages that could show it
+        mode = "fake" if mode == "real" else mode
     tape, outputs = record(dice, inputs(), kinds, dice.randint(3, longest))
     is_list = dice.chance(0.5)
 
@@ -123,8 +126,8 @@ def of_steps(
 
 
 def vary(program: Program, dice: Dice, bare: float) -> None:
-    """Changes that keep what the graph computes, or that no trace would have made. bare: the share of programs as somebody
-    would write them by hand."""
+    """Applies changes that keep the computed results, including some that no trace would have made.
+    bare: the share of programs that look written by hand."""
     graph_module = program.graph_module
     is_bare = dice.chance(bare)
     if is_bare or dice.chance(0.5):
@@ -133,11 +136,12 @@ def vary(program: Program, dice: Dice, bare: float) -> None:
         _by_indexes(program, dice)
     if dice.chance(0.2):
         attributes_for_inputs(program, dice)
-    if dice.chance(0.45) and not program.has_gradients:  # what has a backward is not differentiated again
+    # a graph with a backward is not differentiated again
+    if dice.chance(0.45) and not program.has_gradients:
         _mark(program, dice)
     if is_bare:
         share = dice.choice([0.6, 1.0, 1.0])
-        kept = "placeholder" if share_memory(program.inputs()) else ""  # which only their values say
+        kept = "placeholder" if share_memory(program.inputs()) else ""  # only their values show it
         for node in graph_module.graph.nodes:
             if dice.chance(share) and node.op != kept:
                 node.meta.pop("val", None)
@@ -148,7 +152,8 @@ def vary(program: Program, dice: Dice, bare: float) -> None:
 
 
 def _by_arguments(program: Program, dice: Dice) -> None:
-    """What reads the result of an in-place op reads the argument that it changed, which is the same tensor."""
+    """Users of an in-place op's result read the changed argument instead, which is the same
+    tensor."""
     for node in program.graph_module.graph.nodes:
         if not returns_its_argument(node):
             continue
@@ -159,7 +164,7 @@ def _by_arguments(program: Program, dice: Dice) -> None:
 
 
 def _by_outs(program: Program) -> None:
-    """What reads the result of an out-variant reads the tensor that it was given, which is the same one."""
+    """Users of an out-variant's result read the given tensor instead, which is the same one."""
     for node in program.graph_module.graph.nodes:
         if isinstance(given := node.kwargs.get("out"), Node):
             node.replace_all_uses_with(given, delete_user_cb=lambda user: user.op != "output")
@@ -167,7 +172,7 @@ def _by_outs(program: Program) -> None:
 
 
 def _by_indexes(program: Program, dice: Dice) -> None:
-    """Selects and slices of the first dimension by operator.getitem, as Python writes them."""
+    """Rewrites selects and slices of the first dimension as operator.getitem, as in Python code."""
     for node in program.graph_module.graph.nodes:
         if node.target not in (aten.select.int, aten.slice.Tensor) or not dice.chance(0.8):
             continue
@@ -180,7 +185,7 @@ def _by_indexes(program: Program, dice: Dice) -> None:
 
 
 def _fail(program: Program, dice: Dice) -> None:
-    """An assertion that does not hold: what raises before must raise after."""
+    """Adds an assertion that fails: a graph that raises before must raise after."""
     graph = program.graph_module.graph
     nodes = [node for node in graph.nodes if node.op == "placeholder" and isinstance(node.meta.get("val"), Tensor)]
     places = [node for node in graph.nodes if node.op in ("call_function", "output")]
@@ -194,7 +199,7 @@ def _fail(program: Program, dice: Dice) -> None:
 
 
 def _mark(program: Program, dice: Dice) -> None:
-    """A cut: forward before it, backward from it on."""
+    """Marks a cut: forward before it, backward from it on."""
     nodes = list(program.graph_module.graph.nodes)
     calls = [place for place, node in enumerate(nodes) if node.op in ("call_function", "call_method")]
     if len(calls) < 2:
@@ -207,7 +212,7 @@ def _mark(program: Program, dice: Dice) -> None:
 
 
 def attributes_for_inputs(program: Program, dice: Dice, places: Sequence[int] | None = None) -> None:
-    """Puts buffers in the place of some inputs, or of some of those at these places."""
+    """Replaces some inputs by buffers, or some of the inputs at these places."""
     graph_module = program.graph_module
     placeholders = graph_module.graph.find_nodes(op="placeholder")
     given = program.inputs()
@@ -229,7 +234,7 @@ def attributes_for_inputs(program: Program, dice: Dice, places: Sequence[int] | 
 
 
 class _Some:
-    """Some of the inputs that a function makes."""
+    """A subset of the inputs that a function makes."""
 
     def __init__(self, inputs: Callable[[], list[object]], places: list[int]) -> None:
         self.inputs, self.places = inputs, places

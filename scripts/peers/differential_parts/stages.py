@@ -1,5 +1,5 @@
-"""Random programs with sends and receives: stages of a pipeline, with forward, loss and backward of each microbatch in one graph or
-as a joint graph, and straight lines of steps."""
+"""Random programs with sends and receives: pipeline stages, with forward, loss and backward of each
+microbatch in one graph or as a joint graph, and straight lines of steps."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from differential_parts.collectives import join_group
 from differential_parts.programs import WORLD, Dice, Program
 from differential_parts.training import Step
 
-NEXT, PREVIOUS = 1, 2  # ranks; with PREVIOUS = NEXT the two stages of a pipeline of two
-FORWARD, BACKWARD = 0, 1  # tags at times
-MODES = ("fake", "fake", "fake", "symbolic")  # not real: values of such a trace do not say what shares memory
+NEXT, PREVIOUS = 1, 2  # ranks; PREVIOUS = NEXT in a pipeline of two stages
+FORWARD, BACKWARD = 0, 1  # sometimes used as tags
+# not real: values of such a trace do not show shared memory
+MODES = ("fake", "fake", "fake", "symbolic")
 
 
 def sends(dice: Dice) -> Program:
@@ -28,7 +29,7 @@ def sends(dice: Dice) -> Program:
 
 
 def _line(dice: Dice) -> Program:
-    """Steps, many of which send or receive, one of them often twice."""
+    """Steps, many of which send or receive; one often does it twice."""
     kinds = [*steps.COMMON, *["messages"] * dice.choice([4, 8]), *dice.sample(steps.RARE, 2), "write", "view"]
     kinds += ["collective"] if dice.chance(0.3) else []
     program = soup.of_steps(dice, kinds, 16, dice.choice(MODES), dice.chance(0.3), False, bare=0.2)
@@ -37,7 +38,8 @@ def _line(dice: Dice) -> Program:
 
 
 class Stage(Step):
-    """Layers between two ranks: an activation comes and one goes, a gradient comes and one goes, for each microbatch."""
+    """Layers between two ranks: for each microbatch, receives and sends an activation and a
+    gradient."""
 
     def __init__(self, dice: Dice) -> None:
         super().__init__(dice, others=training.gathering(dice, 0.25))
@@ -49,16 +51,17 @@ class Stage(Step):
         self.schedule = dice.choice(["all forward first", "in turn", "one ahead"])
         self.tags = (0, 0) if dice.chance(0.5) else (FORWARD, BACKWARD)
         self.has_tag_of_each = dice.chance(0.2)
-        self.place = dice.choice(["fresh", "fresh", "like", "parts"])  # where activations come
+        # the memory that receives activations
+        self.place = dice.choice(["fresh", "fresh", "like", "parts"])
         self.sent_as = dice.choice(
             ["itself", "itself", "itself", "view", "part", "buffer", "twice", "computed twice", "both ways"]
         )
         self.waits = dice.choice(["at once", "late", "reversed"])
         self.is_batched = dice.chance(0.2)
-        self.is_ahead = dice.chance(0.25)  # receives begin before they are needed
+        self.is_ahead = dice.chance(0.25)  # receives are issued before they are needed
 
     def begin(self) -> None:
-        """What one execution remembers."""
+        """Resets the state of one execution."""
         self.pending: list[Tensor] = []
         self.buffer: Tensor | None = None
         self.parts: Tensor | None = None
@@ -91,7 +94,7 @@ class Stage(Step):
         elif self.sent_as == "both ways":
             self._send(value, NEXT + PREVIOUS - peer, tag)
         elif self.sent_as == "buffer":
-            self.settle()  # it is written again
+            self.settle()  # the buffer is written again
             self.buffer = torch.empty(value.shape) if self.buffer is None else self.buffer
             self.buffer.copy_(value)
             value = self.buffer
@@ -103,7 +106,7 @@ class Stage(Step):
             self.settle()
 
     def settle(self) -> None:
-        """Waits for every send under way."""
+        """Waits for all pending sends."""
         for sent in reversed(self.pending) if self.waits == "reversed" else self.pending:
             messages.wait(sent)
         self.pending = []
@@ -157,7 +160,7 @@ class Stage(Step):
 
 
 def _order(schedule: str, count: int) -> list[tuple[int, int]]:
-    """(FORWARD or BACKWARD, which microbatch), in turn."""
+    """(FORWARD or BACKWARD, microbatch number), in execution order."""
     forward, backward = [(FORWARD, number) for number in range(count)], [(BACKWARD, number) for number in range(count)]
     if schedule == "all forward first":
         return forward + backward

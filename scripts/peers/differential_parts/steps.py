@@ -1,5 +1,5 @@
-"""The steps that random programs are made of, by kind. Each takes a tape and adds a step or a few; sizes are asked for when
-a step runs, not when it is made, so that a symbolic trace can be run at other sizes."""
+"""The steps of random programs, by kind. Each takes a tape and adds a step or a few. Sizes are read
+when a step runs, not when it is made, so that a symbolic trace can be run at other sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VIEWS = (
     lambda a: torch.broadcast_to(a, (2, *a.shape)), lambda a: a.ravel(), lambda a: a.T, lambda a: a.t().reshape(-1),
     lambda a: a.t().contiguous(), lambda a: a.expand(2, *a.shape).reshape(-1), lambda a: a.t().flatten(), lambda a: a[..., ::2].reshape(-1),
 )  # fmt: skip
-# What nearly does nothing, and what differs in little from another step.
+# Steps that nearly do nothing, and steps that differ little from another step.
 NEARLY = (
     lambda a: a.transpose(0, 1).transpose(1, 2), lambda a: a.permute(1, 2, 0).permute(1, 2, 0), lambda a: a.t().view(-1, 1),
     lambda a: a.unsqueeze(0).squeeze(-1), lambda a: a.unsqueeze(0).unsqueeze(0).squeeze(0), lambda a: a[:2], lambda a: a[:4],
@@ -65,7 +65,7 @@ def _copies_around_a_write(a: Tensor) -> Tensor:
 
 
 def _second_view_changes(a: Tensor) -> Tensor:
-    """Two equal views, of which an op changes the sizes of one."""
+    """Two equal views; an op changes the sizes of one."""
     first, second = a.view(-1), a.view(-1)
     second.unsqueeze_(0)
     return torch.cat([first.sum(0).view(-1), second.sum(0).view(-1)])
@@ -78,7 +78,8 @@ def _first_view_changes(a: Tensor) -> Tensor:
 
 
 def _sizes_change_between(a: Tensor) -> Tensor:
-    """The same call before and after its argument is transposed in place; a make_fx trace names the result instead."""
+    """The same call before and after its argument is transposed in place; a make_fx trace names the
+    result instead."""
     copy = aten.clone.default(a)
     first = aten.sum.dim_IntList(copy, [0])
     aten.transpose_.default(copy, 0, -1)
@@ -86,7 +87,7 @@ def _sizes_change_between(a: Tensor) -> Tensor:
 
 
 def _transposed_between(a: Tensor) -> Tensor:
-    """A transpose of a transpose, of which the inner one is turned in place first."""
+    """A transpose of a transpose; the inner one is transposed in place first."""
     turned = aten.t.default(a.view(a.shape[0], -1))
     aten.t_.default(turned)
     return aten.t.default(turned)
@@ -99,26 +100,26 @@ def _row_of_what_is_turned(a: Tensor) -> Tensor:
 
 
 def _column_of_what_is_turned(a: Tensor) -> Tensor:
-    """The same of two dimensions, however many there are."""
+    """The same for two dimensions, however many there are."""
     copy = aten.view.default(aten.clone.default(a), [a.shape[0], -1])
     aten.transpose_.default(copy, 0, 1)
     return copy[0] * 2.0
 
 
 def _two_names(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Two views that both are the tensor they view, which has no name itself."""
+    """Two views that both equal the tensor they view, which has no name itself."""
     made = a * 2.0
     return made.view(made.shape), aten.alias(made)
 
 
 def _thrice(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Three equal calls, of which the first is not returned."""
+    """Three equal calls; the first is not returned."""
     total = aten.sin.default(a).sum()
     return aten.sin.default(a), aten.sin.default(a), total
 
 
 def _written_through_alias(a: Tensor) -> Tensor:
-    """A write through what another library's operator says is a view."""
+    """A write through a result that another library's operator declares as a view."""
     copy = aten.clone.default(a)
     custom_ops.ops.flat(copy).mul_(2.0)
     return copy + 1.0
@@ -132,7 +133,8 @@ def _read_around_alias(a: Tensor) -> Tensor:
 
 
 def _written_with_its_alias(a: Tensor) -> Tensor:
-    """An op that refuses one tensor twice, as its memory is not dense, and takes an alias of it."""
+    """An op that refuses one tensor twice, because its memory is not dense, but takes an alias of
+    it."""
     part = aten.clone.default(a)[..., ::2]
     aten.index_put_.default(part, [torch.arange(part.shape[0])], aten.alias.default(part))
     return part * 2.0
@@ -177,13 +179,13 @@ def _row_around_out(a: Tensor) -> Tensor:
 
 
 def _written_through_reshape(a: Tensor) -> Tensor:
-    """A write through a view that only strides tell from a copy."""
+    """A write through a view that only strides distinguish from a copy."""
     copy = aten.clone.default(a)
     aten.reshape.default(copy, [-1]).mul_(2.0)
     return copy + 1.0
 
 
-# Each has two calls that are nearly one, in what a caller sees.
+# Each has two calls that are nearly equal to a caller.
 PAIRS = (
     lambda a: torch.stack([a * 0.0, a * -0.0]), lambda a: torch.stack([torch.full((4,), 0.0), torch.full((4,), -0.0)]),
     lambda a: torch.stack([a.clamp(max=0.5), a.clamp(0, 0.5)]), lambda a: torch.stack([a.add(a, alpha=2), a + a]),
@@ -194,7 +196,7 @@ PAIRS = (
     _transposed_between, lambda a: aten.t.default(a.narrow(0, 0, 2)) * 2.0, lambda a: aten.t.default(a.view(a.shape[-1], -1)) + 1.0,
     lambda a: a.t().reshape(a.shape) * 2.0, lambda a: a.transpose(0, -1).contiguous() + 1.0,
 )  # fmt: skip
-# Those whose difference only a graph without values hides.
+# Pairs whose difference only a graph without values hides.
 UNRECORDED = (*PAIRS, *3 * (_column_of_what_is_turned, _views_around_out), _row_around_out, _transposed_between, _written_through_reshape, _written_through_reshape)
 CUSTOM = (
     lambda a: custom_ops.ops.twice(a), lambda a: custom_ops.ops.add_into(a, 1.0), lambda a: custom_ops.ops.add_into(a.view(-1), 2.0),
@@ -280,7 +282,8 @@ def _stopped_view(a: Tensor) -> Tensor:
 
 
 def _stopped_view_of_a_part(a: Tensor) -> Tensor:
-    """A view without gradients of a tensor with them, which one node makes and another takes apart."""
+    """A view without gradients of a tensor with them, which one node makes and another takes
+    apart."""
     part = a.split(1)[0]
     with torch.no_grad():
         same = part.view(part.shape)
@@ -336,7 +339,8 @@ def unary(table: tuple, fits=is_float, *, writes: bool = False, wanted: bool = F
 
 
 def _around(tape: Tape) -> None:
-    """The same step before and after a write, or a change of sizes, of what it reads or of what shares its memory."""
+    """The same step before and after a write, or a change of sizes, of its input or of memory
+    shared with it."""
     place = tape.pick(has_dims(1))
     if place is None or not is_float(tape.pool[place]):
         return
@@ -424,8 +428,8 @@ KINDS = {
     "modes": unary(MODES, wanted=True),
     "unrecorded": unary(UNRECORDED, writes=True, wanted=True),
 }
-# Of leaves, which nothing may write.
+# Kinds for leaves, which nothing may write.
 FOR_GRADIENTS = ("pure", "view", "nothing", "again", "modes", "modes", "modes", "index")
-# Besides these, each program has some of the others.
+# Each program has some of the others besides these.
 COMMON = ("pure", "view", "nothing", "again", "write", "nearly", "around", "pairs", "pairs")
 RARE = tuple(kind for kind in KINDS if kind not in (*COMMON, "modes", "unrecorded", "messages"))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from differential_parts.campaign import Outcome, Run
 from differential_parts.observe import kind_of
 
-# Each is to be in 3 % of the programs at least.
+# Each must be in at least 3 % of the programs.
 WANTED = (
     "in-place on a view", "size change", "set_", "resize_", "out=", "mutated input", "output aliases an input",
     "outputs alias each other", "random", "higher-order", "checkpoint", "other sizes", "collective", "forward-loss-backward",
@@ -24,19 +24,20 @@ def line(outcome: Outcome, run: Run) -> str:
     how = " by apply" if run.by_apply else ""
     shown = "; ".join(run.differences[:3]) + (f"; {len(run.differences) - 3} more" if len(run.differences) > 3 else "")
     verdict = "WRONG" if run.differences else "ALARM"
-    shown = shown or "stopped by the proof, and equal when executed without it"
+    shown = shown or "stopped by the proof, but equal when executed without it"
     return f"{verdict} seed {outcome.seed} [{', '.join(outcome.features)}] --passes '{run.passes}'{how}: {shown}"
 
 
 class Tables:
-    """What the outcomes so far come to."""
+    """Statistics of the outcomes so far."""
 
     def __init__(self, passes: Sequence[str], ignored: Collection[str] = ()) -> None:
-        """ignored: kinds of differences (observe.kind_of) that are counted, and not called wrong."""
+        """ignored: kinds of differences (observe.kind_of) that are counted, but not called
+        wrong."""
         self.passes = passes
         self.ignored = ignored
         self.programs = self.runs = self.changed = self.recomputed = self.wrong = self.stopped = self.alarms = 0
-        self.kinds: Counter[str] = Counter()  # of wrong runs, by their first difference
+        self.kinds: Counter[str] = Counter()  # wrong runs by their first difference
         self.skipped: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.by_pass: dict[str, Counter[str]] = defaultdict(Counter)
@@ -104,7 +105,7 @@ class Tables:
         lines = [
             f"{self.wrong} wrong of {self.runs} runs of {self.programs} programs" + (f" ({kinds})" if kinds else ""),
             f"the proof stopped {self.stopped} of the wrong ones, and {self.alarms} that agree",
-            f"{self.changed} runs changed the graph, {self.recomputed} carried recompute tags out",
+            f"{self.changed} runs changed the graph, {self.recomputed} carried out recompute tags",
             f"{seconds:.0f} s, {rate:.1f} runs/s in {jobs} {'process' if jobs == 1 else 'processes'}",
             "",
             f"{'pass':56}{'runs':>8}{'changed':>9}{'refused':>9}{'wrong':>7}",

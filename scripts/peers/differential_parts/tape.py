@@ -1,4 +1,5 @@
-"""A random straight-line program: steps over a pool of tensors, each tried by running it before it is taken."""
+"""A random straight-line program: steps over a pool of tensors, each tried by running it before it
+is added."""
 
 from __future__ import annotations
 
@@ -23,14 +24,15 @@ class Step:
 
 
 def tensors_in(result: object) -> list[Tensor]:
-    """The tensors of a step's result: itself, or the parts of a tuple or list."""
+    """The tensors of a step's result: itself, or the elements of a tuple or list."""
     if isinstance(result, Tensor):
         return [result]
     return [part for part in result if isinstance(part, Tensor)] if isinstance(result, tuple | list) else []
 
 
 class Tape:
-    """Steps and what they gave. Positions in the pool are names: replay() gives the same position the same value."""
+    """Steps and their results. Positions in the pool are names: replay() puts the same value at
+    each position."""
 
     def __init__(self, dice: Dice, inputs: Sequence[Tensor]) -> None:
         self.dice = dice
@@ -39,10 +41,11 @@ class Tape:
         self.inputs = len(inputs)
         self.has_shared_inputs = share_memory(inputs)
         self.written: list[int] = []  # positions that a step wrote or changed
-        self.wanted: list[int] = []  # positions that are rather returned than others
+        self.wanted: list[int] = []  # positions that are preferred as outputs
 
     def do(self, function: Function, *reads: int) -> int | None:
-        """Takes the step if it runs; the position of its first result, None where it has none."""
+        """Adds the step if it runs. Returns the position of its first result, None if it has
+        none."""
         try:
             results = tensors_in(function(*(self.pool[read] for read in reads)))
         except (RuntimeError, IndexError, TypeError, ValueError):
@@ -54,7 +57,7 @@ class Tape:
         return len(self.pool) - len(results) if results else None
 
     def again(self, last: int = 8) -> None:
-        """One of the last steps once more, with the same arguments."""
+        """Repeats one of the last steps with the same arguments."""
         if self.steps:
             step = self.dice.choice(self.steps[-last:])
             self.want(self.do(step.function, *step.reads))
@@ -63,7 +66,7 @@ class Tape:
         self.wanted += [place for place in places if place is not None]
 
     def pick(self, fits: Callable[[Tensor], bool] = lambda value: True) -> int | None:
-        """A position, more often a late one, one on a storage that was written, or an input."""
+        """A position: more often a late one, one on a written storage, or an input."""
         places = [place for place, value in enumerate(self.pool) if fits(value)]
         if not places:
             return None
@@ -92,8 +95,8 @@ class Tape:
         return [pool[place] for place in outputs]
 
     def gather(self) -> int:
-        """All elements of what is rather returned and of some others in one tensor: returned, it shows them all, none of
-        them is."""
+        """Gathers all elements of preferred and some other positions in one tensor. As an output,
+        it shows them all, and none is returned itself."""
         places = self.wanted[-MAX_GATHERED:]
         places += self.dice.choices(range(len(self.pool)), k=2)
         places = list(dict.fromkeys(places))
@@ -102,7 +105,8 @@ class Tape:
         return len(self.pool) - 1
 
     def choose_outputs(self) -> list[int]:
-        """Some of the pool: the latest, what was written, views, at times an input or one tensor twice."""
+        """Some of the pool: the latest, written tensors, views, sometimes an input or one tensor
+        twice."""
         if self.dice.chance(0.4):
             return [self.gather()]
         last = len(self.pool) - 1

@@ -1,4 +1,5 @@
-"""Random training steps: forward, loss and backward in one graph, joint graphs, and AOTAutograd's halves of a step."""
+"""Random training steps: forward, loss and backward in one graph, joint graphs, and AOTAutograd's
+halves."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ ENDS = ("gradients", "update", "accumulate", "clip", "foreach", "reuse")
 
 
 class BackwardNodes:
-    """The names of the nodes that a trace makes inside `with`. is_marking: what autograd's engine runs there gets PyTorch's marks."""
+    """The names of the nodes that a trace makes inside `with`. is_marking: nodes that autograd's
+    engine runs there get PyTorch's marks."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -44,10 +46,10 @@ class BackwardNodes:
 
 
 class Step:
-    """A model of random blocks, its loss, and what is done with the gradients."""
+    """A model of random blocks, its loss, and the use of its gradients."""
 
     def __init__(self, dice: Dice, *, others: Sequence[Block] = ()) -> None:
-        """others: blocks that are drawn besides."""
+        """others: additional blocks to draw from."""
         self.dice = dice
         self.batch = dice.choice([3, 4, 5])
         kinds = [*blocks.PLAIN, *dice.sample(blocks.WRITING, 3), *dice.sample(blocks.BACKWARD_WRITING, 2)]
@@ -64,7 +66,8 @@ class Step:
         self.chunks = 2 if dice.chance(0.15) else 1
         self.end = dice.choice(ENDS)
         self.extra = dice.choice(["none", "activation", "view", "both", "late view", "none"])
-        self.keeps = dice.randrange(len(self.blocks))  # the activation that `extra` hands out and `reuse` writes
+        # the activation that `extra` returns and `reuse` writes
+        self.keeps = dice.randrange(len(self.blocks))
         self.parameters = [dice.tensor(size) * 0.5 for block in self.blocks for size in block.parameters]
         self.state = [dice.tensor(size).abs() for block in self.blocks for size in block.state]
         self.x = [dice.tensor((self.batch, WIDTH)) for _ in range(self.chunks)]
@@ -153,13 +156,14 @@ def sum_of(old: Tensor | None, new: Tensor | None) -> Tensor | None:
 
 
 def flb(dice: Dice) -> Program:
-    """Forward, loss and backward by make_fx with torch.autograd.grad inside; tagged most of the time, marked at times."""
+    """Forward, loss and backward by make_fx with torch.autograd.grad inside; mostly tagged,
+    sometimes marked."""
     torch.fx.traceback.current_meta.clear()
     return whole_step(dice, Step(dice, others=gathering(dice, 0.15)), MODES, own=0.1)
 
 
 def gathering(dice: Dice, share: float) -> Sequence[Block]:
-    """Layers whose parameters are gathered: none, a few among others, or so many that there is something to put together."""
+    """Layers whose parameters are gathered: none, a few among others, or enough for buckets."""
     return dice.choice([2, 15]) * blocks.GATHERING if dice.chance(share) else ()
 
 
@@ -184,7 +188,7 @@ def whole_step(dice: Dice, step: Step, modes: Sequence[str], *, own: float) -> P
 
 
 def _marking(function: Callable[..., object]) -> Callable[..., object]:
-    """Marks whatever autograd's engine runs, also where forward asks for gradients."""
+    """Marks every node that autograd's engine runs, including gradients inside forward."""
 
     def marking(*given: object) -> object:
         with torch.compiler._patch_engine_backward():
@@ -194,7 +198,7 @@ def _marking(function: Callable[..., object]) -> Callable[..., object]:
 
 
 def traced(function: Callable[..., object], inputs: list[object], mode: str, *, is_own: bool) -> GraphModule:
-    """is_own: as PyTorch's marks of backward need it."""
+    """is_own: trace as PyTorch's marks of backward need it."""
     with contextlib.ExitStack() as stack:
         if is_own:
             stack.enter_context(torch.fx.traceback.preserve_node_meta())
@@ -228,9 +232,11 @@ def joint(dice: Dice) -> Program:
     drawing = 2 * blocks.DRAWING if dice.chance(0.3) else ()
     step = Step(dice, others=(*gathering(dice, 0.4), *drawing) + (2 * blocks.READING_FIRST if dice.chance(0.3) else ()))
     step.chunks = 1
-    averages = [dice.tensor((WIDTH,))] if dice.chance(0.2) else []  # state whose new value is an output
+    # state whose new value is an output
+    averages = [dice.tensor((WIDTH,))] if dice.chance(0.2) else []
     step.state += averages
-    read = dice.choice([torch.Tensor.detach, torch.tanh, torch.tanh, None, None, None])  # by backward, too; the first is refused
+    # backward reads it; the first is refused
+    read = dice.choice([torch.Tensor.detach, torch.tanh, torch.tanh, None, None, None])
 
     def function(primals: list[Tensor], tangents: list[Tensor]) -> tuple:
         parameters, state, target, xs, _ = step._parts(primals)
@@ -257,12 +263,14 @@ def joint_of(
     own: float = 0.0,
     needs_marks: bool = False,
 ) -> Program:
-    """The joint graph of function(primals, tangents), which gives outputs of a step and its gradients. has_averages: the first of
-    them is the new value of the last state. own: the share that carries PyTorch's own marks of backward. needs_marks: not all of
-    backward hangs on a tangent."""
+    """The joint graph of function(primals, tangents), which returns outputs of a step and its
+    gradients. has_averages: the first output is the new value of the last state. own: the share
+    that carries PyTorch's own marks of backward. needs_marks: parts of backward depend on no
+    tangent."""
     tangents = [dice.tensor((step.batch, WIDTH)), dice.tensor(())]
     mode, is_own = dice.choice(modes), dice.chance(own) and not needs_marks
-    step.backward.is_marking = is_own and dice.chance(0.85)  # AOTAutograd marks the outer backward only
+    # AOTAutograd marks the outer backward only
+    step.backward.is_marking = is_own and dice.chance(0.85)
     function = _marking(function) if is_own and not step.backward.is_marking else function
     graph_module = traced(function, [step.traced_inputs(), tangents], mode, is_own=is_own)
 
@@ -293,7 +301,8 @@ def joint_of(
     marks = (dice.chance(0.5) or needs_marks) and not is_own
     program.backward = frozenset(node.name for node in (*backward, *last))
     if marks and step.extra == "late view" and "num_forward_outputs" not in program.told:
-        program.num_forward_outputs -= 1  # by its mark the view is a gradient, and nothing says otherwise
+        # its mark makes the view a gradient, and nothing contradicts it
+        program.num_forward_outputs -= 1
     give_marks(graph_module, dice, backward, marks=marks, tags=dice.chance(0.7))
     program.features |= {"joint", f"make_fx {mode}", *_step_features(step)} | features_of(graph_module)
     program.features |= ({"PyTorch's own marks"} if is_own else set()) | _tag_features(program.features, marks=marks or is_own)
@@ -301,7 +310,7 @@ def joint_of(
 
 
 def _flat(graph_module: GraphModule, inputs: Callable[[], list[object]]) -> Program:
-    """Takes the structure of arguments off: the graph is called with a flat list, and returns one."""
+    """Removes the structure of arguments: the graph takes and returns a flat list."""
     graph_module.graph.set_codegen(torch.fx.graph.CodeGen())
     for place, node in enumerate(graph_module.graph.find_nodes(op="placeholder")):
         if place >= len(inputs()) - 2:

@@ -1,4 +1,5 @@
-"""Seeds judged in processes of their own, so that a crash or a graph that never ends is an outcome like others."""
+"""Checks seeds in processes of their own, so that a crash or a graph that never ends is an
+outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from differential_parts import campaign, pipelines
 from differential_parts.campaign import Outcome, Run
 
-SECONDS = 120  # for one step of a seed
+SECONDS = 120  # limit for one step of a seed
 
 
 def _serve(
@@ -23,14 +24,15 @@ def _serve(
     told: Sequence[str],
     family: str | None,
 ) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # what PyTorch has to say of odd programs
+    # PyTorch's warnings about odd programs
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     campaign.prepare_process()
     try:
         while True:
             for item in campaign.judge_seed(connection.recv(), fxopt, known, count, told, family):
                 connection.send(item)
     except (EOFError, BrokenPipeError):
-        return  # whoever asked is gone
+        return  # the parent is gone
 
 
 class _Worker:
@@ -48,7 +50,8 @@ class _Worker:
         self.pending: list[Run] = []
 
     def restart(self) -> None:
-        """After a trace that failed: PyTorch may keep marks of it, which the outputs of a later trace would have."""
+        """Restarts after a trace that failed: PyTorch may keep its marks, which a later trace would
+        inherit."""
         self.process.kill()
         self.process.join()
         self.start()
@@ -58,7 +61,7 @@ class _Worker:
         self.connection.send(seed)
 
     def take(self) -> Outcome | None:
-        """The outcome, once it is there."""
+        """The outcome, once it is available."""
         try:
             item = self.connection.recv()
         except EOFError:
@@ -70,7 +73,8 @@ class _Worker:
         return None
 
     def ended(self, why: str) -> Outcome:
-        """The outcome of a seed whose process is no more: the fault is that of the pipeline under way, if there is one."""
+        """The outcome of a seed whose process has died: the fault is that of the current pipeline,
+        if there is one."""
         self.process.kill()
         self.process.join()
         outcome, pending = self.outcome, self.pending
@@ -84,7 +88,7 @@ class _Worker:
 
 
 class Pool:
-    """`jobs` processes. Outcomes come in the order of seeds, whatever the order of their ends."""
+    """`jobs` processes. Outcomes come in the order of seeds, in whatever order they end."""
 
     def __init__(
         self, jobs: int, fxopt: str, known: Sequence[pipelines.Pass], count: int, told: Sequence[str], family: str | None = None

@@ -1,6 +1,6 @@
 """Mistakes that a pass could make, by class: each changes one place of a torch.fx graph.
 
-None of them asks whether what it changes matters: executing the graph tells.
+No class checks whether its change matters: executing the graph shows it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.fx.node import map_arg
 from differential_parts.programs import Dice, is_random, writes
 
 aten = torch.ops.aten
-Edit = Callable[[GraphModule, Dice], bool]  # False: there is no place for it
+Edit = Callable[[GraphModule, Dice], bool]  # False: the graph has no place for it
 EDITS: dict[str, Edit] = {}
 
 _OTHER_OPS = {
@@ -58,7 +58,7 @@ def _value(node: Node) -> Tensor | None:
 
 
 def _alike(node: Node, other: Node) -> bool:
-    """Whether one could be given for the other: equal sizes and dtype, as far as these are recorded."""
+    """Whether one could replace the other: equal sizes and dtype, as far as these are recorded."""
     left, right = _value(node), _value(other)
     if left is None or right is None:
         return left is None and right is None
@@ -70,7 +70,7 @@ def _pick(dice: Dice, nodes: list[Node]) -> Node | None:
 
 
 def _replace_arg(user: Node, old: Node, new: Node) -> None:
-    """The first place where `user` is given `old`."""
+    """Replaces the first use of `old` in `user`."""
     seen = []
 
     def given(node: Node) -> Node:
@@ -366,7 +366,7 @@ def drop_wait(graph_module: GraphModule, dice: Dice) -> bool:
     return node is not None
 
 
-@edit("a write into what a collective reads")
+@edit("a write into the input of a collective")
 def write_before_wait(graph_module: GraphModule, dice: Dice) -> bool:
     def starts(node: Node) -> bool:
         return "_c10d_functional." in str(node.target) and "wait_tensor" not in str(node.target)

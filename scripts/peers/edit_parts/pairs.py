@@ -1,6 +1,7 @@
-"""Mistakes that a partitioner could make, by class: each changes one place of a forward and a backward graph, in the JSON form.
+"""Mistakes that a partitioner could make, by class: each changes one place of a pair of graphs.
 
-As in classes.py, none of them asks whether what it changes matters.
+The pair is a forward and a backward graph, in the JSON form. As in classes.py, no class checks
+whether its change matters.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from fxopt.form import Json, floating, leaves
 
 from differential_parts.programs import Dice
 
-Edit = Callable[["Pair", Dice], bool]  # False: there is no place for it
+Edit = Callable[["Pair", Dice], bool]  # False: the pair has no place for it
 PAIR_EDITS: dict[str, Edit] = {}
 UNCHANGED = "nothing: the pair as it was cut"
 
 
 class Half:
-    """One graph of a pair. A leaf is an argument of its output, in place."""
+    """One graph of a pair. A leaf is an argument of its output; edits change it in place."""
 
     def __init__(self, record: Json) -> None:
         self.record = record
@@ -63,11 +64,11 @@ class Pair:
 
     @property
     def saved_inputs(self) -> list[Json]:
-        """Of backward, in order."""
+        """The saved inputs of backward, in order."""
         return [node for node in self.backward.inputs if "saved_from_output" in node.get("input", {})]
 
     def call(self, half: Half, before: Json, target: str, args: list[Json], like: Json) -> Json:
-        """A new call at that place, whose value is like that of another node."""
+        """Inserts a new call at that place, with a value like that of another node."""
         value = copy.deepcopy(like.get("value", {}))
         for tensor in _records(value, lambda message: "dtype" in message):
             tensor.pop("storage", None)
@@ -80,7 +81,7 @@ class Pair:
 
 
 def _records(message: object, is_wanted: Callable[[Json], bool]) -> Iterator[Json]:
-    """The records in a message, at any depth."""
+    """The records in a message that are wanted, at any depth."""
     if isinstance(message, dict) and is_wanted(message):
         yield message
     for item in message.values() if isinstance(message, dict) else message if isinstance(message, list) else ():
@@ -97,7 +98,7 @@ def _reads(node: Json) -> list[Json]:
 
 
 def _type(node: Json) -> object:
-    """What two tensors have in common of which one could be given for the other; None for what is none."""
+    """A key that is equal for two interchangeable tensors; None for a node that is no tensor."""
     tensor = node.get("value", {}).get("tensor")
     return None if tensor is None else str([tensor["dtype"], tensor.get("sizes"), tensor.get("symbolic_sizes")])
 
@@ -107,7 +108,7 @@ def _is_float(node: Json) -> bool:
 
 
 def _alike(nodes: Iterable[Json]) -> list[tuple[Json, Json]]:
-    """Pairs of different nodes or of leaves' nodes of one type."""
+    """Pairs of different nodes of one type."""
     known = list(nodes)
     return [
         (one, other)
@@ -151,7 +152,7 @@ def save_another(pair: Pair, dice: Dice) -> bool:
 
 
 def _point(places: list[tuple[Json, Json]], dice: Dice) -> bool:
-    """One argument is another node."""
+    """Makes one argument refer to another node."""
     if places:
         reference, node = dice.choice(places)
         reference["node"] = node["name"]
@@ -270,7 +271,7 @@ def write_saved(pair: Pair, dice: Dice) -> bool:
     return bool(found)
 
 
-@edit("a saved value changed in place at backward's begin")
+@edit("a saved value changed in place at backward's start")
 def write_received(pair: Pair, dice: Dice) -> bool:
     found = [node for node in pair.saved_inputs if _is_float(node)]
     if found and pair.backward.calls:
@@ -337,9 +338,10 @@ def copy_reads_another(pair: Pair, dice: Dice) -> bool:
     return _point(places, dice)
 
 
-@edit("a saved value computed again of another value")
+@edit("a saved value recomputed from another value")
 def recompute_otherwise(pair: Pair, dice: Dice) -> bool:
-    """The call in backward that forward saved, of inputs that backward has and that are alike."""
+    """Recomputes a saved value in backward, from inputs of backward that have the types of its
+    operands."""
     places = []
     by_type: dict[object, list[Json]] = {}
     for node in pair.backward.inputs:
@@ -367,7 +369,7 @@ def _read_instead(half: Half, old: Json, new: Json) -> None:
                 reference["node"] = new["name"]
 
 
-@edit("what forward drew drawn anew by backward")
+@edit("a draw of forward drawn again by backward")
 def draw_again(pair: Pair, dice: Dice) -> bool:
     found = [node for node in pair.saved_inputs if _is_float(node) and _is_drawn(pair, node)]
     if not found or not pair.backward.calls:
@@ -379,7 +381,7 @@ def draw_again(pair: Pair, dice: Dice) -> bool:
 
 
 def _is_drawn(pair: Pair, node: Json) -> bool:
-    """Whether the value is a draw, or one that was then written in place or cut out of a call's results."""
+    """Whether the value is a draw, or a draw after in-place writes or getitems."""
     value = pair.forward.of(pair.forward.leaves[int(node["input"]["saved_from_output"])])
     while value["kind"] == "NODE_KIND_CALL_FUNCTION":
         if any(word in value["target"] for word in ("rand", "bernoulli", "dropout")):

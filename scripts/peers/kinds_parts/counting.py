@@ -1,7 +1,10 @@
-"""Live bytes of a graph while PyTorch executes it for real, node by node. Counts storages by their own nbytes; knows nothing of fxopt.
+"""Counts live bytes of a graph while PyTorch executes it on real tensors, node by node.
 
-The caller holds inputs and attributes throughout, and what the graph returns to its end; every other value goes after its last
-reader, or at once where nobody reads it. What a call takes while it runs, and gives back, is not seen.
+Counts storages by their own nbytes; knows nothing of fxopt.
+
+The caller holds inputs and attributes throughout, and outputs to the end. Every other value is
+freed after its last user, or at once if it has none. Memory that a call takes and releases while it
+runs is not counted.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from torch.utils import _pytree as pytree
 @dataclass
 class Counted:
     bytes: int = 0
-    node: str = ""  # at which it is reached first
+    node: str = ""  # the first node that reaches it
 
 
 def storages(values: Iterable[object]) -> dict[int, int]:
@@ -33,7 +36,7 @@ def storages(values: Iterable[object]) -> dict[int, int]:
 
 
 class Run:
-    """One execution. `peak` also has what `beside` holds."""
+    """One execution. `peak` includes the values in `beside`."""
 
     def __init__(self, graph_module: GraphModule, beside: Iterable[object] = ()) -> None:
         self.interpreter = Interpreter(graph_module, garbage_collect_values=False)
@@ -44,8 +47,8 @@ class Run:
         self.live: dict[str, int] = {}  # by node
 
     def run(self, inputs: Sequence[object], going: Mapping[str, object] | None = None) -> list[object]:
-        """What the graph returns. going: inputs that nobody else keeps, by the name of the placeholder: each ends at its last
-        reader, or stays where it has none."""
+        """Returns the graph's outputs. going: inputs that only this run holds, by the name of the
+        placeholder: each is freed after its last user, or stays if it has none."""
         going = dict(going or {})
         last = {source: node for node in self.nodes for source in node.all_input_nodes}
         held = [*inputs, *self.attributes, *self.beside]
@@ -96,8 +99,9 @@ def peak_of_pair(
     written: Mapping[int, str],
     count: int,
 ) -> Counted:
-    """Forward, then backward. inputs: by name, for both. written: outputs of forward that are new values of inputs, which get
-    them in between. count: outputs of forward that its caller keeps, but for the written ones."""
+    """The peak of forward, then backward. inputs: by name, for both. written: outputs of forward
+    that are new values of inputs, written to them in between. count: outputs of forward that its
+    caller keeps, except the written ones."""
     first_inputs = [inputs[node.name] for node in forward.graph.find_nodes(op="placeholder")]
     with torch.no_grad():
         tangents = {node.name for node in backward.graph.find_nodes(op="placeholder")}
@@ -124,7 +128,7 @@ def _leaves(graph_module: GraphModule) -> list[object]:
 
 
 def sizes_of_symbols(graph_module: GraphModule, inputs: Sequence[object]) -> dict[str, int]:
-    """What symbols that only the data tells are in this execution, by name."""
+    """The values of data-dependent symbols in this execution, by name."""
     found: dict[str, int] = {}
 
     class Reading(Interpreter):
@@ -145,8 +149,8 @@ def sizes_of_symbols(graph_module: GraphModule, inputs: Sequence[object]) -> dic
 
 
 def other_record(graph_module: GraphModule, inputs: Sequence[object], sizes: Mapping[str, int]) -> str:
-    """The first node whose real result stands on other bytes than PyTorch recorded of it while tracing; empty where none does.
-    sizes: of symbols without a hint."""
+    """The first node whose real result has a storage of another size than PyTorch recorded while
+    tracing; empty if none has. sizes: values of symbols without a hint."""
     found: list[str] = []
 
     class Compared(Interpreter):
@@ -158,7 +162,7 @@ def other_record(graph_module: GraphModule, inputs: Sequence[object], sizes: Map
                 )
                 known = [_number(size, sizes) for size in known]
                 if real != known:
-                    found.append(f"%{node.name} ({node.target}) stands on {real} bytes, recorded are {known}")
+                    found.append(f"%{node.name} ({node.target}) has a storage of {real} bytes, recorded are {known}")
             return result
 
     with torch.no_grad():
@@ -167,7 +171,8 @@ def other_record(graph_module: GraphModule, inputs: Sequence[object], sizes: Map
 
 
 def recorded_peak(graph_module: GraphModule, sizes: Mapping[str, int]) -> int:
-    """The same peak of the values that PyTorch recorded while tracing, for what it is worth: kernels may make others."""
+    """The same peak over the values that PyTorch recorded while tracing; kernels may make other
+    storages."""
     nodes = list(graph_module.graph.nodes)
     last = {source: node for node in nodes for source in node.all_input_nodes}
     held = [node for node in nodes if node.op in ("placeholder", "get_attr")]
@@ -183,7 +188,7 @@ def recorded_peak(graph_module: GraphModule, sizes: Mapping[str, int]) -> int:
 
 
 def _number(size: int | torch.SymInt, sizes: Mapping[str, int]) -> int:
-    """-1 where a symbol has no value."""
+    """The size as a number; -1 if a symbol has no value."""
     if not isinstance(size, torch.SymInt):
         return size
     expression = size.node.expr.subs(

@@ -1,4 +1,5 @@
-"""One graph through pipelines: what PyTorch gives before and after, whether the proof agrees, and the ideal peak beside a count."""
+"""Puts one graph through pipelines: compares PyTorch's results before and after, the proof's
+verdict, and the ideal peak with a count."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ NOT_PROVED = "undecided"
 
 @dataclass
 class Row:
-    """Of a kind."""
+    """The counts of one kind."""
 
     graphs: int = 0
     runs: int = 0
@@ -60,7 +61,8 @@ class Row:
 
 @dataclass
 class Judged:
-    """What became of one graph. lines: all that is wrong; notes: what is not, and should be seen."""
+    """The outcome of one graph. lines: all errors; notes: correct results that deserve
+    attention."""
 
     row: Row = field(default_factory=Row)
     lines: list[str] = field(default_factory=list)
@@ -68,7 +70,7 @@ class Judged:
 
 
 class Unusable(Exception):
-    """The graph says nothing: PyTorch cannot make or run it, or two runs of it differ."""
+    """The graph shows nothing: PyTorch cannot make or run it, or two runs of it differ."""
 
 
 class Judge:
@@ -86,13 +88,14 @@ class Judge:
         torch.manual_seed(0)
         try:
             self.traced = self.case.make()
-        except Exception as error:  # of any kind, from the whole of PyTorch
+        except Exception as error:  # anything that PyTorch raises
             self._wrong("-", f"it cannot be made: {type(error).__name__}: {_first_line(error)}")
             return self.result
         try:
             fxopt.save(self.traced.graph, self.source, fxopt=self.program, **self.traced.told)
             self._before()
-        except Exception as error:  # a graph that PyTorch makes is to be saved, loaded and run
+        # a graph that PyTorch makes must be savable, loadable and runnable
+        except Exception as error:
             self._wrong(LOADED, f"{type(error).__name__}: {_first_line(error)}")
             return self.result
         pipelines = PIPELINES + (CUTS if self.is_joint else ())
@@ -102,7 +105,7 @@ class Judge:
                 self._judge(passes, self.folder / f"after{number}.pb")
             except FxoptError as error:
                 self._refused(passes, error)
-            except Exception as error:  # what fxopt wrote is to be loaded and run
+            except Exception as error:  # fxopt's output must be loadable and runnable
                 self._wrong(passes, f"{type(error).__name__}: {_first_line(error)}")
         return self.result
 
@@ -193,7 +196,7 @@ class Judge:
                 named[name].copy_(returned[place])
             leaves = pytree.tree_leaves(forward.graph.output_node().args[0], is_leaf=lambda leaf: leaf is None)
             saved = {leaf.name: value for leaf, value in zip(leaves, returned, strict=True) if hasattr(leaf, "name")}
-            saved |= named  # an input that is saved is the input itself
+            saved |= named  # a saved input is the input itself
             return [*returned[:count], *_leaves_of(backward(*[saved[name] for name in _placeholders(backward)]))]
 
         self._compare(passes, self.seen, self._execute(step, attributes), *paths)
@@ -204,7 +207,7 @@ class Judge:
         self._compare_peaks(passes, counted, paths, (forward, backward), None)
 
     def _judge_inference(self, passes: str, after: GraphModule, target: pathlib.Path) -> None:
-        """What forward gives alone."""
+        """Compares the results of forward alone."""
         count = self.traced.told["num_forward_outputs"]
         places = [self._names.index(name) for name in _placeholders(after)]
 
@@ -220,7 +223,7 @@ class Judge:
 
         before = self._execute(joint, observe.attributes_of(self.graph_module))
         found = self._execute(forward, observe.attributes_of(after))
-        found.generator = before.generator if found.error is None else b""  # backward may draw as well
+        found.generator = before.generator if found.error is None else b""  # backward may also draw
         self._compare(passes, before, found, target)
         self._peak(passes, after, target, [self.traced.inputs[place] for place in places])
 
@@ -245,7 +248,8 @@ class Judge:
             self.result.lines.append(self._line(passes, found))
 
     def _other_node(self, run: counting.Run, path: pathlib.Path) -> str:
-        """The first node at which other bytes live than fxopt says; empty where none is, and where sizes are unknown."""
+        """The first node at which the live bytes differ from fxopt's; empty if none does or sizes
+        are unknown."""
         trace = self.folder / "trace.json"
         report = self._memory([path], None, "--trace", str(trace))
         if report["unknown_storages"]:
@@ -253,7 +257,7 @@ class Judge:
         for event in json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]:
             said = sum(event.get("args", {}).get("live_bytes", {}).values())
             if event["ph"] == "X" and event["name"] in run.live and said != run.live[event["name"]]:
-                return f"at %{event['name']} ({event['args']['target']}) {said} bytes are said to live, counted are {run.live[event['name']]}"
+                return f"at %{event['name']} ({event['args']['target']}) {said} live bytes are reported, {run.live[event['name']]} counted"
         return ""
 
     def _compare_peaks(
@@ -275,7 +279,7 @@ class Judge:
             self.result.row.equal += 1
             return
         nodes = ", ".join(device["ideal"]["node"] for device in report["devices"])
-        shown = f"the peak is said to be {said} at %{nodes}, counted are {counted.bytes} at %{counted.node}"
+        shown = f"the reported peak is {said} at %{nodes}, the counted one {counted.bytes} at %{counted.node}"
         reason = self._reason(report, said, counted, graph_modules, inputs, sizes)
         if reason:
             self.result.row.reasons += 1
@@ -299,7 +303,7 @@ class Judge:
         inputs: Sequence[object] | None,
         sizes: Mapping[str, int],
     ) -> str:
-        """Why the peaks may differ; empty where nothing says so."""
+        """Why the peaks may differ; empty without a known reason."""
         if report["unknown_storages"]:
             names = ", ".join(report["unknown_nodes"][:3])
             reason = f"the report calls it a lower bound, {report['unknown_storages']} sizes are unknown ({names})"
@@ -314,7 +318,7 @@ class Judge:
         is_recorded = counting.recorded_peak(graph_modules[0], sizes) == said
         return f"it is what PyTorch recorded: {record}" if is_recorded else ""
 
-    # ---- what is told
+    # ---- commands and messages
 
     def _call(self, *arguments: str) -> Json:
         (self.folder / "envelope.json").unlink(missing_ok=True)
@@ -351,7 +355,7 @@ class Judge:
 
 
 def plain(graph_module: GraphModule) -> GraphModule:
-    """Lets the graph be called with a value for each placeholder."""
+    """Makes the graph callable with a value for each placeholder."""
     graph_module.graph.set_codegen(CodeGen())
     graph_module.recompile()
     return graph_module

@@ -225,7 +225,7 @@ def tied_to_the_output() -> Traced:
 
 @graph("embeddings")
 def empty_bags() -> Traced:
-    """Bags without a word, at the ends and between."""
+    """Empty bags, at the ends and in between."""
     return traced(
         lambda table, i, o: (
             aten._embedding_bag(table, i, o, False, 1),

@@ -66,7 +66,7 @@ def many_classes() -> Traced:
 
 @graph("losses")
 def every_class_is_left_out() -> Traced:
-    """A mean over nothing is not a number."""
+    """A mean over nothing, which is not a number."""
     return differentiated(
         lambda a, t: each(F.cross_entropy, a, t, ignore_index=2) + each(F.nll_loss, a.log_softmax(1), t, ignore_index=2),
         torch.randn(3, 4),

@@ -1,4 +1,4 @@
-"""Graphs in which memory is shared: writes through views, strides, what is returned, constants."""
+"""Graphs with shared memory: writes through views, strides, aliased outputs, constants."""
 
 from __future__ import annotations
 

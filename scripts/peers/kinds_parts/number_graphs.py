@@ -1,4 +1,4 @@
-"""Graphs of numbers: types that are mixed, integers, low precision, NaN and ties."""
+"""Graphs of numbers: mixed types, integers, low precision, NaN and ties."""
 
 from __future__ import annotations
 

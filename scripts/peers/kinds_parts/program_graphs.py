@@ -161,7 +161,8 @@ def joint_graph_of_nested_regions() -> Traced:
 
 @graph("regions")
 def joint_graph_of_a_region() -> Traced:
-    """As AOTAutograd hands it to a partitioner: its inputs have other names, and no descriptors."""
+    """A region's joint graph as AOTAutograd gives it to a partitioner: its inputs have other names,
+    and no descriptors."""
     x, w, v = torch.randn(4, 4), torch.randn(4, 4, requires_grad=True), torch.randn(4, 4, requires_grad=True)
     return compiled(lambda x, w, v: _region(_region(_region(x, w), v), w).sum(0), x, w, v, which="region")
 
@@ -292,7 +293,7 @@ def views_and_aliases_are_returned() -> Traced:
 
 
 def flexed(function: Function, *inputs: Tensor, which: str) -> Traced:
-    """On the CPU the front refuses gradients; the operators behind it have them."""
+    """On the CPU the frontend refuses gradients; the operators below it support them."""
     with mock.patch.object(front, "_validate_device", lambda *_: None):
         return compiled(function, *inputs, which=which)
 

@@ -1,4 +1,4 @@
-"""Graphs whose sizes are symbols, known at run time, or zero."""
+"""Graphs whose sizes are symbols, known only at run time, or zero."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def dynamic_backward() -> Traced:
     )
 
 
-# ---- sizes known at run time
+# ---- sizes known only at run time
 
 
 @graph("run-time sizes")
@@ -235,7 +235,7 @@ def repeated_by_counts() -> Traced:
 
 @graph("run-time sizes")
 def experts_by_tokens() -> Traced:
-    """Tokens of each expert, of a number that only the data tells."""
+    """Tokens of each expert; their number depends on the data."""
 
     def routed(x: Tensor, w: Tensor, gate: Tensor) -> Tensor:
         chosen = (x @ gate).argmax(1)

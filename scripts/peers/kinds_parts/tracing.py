@@ -1,4 +1,5 @@
-"""How a graph of a kind is made: by make_fx, torch.export, Dynamo or AOTAutograd, with real inputs for its placeholders."""
+"""Makes the graphs of a kind: by make_fx, torch.export, Dynamo or AOTAutograd, with real inputs for
+the placeholders."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Function = Callable[..., Any]
 
 @dataclass
 class Traced:
-    """A graph as save() takes it, a value for each placeholder, and what save() is told besides."""
+    """A graph and the arguments of save(), with a value for each placeholder."""
 
     graph: Any
     inputs: list[object]
@@ -44,7 +45,7 @@ CASES: list[Case] = []
 
 
 def graph(kind: str) -> Callable[[Callable[[], Traced]], Callable[[], Traced]]:
-    """Puts what makes a graph among those of a kind."""
+    """Registers a function that makes a graph of a kind."""
 
     def put(make: Callable[[], Traced]) -> Callable[[], Traced]:
         CASES.append(Case(kind, make.__name__, make))
@@ -54,7 +55,8 @@ def graph(kind: str) -> Callable[[Callable[[], Traced]], Callable[[], Traced]]:
 
 
 def copies(values: Sequence[object]) -> list[object]:
-    """Tensors of the same sizes, strides and offsets on storages of their own; those that share one share one again."""
+    """Tensors of the same sizes, strides and offsets on new storages; those that share one share
+    one again."""
     storages: dict[int, Tensor] = {}
     objects: dict[int, object] = {}
 
@@ -74,10 +76,11 @@ def copies(values: Sequence[object]) -> list[object]:
 
 
 def traced(function: Function, *inputs: object, mode: str = "fake", told: dict[str, Any] | None = None) -> Traced:
-    """By make_fx; what is traced inside gradients() is marked as backward."""
+    """Traces by make_fx; nodes inside gradients() are marked as backward."""
     kept = copies(inputs)
     _backward.clear()
-    torch.fx.traceback.current_meta.clear()  # an earlier trace of checkpointed code leaves its tags there
+    # an earlier trace of checkpointed code leaves its tags there
+    torch.fx.traceback.current_meta.clear()
     with torch.fx.traceback.preserve_node_meta():
         found = make_fx(function, tracing_mode=mode, _allow_non_fake_inputs=True)(*copies(inputs))
     for node in found.graph.nodes:
@@ -86,11 +89,11 @@ def traced(function: Function, *inputs: object, mode: str = "fake", told: dict[s
     return Traced(found, kept, told or {})
 
 
-_backward: set[str] = set()  # names of nodes of the trace under way
+_backward: set[str] = set()  # names of backward nodes in the current trace
 
 
 def gradients(total: Tensor, wanted: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
-    """torch.autograd.grad, whose nodes are noted as backward."""
+    """torch.autograd.grad, whose nodes are recorded as backward."""
     nodes = get_proxy_mode().tracer.graph.nodes
     before = {node.name for node in nodes}
     found = torch.autograd.grad(total, list(wanted), allow_unused=True)
@@ -99,7 +102,8 @@ def gradients(total: Tensor, wanted: Sequence[Tensor]) -> tuple[Tensor | None, .
 
 
 def differentiated(function: Function, *inputs: object, mode: str = "fake", wanted: Sequence[int] | None = None) -> Traced:
-    """What the function gives, the sum of it, and the gradients of that sum, in one graph. wanted: inputs to differentiate by."""
+    """The function's result, its sum, and the gradients of that sum, in one graph. wanted: inputs
+    to differentiate by."""
     places = [i for i, value in enumerate(inputs) if isinstance(value, Tensor) and value.is_floating_point()]
     places = list(wanted) if wanted is not None else places
 
@@ -113,7 +117,8 @@ def differentiated(function: Function, *inputs: object, mode: str = "fake", want
 
 
 def training_step(model: nn.Module, loss: Function, *inputs: object, mode: str = "fake") -> Traced:
-    """Forward, loss and the gradients of all parameters. Buffers are inputs that the graph may write."""
+    """Forward, loss and the gradients of all parameters. Buffers are inputs that the graph may
+    write."""
     names, parameters = zip(*model.named_parameters())
     buffer_names, buffers = zip(*model.named_buffers()) if list(model.buffers()) else ((), ())
     count, buffer_count = len(parameters), len(buffers)
@@ -140,7 +145,7 @@ class Called(nn.Module):
 
 
 def exported(model: nn.Module | Function, *inputs: object, dynamic: Any = None, decomposed: bool = True) -> Traced:
-    """By torch.export: parameters, buffers and constants are inputs."""
+    """Traces by torch.export: parameters, buffers and constants are inputs."""
     module = model if isinstance(model, nn.Module) else Called(model)
     shapes = {"inputs": dynamic} if dynamic is not None and isinstance(module, Called) else dynamic
     with _quietly():
@@ -153,7 +158,8 @@ def exported(model: nn.Module | Function, *inputs: object, dynamic: Any = None, 
 
 
 def exported_module(model: nn.Module, *inputs: object, decomposed: bool = True) -> Traced:
-    """By torch.export, as a module that has parameters, buffers and constants as attributes."""
+    """Traces by torch.export, as a module that has parameters, buffers and constants as
+    attributes."""
     with _quietly():
         program = torch.export.export(model, tuple(copies(inputs)), strict=False)
         program = program.run_decompositions({}) if decomposed else program
@@ -171,12 +177,13 @@ def _quietly() -> Iterator[None]:
 
 
 class _Kept:
-    """What a compiler was given, and the inputs that its graph was called with."""
+    """The graphs that a compiler received, and the inputs of their calls."""
 
     def __init__(self) -> None:
         self.graphs: dict[str, GraphModule] = {}
         self.calls: dict[str, list[object]] = {}
-        self.joints: list[tuple[GraphModule, int]] = []  # with the number of forward outputs; those of regions first
+        # with the number of forward outputs; regions first
+        self.joints: list[tuple[GraphModule, int]] = []
 
     def compiler(self, kind: str) -> Function:
         def compile(found: GraphModule, _: object) -> Function:
@@ -201,10 +208,10 @@ class _Kept:
 
 
 def compiled(function: Function, *inputs: object, which: str, dynamic: bool = False, fullgraph: bool = True) -> Traced:
-    """What torch.compile hands to a compiler.
+    """A graph that torch.compile gives to a compiler.
 
-    which: dynamo, forward, backward, inference, joint, or region, which is the joint graph of its first region; of several
-        graphs the first.
+    which: dynamo, forward, backward, inference, joint, or region (the joint graph of its first
+    region). If there are several graphs, the first.
     """
     kept = _Kept()
     told = {"fw_compiler": kept.compiler("forward"), "bw_compiler": kept.compiler("backward")}
